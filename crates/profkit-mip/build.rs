@@ -1,9 +1,6 @@
 //! Compiles the MIP runtime for the machine that this crate is built for, and puts the object file where the crate embeds
 //! it: `cargo install` is all that a user of the command needs.
-#![allow(
-    clippy::panic,
-    reason = "a build script that fails says so with a panic"
-)]
+#![allow(clippy::panic, reason = "a build script reports a failure by a panic")]
 use std::env;
 use std::path::Path;
 

@@ -1,17 +1,17 @@
 //! The errors of one file. Only the first ones are kept.
 use profkit_data::Error;
 
-/// The errors of a file: the first of them, and their number.
+/// The first errors that were found in one file, and the number of all its errors.
 #[derive(Debug, Default)]
 pub struct Faults {
     /// The first errors.
     pub first: Vec<Error>,
-    /// How many errors there are.
+    /// The number of all errors, including those that are not kept.
     pub count: u64,
 }
 
-/// How many errors are kept. The first errors usually explain the others. Raising it makes reports of damaged files
-/// longer.
+/// The largest number of errors of one file that are kept. The first errors usually explain the later ones. A larger
+/// number makes the reports of damaged files longer.
 const MOST_KEPT: usize = 10;
 
 impl Faults {
@@ -23,13 +23,13 @@ impl Faults {
         }
     }
 
-    /// The number of errors that are not kept.
+    /// The number of errors that were counted but not kept.
     #[must_use]
     pub fn more(&self) -> u64 {
         self.count.saturating_sub(self.first.len() as u64)
     }
 
-    /// Returns the value. If it could not be read, the error is added, and an empty value is returned.
+    /// Returns the value of a successful read. After a failed read, adds the error and returns an empty value.
     pub fn or_default<T: Default>(&mut self, result: profkit_data::Result<T>) -> T {
         result.unwrap_or_else(|error| {
             self.push(error);

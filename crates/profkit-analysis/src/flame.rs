@@ -1,10 +1,10 @@
-//! Flame graphs: weighted stacks, merged into a tree whose frames have a place.
+//! Flame graphs: merges weighted call stacks into a tree, and computes the position of each frame.
 //!
-//! The layout knows nothing of pictures: a frame starts at a weight and is as wide as its weight. Who draws it chooses the
-//! scale.
+//! Positions and widths are in units of weight: a frame is as wide as its weight. Code that draws the picture chooses
+//! the scale.
 use rustc_hash::FxHashMap;
 
-/// Weighted stacks on their way to a [`FlameGraph`].
+/// Collects weighted call stacks, and makes a [`FlameGraph`] of them.
 ///
 /// ```
 /// use profkit_analysis::flame::{FlameBuilder, Temperature};
@@ -23,7 +23,7 @@ pub struct FlameBuilder {
     nodes: Vec<Node>,
 }
 
-/// How often the memory of an allocation is used. Stacks of other profiles are all warm.
+/// How often the memory of an allocation is accessed. The stacks of all profiles but heap profiles are warm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Temperature {
     /// Rarely.
@@ -42,7 +42,7 @@ struct Node {
     weight: u128,
     cold: u128,
     hot: u128,
-    /// Frames below this one by their names.
+    /// The numbers of the nodes that this frame called, by the number of the function name.
     children: FxHashMap<usize, usize>,
 }
 
@@ -53,7 +53,7 @@ impl Default for FlameBuilder {
 }
 
 impl FlameBuilder {
-    /// No stacks. The root frame is called `all`.
+    /// Makes a builder without stacks. The root frame is named `all`.
     pub fn new() -> Self {
         FlameBuilder {
             names: vec!["all".to_owned()],
@@ -109,11 +109,12 @@ impl FlameBuilder {
         }
     }
 
-    /// Gives each frame its place: below its caller, beside its siblings, which are sorted by name.
+    /// Computes the position of each frame: one level deeper than its caller. Frames with the same caller stand side by
+    /// side, sorted by name.
     pub fn layout(self) -> FlameGraph {
         let mut places = Vec::with_capacity(self.nodes.len());
         let mut depth = 0;
-        // Frames still to be placed, the next one last: number, depth, start.
+        // The frames that have no position yet, as number, depth and start. The last one is positioned next.
         let mut pending = vec![(0, 0, 0u128)];
         while let Some((at, level, start)) = pending.pop() {
             let Some(node) = self.nodes.get(at) else {
@@ -160,7 +161,7 @@ struct Place {
     start: u128,
 }
 
-/// Frames with their places.
+/// The frames of a flame graph with their positions.
 #[derive(Clone, Debug)]
 pub struct FlameGraph {
     names: Vec<String>,
@@ -169,25 +170,25 @@ pub struct FlameGraph {
     depth: usize,
 }
 
-/// A frame of a [`FlameGraph`]: a function as it was called by the frames below its depth.
+/// A frame of a [`FlameGraph`]: one function in one chain of callers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FlameFrame<'g> {
     /// The function's name.
     pub name: &'g str,
-    /// How many frames are between it and the root, which has depth 0.
+    /// The depth of the frame in the tree. The root has depth 0.
     pub depth: usize,
-    /// Where it starts, in units of weight from the left.
+    /// The distance of the frame from the left edge of the graph, in units of weight.
     pub start: u128,
-    /// Its weight and that of all frames that it called.
+    /// The weight of the frame, including all frames that it called.
     pub weight: u128,
-    /// The share of the weight that is cold, from 0 to 1.
+    /// The cold share of the frame's weight, from 0 to 1.
     pub cold: f64,
-    /// The share of the weight that is hot, from 0 to 1.
+    /// The hot share of the frame's weight, from 0 to 1.
     pub hot: f64,
 }
 
 impl FlameGraph {
-    /// The weight of all stacks.
+    /// The sum of the weights of all stacks.
     pub fn total(&self) -> u128 {
         self.nodes.first().map_or(0, |root| root.weight)
     }
@@ -197,7 +198,8 @@ impl FlameGraph {
         self.depth
     }
 
-    /// The frames, each before those that it called, siblings by name. Frames of weight 0 are left out.
+    /// Returns all frames with a weight above 0. A frame comes before the frames that it called. Frames with the same
+    /// caller are sorted by name.
     pub fn frames(&self) -> impl Iterator<Item = FlameFrame<'_>> {
         self.places.iter().filter_map(|place| {
             let node = self.nodes.get(place.node)?;
@@ -213,8 +215,11 @@ impl FlameGraph {
     }
 }
 
-/// A part of a whole, from 0 to 1.
-#[expect(clippy::cast_precision_loss, reason = "a share for people")]
+/// Returns `part` divided by `whole`, from 0 to 1; 0 if `whole` is 0.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a rounded percentage for display"
+)]
 pub fn share(part: u128, whole: u128) -> f64 {
     if whole == 0 {
         0.0

@@ -1,5 +1,5 @@
-//! Questions asked of profiles. Each module takes profiles or binaries and returns a value; front ends turn values into
-//! text.
+//! Answers questions about profiles. Each module takes profiles or binaries and returns values; front ends turn the
+//! values into text.
 //!
 //! | module | question |
 //! |---|---|

@@ -4,38 +4,41 @@ use profkit_data::index_vec::IndexVec;
 use profkit_data::mip::{FunctionId, MipProfile};
 use rustc_hash::FxHashMap;
 
-/// The result of [`diff`]. Functions are identified by name. If several functions have one name, the first of one
-/// profile is compared with the first of the other, and so on.
+/// The result of [`diff`]. Functions of the two profiles are paired by name. If several functions have the same name,
+/// the first of them in the old profile is paired with the first in the new profile, and so on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Difference<'p> {
-    /// Functions that both profiles have, but only the new profile calls. In the order of their first calls.
+    /// The functions of both profiles that only the runs of the new profile called, in the order of their first calls.
     pub newly_called: Vec<&'p [u8]>,
-    /// Functions that only the new profile has, and calls. In the order of their first calls.
+    /// The functions that only the new profile contains and that were called, in the order of their first calls.
     pub added: Vec<&'p [u8]>,
-    /// Functions that both profiles have, but only the old profile calls. In the order of their first calls.
+    /// The functions of both profiles that only the runs of the old profile called, in the order of their first calls.
     pub no_longer_called: Vec<&'p [u8]>,
-    /// Functions that only the old profile has, and calls. In the order of their first calls.
+    /// The functions that only the old profile contains and that were called, in the order of their first calls.
     pub removed: Vec<&'p [u8]>,
-    /// Functions that both profiles call, and the new one calls earlier. In the order of their new places.
+    /// The functions that were called in both profiles, but earlier in the new profile. They are sorted by their
+    /// position in the new profile.
     pub earlier: Vec<Moved<'p>>,
-    /// Functions that both profiles call, and the new one calls later. In the order of their new places.
+    /// The functions that were called in both profiles, but later in the new profile. They are sorted by their position
+    /// in the new profile.
     pub later: Vec<Moved<'p>>,
-    /// How many functions both profiles call at an unchanged place.
+    /// The number of functions that were called in both profiles at the same position.
     pub unchanged: usize,
 }
 
-/// A function whose place changed among the functions that both profiles call.
+/// A function that was called in both profiles, but at different positions. Positions count only the functions that
+/// were called in both profiles, in the order of their first calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moved<'p> {
     /// Its name.
     pub name: &'p [u8],
-    /// Its place in the old profile, from 1.
+    /// The function's position in the old profile, from 1.
     pub old: usize,
-    /// Its place in the new profile, from 1.
+    /// The function's position in the new profile, from 1.
     pub new: usize,
 }
 
-/// A name, and the number of the function among those with this name.
+/// Identifies a function: its name, and its number among the functions with this name.
 type Key<'p> = (&'p [u8], usize);
 
 fn keys(profile: &MipProfile) -> IndexVec<FunctionId, Key<'_>> {
@@ -55,9 +58,9 @@ fn keys(profile: &MipProfile) -> IndexVec<FunctionId, Key<'_>> {
 
 /// Compares two profiles.
 ///
-/// Places are counted among the functions that both call, so that one new function at the start moves no other. Of
-/// those, as few as can be are said to have moved: the others are the longest sequence that both profiles call in the
-/// same order.
+/// Positions count only the functions that were called in both profiles, so that a new function at the start does not
+/// move the others. The functions that moved are as few as possible: all others are the longest sequence that both
+/// profiles called in the same order.
 ///
 /// ```
 /// use profkit_analysis::mip_diff::diff;
@@ -129,8 +132,8 @@ pub fn diff<'p>(old: &'p MipProfile, new: &'p MipProfile) -> Difference<'p> {
             old: old + 1,
             new: new + 1,
         };
-        // The place may be the same number as before. Then other functions have moved past this one, and it counts as
-        // later.
+        // If a moved function has the same position in both profiles, other functions have moved past it. It then
+        // counts as called later.
         if new < *old {
             difference.earlier.push(moved)
         } else {

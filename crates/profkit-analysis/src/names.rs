@@ -3,12 +3,13 @@ pub use profkit_data::printable;
 use std::borrow::Cow;
 use std::fmt::{self, Write};
 
-/// Longer names are not demangled, and demangled names are cut at this length, because a hostile name can grow without
-/// bound.
+/// The largest length of a name in bytes. Longer names are not demangled, and demangled names are cut at this length,
+/// because demangling a malicious name can produce a text of any size.
 const MOST: usize = 16 << 10;
 
-/// A name as it is printed: demangled unless `mangled`, with what precedes a local function's name (`file.c;name`,
-/// up to LLVM 16 `file.c:name`) left as it is. Control characters and bytes that are no UTF-8 are escaped.
+/// Returns a function name as it is printed: demangled, unless `mangled` is true. The file before the name of a local
+/// function (`file.c;name`, up to LLVM 16 `file.c:name`) is kept. Control characters and bytes that are not UTF-8 are
+/// escaped.
 ///
 /// ```
 /// use profkit_analysis::names;
@@ -24,7 +25,7 @@ pub fn display(name: &[u8], mangled: bool) -> Cow<'_, str> {
     printable(name)
 }
 
-/// The demangled name, if the name is mangled.
+/// Returns the demangled form of a name, if the name is mangled.
 pub fn demangle(name: &[u8]) -> Option<String> {
     if name.len() > MOST {
         return None;
@@ -35,8 +36,8 @@ pub fn demangle(name: &[u8]) -> Option<String> {
     Some(printable(format!("{prefix}{demangled}").as_bytes()).into_owned())
 }
 
-/// Whether `wanted` names this function. It may be spelled as in the file, without its file, demangled, or demangled
-/// without its parameters.
+/// Whether `wanted` is a name of this function: the name as in the profile, without the source file, demangled, or
+/// demangled without parameters.
 pub fn is_named(name: &[u8], wanted: &str) -> bool {
     let Ok(text) = std::str::from_utf8(name) else {
         return false;
@@ -55,7 +56,7 @@ pub fn is_named(name: &[u8], wanted: &str) -> bool {
             .is_some_and(|rest| rest.starts_with('('))
 }
 
-/// Whether a name contains a text, either as it is or demangled.
+/// Whether the mangled or the demangled form of a name contains a text.
 pub fn contains(name: &[u8], text: &str) -> bool {
     String::from_utf8_lossy(name).contains(text)
         || demangle(name).is_some_and(|demangled| demangled.contains(text))
@@ -66,8 +67,8 @@ fn split_local(name: &str) -> (&str, &str) {
     if let Some(end) = name.rfind(';') {
         return name.split_at(end + 1);
     }
-    // LLVM's colon follows the extension of a file. Any other colon is part of an Objective-C selector or a demangled
-    // name.
+    // The colon that LLVM inserts follows a file extension. Any other colon is part of an Objective-C selector or a
+    // demangled name.
     match name.find(':') {
         Some(end)
             if name.get(..end).is_some_and(|file| file.contains('.'))
@@ -85,7 +86,7 @@ fn split_local(name: &str) -> (&str, &str) {
 fn demangle_symbol(symbol: &str) -> Option<String> {
     let mut out = Capped(String::new());
     if let Ok(rust) = rustc_demangle::try_demangle(symbol) {
-        // The alternate form (`#`) leaves the hash out.
+        // The alternate form `{:#}` of a demangled Rust name has no hash at its end.
         write!(out, "{rust:#}").ok()?;
         return Some(out.0);
     }
@@ -104,7 +105,7 @@ fn demangle_symbol(symbol: &str) -> Option<String> {
     Some(out.0)
 }
 
-/// A text of at most [`MOST`] bytes.
+/// A text that is cut at [`MOST`] bytes.
 struct Capped(String);
 
 impl fmt::Write for Capped {
@@ -163,7 +164,7 @@ mod tests {
 
     #[test]
     fn a_name_that_explodes_is_left_as_it_is() {
-        // Each substitution doubles the previous one.
+        // Each substitution in this mangled name doubles the length of the demangled name.
         let mut name = "_Z1fI1aE".to_owned();
         for _ in 0..40 {
             name.push_str("S_I");

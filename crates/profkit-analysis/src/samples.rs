@@ -1,4 +1,4 @@
-//! Opens a sample profile of any encoding, to answer questions about it: its functions, the hottest ones, sums.
+//! Opens a sample profile of any encoding, and answers questions about its functions and sums.
 use crate::names;
 use crate::selection::{Selection, is_sample};
 use profkit_data::Result;
@@ -13,7 +13,7 @@ use profkit_data::summary::Summary;
 use std::borrow::Cow;
 use std::cmp::Reverse;
 
-/// A sample profile that was read as far as it is sound, with what its file says about it.
+/// The sound parts of a sample profile, with facts about its file.
 ///
 /// ```
 /// use profkit_analysis::samples::SampleView;
@@ -28,9 +28,9 @@ pub struct SampleView<'data> {
     data: &'data [u8],
     /// The functions.
     pub profile: SampleProfile,
-    /// What the reader reports: faults, and the summary that the file holds.
+    /// The report of the reader: the faults of the file, and the summary that the file holds.
     pub report: ReadReport,
-    /// The encoding, if it is known.
+    /// The encoding of the profile, if it is known.
     pub encoding: Option<SampleEncoding>,
     ranks: IndexVec<NameId, u32>,
 }
@@ -45,8 +45,8 @@ pub struct HotFunctions<'p> {
 }
 
 impl<'data> SampleView<'data> {
-    /// Reads a profile. Some encodings have a table of functions. With such an encoding, only the functions in `wanted`
-    /// are read, if the table has all of these names.
+    /// Reads a sample profile. If the encoding has a table of functions and this table has all the names in `wanted`,
+    /// only these functions are read.
     ///
     /// # Errors
     /// If nothing of the profile can be read.
@@ -58,7 +58,8 @@ impl<'data> SampleView<'data> {
                 let opened = ExtBinaryProfile::parse(data)?;
                 let names: Vec<&[u8]> = wanted.iter().map(String::as_bytes).collect();
                 let report = opened.read_functions(&names, &mut profile);
-                // A demangled name is not in the table, so the whole profile is read.
+                // The table of functions has no demangled names. To find a function by its demangled name, the whole
+                // profile is read.
                 if missing(&profile, wanted).is_empty() {
                     report
                 } else {
@@ -82,12 +83,13 @@ impl<'data> SampleView<'data> {
         })
     }
 
-    /// The names of `wanted` that no function has.
+    /// Returns the names in `wanted` that no function of the profile has.
     pub fn missing<'a>(&self, wanted: &'a [String]) -> Vec<&'a str> {
         missing(&self.profile, wanted)
     }
 
-    /// The name of a function, for people. It is demangled unless `mangled`; if only the hash is known, it is the hash.
+    /// Returns the name of a function for people: demangled, unless `mangled` is true. If the profile has only the hash
+    /// of the name, returns the hash.
     pub fn name(&self, id: NameId, mangled: bool) -> Cow<'_, str> {
         match self.profile.names.get(id) {
             SampleName::Text(name) => names::display(name, mangled),
@@ -95,7 +97,7 @@ impl<'data> SampleView<'data> {
         }
     }
 
-    /// The functions in LLVM's order: those with the most samples first.
+    /// Returns the functions in LLVM's order: functions with more samples come first.
     pub fn in_order(&self) -> impl Iterator<Item = &Function> {
         let order = self.profile.llvm_order(&self.ranks);
         let functions = self.profile.functions();
@@ -104,7 +106,7 @@ impl<'data> SampleView<'data> {
             .filter_map(|index| functions.get(index as usize))
     }
 
-    /// The functions of a selection, in LLVM's order.
+    /// Returns the selected functions; functions with more samples come first.
     pub fn selected(&self, selection: &Selection) -> Vec<&Function> {
         let name = |function: &Function| self.profile.names.get(function.samples.name);
         self.in_order()
@@ -112,7 +114,7 @@ impl<'data> SampleView<'data> {
             .collect()
     }
 
-    /// The `most` functions with the most samples.
+    /// Returns the `most` functions with the most samples.
     pub fn hottest(&self, most: usize) -> HotFunctions<'_> {
         let functions = self.profile.functions().iter();
         HotFunctions {
@@ -121,7 +123,7 @@ impl<'data> SampleView<'data> {
         }
     }
 
-    /// The call targets of a place with their samples; the largest number first.
+    /// Returns the call targets of a source line with their sample counts, the largest count first.
     pub fn targets(&self, samples: &Samples, location: Location) -> Vec<(NameId, u64)> {
         let targets = samples.targets_at(location).iter();
         let mut targets: Vec<_> = targets.map(|target| (target.name, target.count)).collect();
@@ -130,13 +132,13 @@ impl<'data> SampleView<'data> {
         targets
     }
 
-    /// The summary that the file holds. If the file has none, it is computed from the functions that were read.
+    /// Returns the summary that the file holds. If the file has none, computes it from the functions that were read.
     pub fn summary(&self) -> Summary {
         let own = || summarize(&self.profile);
         self.report.summary.clone().unwrap_or_else(own)
     }
 
-    /// The version of a GCC profile.
+    /// The version of the encoding, if the profile has GCC's encoding.
     pub fn gcov_version(&self) -> Option<GcovVersion> {
         match self.encoding {
             Some(SampleEncoding::Gcov) => {

@@ -2,7 +2,7 @@
 use crate::names;
 use profkit_data::sample::SampleName;
 
-/// Which functions of a profile are asked for.
+/// Selects functions of a profile by their names.
 ///
 /// ```
 /// use profkit_analysis::selection::Selection;
@@ -14,16 +14,16 @@ use profkit_data::sample::SampleName;
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
-    /// Whether all functions are selected, whatever `names` holds.
+    /// Whether all functions are selected. If true, the other two fields are ignored.
     pub all: bool,
-    /// Names of functions. Each may have any spelling that [`names::is_named`] accepts.
+    /// Names of functions, in any spelling that [`names::is_named`] accepts.
     pub names: Vec<String>,
-    /// Texts. A function is selected if its name contains one of them, mangled or demangled.
+    /// Parts of names. A function is selected if its mangled or demangled name contains one of these texts.
     pub parts: Vec<String>,
 }
 
 impl Selection {
-    /// Whether a function of this name is selected.
+    /// Whether the function with this name is selected.
     pub fn selects(&self, name: &[u8]) -> bool {
         self.all
             || self

@@ -1,5 +1,5 @@
-//! Corrects an instrumentation profile by a sample profile. This helps functions that the instrumented run hardly
-//! reached, but production does (`adjustInstrProfile` in `llvm-profdata.cpp`).
+//! Corrects an instrumentation profile by a sample profile. This helps functions that run often in production, but
+//! hardly ran in the instrumented run (`adjustInstrProfile` in `llvm-profdata.cpp`).
 use md5::{Digest, Md5};
 use profkit_abi::indexed::{PSEUDO_HOT, PSEUDO_WARM, SUMMARY_CUTOFFS};
 use profkit_abi::sample::UNIQUE_SUFFIX;
@@ -20,8 +20,8 @@ pub struct SupplementOptions {
     /// Functions with a larger share of zero counters than this are marked as hot or warm instead of being scaled
     /// (`--zero-counter-threshold`).
     pub zero_share: f32,
-    /// Functions whose largest count is at most this are cold. 0 uses the limit of the summary
-    /// (`--instr-prof-cold-threshold`).
+    /// A function is cold if its largest count is at most this number. If the number is 0, the summary of the profile
+    /// supplies it (`--instr-prof-cold-threshold`).
     pub cold: u64,
 }
 
@@ -38,17 +38,19 @@ impl Default for SupplementOptions {
 /// What was corrected.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Supplemented {
-    /// Functions whose counts were scaled up.
+    /// The number of functions whose counts were scaled up.
     pub scaled: u64,
-    /// Functions that are marked as hot or warm.
+    /// The number of functions that were marked as hot or warm.
     pub marked: u64,
-    /// Counts that were cut to the largest count.
+    /// The number of counts that were limited to the largest possible count.
     pub overflows: u64,
-    /// Names in the samples that fit static functions of several files. These functions are not corrected.
+    /// The names of static functions in the samples that occur in several files. These functions are not corrected,
+    /// because it is unknown which of them the samples belong to.
     pub ambiguous: Vec<Vec<u8>>,
 }
 
-/// The smallest count among the counts that hold this share of all samples (`getEntryForPercentile`).
+/// Returns the smallest count among the largest counts that make up this share of all samples
+/// (`getEntryForPercentile`).
 fn threshold(summary: &Summary, cutoff: u64) -> u64 {
     let entry = summary.cutoffs.iter().find(|entry| entry.cutoff >= cutoff);
     entry.map_or(0, |entry| entry.min_count)
@@ -57,7 +59,7 @@ fn threshold(summary: &Summary, cutoff: u64) -> u64 {
 const HOT: u64 = 990_000;
 const COLD: u64 = 999_999;
 
-/// A function with one record.
+/// A function that has exactly one record.
 #[derive(Clone, Copy)]
 struct Entry {
     table: usize,
@@ -67,7 +69,7 @@ struct Entry {
     zero_share: f32,
 }
 
-/// The static functions with one name, without its file.
+/// The static functions that have the same name in different files.
 enum Static {
     One(Vec<u8>),
     Several,
@@ -77,12 +79,12 @@ enum Static {
 #[derive(Clone, Debug)]
 pub struct Supplement {
     samples: SampleProfile,
-    /// The summary of the file. It may cover functions that the file does not hold any more.
+    /// The summary that the sample profile states. It may include functions that were removed from the file.
     summary: Summary,
 }
 
 impl Supplement {
-    /// Reads a sample profile as far as it is sound, and also returns its faults.
+    /// Reads the sound parts of a sample profile. Also returns the faults of the file.
     pub fn read(data: &[u8], options: &SampleReadOptions) -> (Self, Vec<Error>) {
         let mut samples = SampleProfile::new();
         let report = read_with(data, &mut samples, 1, options);
@@ -154,7 +156,7 @@ fn supplement(
     done
 }
 
-/// Collects the functions that have one record, by name. All records are added to the summary.
+/// Collects the functions that have exactly one record, by name. Adds all records to the summary.
 fn entries(profile: &InstrProfile, builder: &mut SummaryBuilder) -> BTreeMap<Vec<u8>, Entry> {
     let mut entries = BTreeMap::new();
     for (table, functions) in profile.tables.iter().enumerate() {
@@ -187,7 +189,7 @@ fn entries(profile: &InstrProfile, builder: &mut SummaryBuilder) -> BTreeMap<Vec
 
 #[expect(
     clippy::cast_precision_loss,
-    reason = "LLVM calculates in single precision, and the same functions are to be marked"
+    reason = "LLVM calculates in single precision, and profkit must mark the same functions"
 )]
 fn share(part: usize, whole: usize) -> f32 {
     part as f32 / whole as f32
@@ -204,7 +206,8 @@ fn has_unique_names(samples: &SampleProfile) -> bool {
     })
 }
 
-/// Maps the names of static functions in samples to their names in instrumentation profiles, which begin with the file.
+/// Maps the names of static functions in samples to their names in instrumentation profiles. The latter begin with the
+/// name of the source file.
 fn static_names(functions: &BTreeMap<Vec<u8>, Entry>, unique: bool) -> BTreeMap<Vec<u8>, Static> {
     let mut statics = BTreeMap::new();
     for full in functions.keys() {
@@ -222,8 +225,8 @@ fn static_names(functions: &BTreeMap<Vec<u8>, Entry>, unique: bool) -> BTreeMap<
         let key = match suffix {
             Some(suffix) if !unique => name.get(..suffix).unwrap_or_default().to_vec(),
             None if unique => {
-                // This name has no suffix. The suffix of its file is added, so that functions with the same name stay
-                // apart.
+                // A name without a suffix gets the suffix of its file, so that static functions with the same name stay
+                // distinct.
                 let key = [name, unique_suffix(file).as_bytes()].concat();
                 statics.insert(key, Static::One(full.clone()));
                 continue;
@@ -238,8 +241,8 @@ fn static_names(functions: &BTreeMap<Vec<u8>, Entry>, unique: bool) -> BTreeMap<
     statics
 }
 
-/// Returns where the name begins after `FILE.c;`. The first of these endings that occurs decides; upper and lower case
-/// are equal.
+/// Returns the offset of the function name after a prefix such as `FILE.c;`. The list of file extensions is searched in
+/// order; upper and lower case are equal.
 fn file_end(name: &[u8]) -> Option<usize> {
     let lower = name.to_ascii_lowercase();
     [&b".cpp;"[..], b"cc;", b".c;", b".hpp;", b".h;"]
@@ -270,8 +273,8 @@ impl Flat<'_> {
         }
     }
 
-    /// The samples of a function that the instrumentation profile does not have are added to the function that it was
-    /// inlined into.
+    /// If the instrumentation profile does not contain an inlined function, its samples are added to the function that
+    /// it was inlined into.
     fn add(&mut self, samples: &Samples, root: &[u8]) {
         let name = self.name(samples);
         let mut entry = head_estimate(samples, self.contexts);

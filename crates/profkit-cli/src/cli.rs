@@ -37,8 +37,8 @@ Exit codes:
 Example:
   profkit merge *.profraw -o out.profdata";
 
-/// The commands. To add one: put its arguments and its `run` into a module of their own, and add a line to each half of
-/// this file.
+/// To add a command, put its arguments and its `run` function into a module of its own. Then add a variant to this enum
+/// and a line to the `match` below.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Merge profiles of one kind (instrumentation, sample, heap) that any LLVM release wrote, and report what was
@@ -76,8 +76,8 @@ impl Cli {
     pub fn run(self) -> ExitCode {
         exit::finish(match self.command {
             Command::LlvmProfdata { args } => {
-                // Only reached if something stands before the command's name: otherwise `run` in lib.rs calls the
-                // personality without parsing.
+                // This arm is only reached if an option comes before `llvm-profdata`. Otherwise `run` in lib.rs runs
+                // LLVM's tool without parsing the arguments.
                 let program = std::iter::once(OsString::from("llvm-profdata"));
                 return crate::llvm_profdata(program.chain(args).collect());
             }

@@ -16,7 +16,7 @@ use std::fmt;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-/// How a command that was not stopped by a failure ended. Its messages have been printed already.
+/// The result of a command that ran to its end. Its messages have been printed already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
     /// Everything was done.
@@ -25,7 +25,7 @@ pub enum Status {
     InputBad,
     /// A condition that the user set was not met.
     GateFailed,
-    /// The command ran another program; our exit code is the one of that program.
+    /// The command ran another program, and ends with the exit code of that program.
     Ran(u8),
 }
 
@@ -55,7 +55,7 @@ impl Failure {
         }
     }
 
-    /// The command line was wrong in a way that its grammar does not show: exit code 2.
+    /// A failure for a command line that the argument parser accepted, but that is wrong: exit code 2.
     #[cold]
     pub fn usage(message: impl fmt::Display) -> Self {
         Failure {
@@ -64,7 +64,7 @@ impl Failure {
         }
     }
 
-    /// An input file was bad. The message names the file; the error's hint is kept.
+    /// A failure for a bad input file. The message names the file; the hint of the error is kept.
     #[cold]
     pub fn file(name: impl fmt::Display, error: &profkit_data::Error) -> Self {
         let failure = Self::input(format_args!("{name}: {error}"));
@@ -74,7 +74,7 @@ impl Failure {
         }
     }
 
-    /// A file could not be opened, read or written. `doing` tells which of these, for example "cannot read".
+    /// A failure to open, read or write a file. `doing` names the failed step, for example "cannot read".
     #[cold]
     pub fn io(doing: &str, name: impl fmt::Display, error: &io::Error) -> Self {
         Self::input(format_args!("{doing} {name}: {}", system_text(error)))
@@ -136,7 +136,7 @@ pub fn finish(result: Result) -> ExitCode {
         Ok(Status::GateFailed) => GATE_FAILED,
         Ok(Status::Ran(code)) => code,
         Err(failure) => {
-            // Nothing to do if this fails: stderr is closed, and the exit code still shows the failure.
+            // A failed write is ignored: stderr is closed, and the exit code still shows the failure.
             let _ = write!(print::stderr(), "{failure}");
             failure.code
         }

@@ -1,8 +1,9 @@
-//! The `profkit` command: arguments in, library calls, text or JSON out. Nothing else in the workspace prints.
+//! The `profkit` command: parses the arguments, calls the libraries, and prints text or JSON. The libraries do not
+//! print.
 //!
-//! How a command is put together: its arguments are a `clap` struct in its own module, listed in [`cli::Command`];
-//! its `run` takes that struct and returns a [`Status`](exit::Status) or a [`Failure`](exit::Failure). Only
-//! [`exit`] turns those into messages and exit codes. Files are opened and written through
+//! The arguments of a command are a `clap` struct in the command's module, listed in [`cli::Command`]. The `run`
+//! function of the module takes that struct and returns a [`Status`](exit::Status) or a [`Failure`](exit::Failure).
+//! Only [`exit`] turns these into messages and exit codes. Files are opened and written through
 //! [`profkit_merge::files`].
 
 pub mod cli;

@@ -444,18 +444,18 @@ fn wrong_missing_and_contradicting_binaries_are_told() {
     -- another id
     1234: raw
         no binary: none of the binaries has the profile's build id: found abcd in other, expected 1234
-        hint: give the binary that wrote the profile, or a folder that has it; a binary that was built again has another id
+        hint: give the binary that wrote the profile, or a folder that contains it; a rebuilt binary has another build id
     binaries found for 0 of 1 programs; 1 inputs need a binary, 0 do not
     warning: raw: dropped: none of the binaries has the profile's build id: found abcd in other, expected 1234
-    hint: give the binary that wrote the profile, or a folder that has it; a binary that was built again has another id
+    hint: give the binary that wrote the profile, or a folder that contains it; a rebuilt binary has another build id
     error: no profile could be used, out of 1
     -- another build under the same id
     1234: raw
-        no binary: the counters of the binary are not those of the profile, even if the build ids agree in wrong: found 8 bytes of counters, expected 48 bytes
-        hint: it is another build of the program: give the binary that ran
+        no binary: the counter section of the binary does not have the size of the profile's counters in wrong: found 8 bytes of counters, expected 48 bytes
+        hint: the binary is of another build, even if its build id is right: give the binary that ran
     binaries found for 0 of 1 programs; 1 inputs need a binary, 0 do not
-    warning: raw: dropped: the counters of the binary are not those of the profile, even if the build ids agree in wrong: found 8 bytes of counters, expected 48 bytes
-    hint: it is another build of the program: give the binary that ran
+    warning: raw: dropped: the counter section of the binary does not have the size of the profile's counters in wrong: found 8 bytes of counters, expected 48 bytes
+    hint: the binary is of another build, even if its build id is right: give the binary that ran
     error: no profile could be used, out of 1
     -- no id, two binaries
     no build id: raw

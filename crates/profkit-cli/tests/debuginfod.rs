@@ -248,11 +248,11 @@ fn debians_server_and_client_work_with_profkit() {
     raw[id] ^= 0xff;
     fs::write(program.path("raw"), raw).unwrap();
     let (_, said) = program.merge(&url, "cache", &[]);
-    assert!(said.contains("it has no such file"), "{said}");
+    assert!(said.contains("the server does not have the file"), "{said}");
     drop(server);
     let (_, said) = program.merge(&url, "cache", &[]);
     assert!(
-        said.contains("no server had it at the last request"),
+        said.contains("no server had the file at the last request"),
         "{said}"
     );
     let (_, said) = program.merge(&url, "fresh", &[]);
@@ -457,23 +457,23 @@ fn bad_servers_and_caches_are_told_and_passed_over() {
     );
     insta::assert_snapshot!(all, @r"
     -- no such file
-    no binary: debuginfod has no debuginfo of build id ID (URL: it has no such file)
+    no binary: debuginfod has no debuginfo of build id ID (URL: the server does not have the file)
     -- a fault of the server
-    no binary: debuginfod has no debuginfo of build id ID (URL: it answers with status 503)
+    no binary: debuginfod has no debuginfo of build id ID (URL: the server answered with HTTP status 503)
     -- a page
-    no binary: debuginfod has no debuginfo of build id ID (URL: its file is not the right one: the file is not an ELF, PE, COFF or Mach-O file in first bytes at offset 0x0)
+    no binary: debuginfod has no debuginfo of build id ID (URL: the file of the server is the wrong one: the file is not an ELF, PE, COFF or Mach-O file in first bytes at offset 0x0)
     -- another file
-    no binary: debuginfod has no debuginfo of build id ID (URL: its file is not the right one: found build id abcd)
+    no binary: debuginfod has no debuginfo of build id ID (URL: the file of the server is the wrong one: found build id abcd)
     -- cut
-    no binary: debuginfod has no debuginfo of build id ID (URL: it stopped after 1000 of LEN bytes: Peer disconnected)
+    no binary: debuginfod has no debuginfo of build id ID (URL: the download stopped after 1000 of LEN bytes: Peer disconnected)
     -- cut, and nobody knows the length
-    no binary: debuginfod has no debuginfo of build id ID (URL: its file is not the right one: Invalid ELF section header offset/size/alignment in object file)
+    no binary: debuginfod has no debuginfo of build id ID (URL: the file of the server is the wrong one: Invalid ELF section header offset/size/alignment in object file)
     -- no HTTP
     no binary: debuginfod has no debuginfo of build id ID (URL: protocol: http parse fail: invalid HTTP version)
     -- silent
     no binary: debuginfod has no debuginfo of build id ID (URL: no answer in 1 seconds (DEBUGINFOD_TIMEOUT))
     -- trickling
-    no binary: debuginfod has no debuginfo of build id ID (URL: too slow: 640 bytes in 1 seconds)
+    no binary: debuginfod has no debuginfo of build id ID (URL: the download was too slow: 640 bytes in 1 seconds)
     -- silent in the middle
     no binary: debuginfod has no debuginfo of build id ID (URL: no answer in 1 seconds (DEBUGINFOD_TIMEOUT))
     -- nobody to ask
@@ -481,17 +481,17 @@ fn bad_servers_and_caches_are_told_and_passed_over() {
     -- ftp://a
     no binary: debuginfod has no debuginfo of build id ID (ftp://a: the address is neither http, https nor file)
     -- file://a/b
-    no binary: debuginfod has no debuginfo of build id ID (file://a/b: its path does not begin with / or has a bad % in it)
+    no binary: debuginfod has no debuginfo of build id ID (file://a/b: the path in the address does not begin with /, or has a % without two hexadecimal digits)
     -- file:///nonexistent
-    no binary: debuginfod has no debuginfo of build id ID (file:///nonexistent: it has no such file)
+    no binary: debuginfod has no debuginfo of build id ID (file:///nonexistent: the server does not have the file)
     -- https
     no binary: debuginfod has no debuginfo of build id ID (https://127.0.0.1:9: this program was built without https (cargo feature `https`))
     -- no room for the cache
-    no binary: debuginfod has no debuginfo of build id ID (URL: the file cannot be kept in [TMP]/occupied/ID: Not a directory; set DEBUGINFOD_CACHE_PATH to a folder with room)
+    no binary: debuginfod has no debuginfo of build id ID (URL: the file cannot be saved in [TMP]/occupied/ID: Not a directory; set DEBUGINFOD_CACHE_PATH to a folder with enough space)
     -- larger than allowed
     no binary: debuginfod has no debuginfo of build id ID (URL: the file is larger than DEBUGINFOD_MAXSIZE: LEN bytes, allowed 1000)
     -- budget
-    no binary: debuginfod has no debuginfo of build id ID (URL: not done in 1 seconds; URL/: not asked: the 1 seconds for all downloads are over)
+    no binary: debuginfod has no debuginfo of build id ID (URL: the download was not complete after 1 seconds; URL/: not asked: the 1 seconds that all downloads together may take are over)
     -- a variable
     error: DEBUGINFOD_MAXTIME=1h: not a number
     ");

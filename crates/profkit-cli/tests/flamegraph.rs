@@ -131,7 +131,7 @@ fn nothing_is_drawn_of_what_the_profile_does_not_have() {
     std::fs::write(folder.join("none.yaml"), none).unwrap();
     let output = show(folder, &["--flamegraph", "heap.svg", "none.yaml"]);
     assert_eq!(output.status.code(), Some(1));
-    insta::assert_snapshot!(String::from_utf8(output.stderr).unwrap(), @"error: none.yaml: its bytes add up to 0: there is nothing to draw");
+    insta::assert_snapshot!(String::from_utf8(output.stderr).unwrap(), @"error: none.yaml: there is nothing to draw: the sum of its bytes is 0");
     assert!(!folder.join("heap.svg").exists());
 }
 

@@ -262,7 +262,7 @@ fn refusals_say_why() {
     for (words, message) in [
         (
             &["gcc", "-flto", "-c", "a.c"][..],
-            "error: profkit mip cc: -flto: with link-time optimisation there is no assembly to instrument before the link\n\
+            "error: profkit mip cc: -flto: with link-time optimisation, there is no assembly before the link that could be instrumented\n\
              hint: build without -flto\n",
         ),
         (
@@ -270,7 +270,7 @@ fn refusals_say_why() {
             "error: profkit mip cc: -m32: MIP cannot instrument 32-bit x86 code\n\
              hint: compile this part of the build with the compiler itself\n",
         ),
-        (&["ccache"], "error: no compiler after the launcher\n"),
+        (&["ccache"], "error: the command line names no compiler\n"),
     ] {
         let all: Vec<&str> = ["mip", "cc", "--"].iter().chain(words).copied().collect();
         assert_eq!(profkit(&all, folder.path()), (Some(2), message.to_owned()));

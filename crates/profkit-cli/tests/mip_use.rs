@@ -509,8 +509,8 @@ fn parts_count_with_their_function() {
     );
     assert_eq!(
         said(&["show", "-p", "program.mip", "-r", "cold"]),
-        "work.cold\n  Part of a function; no call enters it\n  Block Coverage:\n     HOT \n\n\
-         idle.cold\n  Part of a function; no call enters it\n  Block Coverage:\n     COLD\n\n"
+        "work.cold\n  Part of another function; never called directly\n  Block Coverage:\n     HOT \n\n\
+         idle.cold\n  Part of another function; never called directly\n  Block Coverage:\n     COLD\n\n"
     );
     let yaml = said(&["mip2yaml", "-p", "program.mip"]);
     assert!(yaml.contains("Function Part"), "{yaml}");

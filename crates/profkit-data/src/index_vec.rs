@@ -49,7 +49,7 @@ macro_rules! id_type {
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         $vis struct $name(u32);
 
-        #[allow(dead_code, reason = "not every table needs it")]
+        #[allow(dead_code, reason = "not every table uses this method")]
         impl $name {
             /// The index of the entry, for a caller that stores something about the entry in another list.
             #[inline]
@@ -269,7 +269,7 @@ impl<I: Id, T> IndexMut<I> for IndexVec<I, T> {
 #[cold]
 #[expect(
     clippy::panic,
-    reason = "an id of our own that is in no table is a mistake of ours, and a wrong file is worse"
+    reason = "an id that is not in its table is a bug of this library; to go on would write a wrong file"
 )]
 fn absent<I: Id>(id: I, len: usize) -> ! {
     panic!(
@@ -284,7 +284,7 @@ fn absent<I: Id>(id: I, len: usize) -> ! {
 #[cold]
 #[expect(
     clippy::panic,
-    reason = "ids would be given twice, and a wrong file is worse"
+    reason = "two entries would get the same id, and the written file would be wrong"
 )]
 pub fn full(table: &str) -> ! {
     panic!("the table of {table} is full: ids have 32 bits")

@@ -38,7 +38,7 @@
     )),
     allow(
         dead_code,
-        reason = "families share helpers, and each needs only some of them"
+        reason = "the modules of the profile kinds share helpers, and each module uses only some of them"
     )
 )]
 

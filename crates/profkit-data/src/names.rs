@@ -228,7 +228,7 @@ impl NameList {
         if length_usize > cap || self.inflated.saturating_add(length_usize) > budget {
             return Err(Error::new(
                 ErrorKind::LimitExceeded,
-                "the stated size of inflated names exceeds the limit",
+                "the function names would be too large after decompression",
             )
             .at(start)
             .found(format_args!(
@@ -265,7 +265,7 @@ impl NameList {
         }
         Err(Error::new(
             ErrorKind::UncompressFailed,
-            "compressed names cannot be inflated completely",
+            "the compressed function names cannot be decompressed completely",
         )
         .at(start)
         .found(format_args!("{} bytes", inflated.len()))

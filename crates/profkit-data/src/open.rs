@@ -42,7 +42,7 @@ impl ReadOptions {
 #[non_exhaustive]
 #[allow(
     clippy::large_enum_variant,
-    reason = "there is one value per file, and it is seldom moved"
+    reason = "a file has only one such value, and it is seldom moved"
 )]
 pub enum Profile<'data> {
     /// A raw instrumentation profile.
@@ -202,12 +202,12 @@ fn cannot_open(kind: FileKind, data: &[u8], _: &ReadOptions) -> Error {
     if kind.family().is_some() {
         return Error::new(
             ErrorKind::Unsupported,
-            "profiles of this family are not supported by this build",
+            "this build of profkit does not support this kind of profile",
         )
         .at(0)
         .within(Structure::FirstBytes)
         .found(kind.description())
-        .with_hint("build profkit-data with the family's cargo feature");
+        .with_hint("build profkit-data with the cargo feature of this kind of profile");
     }
     let error = Error::new(ErrorKind::UnrecognizedFormat, "the file is not a profile")
         .at(0)

@@ -21,7 +21,7 @@ pub struct Io<'io> {
 }
 
 impl<'io> Io<'io> {
-    /// Makes an `Io` of these three. None of them is treated as a terminal.
+    /// Makes an `Io` of a standard input, output and error. None of these three is treated as a terminal.
     pub fn new(
         stdin: &'io mut (dyn Read + 'io),
         stdout: &'io mut (dyn Write + 'io),
@@ -37,8 +37,8 @@ impl<'io> Io<'io> {
         }
     }
 
-    /// Declares which outputs are terminals. Binary profiles are not written to a terminal, and messages have colours
-    /// on a terminal.
+    /// Declares which of the outputs are terminals. Binary profiles are not written to a terminal, and messages on a
+    /// terminal have colours.
     #[must_use]
     pub fn terminals(mut self, stdout: bool, stderr: bool) -> Self {
         self.stdout_is_terminal = stdout;

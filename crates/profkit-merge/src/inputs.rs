@@ -185,7 +185,7 @@ impl InMemory for Vec<u8> {
 /// Slices of inputs in memory. Inputs without a name are called `input 1`, `input 2` and so on.
 #[allow(
     private_bounds,
-    reason = "the shapes of an input are listed at `Inputs`"
+    reason = "the forms of an input are described at `Inputs`"
 )]
 impl<T: InMemory> Inputs for [T] {
     fn len(&self) -> usize {

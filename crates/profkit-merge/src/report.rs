@@ -44,7 +44,7 @@ pub struct Report {
 
 #[allow(
     clippy::trivially_copy_pass_by_ref,
-    reason = "serde passes a reference"
+    reason = "serde calls this function with a reference"
 )]
 fn is_zero(number: &u32) -> bool {
     *number == 0
@@ -397,7 +397,10 @@ pub struct LlvmFault {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the names are LLVM's")]
+#[allow(
+    missing_docs,
+    reason = "the variants have the names of LLVM's error codes"
+)]
 pub enum LlvmCode {
     EndOfFile = 1,
     UnrecognizedFormat = 2,

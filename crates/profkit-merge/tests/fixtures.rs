@@ -150,7 +150,7 @@ fn a_file_cut_in_its_names_gets_them_from_a_sibling_that_comes_later() {
     );
     // The cut and its repair are reported as one event.
     insta::assert_snapshot!(lines(&outcome.report), @"
-    cut: repaired: the names of 12 functions come from other inputs, because its own are cut off at offset 0x488: found 9 bytes left, expected 190 bytes
+    cut: repaired: the names of 12 functions come from other inputs, because the names in this file are cut off at offset 0x488: found 9 bytes left, expected 190 bytes
     cut: repaired: the value profiles of 2 functions are lost; their counters are kept
     ");
     // The counters equal those of two complete files. The value data come after the cut, so they are lost.

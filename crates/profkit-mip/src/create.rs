@@ -136,7 +136,7 @@ impl fmt::Display for Note {
                 "{count} functions share their record with another function: calls of either count for both"
             ),
             NoteKind::MapWithoutBuildId => f.write_str(
-                "a map holds no build id: a merge takes the build of the first raw file that it reads (--build-id sets it)",
+                "a map has no build id: a merge takes the build id from the first raw file that it reads (--build-id sets the build id now)",
             ),
             NoteKind::BinaryWithoutBuildId => f.write_str(
                 "the binary has no build id, so raw files of other builds cannot be recognized (link with -Wl,--build-id)",
@@ -270,11 +270,12 @@ fn one_image<'a>(file: &'a BinaryFile, arch: Option<&str>) -> Result<Image<'a>, 
             .iter()
             .map(|image| architecture_name(image))
             .collect();
-        return Err(
-            DataError::new(ErrorKind::Unsupported, "a file of several architectures")
-                .found(names.join(", "))
-                .with_hint("choose one with --arch"),
-        );
+        return Err(DataError::new(
+            ErrorKind::Unsupported,
+            "the file holds several architectures",
+        )
+        .found(names.join(", "))
+        .with_hint("choose one with --arch"));
     }
     let found: Vec<_> = images
         .iter()
@@ -328,7 +329,7 @@ pub fn locate(profile: &MipProfile, path: &Path, arch: Option<&str>) -> Result<L
         && *expected != found
     {
         return Err(fail(
-            DataError::new(ErrorKind::Unsupported, "the debug info of another build")
+            DataError::new(ErrorKind::Unsupported, "the debug info is of another build")
                 .found(format_args!("build id {found}"))
                 .expected(format_args!("build id {expected}"))
                 .with_hint("give the program or debug file of the build that was profiled"),
@@ -341,7 +342,7 @@ pub fn locate(profile: &MipProfile, path: &Path, arch: Option<&str>) -> Result<L
             fail(
                 DataError::new(ErrorKind::Unsupported, "no section __llvm_mipraw")
                     .within(Structure::Sections)
-                    .with_hint("addresses of this profile are relative to it: give the program that was profiled"),
+                    .with_hint("the addresses of this profile are relative to that section: give the program that was profiled"),
             )
         })?;
         addresses.push(address);

@@ -306,7 +306,7 @@ fn split_debug_info() {
             .collect();
         assert_eq!(
             warnings[0],
-            "the file has no unit of this id in split part of unit at 0x0 of .debug_info"
+            "the file has no compile unit with this id in split part of unit at 0x0 of .debug_info"
         );
         assert!(
             warnings[1].starts_with("this is not an object file: "),
@@ -593,7 +593,7 @@ fn damage_is_said_and_the_rest_is_kept() {
     line table version: 0 addresses known
       debug info cannot be read: unknown DWARF version: 99 in unit at 0x0 of .debug_info
     end of the line table: 278 addresses known
-      the last sequence of rows has no end in line table of unit at 0x0 of .debug_info
+      the last sequence of the line table has no end in line table of unit at 0x0 of .debug_info
     range lists: 0 addresses known
       debug info cannot be read: unexpected end of input at .debug_info+0x10b in unit at 0x0 of .debug_info
     compressed data: 0 addresses known

@@ -1,11 +1,13 @@
-//! The metadata of programs. They are found before a merge begins, and given to profiles that have none.
+//! The function records (metadata) of programs. They are found before a merge begins, and supplied to raw profiles that
+//! hold only counters.
 use profkit_data::bytes::Endian;
 use profkit_data::ids::BuildId;
 use profkit_data::instr::raw::{PointerWidth, RawMetadata, RawMetadataSource, RawProfile};
 use profkit_data::{Error, Result};
 use rustc_hash::FxHashMap;
 
-/// Decides which metadata a profile needs: the build ids that it states, and its dialect.
+/// The key that selects the metadata for a raw profile: the build ids that the profile states, and the properties that
+/// the metadata must match.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key {
     /// The build ids, sorted.
@@ -21,7 +23,8 @@ pub struct Key {
 }
 
 impl Key {
-    /// The key of a profile. Build ids that cannot be read are left out; reading the profile reports them.
+    /// Returns the key of a raw profile. Build ids that cannot be read are left out here; the error is reported when
+    /// the profile is read.
     pub fn of(profile: &RawProfile<'_>) -> Self {
         let mut ids = profile.binary_ids().unwrap_or_default();
         ids.sort_unstable();
@@ -41,9 +44,10 @@ impl Key {
 /// Metadata by key.
 #[derive(Debug, Default)]
 pub struct Joined {
-    /// For each key, the metadata that were found, or why none were found.
+    /// For each key: the metadata that were found, or the reason why none were found.
     pub found: FxHashMap<Key, Result<RawMetadata>>,
-    /// Whether the metadata of the binary replace those of a profile that has its own, as with `--correlate` in LLVM.
+    /// Whether the metadata of the binary replace the metadata of profiles that have their own, as with `--correlate`
+    /// in LLVM.
     pub replace: bool,
 }
 
@@ -60,7 +64,8 @@ impl RawMetadataSource for Joined {
     }
 }
 
-/// The profiles of a raw file. They are found by their magic, so their records are not read. Empty for any other file.
+/// Returns the profiles that a raw file contains; an empty list for any other file. Profiles are found by their magic,
+/// without reading their records.
 pub fn profiles_in(file: &[u8]) -> Vec<RawProfile<'_>> {
     let mut profiles = Vec::new();
     let mut offset = 0;
@@ -79,6 +84,6 @@ pub fn profiles_in(file: &[u8]) -> Vec<RawProfile<'_>> {
     profiles
 }
 
-/// The largest number of profiles in one file. A file of `%m` names or continuous mode has one profile; a file that
-/// many programs append to has some dozens. Raising it costs time for hostile files.
+/// The largest number of profiles in one file that are examined. A file of `%m` names or continuous mode has one
+/// profile; a file that many programs append to has some dozens. A larger number costs time for malicious files.
 const MOST_PROFILES: usize = 1 << 16;

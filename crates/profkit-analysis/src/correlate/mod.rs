@@ -1,4 +1,5 @@
-//! Finds the binaries of raw profiles that hold counters only, and joins the two.
+//! Finds the binaries of raw profiles that hold only counters, and reads the function records of these profiles from
+//! the binaries.
 mod joined;
 mod plan;
 mod servers;

@@ -19,13 +19,13 @@ use rustc_hash::FxHashMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// How many binaries and ids a message lists. Raising it makes messages longer.
+/// The largest number of binaries or build ids that a message lists.
 const MOST_NAMED: usize = 8;
 /// The header and build ids of a raw profile fit into this many bytes. The rest of a longer file is read only if more
 /// profiles may follow.
 const FRONT_LEN: u64 = 64 << 10;
 
-/// Where binaries come from.
+/// The places where binaries are searched: paths, folders and servers.
 ///
 /// ```
 /// use profkit_analysis::correlate::Binaries;
@@ -38,35 +38,35 @@ const FRONT_LEN: u64 = 64 << 10;
 /// ```
 #[derive(Debug, Default)]
 pub struct Binaries {
-    /// The binaries that were named, and those in the folders that were named.
+    /// The binaries at the given paths, and in the given folders.
     pub index: BinaryIndex,
     /// The folders with the debug files of stripped binaries.
     pub debug_folders: DebugFolders,
-    /// The servers that are asked for binaries that are in no folder.
+    /// The servers that are asked for a binary if no folder contains it.
     pub servers: Option<Box<dyn BinaryServers>>,
 }
 
-/// The binary for the profiles of one program and dialect.
+/// The binary of one program, for those of its profiles that have the same raw version, byte order and pointer width.
 #[derive(Clone, Debug)]
 pub struct Assignment {
     /// The build ids of the profiles.
     pub ids: Vec<BuildId>,
-    /// Whether the metadata are in debug info.
+    /// Whether the metadata are in the debug info of the program.
     pub debug_info: bool,
-    /// The inputs that hold such profiles.
+    /// The inputs that hold profiles of this program.
     pub inputs: Vec<usize>,
-    /// The binary and what was found in it, or why there is none.
+    /// The binary with the facts that were read from it, or the reason why no binary can be used.
     pub outcome: std::result::Result<Match, Error>,
 }
 
-/// A binary that was found, and what was read from it.
+/// A binary that belongs to a profile, with facts about its metadata.
 #[derive(Clone, Debug)]
 pub struct Match {
     /// The file that the metadata were read from.
     pub path: PathBuf,
     /// The number of functions.
     pub functions: usize,
-    /// Unusual facts about the metadata.
+    /// Warnings about damaged or unusual metadata.
     pub warnings: CorrelationWarnings,
 }
 
@@ -91,9 +91,9 @@ pub struct Plan {
     pub assignments: Vec<Assignment>,
     /// The metadata that the merge needs.
     pub joined: Joined,
-    /// How many inputs hold a profile that does not need a binary.
+    /// The number of inputs with a profile that does not need a binary.
     pub complete: u64,
-    /// How many inputs hold a profile that needs a binary.
+    /// The number of inputs with a profile that needs a binary.
     pub bare: u64,
 }
 
@@ -105,8 +105,8 @@ impl Plan {
         Self::with_paths(inputs, &[], binaries)
     }
 
-    /// Does the same as [`new`](Self::new), but knows the paths of the inputs that are files. Only the first bytes of
-    /// these files are read if they suffice.
+    /// Does the same as [`new`](Self::new), and gets the paths of the inputs that are files. Only the first bytes of
+    /// such a file are read if they are enough.
     pub fn with_paths(inputs: &dyn Inputs, paths: &[Option<PathBuf>], binaries: &Binaries) -> Self {
         let keys: Vec<Vec<(Key, RawDialect, RecordLayout)>> = (0..inputs.len())
             .into_par_iter()
@@ -184,10 +184,10 @@ fn key_of(profile: &RawProfile<'_>) -> Option<KeyOf> {
         .then(|| (Key::of(profile), profile.dialect(), *profile.layout()))
 }
 
-/// The keys of a file, found from its first bytes. `None` if these bytes do not show that the file holds only one
-/// profile.
+/// Returns the keys of a file that holds only one profile, found from the first bytes of the file. `None` if these
+/// bytes do not show that the file holds only one profile.
 fn keys_of_front(path: &Path) -> Option<Vec<KeyOf>> {
-    // A pipe must not be opened here: it can be opened only once, and the inputs do that.
+    // A pipe must not be opened here: its contents can be read only once, and the merge needs them.
     let metadata = std::fs::metadata(path)
         .ok()
         .filter(std::fs::Metadata::is_file)?;
@@ -202,7 +202,7 @@ fn keys_of_front(path: &Path) -> Option<Vec<KeyOf>> {
     if !ids.is_whole() {
         return None;
     }
-    // After the last section of a bare profile, either another profile follows or nothing.
+    // The end of a profile that holds only counters is either the start of another profile or the end of the file.
     let end = profile.sections().value_data.offset;
     (end >= metadata.len()).then(|| key_of(&profile).into_iter().collect())
 }
@@ -221,7 +221,7 @@ impl Binaries {
         })
     }
 
-    /// Finds the binary of profiles with these ids, and reads its metadata.
+    /// Finds the binary of the profiles with these build ids, and reads its metadata.
     fn find(
         &self,
         key: &Key,
@@ -298,7 +298,7 @@ impl Binaries {
         }
     }
 
-    /// Asks the servers, if there are any and if no folder has the binary.
+    /// Asks the servers for a binary that no folder contains.
     fn fetch(
         &self,
         key: &Key,
@@ -317,8 +317,8 @@ impl Binaries {
         {
             return Ok(None);
         }
-        // A debug file also has the sections for correlation. Sections that the program uses when it runs are only in
-        // the program.
+        // The debug file is tried first: it also has the sections that are used only for correlation. Only the program
+        // itself has the sections that the program uses when it runs.
         let debug_info = servers.find(id, Artifact::DebugInfo);
         if let Ok(path) = &debug_info
             && (key.debug_info || wanted.read(path, &key.ids).is_ok())
@@ -332,7 +332,8 @@ impl Binaries {
         }
     }
 
-    /// Returns the binary for profiles without a build id. That works only if there is just one binary.
+    /// Returns the binary for profiles without a build id. Such profiles can be assigned to a binary only if exactly
+    /// one binary was given.
     fn only_binary(&self) -> Result<Vec<IndexedBinary>> {
         let instrumented: Vec<_> = self
             .index
@@ -384,11 +385,11 @@ impl Binaries {
             }))),
             count => error.found(format_args!("{count} others")),
         };
-        error.with_hint("give the binary that wrote the profile, or a folder that has it; a binary that was built again has another id")
+        error.with_hint("give the binary that wrote the profile, or a folder that contains it; a rebuilt binary has another build id")
     }
 }
 
-/// What a profile needs of a binary.
+/// The properties of a profile that its binary must match.
 struct Wanted<'a> {
     debug_info: bool,
     counter_bytes: u64,
@@ -450,8 +451,8 @@ impl Wanted<'_> {
         same_machine && (ids.is_empty() || id.is_none_or(|id| ids.contains(&id)))
     }
 
-    /// Checks that a binary has as many counters as the profile. If not, it is another build, even with the right build
-    /// id.
+    /// Checks that a binary has as many counters as the profile. If the numbers differ, the binary is of another build,
+    /// even if its build id is right.
     fn check_counters(&self, image: &Image<'_>) -> Result<()> {
         let counters = CounterSection::of(image)?;
         let len = counters.end.saturating_sub(counters.start);
@@ -461,11 +462,11 @@ impl Wanted<'_> {
         }
         Err(Error::new(
             ErrorKind::CannotCorrelate,
-            "the counters of the binary are not those of the profile, even if the build ids agree",
+            "the counter section of the binary does not have the size of the profile's counters",
         )
         .found(format_args!("{len} bytes of counters"))
         .expected(format_args!("{} bytes", self.counter_bytes))
-        .with_hint("it is another build of the program: give the binary that ran"))
+        .with_hint("the binary is of another build, even if its build id is right: give the binary that ran"))
     }
 
     #[cold]
@@ -500,7 +501,7 @@ impl Wanted<'_> {
     }
 }
 
-/// The counters of a profile and of its binary may differ by this many bytes.
+/// The largest accepted difference, in bytes, between the sizes of the counters in a profile and in its binary.
 const COUNTER_SLACK: u64 = 8;
 
 #[cold]
@@ -525,7 +526,6 @@ fn two_binaries(key: &Key, first: &Path, second: &Path) -> Error {
     .with_hint("leave out the one that did not write the profile; ids that are set by hand (--build-id=0x…) must differ")
 }
 
-/// Joins items for a message. Only the first items are listed.
 fn named(items: impl Iterator<Item = impl std::fmt::Display>) -> String {
     let mut text = String::new();
     let mut more = 0;

@@ -1,4 +1,4 @@
-//! Servers for binaries that are in no folder.
+//! Downloads binaries that no folder contains from servers.
 use profkit_data::Result;
 use profkit_data::ids::BuildId;
 use std::fmt;
@@ -20,7 +20,7 @@ pub trait BinaryServers: fmt::Debug + Send + Sync {
     /// Downloads the file of a build id, and returns its path on this machine.
     ///
     /// # Errors
-    /// If no server has the file. The error tells what each server answered.
+    /// If no server has the file. The error lists the answer of each server.
     fn find(&self, id: &BuildId, artifact: Artifact) -> Result<PathBuf>;
 }
 
@@ -36,16 +36,17 @@ impl BinaryServers for profkit_object::debuginfod::Client {
     }
 }
 
-/// A function that is called during a download with three facts: the address, the bytes that were received, and the
-/// bytes in total if the server states them. At the end of a download it is called with 0 and `Some(0)`.
+/// A function that is called during a download with three arguments: the address, the number of bytes received so far,
+/// and the number of all bytes if the server states it. At the end of a download it is called with 0 and `Some(0)`.
 pub type DownloadProgress = Box<dyn Fn(&str, u64, Option<u64>) + Send + Sync>;
 
-/// Why there is no client for servers.
+/// The reason why no client for servers could be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServersError {
     /// This library was built without the cargo feature `debuginfod`.
     NotBuilt,
-    /// An environment variable has a wrong value: its name, its value, and what is wrong.
+    /// An environment variable has a wrong value. The fields are its name, its value, and the reason why the value is
+    /// wrong.
     Variable(String),
 }
 

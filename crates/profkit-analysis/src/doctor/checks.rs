@@ -1,4 +1,4 @@
-//! Checks whether the parts of an indexed profile agree with each other. Reading alone does not notice such faults.
+//! Checks whether the parts of an indexed profile agree with each other. The readers do not find such faults.
 use profkit_abi::{indexed, raw};
 use profkit_data::bytes::{Cursor, Endian};
 use profkit_data::ids::NameRef;
@@ -7,20 +7,21 @@ use profkit_data::instr::{Record, TemporalTraces};
 use profkit_data::summary::{Summary, SummaryBuilder};
 use profkit_data::{Error, ErrorKind, Structure};
 
-/// Checks the stored hash of a name. If it is not the MD5 of the name, a compiler cannot find the function.
+/// Checks the hash that is stored for a function name. If it is not the MD5 of the name, a compiler cannot find the
+/// function.
 pub fn key_hash(record: &Record, offset: u64) -> Option<Error> {
     let expected = NameRef::of(&record.name);
     (record.name_ref != expected).then(|| {
         Error::new(
             ErrorKind::Malformed,
-            "the stored hash of a name is not its MD5",
+            "the hash that is stored for a function name is not the MD5 of the name",
         )
         .at(offset)
         .within(Structure::HashTable)
         .within(Structure::IndexedProfile)
         .found(record.name_ref)
         .expected(expected)
-        .with_hint("compilers look functions up by this hash: merge the profiles of the runs again")
+        .with_hint("compilers find functions by this hash: merge the raw profiles again")
     })
 }
 
@@ -62,7 +63,7 @@ impl Resummed {
         }
     }
 
-    /// Compares the summaries of the file with those of its records.
+    /// Compares the summaries that the file states with summaries that were computed from its records.
     pub fn differences(self, profile: &IndexedProfile<'_>) -> Vec<Error> {
         let [first, second] = self.stages;
         let stated = [
@@ -96,7 +97,7 @@ fn difference(name: Structure, stated: &Summary, actual: &Summary) -> Option<Err
         ),
         ("largest counter", stated.max_count, actual.max_count),
         (
-            "largest counter that is not a first",
+            "largest counter that is not the first of its function",
             stated.max_internal_count,
             actual.max_internal_count,
         ),
@@ -105,13 +106,13 @@ fn difference(name: Structure, stated: &Summary, actual: &Summary) -> Option<Err
     let differs = |what: &str, found: &dyn std::fmt::Display, expected: &dyn std::fmt::Display| {
         Error::new(
             ErrorKind::Malformed,
-            format!("the stated {what} differs from that of the records"),
+            format!("the stated {what} does not match the records"),
         )
         .within(name.clone())
         .within(Structure::IndexedProfile)
         .found(found)
         .expected(expected)
-        .with_hint("hotness thresholds come from the summary: merge the file again to renew it")
+        .with_hint("compilers take hotness thresholds from the summary: merge the file again to compute the summary anew")
     };
     if let Some((what, found, expected)) = fields.iter().find(|(_, one, two)| one != two) {
         return Some(differs(what, found, expected));
@@ -161,12 +162,15 @@ pub fn section_gaps(
         let next = offset + reaches;
         if end > next {
             errors.push(
-                Error::new(ErrorKind::Malformed, "a section overlaps the next")
-                    .at(next)
-                    .within(section)
-                    .within(Structure::IndexedProfile)
-                    .found(format_args!("an end at {end:#x}"))
-                    .expected(format_args!("at most {next:#x}")),
+                Error::new(
+                    ErrorKind::Malformed,
+                    "a section overlaps the section after it",
+                )
+                .at(next)
+                .within(section)
+                .within(Structure::IndexedProfile)
+                .found(format_args!("an end at {end:#x}"))
+                .expected(format_args!("at most {next:#x}")),
             );
         } else if end
             .checked_next_multiple_of(8)

@@ -1,19 +1,19 @@
-//! Tells which LLVM releases can use a file.
+//! Finds out which LLVM releases can use a file.
 use profkit_abi::value_kind;
 use profkit_data::instr::releases::{RELEASES, Release, ReleaseFacts};
 use profkit_data::instr::{InstrKind, Record};
 
-/// The oldest release that is listed.
+/// The oldest LLVM release whose support is reported.
 const FIRST: u8 = 13;
 
-/// What one release can do with a file, as far as versions decide it.
+/// Whether one LLVM release can use a file, judged only by the versions of the format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Support {
     /// The release.
     pub release: Release,
-    /// Whether its llvm-profdata reads the file.
+    /// Whether the release's llvm-profdata reads the file.
     pub reads: bool,
-    /// Whether its clang accepts the file for `-fprofile-use` or `-fprofile-instr-use`.
+    /// Whether the release's clang accepts the file for `-fprofile-use` or `-fprofile-instr-use`.
     pub compiles: bool,
 }
 
@@ -31,12 +31,12 @@ fn table(support: impl Fn(&ReleaseFacts) -> (bool, bool)) -> Vec<Support> {
         .collect()
 }
 
-/// Support for a raw profile. Each release reads one raw version, and compilers read none.
+/// Returns which LLVM releases support a raw profile. Each release reads one raw version, and compilers read none.
 pub fn of_raw(version: u32) -> Vec<Support> {
     table(|facts| (facts.reads_raw(version), false))
 }
 
-/// Support for an indexed profile.
+/// Returns which LLVM releases support an indexed profile.
 pub fn of_indexed(version: u32) -> Vec<Support> {
     table(|facts| {
         let reads = facts.reads_indexed(version);
@@ -44,12 +44,13 @@ pub fn of_indexed(version: u32) -> Vec<Support> {
     })
 }
 
-/// Support for a text profile whose parts exist since the release `oldest`.
+/// Returns which LLVM releases support a text profile. `oldest` is the first release that can read all its parts.
 pub fn of_text(oldest: Release) -> Vec<Support> {
     table(|facts| (facts.release >= oldest, false))
 }
 
-/// Support for a sample profile that these releases read. Compilers accept the same profiles as the tool.
+/// Returns which LLVM releases support a sample profile that these releases read. Compilers accept the same profiles as
+/// the tool.
 pub fn of_samples(releases: std::ops::RangeInclusive<u8>) -> Vec<Support> {
     table(|facts| {
         let reads = releases.contains(&facts.release.major);

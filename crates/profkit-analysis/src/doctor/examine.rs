@@ -1,4 +1,4 @@
-//! Examines one file.
+//! Examines one file and finds its faults.
 use super::compatibility::{self, Support};
 use super::what::{Advice, What};
 use super::{checks, mip, sample};
@@ -16,22 +16,22 @@ use profkit_data::{Error, ErrorKind, Structure};
 /// Whether a file can be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Nothing is wrong with it.
+    /// The file has no faults.
     Sound,
-    /// It is damaged, or it is not a profile.
+    /// The file is damaged, or it is not a profile.
     Damaged,
-    /// It is a kind of profile that profkit cannot read yet.
+    /// The file is a kind of profile that profkit cannot read yet.
     Unsupported,
 }
 
-/// The facts that were found about a file.
+/// The facts that were found about one file.
 #[derive(Debug)]
 pub struct Diagnosis {
     /// The size in bytes, if the file could be read.
     pub size: Option<u64>,
     /// The type of the file.
     pub what: What,
-    /// Whether it can be used.
+    /// Whether the file can be used.
     pub verdict: Verdict,
     /// Whether the structure of the file could be read up to the records.
     is_followed: bool,
@@ -218,10 +218,13 @@ fn raw(diagnosis: &mut Diagnosis, reader: &mut profkit_data::instr::raw::RawRead
     diagnosis.without_values = reader.records_without_values() as u64;
     diagnosis.binary_ids = reader.binary_ids().unwrap_or_default();
     if diagnosis.nameless > 0 && diagnosis.damage.count == 0 {
-        let error = Error::new(ErrorKind::Malformed, "some functions have no name")
-            .within(Structure::Names)
-            .within(Structure::RawProfile)
-            .found(format_args!("{} hashes without a name", diagnosis.nameless));
+        let error = Error::new(
+            ErrorKind::Malformed,
+            "the name table lacks the names of some functions",
+        )
+        .within(Structure::Names)
+        .within(Structure::RawProfile)
+        .found(format_args!("{} hashes without a name", diagnosis.nameless));
         diagnosis.add(error);
     }
 }
@@ -256,7 +259,7 @@ fn indexed(
             }
         }
     }
-    // If a record could not be read, the sums are wrong without it. That fault was reported already.
+    // The summaries are compared only if all records could be read. Otherwise sums over the records would be too small.
     if diagnosis.damage.count == 0 {
         for error in resummed.differences(&profile) {
             diagnosis.add(error);
@@ -269,7 +272,7 @@ fn indexed(
             .flatten()
             .map(|summary| summary.functions)
             .fold(0, u64::saturating_add);
-        // The file may hold records that no summary counts.
+        // In a damaged file, the summaries may state fewer functions than could be read. Their number is then unknown.
         diagnosis.functions_stated = (stated >= diagnosis.functions).then_some(stated);
     }
     match profile.binary_ids() {
@@ -337,7 +340,7 @@ fn advice(diagnosis: &Diagnosis, facts: &InstrFacts) -> Vec<Advice> {
     }
 }
 
-/// The answer for a known kind of file whose contents are not examined.
+/// The diagnosis of a known kind of file whose contents are not examined.
 fn not_examined(kind: FileKind, data: &[u8]) -> Option<(What, Option<Advice>)> {
     Some(match kind {
         FileKind::MemProfRaw => {
@@ -357,7 +360,7 @@ fn not_examined(kind: FileKind, data: &[u8]) -> Option<(What, Option<Advice>)> {
 mod tests {
     use super::*;
 
-    /// Whatever is cut off or changed, the examination does not panic. A file that lacks bytes is never sound.
+    /// The examination never panics on a cut or changed file, and a cut file is never sound.
     #[test]
     fn damaged_files_are_examined_to_their_end() {
         for name in [

@@ -31,14 +31,14 @@ pub fn examine(data: &[u8], kind: FileKind) -> Diagnosis {
     if report.outcome.overflows > 0 {
         diagnosis.add(Error::new(
             ErrorKind::CounterTooLarge,
-            "the counts of one place add up to more than 64 bits",
+            "the sum of the counts of one line or probe exceeds 64 bits",
         ));
     }
     if report.outcome.mismatches > 0 {
         diagnosis.add(
             Error::new(
                 ErrorKind::Malformed,
-                "some functions occur twice with different checksums, or inline too deeply",
+                "some functions occur twice with different checksums, or their inlined functions nest too deeply",
             )
             .found(report.outcome.mismatches),
         );

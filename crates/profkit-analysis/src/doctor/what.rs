@@ -1,4 +1,4 @@
-//! The type of a file, and what to do with it. These are values; front ends turn them into text.
+//! The type of a file, and the next steps for the user. These are values; front ends turn them into text.
 use crate::instr::InstrFacts;
 use profkit_data::detect::FileKind;
 use profkit_data::mip::MipKind;
@@ -22,11 +22,11 @@ pub enum What {
     Text,
     /// An instrumentation profile.
     Instr(InstrFacts),
-    /// A raw instrumentation profile with a broken header; the version, if it can be read.
+    /// A raw instrumentation profile with a broken header. The field is the version, if it can be read.
     BrokenRaw(Option<u32>),
     /// An indexed profile with a broken header.
     BrokenIndexed,
-    /// A raw heap profile; the version, if it can be read. Only its header is examined.
+    /// A raw heap profile, of which only the header is examined. The field is the version, if it can be read.
     HeapRaw(Option<u64>),
     /// A heap profile in YAML. Its contents are not examined.
     HeapYaml,
@@ -34,11 +34,11 @@ pub enum What {
     MipYaml,
     /// A sample profile.
     Sample {
-        /// The encoding, if it is known.
+        /// The encoding of the profile, if it is known.
         encoding: Option<SampleEncoding>,
         /// The version of a binary encoding.
         version: u64,
-        /// The version of GCC's encoding, if the profile has it and can be read.
+        /// The version of GCC's encoding, if the profile has this encoding and the version can be read.
         gcov: Option<GcovVersion>,
     },
     /// A MIP file.
@@ -71,10 +71,10 @@ pub enum MipContents {
     },
 }
 
-/// What the user can do with a file.
+/// A step that the user can take next with a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Advice {
-    /// The file is a program: examine the profile that it writes when it runs.
+    /// The file is a program: run it, and examine the profile that it writes.
     RunProgram,
     /// Show the heap profile together with the binaries that ran.
     ShowHeap,
@@ -82,19 +82,19 @@ pub enum Advice {
     RunAgain,
     /// Merge the raw profiles again, because nothing of the indexed profile can be used.
     MergeAgain,
-    /// Name the binary, because it holds the functions of the profile.
+    /// Give the binary to the merge, because the binary holds the functions of the profile.
     Correlate,
-    /// Merge the file. That keeps the sound parts, and reports the rest.
+    /// Merge the file. The merge keeps the sound parts, and reports the damaged ones.
     KeepSound,
     /// Show the hottest functions.
     ShowHot,
-    /// Write the profile in a form for an older release.
+    /// Write the profile in a format that an older release reads.
     ForOlderRelease,
     /// Merge the file to get a profile for compilers.
     ForCompiler,
     /// Convert the sample profile to text, or from text to a binary encoding.
     ConvertSamples {
-        /// Whether the profile is text now.
+        /// Whether the profile is text at present.
         from_text: bool,
     },
     /// Run the program with MIP again, because nothing of the raw file can be used.

@@ -5,7 +5,7 @@ use profkit_data::memprof::diff::{Difference, Pair, Single, diff};
 use profkit_data::memprof::{Allocations, Field, MemInfoBlock, Thresholds};
 use std::cmp::Ordering;
 
-/// The number by which contexts are compared.
+/// The quantity by which the contexts of two profiles are compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Measure {
     /// Bytes allocated.
@@ -18,7 +18,7 @@ pub enum Measure {
 }
 
 impl Measure {
-    /// The number of a context as a fraction, so that averages can be compared exactly.
+    /// The quantity of a context as a fraction, so that averages can be compared exactly.
     fn fraction(self, block: &MemInfoBlock) -> (i128, i128) {
         let whole = |field| (i128::from(block.get(field)), 1);
         match self {
@@ -37,9 +37,12 @@ impl Measure {
         (one * two_of).cmp(&(two * one_of))
     }
 
-    /// The size of a context's change, without its sign.
+    /// The amount by which a context changed, without its sign.
     fn change(self, pair: &Pair) -> f64 {
-        #[expect(clippy::cast_precision_loss, reason = "an order of changes")]
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "the number is only used to sort changes"
+        )]
         let value = |(number, of): (i128, i128)| number as f64 / of as f64;
         match self {
             Measure::Lifetime => {
@@ -55,25 +58,25 @@ impl Measure {
     }
 }
 
-/// Whether the lines of a context moved between the profiles.
+/// Whether the line numbers of a context changed between the profiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moved {
-    /// No: the call stack is the same, or no other call stack fits.
+    /// The line numbers did not change, or the other profile has no context with the same functions.
     No,
-    /// Yes: the lines differ, but the functions of the stack are the same.
+    /// The line numbers changed, but the functions of the call stack are the same.
     Yes,
-    /// Perhaps: several contexts of the other profile have the same functions with other lines.
+    /// Unknown: several contexts of the other profile have the same functions with other line numbers.
     Perhaps,
 }
 
-/// A context that one or both profiles have.
+/// A context that one or both profiles have, with its numbers in each profile.
 #[derive(Clone, Debug)]
 pub struct ContextChange {
-    /// Its figures in the old profile.
+    /// The numbers of the context in the old profile.
     pub old: Option<Allocations>,
-    /// Its figures in the new profile.
+    /// The numbers of the context in the new profile.
     pub new: Option<Allocations>,
-    /// Whether its lines moved.
+    /// Whether the line numbers of the context changed.
     pub moved: Moved,
 }
 
@@ -116,11 +119,11 @@ pub struct HeapChanges {
     pub appeared: Vec<ContextChange>,
     /// Contexts that only the old profile has.
     pub gone: Vec<ContextChange>,
-    /// Contexts whose kind (cold, warm or hot) changed. They are in one of the other lists, too.
+    /// Contexts whose kind (cold, warm or hot) changed. Each of them is also in one of the other lists.
     pub hotness_changed: Vec<ContextChange>,
-    /// How many contexts did not change.
+    /// The number of contexts that did not change.
     pub unchanged: usize,
-    /// How many contexts were paired although their lines differ.
+    /// The number of contexts that were paired by their functions, although their line numbers differ.
     pub moved: usize,
     /// The sum of all contexts of the old profile.
     pub old: ContextSum,
@@ -129,9 +132,9 @@ pub struct HeapChanges {
 }
 
 impl HeapChanges {
-    /// Compares two profiles. Contexts with the same call stack are compared. A new build moves lines, so contexts with
-    /// the same functions but other lines are compared too, if they can be paired in only one way. A name that one
-    /// profile lacks is taken from the other.
+    /// Compares two profiles. Contexts with the same call stack are compared. A new build changes line numbers, so
+    /// contexts with the same functions but other line numbers are compared, too, if they can be paired in only one
+    /// way. A function name that one profile lacks is taken from the other profile.
     pub fn new(
         old: &mut HeapProfile,
         new: &mut HeapProfile,

@@ -1,4 +1,4 @@
-//! Numbers that describe contexts.
+//! Numbers that describe the contexts of heap profiles.
 use profkit_data::memprof::{Allocations, Field, MemInfoBlock};
 
 /// The average of a field over all allocations of a context.
@@ -11,19 +11,19 @@ pub fn access_density(block: &MemInfoBlock) -> f64 {
     average(block, Field::TotalLifetimeAccessDensity) / 100.0
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+#[expect(clippy::cast_precision_loss, reason = "a rounded number for display")]
 pub(super) fn to_f64(number: u64) -> f64 {
     number as f64
 }
 
-/// The number of contexts, and the sum of their allocations.
+/// The number of contexts in a group, and the sums of their allocations and bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ContextSum {
     /// The number of contexts.
     pub contexts: u64,
-    /// The number of allocations, saturating.
+    /// The number of allocations; sums above 64 bits become the largest number.
     pub allocations: u64,
-    /// The number of bytes allocated, saturating.
+    /// The number of bytes allocated; sums above 64 bits become the largest number.
     pub bytes: u64,
 }
 
@@ -53,7 +53,7 @@ pub enum ContextOrder {
     Cold,
 }
 
-/// The first `most` contexts in this order. Equal contexts keep the order in which they were given.
+/// Returns the first `most` contexts in this order. Equal contexts keep the order in which they were given.
 pub fn top_contexts(
     contexts: &[Allocations],
     order: ContextOrder,

@@ -6,8 +6,9 @@ use crate::names;
 use profkit_data::memprof::{Hotness, Thresholds};
 use rustc_hash::FxHashMap;
 
-/// The flame graph of a heap profile: callers below what they call, as wide as `weight` of their contexts. Functions
-/// without a name are called by their GUID. With `mangled`, names stay as they are in the profile.
+/// Makes the flame graph of a heap profile. Callers are below the functions that they call. The width of a frame is the
+/// sum of `weight` over its contexts. A function without a name is shown by its GUID. With `mangled`, names are not
+/// demangled.
 pub fn flame_graph(
     heap: &HeapProfile,
     weight: HeapWeight,

@@ -1,10 +1,10 @@
-//! Folded stacks: each line of text is a call stack and its weight. Programs that draw flame graphs read them.
+//! Folded stacks: each line of text is a call stack and its weight. Programs that draw flame graphs read such text.
 use super::profile::HeapProfile;
 use crate::names;
 use profkit_data::memprof::{Allocations, Field, MemInfoBlock};
 use rustc_hash::FxHashMap;
 
-/// The number that is the weight of a stack.
+/// The quantity that weights a call stack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HeapWeight {
     /// Bytes allocated.
@@ -45,11 +45,13 @@ impl HeapWeight {
     }
 }
 
-/// Longer names of frames are cut: a graph has no room for them, and a hostile name may occur in many frames.
+/// The largest length of a function name in a stack. Longer names are cut: a graph has no space for them, and a
+/// malicious profile could repeat a long name in many frames.
 const MOST_NAME: usize = 1024;
 
-/// A function's name as folded stacks can hold it. Readers of folded stacks take `;` for the end of a name, numbers at
-/// the end of a line for weights, `# ` at its beginning for a comment, and trim white space; XML has no U+FFFE and U+FFFF.
+/// Returns a function name in a form that folded stacks can hold. Readers of folded stacks take `;` as the end of a
+/// name, a number at the end of a line as a weight, and `# ` at the beginning of a line as a comment. They also trim
+/// white space. XML does not allow U+FFFE and U+FFFF.
 fn frame_name(name: &str) -> String {
     let mut name: String = name
         .trim()
@@ -92,7 +94,7 @@ pub struct FoldedStacks<'p> {
 }
 
 impl<'p> FoldedStacks<'p> {
-    /// The stacks of a profile. Names are not demangled if `mangled`.
+    /// Collects the call stacks of a profile. With `mangled`, names are not demangled.
     pub fn new(heap: &'p HeapProfile, mangled: bool) -> Self {
         FoldedStacks {
             heap,
@@ -101,7 +103,7 @@ impl<'p> FoldedStacks<'p> {
         }
     }
 
-    /// Appends the names of a context's stack, separated by `;`. The outermost function comes first.
+    /// Appends the function names of a context's call stack, separated by `;`. The outermost function comes first.
     pub fn append(&mut self, context: &Allocations, line: &mut String) {
         let mut separator = "";
         for frame in self.heap.profile.stack(context.stack).rev() {

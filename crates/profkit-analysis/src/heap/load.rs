@@ -15,7 +15,7 @@ pub struct LoadedHeap {
     /// The source locations of the frames, in the order of the profile's frames. They are known only if all inputs are
     /// raw dumps.
     pub locations: IndexVec<FrameId, SourceLocation>,
-    /// What was done with the inputs.
+    /// The report about the inputs.
     pub report: Report,
     /// The modules that the raw dumps name.
     pub modules: Vec<ModuleReport>,
@@ -26,8 +26,8 @@ pub struct LoadedHeap {
 }
 
 impl LoadedHeap {
-    /// Symbolises the raw dumps among the inputs of a merge, and adds the YAML profiles. The inputs may be heap
-    /// profiles alone, or heap profiles among others.
+    /// Symbolises the raw dumps among the inputs of a merge, and adds the YAML profiles. Inputs of other kinds may be
+    /// among these inputs.
     pub fn new(
         parts: &HeapParts,
         report: Report,

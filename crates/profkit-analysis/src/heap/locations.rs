@@ -11,9 +11,9 @@ pub struct LocationSizes {
     pub stacks: u64,
     /// Bytes in portable tables ([`profkit_data::tables`]).
     pub table_bytes: u64,
-    /// Bytes if each frame is stored once, and a stack is a list of frame numbers.
+    /// The number of bytes if each frame is stored once, and a stack is a list of frame numbers.
     pub frame_bytes: u64,
-    /// Bytes if each frame of each stack is stored as plain text.
+    /// The number of bytes if each frame of each stack is stored as plain text.
     pub plain_bytes: u64,
 }
 
@@ -33,7 +33,7 @@ fn sizes(heap: &HeapProfile) -> Option<LocationSizes> {
     }
     let mut tables = Tables::default();
     let mut plain = 0usize;
-    // The size if each frame is stored once, and a stack is a list of frame numbers.
+    // The size in bytes if each frame is stored once, and a stack is a list of frame numbers.
     let text = |id: FrameId| {
         let frame = &profile.frames()[id];
         let name = heap.name(frame.function).map_or(0, <[u8]>::len);

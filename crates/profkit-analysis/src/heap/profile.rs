@@ -1,4 +1,4 @@
-//! A heap profile of any form, with the names and places of its frames.
+//! A heap profile of any form, with the function names and source locations of its frames.
 use super::load::LoadedHeap;
 use super::symbolize::SourceLocation;
 use crate::faults::Faults;
@@ -35,7 +35,7 @@ impl fmt::Display for HeapForm {
 pub struct HeapProfile {
     /// The profile.
     pub profile: MemProfile,
-    /// The source locations of its frames, in the order of the frames; empty if the file has none.
+    /// The source locations of the profile's frames, in the order of the frames; empty if the file has none.
     pub locations: IndexVec<FrameId, SourceLocation>,
     /// The form of the file.
     pub form: HeapForm,
@@ -45,12 +45,12 @@ pub struct HeapProfile {
     pub damage: Faults,
 }
 
-/// A frame with its name and place.
+/// A frame with its function name and source location.
 #[derive(Clone, Copy, Debug)]
 pub struct HeapFrame<'p> {
     /// The frame.
     pub frame: &'p Frame,
-    /// The mangled name of its function; `None` if only the hash is known.
+    /// The mangled name of the frame's function; `None` if only the hash is known.
     pub name: Option<&'p [u8]>,
     /// Its source location, if the file has it.
     pub location: Option<&'p SourceLocation>,
@@ -83,7 +83,7 @@ impl HeapProfile {
         })
     }
 
-    /// The sum of raw dumps, or of YAML.
+    /// Makes a heap profile of the sum of raw dumps or of YAML profiles.
     pub fn from_loaded(loaded: LoadedHeap) -> Self {
         let mut damage = Faults::default();
         for error in loaded.errors() {
@@ -99,7 +99,7 @@ impl HeapProfile {
         }
     }
 
-    /// The name of a function. An empty name counts as missing.
+    /// Returns the name of a function. An empty name counts as missing.
     pub fn name(&self, function: u64) -> Option<&[u8]> {
         let name = self.profile.names.get(&function)?;
         (!name.is_empty()).then_some(name)

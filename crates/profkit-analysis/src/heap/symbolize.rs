@@ -1,4 +1,4 @@
-//! Turns contexts of addresses into a profile with functions, one module after the other.
+//! Symbolises the contexts of raw dumps: replaces addresses by functions, one module after the other.
 use crate::correlate::{Artifact, Binaries, BinaryServers};
 use crate::names;
 use profkit_data::ids::BuildId;
@@ -23,12 +23,12 @@ use std::sync::OnceLock;
 /// The flags that clang's debug info needs to describe frames.
 const FLAGS_HINT: &str = "compile and link with -gmlt -fdebug-info-for-profiling (or -g), or give the folder of the debug file with --debug-file-directory";
 
-/// How many functions without debug info are listed for each module. Raising it makes reports longer.
+/// The largest number of functions without debug info that are listed per module.
 const MOST_FUNCTIONS: usize = 8;
 
 /// Finds the binaries of the modules in a raw dump.
 pub trait BinarySource: Sync {
-    /// The binary of a module. `None` if there is none, and this is not an error.
+    /// Returns the binary of a module. `None` if there is no binary, and this is not an error.
     ///
     /// # Errors
     /// The reason why the binary cannot be found.
@@ -37,21 +37,22 @@ pub trait BinarySource: Sync {
     fn debug_folders(&self) -> &DebugFolders;
 }
 
-/// Finds binaries by build id, in the same places as correlation does.
+/// Finds binaries by build id, in the same folders and on the same servers as the correlation of raw instrumentation
+/// profiles.
 #[derive(Debug)]
 pub struct IndexedBinaries<'a> {
     /// The binaries.
     pub index: &'a BinaryIndex,
     /// The folders with debug files.
     pub folders: &'a DebugFolders,
-    /// The servers that are asked for binaries that are in no folder.
+    /// The servers that are asked for a binary if no folder contains it.
     pub servers: Option<&'a dyn BinaryServers>,
     /// The mappings of each binary's code. Computed when the first mapping without build id is met.
     code_mappings: OnceLock<Vec<Vec<CodeMapping>>>,
 }
 
 impl<'a> IndexedBinaries<'a> {
-    /// Uses the binaries of correlation.
+    /// Searches the binaries that were given for correlation.
     pub fn of(binaries: &'a Binaries) -> Self {
         IndexedBinaries {
             index: &binaries.index,
@@ -61,7 +62,7 @@ impl<'a> IndexedBinaries<'a> {
         }
     }
 
-    /// The mappings of each binary's code. A binary that cannot be read has none.
+    /// The mappings of each binary's code. A binary that cannot be read has no mappings.
     fn code_mappings(&self) -> &[Vec<CodeMapping>] {
         self.code_mappings.get_or_init(|| {
             let of = |path| code_mappings(&BinaryFile::open(path).ok()?).ok();
@@ -121,7 +122,7 @@ impl BinarySource for IndexedBinaries<'_> {
                     [one] => Ok(Some((*one).clone())),
                     several => Err(Error::new(
                         ErrorKind::CannotCorrelate,
-                        "the mapping has no build id, and several binaries have its size",
+                        "the mapping has no build id, and several of the given binaries have the size of the mapping",
                     )
                     .found(format_args!(
                         "{} and {} more",
@@ -147,7 +148,7 @@ pub struct OneBinary {
     pub path: PathBuf,
     /// Its build id.
     pub id: BuildId,
-    /// There are no folders: LLVM reads only the binary itself.
+    /// No folder of debug files is searched: LLVM reads only the binary itself.
     pub folders: DebugFolders,
 }
 
@@ -162,8 +163,8 @@ impl BinarySource for OneBinary {
     }
 }
 
-/// A source without binaries, for profiles that do not need any. Raw dumps lose all contexts with it, which only
-/// [`LoadedHeap::contexts_dropped`](super::LoadedHeap::contexts_dropped) shows.
+/// A source without binaries, for profiles that do not need any. With this source, raw dumps lose all contexts; only
+/// [`LoadedHeap::contexts_dropped`](super::LoadedHeap::contexts_dropped) shows this.
 #[derive(Debug, Default)]
 pub struct NoBinaries(DebugFolders);
 
@@ -177,24 +178,24 @@ impl BinarySource for NoBinaries {
     }
 }
 
-/// How many addresses of one module were symbolised, and why the others could not be.
+/// The number of addresses of one module that were symbolised, and why the others could not be symbolised.
 #[derive(Clone, Debug)]
 pub struct ModuleReport {
     /// The module.
     pub module: Module,
-    /// The binary that it was symbolised with.
+    /// The binary that supplied the functions.
     pub binary: Option<PathBuf>,
     /// The number of addresses in this module.
     pub addresses: usize,
     /// The number of addresses that could not be symbolised.
     pub unknown: usize,
-    /// The first functions of these addresses, by the names of the symbol table, demangled.
+    /// The first functions with addresses that could not be symbolised: demangled names from the symbol table.
     pub functions: Vec<String>,
-    /// How many more functions these addresses are in.
+    /// The number of further functions with addresses that could not be symbolised, beyond those in `functions`.
     pub more_functions: usize,
-    /// The number of these addresses that are in no function of the symbol table either.
+    /// The number of addresses that could not be symbolised and are in no function of the symbol table.
     pub unnamed: usize,
-    /// The number of contexts with such an address.
+    /// The number of contexts with an address that could not be symbolised.
     pub contexts: usize,
     /// Why the addresses could not be symbolised, if that is known.
     pub error: Option<Error>,
@@ -211,7 +212,7 @@ pub struct SourceLocation {
     pub line: u32,
     /// The column, from 1; 0 if unknown.
     pub column: u32,
-    /// The discriminator, which tells blocks on the same line apart.
+    /// The discriminator, which distinguishes blocks on the same line.
     pub discriminator: u32,
 }
 
@@ -220,7 +221,7 @@ pub struct SourceLocation {
 pub struct Symbolized {
     /// The profile.
     pub profile: MemProfile,
-    /// The source locations of its frames, in the order of the frames.
+    /// The source locations of the profile's frames, in the order of the frames.
     pub locations: IndexVec<FrameId, SourceLocation>,
     /// The modules, in the order in which they were first seen.
     pub modules: Vec<ModuleReport>,
@@ -228,7 +229,7 @@ pub struct Symbolized {
     pub contexts_dropped: usize,
     /// The number of all contexts.
     pub contexts: usize,
-    /// The number of stacks with a known frame, including stacks without allocations.
+    /// The number of call stacks with a known frame, including call stacks without allocations.
     pub known_stacks: usize,
 }
 
@@ -239,7 +240,7 @@ pub fn symbolize(contexts: &RawContexts, source: &dyn BinarySource) -> Symbolize
         of_module[module].push(id);
     }
     let (mut reports, groups) = answer(contexts, &of_module, source);
-    // For each address: the group that symbolises it, and its place in that group.
+    // For each address: the module group that symbolises it, and its index in that group.
     let mut places: IndexVec<AddressId, Option<(usize, usize)>> =
         IndexVec::parallel_to(contexts.addresses(), None);
     for (number, (group, _)) in groups.iter().enumerate() {
@@ -249,7 +250,7 @@ pub fn symbolize(contexts: &RawContexts, source: &dyn BinarySource) -> Symbolize
             places[address] = Some((number, place));
         }
     }
-    // Returns the symbolised group of an address, and the address's place in it.
+    // Returns the symbolised module group of an address, and the index of the address in this group.
     let answered = |address: AddressId| {
         let (group, place) = places[address]?;
         let (_, frames) = groups.get(group)?;
@@ -337,7 +338,7 @@ pub fn symbolize(contexts: &RawContexts, source: &dyn BinarySource) -> Symbolize
     }
 }
 
-/// Adds the frames of an address. The innermost comes first; all but the last are inlined.
+/// Adds the frames of an address. The innermost frame comes first; all frames but the last are inlined.
 fn add_frames(
     profile: &mut MemProfile,
     locations: &mut IndexVec<FrameId, SourceLocation>,
@@ -359,7 +360,7 @@ fn add_frames(
             column: frame.column,
             is_inline: found.peek().is_some(),
         });
-        // The frame is new. Locations have the order of the frames, so its location is appended.
+        // The frame is new. Source locations have the order of the frames, so the location of this frame is appended.
         if id == locations.next_id() {
             locations.push(SourceLocation {
                 file: frame.file.unwrap_or_default().to_vec(),
@@ -373,19 +374,20 @@ fn add_frames(
     list
 }
 
-/// The modules of one binary. With build ids there is one module; without them there may be many mappings.
+/// The modules of one binary. With build ids, a binary has one module. Without build ids, it may have many mappings.
 struct Group {
     path: PathBuf,
     modules: Vec<ModuleId>,
 }
 
-/// A group, with its frames if they could be read.
+/// A module group, with the frames of its addresses if they could be read.
 type Answered = (Group, Option<ModuleFrames>);
 
 /// The addresses of each module.
 type AddressesOf = IndexVec<ModuleId, Vec<AddressId>>;
 
-/// A key that is equal for modules that must have the same binary: mappings with the same place and size.
+/// Returns a key for a module. Mappings with the same file offset and size have equal keys: they must have the same
+/// binary.
 fn question(id: ModuleId, module: &Module) -> (Option<ModuleId>, u64, u64) {
     match module {
         &Module::Mapping {
@@ -567,7 +569,7 @@ mod tests {
         let mapping = |number: u64| Segment {
             start: 0x10000 * (number + 1),
             end: 0x10000 * (number + 1) + 0x1000,
-            // The mappings have only two different places in the file.
+            // The mappings have only two different file offsets.
             offset: 0x1000 * (number % 2),
             build_id: BuildId(Vec::new()),
         };

@@ -24,11 +24,11 @@ pub struct SectionPlace {
     pub offset: u64,
     /// The size in bytes that the header states.
     pub size: u64,
-    /// How many of these bytes are missing because the file is cut.
+    /// The number of bytes of the section that are missing because the file is cut.
     pub missing: u64,
 }
 
-/// The layouts of all profiles in an open file. `data` is the whole file. Text profiles have no layout.
+/// Returns the layouts of all profiles in an open file. `data` is the whole file. Text profiles have no layout.
 pub fn layouts(reader: &InstrReader<'_>, data: &[u8]) -> Vec<ProfileLayout> {
     match reader {
         InstrReader::Text(_) => Vec::new(),
@@ -65,7 +65,7 @@ fn raw_layouts(data: &[u8]) -> Vec<ProfileLayout> {
     loop {
         let more = match reader.read_record(&mut record) {
             Ok(more) => more,
-            // Errors are ignored here; they are reported when the records are read for their own sake.
+            // Errors are ignored in this pass; they are reported when the records are read for output.
             Err(_) => reader.can_resume(),
         };
         let entered = reader.profile();

@@ -1,4 +1,5 @@
-//! Instrumentation profiles of any form: opened by content, what their headers say, records by name, and sums over them.
+//! Reads instrumentation profiles of any form: detects the form, describes the header, selects records by name, and
+//! sums up records.
 mod layout;
 mod reader;
 mod select;

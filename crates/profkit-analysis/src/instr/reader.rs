@@ -16,7 +16,7 @@ use std::ops::RangeInclusive;
 /// A reader of an instrumentation profile, whatever its form.
 #[derive(Debug)]
 pub enum InstrReader<'data> {
-    /// A raw profile, or several in one file.
+    /// A raw profile, or several raw profiles in one file.
     Raw(Box<RawReader<'data>>),
     /// An indexed profile.
     Indexed(Box<IndexedReader<'data>>),
@@ -70,7 +70,8 @@ impl<'data> InstrReader<'data> {
         }
     }
 
-    /// The name that a hash stands for: that of a call target, a virtual table, or a function of a trace.
+    /// Returns the name with this hash: the name of a call target, of a virtual table, or of a function in a temporal
+    /// trace.
     pub fn name_of(&self, name_ref: NameRef) -> Option<&[u8]> {
         match self {
             InstrReader::Raw(reader) => reader.symbols().get(name_ref),
@@ -158,7 +159,7 @@ impl InstrFacts {
         }
     }
 
-    /// The facts of an indexed profile, from its header alone.
+    /// Returns the facts of an indexed profile, from its header alone.
     pub fn of_indexed(header: &IndexedHeader) -> Self {
         InstrFacts {
             form: Form::Indexed,

@@ -1,4 +1,4 @@
-//! Reads the records of some functions, and sums up all records, in one pass.
+//! Reads selected records and sums up all records, in one pass.
 use super::reader::InstrReader;
 use super::totals::Totals;
 use crate::faults::Faults;
@@ -6,11 +6,11 @@ use crate::names;
 use crate::selection::Selection;
 use profkit_data::instr::Record;
 
-/// Calls `each` with every record of a selection, and adds all records to `totals`, where these are wanted. Records that
-/// cannot be read become faults.
+/// Calls `each` with every selected record. Adds all records to `totals`, if it is given. Records that cannot be read
+/// are added to the faults.
 ///
-/// In an indexed profile functions whose mangled names are given are looked up first; without `totals` the rest of the
-/// file is then read only if some were not found. Returns the names of the selection that no function has.
+/// In an indexed profile, mangled names of the selection are looked up first. Without `totals`, the rest of the file is
+/// read only if some names were not found. Returns the names of the selection that no function has.
 ///
 /// ```
 /// use profkit_analysis::faults::Faults;

@@ -11,9 +11,9 @@ pub struct Totals {
     pub records: u64,
     /// The number of records with a mark, "hot" or "warm", instead of counts.
     pub pseudo_records: u64,
-    /// The sum of all counters of ordinary records.
+    /// The sum of all counters of records without a marker.
     pub sum: u128,
-    /// The summaries of the records without and with context sensitivity.
+    /// The summaries of the records without context sensitivity and of those with it.
     stages: [SummaryBuilder; 2],
     /// The number of context-sensitive records.
     pub context_sensitive: u64,
@@ -28,7 +28,7 @@ pub struct Totals {
     pub hottest: Hottest,
 }
 
-/// The sites of one value kind.
+/// The numbers of value sites and values of one value kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ValueTotals {
     /// The number of sites.
@@ -40,7 +40,7 @@ pub struct ValueTotals {
 }
 
 impl Totals {
-    /// Empty totals that keep the `hot` hottest functions. The other argument tells whether the profile has
+    /// Makes empty totals that keep the `hot` hottest functions. `two_stages` says whether the profile has
     /// context-sensitive records.
     pub fn new(hot: usize, two_stages: bool) -> Self {
         Totals {
@@ -56,7 +56,7 @@ impl Totals {
     /// Adds a record.
     pub fn add(&mut self, record: &Record) {
         self.records += 1;
-        // If the profile has no context-sensitive records, the bit is part of the hash.
+        // In a profile without context-sensitive records, the bit that marks them is an ordinary part of the hash.
         let context_sensitive = self.two_stages && record.func_hash.is_context_sensitive();
         self.context_sensitive += u64::from(context_sensitive);
         if record.is_pseudo() {
@@ -79,8 +79,8 @@ impl Totals {
         self.bitmap_bytes += record.bitmap.len() as u64;
     }
 
-    /// The summaries of records without and with context sensitivity. The second is `None` if there are no such
-    /// records.
+    /// The summaries of the records without and with context sensitivity. The second summary is `None` if the profile
+    /// has no context-sensitive records.
     pub fn finish(&mut self) -> (Summary, Option<Summary>) {
         let [first, second] = std::mem::take(&mut self.stages);
         let second = (self.context_sensitive > 0).then(|| second.finish());
@@ -93,7 +93,8 @@ pub fn counter_sum(record: &Record) -> u128 {
     record.counts.iter().map(|&count| u128::from(count)).sum()
 }
 
-/// A function with its sum of counters. If sums are equal, the function that was seen first is the greater one.
+/// A function with its sum of counters. If the sums of two functions are equal, the function that was seen first is the
+/// greater one.
 type Hot = (u128, Reverse<u64>, Vec<u8>);
 
 /// The functions with the largest sums.
@@ -101,7 +102,7 @@ type Hot = (u128, Reverse<u64>, Vec<u8>);
 pub struct Hottest {
     most: usize,
     seen: u64,
-    /// The coldest function is on top; of equal ones, the one that was seen last.
+    /// The heap has the coldest function on top. Of functions with equal sums, the one that was seen last is on top.
     heap: BinaryHeap<Reverse<Hot>>,
 }
 

@@ -1,4 +1,4 @@
-//! The functions of a profile, and those of binaries.
+//! Reads the functions of a profile and of binaries, so that they can be compared.
 use crate::instr::InstrReader;
 use profkit_data::detect::{FileKind, detect};
 use profkit_data::ids::{BuildId, FuncHash};
@@ -11,12 +11,13 @@ use profkit_object::functions::{Function, Origin, functions};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::path::Path;
 
-/// The counts of a function under one hash.
+/// The counts of a function that has this name and this control-flow hash.
 #[derive(Clone, Debug)]
 pub struct Known {
-    /// The control-flow hash. `None` in MIP profiles: they have signatures, which no binary of a compiler states.
+    /// The control-flow hash. `None` for functions of MIP profiles: MIP profiles have signatures, which are in no
+    /// binary.
     pub hash: Option<FuncHash>,
-    /// The sum of its counts, saturating.
+    /// The sum of the function's counts; sums above 64 bits become the largest number.
     pub count: u64,
 }
 
@@ -27,7 +28,7 @@ pub struct ProfileFunctions {
     pub functions: FxHashMap<Vec<u8>, Vec<Known>>,
     /// The sum of all counts.
     pub total: u128,
-    /// The builds that the profile comes from, if it states them.
+    /// The build ids of the programs that wrote the profile, if the profile states them.
     pub build_ids: Vec<BuildId>,
 }
 
@@ -101,24 +102,25 @@ impl ProfileFunctions {
 /// Whether a compiler that builds the binary again could use the counts of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Yes: name and hash agree. If there is no hash to compare, the name is enough.
+    /// Yes: a binary has a function with this name and hash. If a binary has no hash of the function, the name is
+    /// enough.
     Matched,
-    /// No: the name is there, but with another hash.
+    /// No: a binary has a function with this name, but with another hash.
     Changed,
-    /// No: the name is not there.
+    /// No: no binary has a function with this name.
     Unknown,
 }
 
 /// One binary, or one architecture of a universal file.
 #[derive(Clone, Debug)]
 pub struct Binary {
-    /// The path, as the user named it.
+    /// The path, as the user gave it.
     pub path: String,
     /// Its build id.
     pub build_id: Option<BuildId>,
-    /// Where in the binary its functions were found.
+    /// The part of the binary in which its functions were found.
     pub origin: Origin,
-    /// The number of its functions.
+    /// The number of functions in the binary.
     pub functions: usize,
 }
 
@@ -184,7 +186,7 @@ impl BinaryFunctions {
             .map(|(name, hashes)| (name.as_slice(), hashes))
     }
 
-    /// Whether these binaries have a given function of the profile.
+    /// Returns whether these binaries contain a given function of the profile.
     pub fn outcome_of(&self, name: &[u8], hash: Option<FuncHash>) -> Outcome {
         let hashes = self
             .functions
@@ -200,11 +202,12 @@ impl BinaryFunctions {
     }
 }
 
-/// The symbol of a name in a profile. Names of local functions begin with their file (`a.c;f`; before LLVM 17 `a.c:f`).
+/// Returns the symbol for a function name in a profile. Names of local functions begin with the source file (`a.c;f`;
+/// before LLVM 17 `a.c:f`), which is not part of the symbol.
 pub fn symbol_of(name: &[u8]) -> &[u8] {
     let start = name.iter().rposition(|byte| matches!(byte, b';'));
     let start = start.or_else(|| {
-        // Objective-C names have colons of their own. They begin with a sign.
+        // Objective-C names contain colons that do not follow a file. Such names begin with `+` or `-`.
         let method = name.starts_with(b"-") || name.starts_with(b"+");
         name.iter()
             .rposition(|&byte| byte == b':')

@@ -1,4 +1,5 @@
-//! Tells how much of a profile the functions of a binary can use, and so whether the profile is stale for this build.
+//! Computes how much of a profile the functions of a binary can use. This shows whether the profile is stale for this
+//! build.
 mod compare;
 mod shares;
 

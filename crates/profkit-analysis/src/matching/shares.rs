@@ -1,21 +1,21 @@
-//! The shares of functions and counts that match.
+//! The shares of functions and counts for which a profile and binaries match.
 use super::compare::{BinaryFunctions, Known, Outcome, ProfileFunctions, symbol_of};
 use rustc_hash::FxHashSet;
 
-/// Hot functions are those with the largest counts that together have this share of all counts
+/// The share of all counts that hot functions have together. Hot functions are the functions with the largest counts
 /// (`profile-summary-cutoff-hot` of LLVM).
 const HOT_SHARE: f64 = 0.99;
 
-/// The functions of the binaries, each name counted once: which of them have a profile. A binary has functions that no
-/// profile has, such as `_start`, so that this is less than 100 percent for a fresh profile too. [`CountShares`] looks from
-/// the profile.
+/// The numbers of functions in the binaries, by whether the profile has them. Each name is counted once. A binary has
+/// functions that no profile contains, such as `_start`, so fewer than 100 percent match for a fresh profile, too.
+/// [`CountShares`] divides the counts of the profile instead.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FunctionShares {
     /// The number of functions.
     pub total: u64,
-    /// Functions whose name and hash the profile has. If the binary has no hash, the name is enough.
+    /// Functions whose name and hash are in the profile. If the binary has no hash, the name is enough.
     pub matched: u64,
-    /// Functions whose name the profile has, but with other hashes.
+    /// Functions whose name is in the profile, but only with other hashes.
     pub changed: u64,
     /// Functions that the profile does not have.
     pub unknown: u64,
@@ -30,9 +30,10 @@ impl FunctionShares {
 
 /// The counts of the profile, by whether the binaries can use them.
 ///
-/// A binary shows that a function changed only if it has hashes
+/// A function is known to have changed only if the binary has hashes
 /// ([`Origin::Sections`](profkit_object::functions::Origin::Sections),
-/// [`Origin::DebugInfo`](profkit_object::functions::Origin::DebugInfo)). With symbols alone names are compared.
+/// [`Origin::DebugInfo`](profkit_object::functions::Origin::DebugInfo)). If the binary has only symbols, only names are
+/// compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CountShares {
     /// The sum of all counts.
@@ -86,7 +87,7 @@ pub struct LostFunction {
 pub struct MatchShares {
     /// The functions of the binaries.
     pub functions: FunctionShares,
-    /// The counts of the profile.
+    /// The sums of the profile's counts.
     pub counts: CountShares,
     /// Hot functions that do not match. The largest count comes first.
     pub hot_lost: Vec<LostFunction>,

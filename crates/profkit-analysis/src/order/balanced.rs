@@ -2,8 +2,8 @@
 //! same time stay together.
 //!
 //! The idea is that of Dhulipala and others ("Compressing graphs and indexes with recursive graph bisection", KDD
-//! 2016); Hoag and others (arXiv 2211.09285) use it for start-up. This is our own implementation. It has the cost
-//! function, the first order and the limits of LLVM's, but other random numbers.
+//! 2016); Hoag and others (arXiv 2211.09285) use it for start-up. This implementation has the cost function, the
+//! initial order and the limits of LLVM's implementation, but other random numbers.
 use super::traces::{Trace, utility_nodes};
 use profkit_data::index_vec::IndexVec;
 use profkit_data::mip::FunctionId;
@@ -14,11 +14,13 @@ use std::cmp::Ordering;
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Partitioning {
-    /// How often a part may be halved. Values above the logarithm of the number of functions change nothing.
+    /// The largest number of times that a group of functions is divided into halves. Values above the logarithm of the
+    /// number of functions change nothing.
     pub depth: u32,
-    /// How often functions may be exchanged between two halves. Each exchange needs a pass over their nodes.
+    /// The largest number of rounds in which functions are exchanged between two halves. Each round needs a pass over
+    /// the utility nodes of the functions.
     pub iterations: u32,
-    /// One exchange in this many is skipped at random. Without that, functions could move back and forth for ever.
+    /// One exchange in this many is skipped at random. Otherwise, functions could move back and forth for ever.
     pub skip_one_in: u64,
 }
 
@@ -32,12 +34,13 @@ impl Default for Partitioning {
     }
 }
 
-/// The fewest functions for which a thread is started. For fewer, starting it costs more than it saves.
+/// The smallest number of functions for which a thread is started. For fewer functions, starting a thread costs more
+/// time than it saves.
 const PARALLEL: usize = 512;
 
 struct Node {
     function: FunctionId,
-    /// The place in the first order. Parts that are not divided any more have this order.
+    /// The position of the function in the initial order. Groups that are not divided any more keep this order.
     place: usize,
     utilities: Vec<u32>,
     left: bool,
@@ -64,7 +67,7 @@ struct Node {
 /// ```
 ///
 /// # Panics
-/// If a trace has a function that is none of that many.
+/// If the number of a function in a trace is not below `functions`.
 pub fn balanced(functions: usize, traces: &[Trace], options: &Partitioning) -> Vec<FunctionId> {
     let utilities = utility_nodes(functions, traces, true);
     let mut earliest = IndexVec::parallel_to(&utilities, None::<usize>);
@@ -99,8 +102,8 @@ pub fn balanced(functions: usize, traces: &[Trace], options: &Partitioning) -> V
     nodes.into_iter().map(|node| node.function).collect()
 }
 
-/// Orders the functions of a part. `bucket` is the number of the part in the tree of halves: the root is 1, and the
-/// halves of n are 2n and 2n + 1.
+/// Orders the functions of a group. `bucket` is the number of the group in the tree of halves: the root is 1, and the
+/// halves of group n are 2n and 2n + 1.
 fn bisect(nodes: &mut [Node], depth: u32, bucket: u64, options: &Partitioning) {
     if nodes.len() <= 1 || depth >= options.depth {
         nodes.sort_by_key(|node| node.place);
@@ -140,13 +143,13 @@ fn bisect(nodes: &mut [Node], depth: u32, bucket: u64, options: &Partitioning) {
     }
 }
 
-/// For each utility node, how many of its functions are in each half.
+/// For each utility node: the number of its functions in each half.
 struct Counts {
     /// The utility nodes, sorted.
     utilities: Vec<u32>,
     /// The number of functions in the left and in the right half.
     members: Vec<(u32, u32)>,
-    /// How much is saved if a function of the node moves: from left to right, and from right to left.
+    /// The cost that is saved if a function of the node moves from left to right, and from right to left.
     gains: Vec<(f64, f64)>,
 }
 
@@ -208,13 +211,13 @@ impl Counts {
     }
 }
 
-/// The cost of a utility node. It is lowest if all functions of the node are in the same half.
+/// The cost of a utility node. The cost is lowest if all functions of the node are in the same half.
 fn cost(left: u32, right: u32) -> f64 {
     let side = |count: u32| f64::from(count) * (f64::from(count) + 1.0).log2();
     -(side(left) + side(right))
 }
 
-/// Exchanges pairs of functions between the halves as long as that saves something. Returns whether a function moved.
+/// Exchanges pairs of functions between the halves as long as that lowers the cost. Returns whether a function moved.
 fn exchange(
     nodes: &mut [Node],
     counts: &mut Counts,
@@ -252,8 +255,8 @@ fn exchange(
     moved
 }
 
-/// Random numbers by splitmix64 (Steele, Lea, Flood 2014). The seed is the number of the part, so the numbers of a part
-/// do not depend on other parts.
+/// Random numbers by splitmix64 (Steele, Lea, Flood 2014). The seed is the number of the group, so the random numbers
+/// of a group do not depend on other groups.
 struct Random(u64);
 
 impl Random {

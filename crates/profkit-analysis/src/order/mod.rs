@@ -24,16 +24,16 @@ pub enum OrderFile {
     /// `--symbol-ordering-file` of lld for ELF: symbol names.
     #[default]
     Lld,
-    /// `--section-ordering-file` of gold: names of sections. Compilers name them after functions with
-    /// `-ffunction-sections`.
+    /// `--section-ordering-file` of gold: names of sections. With `-ffunction-sections`, compilers give each function a
+    /// section that is named after it.
     Gold,
     /// `-order_file` of ld64 and of lld for Mach-O: symbol names, with the leading underscore that they have there.
     MachO,
 }
 
 /// The names of sections that GCC and clang give to functions with `-ffunction-sections`. The name depends on whether
-/// the compiler expects the function to be hot. A profile does not have that fact, so all names are written; lines
-/// without a section do no harm.
+/// the compiler expects the function to be hot. The profile does not show this, so all possible names are written. A
+/// name without a section has no effect.
 const GOLD_PREFIXES: [&[u8]; 4] = [
     b".text.",
     b".text.hot.",
@@ -41,11 +41,11 @@ const GOLD_PREFIXES: [&[u8]; 4] = [
     b".text.unlikely.",
 ];
 
-/// The functions that any run called, by the mean ordinal of their first call.
+/// Returns the functions that any run called, sorted by the mean ordinal of their first call.
 ///
 /// Means are compared exactly, without division or overflow. Functions of equal means stay in the order of the profile,
-/// which is link order. Functions that were called in runs without ordinals only (coverage, which knows no order) come
-/// last, in the order of the profile.
+/// which is link order. Functions that were called only in runs without ordinals (coverage records no order) come last,
+/// in the order of the profile.
 ///
 /// ```
 /// use profkit_analysis::order::{OrderFile, by_mean, names};
@@ -83,8 +83,8 @@ fn compare_means(one: &Function, other: &Function) -> Ordering {
     }
 }
 
-/// The names of the functions in the order, without repetitions. A linker cannot tell functions with the same name
-/// apart (`static` functions of several files), so only the first place counts.
+/// Returns the names of the functions in the order. A name that several functions have is listed only at its first
+/// position, because a linker cannot tell these functions apart (`static` functions of several files).
 pub fn names<'p>(profile: &'p MipProfile, order: &[FunctionId]) -> Names<'p> {
     let mut seen = FxHashSet::default();
     let mut names = Names {
@@ -107,7 +107,7 @@ pub fn names<'p>(profile: &'p MipProfile, order: &[FunctionId]) -> Names<'p> {
 pub struct Names<'p> {
     /// The names, in order.
     pub names: Vec<&'p [u8]>,
-    /// The number of functions that are not listed, because their name is in the list already.
+    /// The number of functions that are not listed, because an earlier function has the same name.
     pub repeated: usize,
 }
 

@@ -1,7 +1,7 @@
 //! How many pages of code the start of a program touches.
 use profkit_data::mip::{Function, FunctionId, MipProfile};
 
-/// Functions in a new layout are assumed to begin at multiples of this, as compilers align them on x86-64.
+/// The alignment of functions in a new layout, in bytes: compilers align functions on x86-64 like this.
 const FUNCTION_ALIGN: u64 = 16;
 
 /// The code that the called functions occupy.
@@ -11,13 +11,14 @@ pub struct Footprint {
     pub functions: usize,
     /// The sum of their sizes.
     pub bytes: u64,
-    /// The number of pages that hold any of their bytes, at the places that the linker chose.
+    /// The number of pages that contain bytes of these functions in the layout of the linked binary.
     pub pages_before: u64,
-    /// The number of pages that they need if they follow each other, aligned to 16 bytes, from the start of a page.
+    /// The number of pages that these functions would need if they followed each other from the start of a page, each
+    /// aligned to 16 bytes.
     pub pages_after: u64,
 }
 
-/// Computes the footprint of these functions.
+/// Computes the number of pages that these functions occupy.
 pub fn footprint(profile: &MipProfile, order: &[FunctionId], page_size: u64) -> Footprint {
     let page_size = page_size.max(1);
     let functions = || order.iter().map(|&id| &profile.functions[id]);
@@ -26,7 +27,7 @@ pub fn footprint(profile: &MipProfile, order: &[FunctionId], page_size: u64) -> 
         .map(|function| pages_of(function, page_size))
         .collect();
     pages.sort_unstable();
-    // The last page that was looked at. All pages up to it are counted if they are touched.
+    // The last page that was examined, and the number of touched pages up to that page.
     let (mut counted, mut pages_before) = (None, 0_u64);
     for (first, last) in pages {
         let from = counted.map_or(first, |counted: u64| first.max(counted.saturating_add(1)));
@@ -47,7 +48,8 @@ pub fn footprint(profile: &MipProfile, order: &[FunctionId], page_size: u64) -> 
     }
 }
 
-/// The first and the last page of a function. An address relative to a section may be negative (two's complement).
+/// Returns the first and the last page of a function. An address relative to a section may be negative (two's
+/// complement).
 fn pages_of(function: &Function, page_size: u64) -> (u64, u64) {
     let start = function.address.wrapping_add(1 << 63);
     let last = start.saturating_add(u64::from(function.size).saturating_sub(1));

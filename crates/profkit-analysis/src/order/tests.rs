@@ -68,7 +68,7 @@ fn files_of_linkers() {
     );
 }
 
-/// These values were published with the rule.
+/// These values were published together with the rule for utility nodes.
 #[test]
 fn utility_nodes_of_traces() {
     let one = utility_nodes(4, &[functions(0..4)], false);

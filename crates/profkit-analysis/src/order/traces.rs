@@ -1,4 +1,5 @@
-//! Runs as sequences of first calls, and the utility nodes for balanced partitioning.
+//! Traces: for each run, the functions in the order of their first calls. Also the utility nodes that balanced
+//! partitioning makes of them.
 use profkit_data::Error;
 use profkit_data::index_vec::IndexVec;
 use profkit_data::mip::{FunctionId, Identity, MipProfile, Modes, RawParts, calls_record};
@@ -8,20 +9,21 @@ use std::fmt;
 /// The functions that a run called, in the order of their first calls.
 pub type Trace = Vec<FunctionId>;
 
-/// Makes a trace from the profile of one run. If the profile has several runs, the order is that of the mean ordinals.
+/// Makes a trace from the profile of one run. If the profile is of several runs, functions are sorted by their mean
+/// ordinals.
 pub fn trace(profile: &MipProfile) -> Trace {
     let mut order = super::by_mean(profile);
     order.retain(|&id| profile.functions[id].order_runs > 0);
     order
 }
 
-/// Why a run has no traces for a profile.
+/// The reason why no trace could be made of a run.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RunError {
     /// The file is damaged, or is neither a raw file nor a profile.
     Data(Error),
-    /// The run is of another image than the profile: the image of the run.
+    /// The run is of another build than the profile. The field is the identity of the run's build.
     OtherImage(Identity),
 }
 
@@ -29,7 +31,9 @@ impl fmt::Display for RunError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             RunError::Data(error) => error.fmt(f),
-            RunError::OtherImage(image) => write!(f, "the run belongs to another image: {image}"),
+            RunError::OtherImage(image) => {
+                write!(f, "the run is of another build than the profile: {image}")
+            }
         }
     }
 }

@@ -7,7 +7,7 @@ use profkit_data::summary::Summary;
 use std::cmp::Ordering;
 use std::fmt;
 
-/// One of the two profiles, with its sums.
+/// One of the two profiles of a comparison, with its sums.
 #[derive(Debug)]
 pub struct OverlapSide<'p> {
     profile: &'p SampleProfile,
@@ -20,8 +20,8 @@ pub struct OverlapSide<'p> {
 }
 
 impl<'p> OverlapSide<'p> {
-    /// Prepares a profile for a comparison. Lines with at least `threshold` samples are hot; [`hot_threshold`] returns
-    /// that number.
+    /// Prepares a profile for a comparison. Lines with at least `threshold` samples are hot; [`hot_threshold`] computes
+    /// this number.
     pub fn new(profile: &'p SampleProfile, threshold: u64) -> Self {
         let functions = profile.functions().iter();
         let sums: Vec<Sums> = functions
@@ -48,8 +48,8 @@ impl<'p> OverlapSide<'p> {
     }
 }
 
-/// The smallest count of the lines that together hold this share of all samples, in millionths. `None` if the summary
-/// does not have this share.
+/// Returns the smallest count of the hottest lines that together have this share of all samples, in millionths. `None`
+/// if the summary does not have this share.
 pub fn hot_threshold(summary: &Summary, cutoff: u64) -> Option<u64> {
     let mut entries = summary.cutoffs.iter();
     let entry = entries.find(|entry| entry.cutoff >= cutoff);
@@ -59,9 +59,9 @@ pub fn hot_threshold(summary: &Summary, cutoff: u64) -> Option<u64> {
 /// Why two profiles cannot be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Incomparable {
-    /// Only one of them counts pseudo probes; the other counts lines.
+    /// Only one of the two profiles counts pseudo probes; the other profile counts lines.
     Probes,
-    /// Only one of them has calling contexts.
+    /// Only one of the two profiles has calling contexts.
     Contexts,
 }
 
@@ -108,27 +108,27 @@ impl Sums {
 pub struct FunctionOverlap {
     /// The index of the function in the second profile.
     pub function: usize,
-    /// The index of the same function in the first profile, if it is there.
+    /// The index of the same function in the first profile, if the first profile has it.
     pub base_function: Option<usize>,
-    /// The largest count of its lines in the second profile.
+    /// The largest count of the function's lines in the second profile.
     pub largest: u64,
-    /// Samples in the first profile.
+    /// The samples of the function in the first profile.
     pub base_samples: u64,
-    /// Samples in the second profile.
+    /// The samples of the function in the second profile.
     pub test_samples: u64,
-    /// Samples of lines that only the first profile has.
+    /// The samples of lines that only the first profile has.
     pub base_unique: u64,
-    /// Samples of lines that only the second profile has.
+    /// The samples of lines that only the second profile has.
     pub test_unique: u64,
-    /// The sum of the smaller count of each line.
+    /// The sum, over all lines, of the smaller of the two profiles' counts.
     pub common: u64,
-    /// The sum of the larger count of each line.
+    /// The sum, over all lines, of the larger of the two profiles' counts.
     pub union: u64,
     /// How similar the two functions are; 1 if they are equal.
     pub similarity: f64,
 }
 
-/// How many functions, or lines, are hot in each profile.
+/// The numbers of functions, or of lines, that are hot in each profile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HotOverlap {
     /// Hot in the first profile.
@@ -137,7 +137,7 @@ pub struct HotOverlap {
     pub test: u64,
     /// Hot in both profiles.
     pub both: u64,
-    /// Hot in at least one of them.
+    /// Hot in at least one of the two profiles.
     pub either: u64,
 }
 
@@ -161,9 +161,9 @@ pub struct HotOverlap {
 pub struct SampleOverlap {
     /// How similar the profiles are; 1 if they are equal.
     pub similarity: f64,
-    /// The sum of the smaller count of each line.
+    /// The sum, over all lines, of the smaller of the two profiles' counts.
     pub common_samples: u64,
-    /// The sum of the larger count of each line.
+    /// The sum, over all lines, of the larger of the two profiles' counts.
     pub union_samples: u64,
     /// Samples of lines that only the first profile has.
     pub base_unique_samples: u64,
@@ -190,7 +190,7 @@ const EPSILON: f64 = 0.000_005;
 
 #[expect(
     clippy::cast_precision_loss,
-    reason = "LLVM calculates shares in floating point"
+    reason = "LLVM calculates percentages in floating point"
 )]
 fn float(count: u64) -> f64 {
     count as f64
@@ -305,8 +305,8 @@ impl SampleOverlap {
     }
 }
 
-/// The index of the function with the same name and callers in the other profile. A hash does not match the name that
-/// it was made from.
+/// Returns the index of the function with the same name and callers in the other profile. A function that is known only
+/// by its hash does not match a function that is known by its name.
 fn same_function(
     other: &SampleProfile,
     profile: &SampleProfile,
@@ -326,7 +326,7 @@ fn same_function(
     other.find(&callers?, there(function.samples.name)?)
 }
 
-/// The state of a comparison.
+/// A running comparison: the two profiles, and the hot functions or lines that were counted so far.
 struct Compared<'s, 'p> {
     base: &'s OverlapSide<'p>,
     test: &'s OverlapSide<'p>,
@@ -346,8 +346,8 @@ impl Compared<'_, '_> {
         self.hot.either += count(base || test);
     }
 
-    /// Adds a line, or an inlined function that only one side has. `None` stands for a side without it. Returns the
-    /// difference of the two shares.
+    /// Adds a line, or an inlined function that only one profile has. `None` stands for the profile that lacks it.
+    /// Returns the difference of the two shares.
     fn unit(
         &mut self,
         base: Option<u64>,
@@ -369,7 +369,7 @@ impl Compared<'_, '_> {
         1.0 - similarity
     }
 
-    /// How similar the insides of two functions, or of two inlined instances, are; 1 if they are equal.
+    /// Returns how similar the lines of two functions, or of two inlined instances, are; 1 if they are equal.
     fn function(&mut self, base: &Samples, test: &Samples, row: &mut FunctionOverlap) -> f64 {
         let mut difference = 0.0;
         let line = |line: &BodyLine| line.samples;

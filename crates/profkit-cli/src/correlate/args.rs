@@ -14,9 +14,9 @@ use std::time::Duration;
 pub struct BinaryArgs {
     /// Programs, libraries and debug files that raw profiles need, or folders of them; matched by build id
     ///
-    /// Raw profiles that hold only counters take their functions from these files: their programs are built with -mllvm
-    /// -profile-correlate=binary or debug-info. Raw heap profiles are symbolised with these files. Of a folder, all files
-    /// below it are used; `.build-id` trees are looked up by name.
+    /// Raw profiles that hold only counters get their functions from these files: such profiles come from programs that
+    /// were built with -mllvm -profile-correlate=binary or debug-info. Raw heap profiles are symbolised with these
+    /// files. In a folder, all files below it are used; `.build-id` trees are searched by build id.
     #[arg(long, value_name = "FILE|FOLDER", num_args = 1.., action = clap::ArgAction::Append)]
     pub binaries: Vec<PathBuf>,
 
@@ -81,7 +81,7 @@ impl BinaryArgs {
         }
         for (path, reason) in index.unreadable.iter().take(MOST_NOTES) {
             notes.push(format!(
-                "{}: passed over: {reason}",
+                "{}: skipped: {reason}",
                 profkit_data::path_text(path)
             ));
         }

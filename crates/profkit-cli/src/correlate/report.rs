@@ -1,9 +1,9 @@
-//! The report that tells which raw profile belongs to which binary, for people and as JSON.
+//! The report of which raw profile belongs to which binary, as text and as JSON.
 use profkit_analysis::correlate::{Assignment, Plan};
 use serde::Serialize;
 use std::fmt;
 
-/// The largest number of inputs that the text names for a program.
+/// The largest number of inputs that the text lists for one program.
 const MOST_NAMED: usize = 3;
 
 /// The report of a correlation plan.
@@ -17,16 +17,16 @@ pub struct CorrelationReport {
     pub programs: Vec<ProgramReport>,
 }
 
-/// The profiles of one program.
+/// The profiles of one program, and the binary that belongs to them.
 #[derive(Clone, Debug, Serialize)]
 pub struct ProgramReport {
     /// The profiles' build ids.
     pub build_ids: Vec<String>,
     /// The source of the functions' metadata: `binary` or `debug-info`.
     pub metadata: &'static str,
-    /// The inputs that hold its profiles.
+    /// The inputs that hold the program's profiles.
     pub inputs: Vec<String>,
-    /// The file that the functions come from.
+    /// The file that the function records come from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub binary: Option<String>,
     /// The number of functions in this file.
@@ -41,7 +41,7 @@ pub struct ProgramReport {
     /// The reason why no binary can be used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// The next step for the user.
+    /// The next step for the user, as a hint.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! Diagnoses for programs. docs/formats/doctor-json.md is the schema.
+//! Prints diagnoses as JSON. docs/formats/doctor-json.md describes the format.
 use super::Counts;
 use super::words;
 use crate::show::json;

@@ -43,7 +43,7 @@ struct Counts {
     sound: u64,
     damaged: u64,
     unsupported: u64,
-    /// Files in folders that are not profiles.
+    /// The number of files in folders that were skipped, because they are not profiles.
     passed_over: u64,
 }
 
@@ -144,7 +144,8 @@ impl<W: io::Write> Reporter<W> {
     }
 }
 
-/// Whether a file in a folder is examined. Files with other names that hold no profile are passed over.
+/// Whether a file in a folder is examined. All files with the extension of a profile are examined, and other files if
+/// they begin like a profile.
 fn is_candidate(path: &Path) -> bool {
     const EXTENSIONS: [&str; 8] = [
         "afdo",
@@ -169,7 +170,7 @@ fn is_candidate(path: &Path) -> bool {
         .and_then(|_| std::fs::File::open(path).ok())
         .and_then(|file| file.take(64).read_to_end(&mut head).ok());
     let kind = detect(&head);
-    // A file without a profile's extension is a candidate only if its first bytes show it: MIP maps have no magic, and
-    // any text could be a profile.
+    // A file without the extension of a profile is examined only if it begins with the magic of a profile. Text and MIP
+    // maps have no magic, so they need the extension.
     read.is_some() && kind.family().is_some() && !kind.is_text() && kind != FileKind::MipMap
 }

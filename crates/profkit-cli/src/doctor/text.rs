@@ -1,7 +1,7 @@
 //! Diagnoses as text for people.
 use super::Counts;
 use super::words;
-use crate::print::grouped;
+use crate::print::{grouped, plural};
 use profkit_analysis::doctor::{Diagnosis, Support, Verdict};
 use profkit_analysis::names::printable;
 use std::io::{self, Write};
@@ -80,7 +80,10 @@ fn functions(diagnosis: &Diagnosis) -> String {
     let count = grouped(diagnosis.functions);
     let mut text = match diagnosis.functions_stated {
         Some(stated) if stated != diagnosis.functions => {
-            format!("{count} of {} stated can be kept", grouped(stated))
+            format!(
+                "{count} can be kept, of {} that the header states",
+                grouped(stated)
+            )
         }
         _ if diagnosis.verdict == Verdict::Damaged => format!("{count} can be kept"),
         _ => count,
@@ -113,7 +116,7 @@ fn table(out: &mut dyn Write, diagnosis: &Diagnosis) -> io::Result<()> {
     row("llvm-profdata", &|support| support.reads)?;
     row("clang", &|support| support.compiles)?;
     let note = if diagnosis.verdict == Verdict::Damaged {
-        "judged by its version alone; LLVM rejects the damaged parts"
+        "this table considers only the version of the file; LLVM rejects the damaged parts"
     } else if !diagnosis.support.iter().any(|support| support.compiles) {
         "clang reads merged profiles only"
     } else {
@@ -138,10 +141,8 @@ pub fn end(out: &mut dyn Write, counts: Counts) -> io::Result<()> {
         parts.push("no profiles found".to_owned());
     }
     if counts.passed_over > 0 {
-        parts.push(format!(
-            "{} other files passed over",
-            grouped(counts.passed_over)
-        ));
+        let skipped = plural(counts.passed_over, "other file");
+        parts.push(format!("{skipped} skipped"));
     }
     if files == 1 && counts.passed_over == 0 {
         return Ok(());

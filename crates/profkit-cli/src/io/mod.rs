@@ -47,7 +47,7 @@ impl From<ListError> for Failure {
 pub fn input_note(note: &InputNote) -> String {
     match note {
         InputNote::OutputIsInput { name } => {
-            format!("{name} is an input and the output: it is read first, then replaced")
+            format!("{name} is both an input and the output: it is read first, then replaced")
         }
         InputNote::OutputInFolder { path } => format!(
             "{} is left out: it is the output, found in a folder that is an input",

@@ -77,7 +77,7 @@ pub fn run(args: &MatchArgs) -> exit::Result {
     match args.fail_under {
         Some(least) if report.counts.matched_percent < least => {
             let share = report.counts.matched_percent;
-            // Nothing to do if this fails: stderr is closed.
+            // A failed write is ignored: stderr is closed.
             let _ = writeln!(
                 print::stderr(),
                 "gate: {share:.2} % of all counts are matched, but --fail-under requires {least} %"

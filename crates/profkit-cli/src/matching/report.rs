@@ -8,7 +8,7 @@ use std::fmt;
 /// Version of the JSON.
 const SCHEMA: u32 = 2;
 
-/// The result of a comparison, as it is printed.
+/// The result of a comparison, in the form in which it is printed.
 #[derive(Clone, Debug, Serialize)]
 pub struct MatchReport {
     schema: u32,

@@ -55,7 +55,7 @@ pub struct DiffArgs {
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     format: Format,
 
-    /// The limits of cold and hot.
+    /// The limits that decide which contexts are cold or hot.
     #[command(flatten)]
     thresholds: ThresholdArgs,
 
@@ -131,13 +131,13 @@ pub fn run(args: &DiffArgs) -> exit::Result {
         .map_err(|error| Failure::print(&error))?;
     let damaged = [&old, &new].iter().any(|shown| shown.heap.damage.count > 0);
     match args.format {
-        // The JSON holds the errors.
+        // The errors are part of the JSON, so they are not printed as text.
         Format::Json if damaged => Ok(Status::InputBad),
         _ => Heap::finish(&[(old_input, &old), (new_input, &new)]),
     }
 }
 
-/// Reports a file that cannot be compared, with the reason, before either file is read.
+/// Fails if one of the two files cannot be compared. This is checked before either file is read.
 fn check_kinds(inputs: &[Input; 2]) -> Result<(), Failure> {
     let Some(odd) = inputs.iter().find(|input| !may_be_heap(input)) else {
         return Ok(());
@@ -172,14 +172,14 @@ fn check_kinds(inputs: &[Input; 2]) -> Result<(), Failure> {
     })
 }
 
-/// A list of contexts that changed in one way, the most changed first.
+/// A list of contexts that changed in the same way. The context that changed most comes first.
 struct Section<'a> {
     title: String,
     name: &'static str,
     changes: &'a [ContextChange],
 }
 
-/// The lists of a comparison, under their titles.
+/// Returns the lists of changed contexts, with their titles.
 fn sections(changes: &HeapChanges, by: By) -> Vec<Section<'_>> {
     let by = by.name();
     [
@@ -252,7 +252,7 @@ impl<'a> Report<'a> {
         if self.changes.moved > 0 {
             writeln!(
                 out,
-                "Paired by functions alone, because their lines moved: {}",
+                "Contexts paired by their functions alone, because their line numbers changed: {}",
                 grouped(self.changes.moved as u64)
             )?;
         }
@@ -262,7 +262,7 @@ impl<'a> Report<'a> {
         if ambiguous > 0 {
             writeln!(
                 out,
-                "Counted as gone or appeared, because the other profile has their functions with other lines more than once: {}",
+                "Contexts listed as gone or appeared that may only have moved, because several contexts of the other profile have the same functions with other line numbers: {}",
                 grouped(ambiguous)
             )?;
         }
@@ -389,7 +389,7 @@ impl<'a> Report<'a> {
     }
 }
 
-/// The version of the JSON. It is raised by changes that programs which read it could notice.
+/// The version of the JSON. Every change that programs which read the JSON could notice raises it.
 const SCHEMA_VERSION: u32 = 1;
 
 #[derive(Serialize)]

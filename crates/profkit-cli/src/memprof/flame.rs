@@ -62,14 +62,14 @@ pub fn draw(
     let graph = flame_graph(heap, weight, thresholds, mangled);
     let labels = Labels {
         title,
-        subtitle: "Blue: cold, sand: warm, red: hot, mixed as the contexts below a function are. Hover for figures.",
+        subtitle: "Blue is cold, sand is warm, red is hot. The colour of a function is a mix of the colours of the contexts below it. Hover over a function for its numbers.",
         unit: unit(weight),
         by_temperature: true,
     };
     (graph.total() > 0).then(|| svg::draw(&graph, &labels))
 }
 
-/// What a weight counts.
+/// Returns the unit of a weight, in the plural: `bytes`.
 pub fn unit(weight: HeapWeight) -> &'static str {
     match weight {
         HeapWeight::Bytes => "bytes",

@@ -1,4 +1,4 @@
-//! Heap profiles of any form: opens them, and names and prints their contexts.
+//! Heap profiles of any form: opens them, and prints their contexts.
 use super::{inputs, is_memprof_input};
 use crate::correlate::args::BinaryArgs;
 use crate::exit::{self, Failure, Status};
@@ -14,7 +14,7 @@ use serde::Serialize;
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-/// The limits of cold and hot.
+/// The limits that decide which contexts are cold or hot.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Heap profiles")]
 pub struct ThresholdArgs {
@@ -51,17 +51,17 @@ pub fn hotness_name(hotness: Hotness) -> &'static str {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "shown with few digits")]
+#[expect(clippy::cast_precision_loss, reason = "a rounded number for display")]
 pub fn to_f64(number: u64) -> f64 {
     number as f64
 }
 
-/// A share in percent; 0 if the whole is 0.
+/// Returns a part of a whole in percent; 0 if the whole is 0.
 pub fn percent(part: u64, whole: u64) -> f64 {
     100.0 * to_f64(part) / to_f64(whole.max(1))
 }
 
-/// A heap profile, with notes about how it was read.
+/// A heap profile, with notes about what was read and what was left out.
 pub struct Heap {
     pub heap: HeapProfile,
     pub notes: Vec<String>,
@@ -186,7 +186,8 @@ impl Heap {
         frames.collect()
     }
 
-    /// Ends a command that has shown the sound parts of files: reports the errors of each file, with its name.
+    /// Ends a command that has printed the sound parts of its files: reports the errors of each file, with the file's
+    /// name.
     ///
     /// # Errors
     /// If a file has errors.

@@ -1,4 +1,4 @@
-//! Detects heap profiles among inputs, and makes notes about those that were read.
+//! Detects the heap profiles among inputs, and makes notes about the heap profiles that were read.
 use crate::merge::report::HeapModule;
 use crate::print::{grouped, plural};
 use profkit_analysis::heap::{LoadedHeap, ModuleReport};
@@ -6,7 +6,7 @@ use profkit_data::Error;
 use profkit_data::detect::detect;
 use profkit_merge::memprof::Module;
 
-/// Whether a file holds only a heap profile: it is raw, or YAML with one of LLVM's keys.
+/// Whether a file holds only a heap profile: it is a raw heap profile, or YAML with one of LLVM's keys.
 pub fn is_memprof_input(bytes: &[u8]) -> bool {
     detect(bytes).is_memprof()
 }
@@ -20,7 +20,7 @@ pub fn notes(loaded: &LoadedHeap) -> Vec<String> {
     let mut notes = Vec::new();
     if loaded.dumps() > 0 {
         notes.push(format!(
-            "{} in {} of heap profiles",
+            "{} read from {} of raw heap profiles",
             plural(loaded.contexts as u64, "context"),
             plural(loaded.dumps(), "dump"),
         ));
@@ -40,15 +40,17 @@ pub fn notes(loaded: &LoadedHeap) -> Vec<String> {
             (Some(error), None) => error.to_string(),
             (None, Some(binary)) => {
                 format!(
-                    "{} has no debug info of {}",
+                    "{} has no debug info for {}",
                     profkit_data::path_text(binary),
                     functions_without_debug_info(module)
                 )
             }
             (None, None) => match module.module {
                 Module::Linked { .. } => "no binary with this build id was given".to_owned(),
-                Module::Mapping { .. } => "no binary that was given fits the mapping".to_owned(),
-                Module::None => "they are outside of all mappings".to_owned(),
+                Module::Mapping { .. } => {
+                    "none of the given binaries matches the mapping".to_owned()
+                }
+                Module::None => "the addresses are outside of all mappings".to_owned(),
             },
         };
         notes.push(format!("not symbolised: {counts}, {place}: {why}"));

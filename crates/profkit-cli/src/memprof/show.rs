@@ -56,7 +56,7 @@ pub struct HeapArgs {
     )]
     pub flamegraph_weight: Weight,
 
-    /// The limits of cold and hot.
+    /// The limits that decide which contexts are cold or hot.
     #[command(flatten)]
     pub thresholds: ThresholdArgs,
 }
@@ -123,7 +123,7 @@ pub fn run(
 ) -> exit::Result {
     if format == Format::Json && (args.folded.is_some() || args.flamegraph.is_some()) {
         return Err(Failure::usage(
-            "--folded and --flamegraph write forms of their own: they do not go with --format json",
+            "--folded and --flamegraph write formats of their own: they cannot be combined with --format json",
         ));
     }
     let shown = Heap::open(binaries, input)?;
@@ -163,7 +163,7 @@ pub fn run(
         .and_then(|()| out.flush())
         .map_err(|error| Failure::print(&error))?;
     match format {
-        // The JSON holds the errors.
+        // The errors are part of the JSON, so they are not printed as text.
         Format::Json if shown.heap.damage.count > 0 => Ok(Status::InputBad),
         _ => Heap::finish(&[(input, &shown)]),
     }
@@ -263,14 +263,14 @@ impl Print<'_> {
         let svg =
             flame::draw(heap, weight, &self.thresholds, self.mangled, &title).ok_or_else(|| {
                 Failure::input(format_args!(
-                    "{}: its {} add up to 0: there is nothing to draw",
+                    "{}: there is nothing to draw: the sum of its {} is 0",
                     input.name(),
                     flame::unit(weight)
                 ))
             })?;
         output.write(|sink| sink.put(svg.as_bytes()))?;
         for note in &self.shown.notes {
-            // Nothing to do if this fails: stderr is closed.
+            // A failed write is ignored: stderr is closed.
             let _ = writeln!(crate::print::stderr(), "note: {note}");
         }
         Ok(())

@@ -1,10 +1,10 @@
-//! The profkit command that helps with an input that could not be merged.
+//! Suggests a profkit command for an input that could not be merged.
 use profkit_data::ForeignFile;
 use profkit_data::detect::Family;
 use profkit_data::detect::FileKind;
 use profkit_merge::{Difference, GroupConflict, Report};
 
-/// Adds the commands that help to the hints of a report.
+/// Adds suggested commands to the hints of a report.
 pub fn name_commands(report: &mut Report) {
     let is_mip = report.mip.is_some();
     for event in &mut report.events {

@@ -103,7 +103,8 @@ pub struct MergeArgs {
 
     /// Threads to use; by default one per core, but no more than there are inputs for
     ///
-    /// The number changes the result only for value profiles that are merged with weights under --llvm: see there.
+    /// The number of threads changes the result only if value profiles are merged with weights and --llvm is given: the
+    /// help of --llvm says why.
     #[arg(short = 'j', long, value_name = "N")]
     pub(super) threads: Option<NonZeroUsize>,
 

@@ -1,4 +1,4 @@
-//! `profkit convert`: one profile in another form.
+//! `profkit convert`: writes one profile in another format.
 use super::args::{Format, ReportArgs, VersionArgs};
 use super::job::{Destination, Form, Job};
 use super::run::Run;

@@ -23,13 +23,13 @@ use std::path::{Path, PathBuf};
 /// The oldest indexed version that can be written (LLVM 3.8).
 const OLDEST_WRITTEN: u32 = 3;
 
-/// A merge of instrumentation profiles, with all choices made.
+/// A merge of instrumentation profiles, with all options resolved.
 pub struct Job<'a> {
     /// How to merge.
     pub options: MergeOptions,
     /// How to write the MemProf section.
     pub section: SectionChoice,
-    /// Makes one profile of the heap profiles among the inputs.
+    /// A function that makes one profile of the heap profiles among the inputs.
     pub symbolize: &'a Symbolize<'a>,
     /// The sample profile that corrects the merged profile.
     pub supplement: Option<Supplement>,
@@ -43,16 +43,16 @@ pub struct Job<'a> {
     pub strict: bool,
 }
 
-/// A function that makes one profile of heap profiles. Raw dumps need their binaries. Messages for the user are added
-/// to the remarks.
+/// A function that makes one profile of heap profiles. Raw dumps need their binaries. The function adds messages for
+/// the user to the remarks.
 pub type Symbolize<'a> = dyn Fn(&HeapParts, &Report, &mut Remarks) -> Result<MemProfile> + 'a;
 
 /// Where results go.
 #[derive(Debug)]
 pub enum Destination {
-    /// One file with one result.
+    /// A file for the only result.
     File(PathBuf),
-    /// A folder with one result per program.
+    /// A folder that gets one result per program.
     Folder(PathBuf),
 }
 
@@ -70,11 +70,11 @@ pub enum Form {
 /// How the version of an indexed result is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
-    /// The newest version that suits the LLVM release that wrote the inputs.
+    /// The newest version that fits the LLVM release that wrote the inputs.
     Fitting,
     /// This one.
     Exact(u32),
-    /// A version that this LLVM release reads.
+    /// A version that this LLVM release can read.
     Release(Release),
 }
 
@@ -124,7 +124,7 @@ impl Form {
 /// The result of a merge.
 pub struct Merged {
     profiles: Vec<MergedProfile>,
-    /// The heap profiles among the inputs. `complete` turns them into `heap`.
+    /// The heap profiles among the inputs. The method `complete` merges them into the field `heap`.
     heap_parts: Option<HeapParts>,
     heap: Option<MemProfile>,
 }
@@ -173,7 +173,8 @@ impl MergeJob for Job<'_> {
             Err(error) => {
                 let failure = Failure::input(&error);
                 Err(match error {
-                    // The hints about single inputs are printed with these inputs.
+                    // The hints about single inputs are not needed here: the report prints them with the warnings about
+                    // these inputs.
                     MergeError::NothingLeft(report) => NoResult::NothingLeft(report, failure),
                     MergeError::Groups(conflict) => {
                         NoResult::Failed(failure.with_hint(way_out(&conflict)))
@@ -280,7 +281,7 @@ impl Job<'_> {
                     push_once(
                         notes,
                         format!(
-                            "LLVM {release} writes indexed version {own}, which profkit does not write yet; version {} is written, which LLVM {release} reads",
+                            "LLVM {release} writes indexed version {own}, which profkit cannot write yet; profkit writes version {} instead, which LLVM {release} can read",
                             options.version
                         ),
                     );

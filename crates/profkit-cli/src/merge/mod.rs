@@ -71,11 +71,11 @@ pub fn correlate(args: CorrelateArgs) -> Result {
 /// When to report which profile belongs to which binary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reporting {
-    /// At once; nothing is merged.
+    /// The report is printed at once, and nothing is merged.
     Only,
-    /// Before the merge.
+    /// The report is printed before the merge.
     First,
-    /// With the rest of the report.
+    /// The report is printed together with the rest of the report.
     Last,
 }
 
@@ -176,7 +176,7 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
         match reporting {
             Reporting::Only => return print_only(&plan, &report, &notes, &args.report),
             Reporting::First if !args.report.quiet => {
-                // Nothing to do if this fails: stderr is closed.
+                // A failed write is ignored: stderr is closed.
                 let _ = write!(print::stderr(), "{report}");
             }
             _ => {}
@@ -207,7 +207,7 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
     run.merge(job, &opened)
 }
 
-/// Makes one profile of heap profiles, and adds notes about addresses that could not be symbolised.
+/// Makes one profile from the heap profiles, and adds notes about addresses that could not be symbolised.
 fn symbolize(
     args: &MergeArgs,
     threads: &Threads,
@@ -225,14 +225,14 @@ fn symbolize(
             "raw heap profiles hold addresses only: use --binaries to name the programs and libraries that ran",
         )
         .with_hint(match ids.is_empty() {
-            true => "these profiles are of programs without build ids".to_owned(),
-            false => format!("these profiles need {}", ids.join(", ")),
+            true => "the profiles do not state which binaries they need, because the programs have no build ids".to_owned(),
+            false => format!("these profiles need the binaries of {}", ids.join(", ")),
         }));
     }
     remarks.heap_modules = memprof::modules(&loaded);
     remarks.notes.extend(memprof::notes(&loaded));
     if loaded.dumps() > 0 && loaded.profile.is_empty() {
-        let mut failure = Failure::input("none of the contexts could be symbolised");
+        let mut failure = Failure::input("no context of the heap profiles could be symbolised");
         let of_heap = |error: &&Error| {
             let structures = [Structure::RawMemProf, Structure::MemProfYaml];
             structures
@@ -240,7 +240,8 @@ fn symbolize(
                 .any(|structure| error.is_within(structure))
         };
         for event in &loaded.report.events {
-            // Only errors that stopped the symbolising are of use here: no output is written, so repairs do not matter.
+            // Only the errors that stopped the symbolising are printed. No output is written, so repaired data do not
+            // matter.
             if let Some(error) = event.error.as_ref().filter(of_heap) {
                 failure = failure.with_hint(format!("{}: {error}", event.file));
             }
@@ -266,7 +267,7 @@ fn merge_samples(
     };
     if args.normalize {
         return Err(Failure::usage(
-            "--normalize is for instrumentation profiles",
+            "--normalize works only with instrumentation profiles",
         ));
     }
     let job = SampleJob {
@@ -312,7 +313,7 @@ fn pattern(option: &str, text: Option<&str>) -> Result<Option<Regex>> {
     };
     let built = regex::bytes::RegexBuilder::new(text).unicode(false).build();
     built.map(Some).map_err(|error| {
-        // The text of a regex error is a picture over several lines; its last line holds the reason.
+        // The text of a regex error shows the expression in several lines; the last line holds the reason.
         let error = error.to_string();
         let reason = error.lines().next_back().unwrap_or_default();
         let reason = reason.strip_prefix("error: ").unwrap_or(reason);
@@ -328,7 +329,8 @@ fn read_remapping(path: &Path) -> Result<Remapping> {
     let map =
         read_into(path, &mut buffer).map_err(|error| Failure::io("cannot read", &name, &error))?;
     Remapping::parse(map.as_deref().unwrap_or(&buffer)).map_err(|error| {
-        Failure::input(format_args!("{name}: {error}"))
-            .with_hint("each line is OLD NEW: two mangled names with one space between")
+        Failure::input(format_args!("{name}: {error}")).with_hint(
+            "write each line of the file as OLD NEW: two mangled names separated by one space",
+        )
     })
 }

@@ -39,21 +39,21 @@ pub struct Written {
     pub losses: Vec<String>,
 }
 
-/// A module of raw heap profiles, and how much of it was symbolised.
+/// A module of raw heap profiles, with the number of its addresses that were symbolised.
 #[derive(Clone, Debug, Serialize)]
 pub struct HeapModule {
-    /// Its name in messages: the build id, or the mapping.
+    /// The module's name in messages: the build id, or the mapping.
     pub module: Option<String>,
-    /// The binary that it was symbolised with.
+    /// The binary that supplied the module's functions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub binary: Option<String>,
     /// The number of addresses of call stacks in this module.
     pub addresses: u64,
-    /// The number of these addresses that could not be symbolised.
+    /// The number of addresses in this module that could not be symbolised.
     pub unknown: u64,
-    /// The number of contexts with such an address.
+    /// The number of contexts with an address that could not be symbolised.
     pub contexts: u64,
-    /// The reason why they could not be symbolised.
+    /// The reason why addresses could not be symbolised.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
@@ -80,7 +80,7 @@ pub struct FullReport<'a> {
     /// Whether `correlation` has been printed already.
     #[serde(skip)]
     pub correlation_printed: bool,
-    /// The modules of raw heap profiles, and how much of them was symbolised.
+    /// The modules of raw heap profiles, with the numbers of their addresses that were symbolised.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub heap_modules: &'a [HeapModule],
     /// Notes about the inputs and the merge, one line each.
@@ -100,7 +100,7 @@ impl FullReport<'_> {
             if let Some(correlation) = self.correlation.filter(|_| !self.correlation_printed) {
                 let _ = write!(print::stderr(), "{correlation}");
             }
-            // Nothing to do if this fails: stderr is closed.
+            // A failed write is ignored: stderr is closed.
             let _ = write!(print::stderr(), "{self}");
         }
         match json {
@@ -154,7 +154,7 @@ impl FullReport<'_> {
         if mip.samples_dropped > 0 {
             writeln!(
                 f,
-                "warning: {} left out: the function that they call is not in the profile",
+                "warning: {} left out, because the called function is not in the profile",
                 plural(mip.samples_dropped, "sample")
             )?;
         }
@@ -185,7 +185,8 @@ impl FullReport<'_> {
 pub fn write_events(f: &mut impl fmt::Write, report: &Report) -> fmt::Result {
     let mut reasons: Vec<Reason> = Vec::new();
     for event in &report.events {
-        // This event is only in the JSON: nearly every coverage profile has it, and it does not matter there.
+        // Events with this reason are only in the JSON: nearly every coverage profile has such an event, and it is
+        // harmless there.
         let idle = event.reason == Reason::HashGenerationUnknown;
         if !idle && !reasons.contains(&event.reason) {
             reasons.push(event.reason);
@@ -251,7 +252,10 @@ fn totals(totals: &Totals, outputs: &[Written]) -> String {
         ],
         [
             (totals.records_dropped, "functions dropped from inputs"),
-            (totals.records_overflowed, "functions at the largest count"),
+            (
+                totals.records_overflowed,
+                "functions with a count limited to the largest value",
+            ),
             (
                 totals.collisions,
                 "functions occur in more than one program",
@@ -288,7 +292,8 @@ fn size(bytes: u64) -> String {
     if bytes < 1000 {
         return plural(bytes, "byte");
     }
-    // Whole tenths of the unit, rounded down. Floating-point numbers would not be exact.
+    // The number of tenths of the unit, rounded down. It is computed with integers, because floating-point numbers
+    // would not be exact.
     let mut tenths = bytes / 100;
     let mut unit = 0;
     while tenths >= 10_000 && unit + 1 < UNITS.len() {

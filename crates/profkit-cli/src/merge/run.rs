@@ -33,7 +33,7 @@ pub trait MergeJob {
         inputs: &dyn Inputs,
     ) -> std::result::Result<(Self::Merged, Report), NoResult>;
 
-    /// Completes the result. Called before the report decides whether anything is written.
+    /// Completes the result of the merge. This is called before the command decides whether the result is written.
     ///
     /// # Errors
     /// If there is no result.
@@ -69,7 +69,7 @@ pub struct Remarks {
     pub heap_modules: Vec<HeapModule>,
 }
 
-/// Why a merge has no result.
+/// The reason why a merge has no result.
 #[derive(Debug)]
 pub enum NoResult {
     /// No input could be used; the report has the reason for each.
@@ -138,7 +138,7 @@ impl<'a> Run<'a> {
         if self.args.strict && !report.is_clean() {
             self.put(&report, &[], true)?;
             return Err(Failure::input(
-                "nothing was written, because --strict allows nothing to be repaired or dropped",
+                "nothing was written: some data were repaired or dropped, and --strict does not allow that",
             ));
         }
         let written = job.write(merged, inputs, &report, &mut self.remarks)?;
@@ -184,7 +184,7 @@ pub fn refuse_losses(name: &str, losses: &[String], strict: bool) -> Result<()> 
             Err(rest
                 .iter()
                 .fold(failure, add)
-                .with_hint("nothing was written, because --strict forbids losses"))
+                .with_hint("nothing was written: the output would lack some of the data, and --strict does not allow that"))
         }
         _ => Ok(()),
     }

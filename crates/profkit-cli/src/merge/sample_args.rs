@@ -102,14 +102,15 @@ impl SampleArgs {
         ];
         match given.iter().find(|(given, _)| *given) {
             Some((_, option)) => Err(Failure::usage(format_args!(
-                "{option} is for sample profiles, and the inputs are not sample profiles"
+                "{option} works only with sample profiles, and the inputs are not sample profiles"
             ))),
             None => Ok(()),
         }
     }
 }
 
-/// A pass of FS-AFDO. The last pass is not a choice: without the option all bits are kept.
+/// A pass of FS-AFDO whose discriminator bits are kept. The last pass is not in the list: without the option, all bits
+/// are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Pass {
     /// Discriminators as they were before the first pass

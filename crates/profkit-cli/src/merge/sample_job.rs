@@ -22,7 +22,7 @@ use profkit_merge::{InputStore, Inputs, NameFilter, Report, RunOptions};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Whether these bytes are a sample profile.
+/// Whether these bytes are the start of a sample profile.
 pub fn is_sample(data: &[u8]) -> bool {
     detect(data).is_sample()
 }
@@ -38,7 +38,7 @@ pub fn are_samples(inputs: &InputStore<'_>) -> bool {
     first == Some(Family::Sample)
 }
 
-/// An encoding with all choices made.
+/// An encoding of sample profiles, with its version resolved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SampleForm {
     /// Text.
@@ -112,7 +112,7 @@ impl SampleForm {
     }
 }
 
-/// A merge of sample profiles, with all choices made.
+/// A merge of sample profiles, with all options resolved.
 pub struct SampleJob<'a> {
     /// The options for sample profiles.
     pub args: &'a SampleArgs,
@@ -122,13 +122,14 @@ pub struct SampleJob<'a> {
     pub output: PathBuf,
     /// Whether the merge fails if anything would be lost in the output.
     pub strict: bool,
-    /// Threads, progress, cancelling.
+    /// Threads, progress display, and cancelling.
     pub run: RunOptions,
     /// New names of functions.
     pub remapping: Option<Remapping>,
     /// Decides which functions are kept.
     pub filter: Option<NameFilter>,
-    /// The only input, if both it and the output have GCC's encoding: the output then keeps its file names.
+    /// The only input, if both the input and the output have GCC's encoding: the output then keeps the file names of
+    /// the input.
     pub only_gcov: Option<GcovProfile>,
 }
 
@@ -169,7 +170,8 @@ impl MergeJob for SampleJob<'_> {
             Err(error) => {
                 let failure = Failure::input(&error);
                 Err(match error {
-                    // The hints about single inputs are printed with these inputs.
+                    // The hints about single inputs are not needed here: the report prints them with the warnings about
+                    // these inputs.
                     SampleMergeError::NothingLeft(report) => NoResult::NothingLeft(report, failure),
                     SampleMergeError::Groups(conflict) => {
                         NoResult::Failed(failure.with_hint(way_out(&conflict)))
@@ -178,7 +180,7 @@ impl MergeJob for SampleJob<'_> {
                         what: SampleConflict::Contexts,
                         ..
                     } => NoResult::Failed(failure.with_hint(
-                        "profkit convert --layout nest turns a profile with contexts into one without",
+                        "convert the profiles with contexts first: profkit convert --layout nest FILE -o OUTPUT",
                     )),
                     error => NoResult::Failed(match error.hint() {
                         Some(hint) => failure.with_hint(hint),
@@ -206,15 +208,15 @@ impl MergeJob for SampleJob<'_> {
         if has_no_contexts && profile.kind.contains(ProfileKind::CONTEXT_SENSITIVE) {
             nest(&mut profile, false);
             remarks.notes.push(format!(
-                "calling contexts were nested, because {} cannot represent them",
+                "calling contexts were turned into nested functions, because {} cannot represent contexts",
                 self.form.name()
             ));
         }
         let (bytes, losses) = self.encode(&mut profile)?;
         refuse_losses(&name, &losses, self.strict)?;
         let functions = profile.functions().len() as u64;
-        // The memory is not freed piece by piece, because the process ends soon and the system then takes it back at
-        // once. Freeing it would take a tenth of the whole time.
+        // The memory is not freed, because the process ends soon and the system then takes the memory back at once.
+        // Freeing each piece would take a tenth of the whole time.
         std::mem::forget(profile);
         Ok(vec![Written {
             path: name,
@@ -313,7 +315,7 @@ impl SampleJob<'_> {
         if encoded.dropped > 0 {
             losses.push(left_out(
                 encoded.dropped,
-                "functions, to keep to the size limit",
+                "functions, to stay within the size limit",
             ));
         }
         Ok((bytes, losses))
@@ -329,7 +331,7 @@ fn words(losses: &Losses) -> Vec<String> {
     let unspeakable = losses.unspeakable_names;
     let unspeakable = (unspeakable > 0).then(|| {
         format!(
-            "{} cannot be read back from a text profile, because of line breaks or similar characters",
+            "{} with line breaks or similar characters: a text profile cannot be read back with such names",
             plural(unspeakable, "name")
         )
     });

@@ -13,7 +13,7 @@ use profkit_merge::Threads;
 use profkit_merge::files::Output;
 use profkit_merge::files::write_indexed;
 
-/// An output form with all choices made.
+/// An output format, with its version and options resolved.
 #[derive(Clone, Debug)]
 pub enum Encoding {
     /// Text.
@@ -118,7 +118,7 @@ fn text_losses(profile: &InstrProfile) -> Vec<String> {
         .flags
         .contains(InstrKind::FUNCTION_ENTRY_ONLY)
         .then(|| {
-            "left out the flag that the profile covers only function entries, which text cannot represent"
+            "left out the function-entry flag of the profile, which text cannot represent"
                 .to_owned()
         });
     memprof.chain(flags).collect()

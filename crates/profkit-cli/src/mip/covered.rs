@@ -112,7 +112,7 @@ pub fn run(args: &CoveredArgs) -> Result {
         ));
     }
     warn(&notes);
-    // Nothing to do if this fails: stderr is closed.
+    // A failed write is ignored: stderr is closed.
     let _ = writeln!(print::stderr(), "{} covered", plural(covered, "function"));
     Ok(Status::Done)
 }

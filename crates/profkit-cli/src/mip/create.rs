@@ -1,4 +1,4 @@
-//! `profkit mip create`: an empty profile of a binary or a map.
+//! `profkit mip create`: creates an empty profile from a binary or a map.
 use super::profile::{FormatVersion, ImageArgs, make, write};
 use crate::exit::{Failure, Result, Status};
 use crate::print;
@@ -62,7 +62,7 @@ pub fn run(args: &CreateArgs) -> Result {
         ProfileVersion::from(args.format_version),
     )?;
     let mut stderr = print::stderr();
-    // Nothing to do if this fails: stderr is closed.
+    // A failed write is ignored: stderr is closed.
     for note in &made.notes {
         let _ = writeln!(stderr, "note: {note}");
     }

@@ -214,7 +214,7 @@ impl Profiles {
                 profiles.add_file(path)?;
             } else if profiles.new_file.replace(path.clone()).is_some() {
                 return Err(Failure::usage(format_args!(
-                    "{}: a second profile that does not exist yet: it is not known which inputs belong to which profile",
+                    "{}: -p names a second profile that does not exist yet, so it is unknown which inputs belong to which profile",
                     profkit_data::path_text(path)
                 ))
                 .with_hint("give a folder: -p FOLDER"));
@@ -232,7 +232,7 @@ impl Profiles {
                 };
                 for entry in fs::read_dir(path).map_err(failed)? {
                     let path = entry.map_err(failed)?.path();
-                    // Binaries without a map are passed over. Damaged binaries are kept, so that they are reported.
+                    // Binaries without a map are skipped. Damaged binaries are kept, so that their damage is reported.
                     if path.is_file() && has_map(&path) {
                         binaries.push(path);
                     }
@@ -247,7 +247,7 @@ impl Profiles {
         }
         if profiles.targets.is_empty() && profiles.folder.is_none() && args.binary.is_empty() {
             profiles.notes.push(
-                "the profile does not exist yet: it is made from profiles among the inputs, or from --binary BINARY".to_owned(),
+                "the profile does not exist yet: to create it, add a profile to the inputs, or give the program with --binary BINARY".to_owned(),
             );
         }
         Ok(profiles)
@@ -327,10 +327,10 @@ impl Profiles {
             (Some(folder), None) => folder.join(file_name(identity)),
             (None, None) => {
                 return Err(Failure::usage(format_args!(
-                    "{}: a binary of another build ({identity}) than the profile",
+                    "{}: the binary is of another build ({identity}) than the profile",
                     profkit_data::path_text(path)
                 ))
-                .with_hint("profiles of several builds go into a folder: -p FOLDER"));
+                .with_hint("to merge profiles of several builds, give a folder: -p FOLDER"));
             }
         };
         self.targets.push(MipTarget {
@@ -345,11 +345,12 @@ impl Profiles {
         Ok(())
     }
 
-    /// The file for the merged profile with this index. Profiles after the known ones came from the inputs.
+    /// Returns the file for the merged profile with this index. Profiles without an entry in `places` came from the
+    /// inputs.
     fn place(&mut self, index: usize, identity: &Identity) -> Result<Place> {
         if let Some(place) = self.places.get(index) {
-            // The name depends on the build id. A profile that was made of a map gets its build id only from the raw
-            // files.
+            // The file name depends on the build id. A profile that was created from a map gets its build id only from
+            // the raw files.
             let path = match &self.folder {
                 Some(folder) if place.is_new => folder.join(file_name(identity)),
                 _ => place.path.clone(),
@@ -361,9 +362,9 @@ impl Profiles {
             (Some(folder), None) => folder.join(file_name(identity)),
             (None, None) => {
                 return Err(Failure::input(format_args!(
-                    "none of the named profiles is of {identity}"
+                    "none of the profiles that -p names is of the build of an input, {identity}"
                 ))
-                .with_hint("profiles of several builds go into a folder: -p FOLDER"));
+                .with_hint("to merge profiles of several builds, give a folder: -p FOLDER"));
             }
         };
         Ok(Place {

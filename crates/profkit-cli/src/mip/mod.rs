@@ -34,7 +34,8 @@ pub struct MipArgs {
     command: MipCommand,
 }
 
-/// The subcommands. To add one: put it into a file beside this one, and add a line to each half of this file.
+/// To add a subcommand, put it into a file beside this one. Then add a variant to this enum and a line to the `match`
+/// below.
 #[derive(Debug, Subcommand)]
 enum MipCommand {
     /// Run a compiler and instrument its output

@@ -1,4 +1,4 @@
-//! The instrumentation options, shared by the commands that instrument.
+//! The options of all commands that instrument assembly.
 use crate::exit::{Failure, Result};
 use clap::{Args, ValueEnum};
 use profkit_merge::files::Input;

@@ -144,7 +144,7 @@ pub fn run(args: &OrderArgs) -> Result {
     }
     let bytes = file.write(&listed.names);
     output.write(|sink| sink.put(&bytes))?;
-    // Nothing to do if this fails: stderr is closed.
+    // A failed write is ignored: stderr is closed.
     let mut stderr = print::stderr();
     if args.format == Format::Json {
         let _ = writeln!(stderr, "{report:#}");
@@ -162,7 +162,7 @@ pub fn run(args: &OrderArgs) -> Result {
     if listed.repeated > 0 {
         let _ = writeln!(
             stderr,
-            "{} functions have the same name as a function before them, and a linker cannot tell them apart",
+            "{} functions have the same name as an earlier function, and a linker cannot tell functions of one name apart",
             listed.repeated
         );
     }
@@ -175,7 +175,7 @@ pub fn run(args: &OrderArgs) -> Result {
     Ok(Status::Done)
 }
 
-/// The runs as traces. If no runs are given, the profile itself is the only trace.
+/// Returns the runs as traces. If no runs are given, the profile itself is the only trace.
 fn traces(args: &OrderArgs, profile: &MipProfile) -> Result<Vec<Trace>> {
     if args.runs.is_empty() {
         return Ok(vec![trace(profile)]);

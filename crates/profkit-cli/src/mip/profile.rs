@@ -1,4 +1,4 @@
-//! Code that the commands on MIP profiles share: opens profiles, makes them of binaries or maps, finds source
+//! Code that the commands on MIP profiles share: opens profiles, creates them from binaries or maps, and finds source
 //! locations.
 use crate::exit::{Failure, Result};
 use clap::{Args, ValueEnum};
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 /// A version of the profile's format that can be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum FormatVersion {
-    /// The original format's, for profiles that were made of its maps
+    /// The original format, for profiles that were created from maps of that format
     #[value(name = "8")]
     V8,
     /// profkit's own
@@ -95,7 +95,7 @@ pub fn write(path: &Path, profile: &MipProfile, version: ProfileVersion) -> Resu
     Ok(output.write(|sink| sink.put(&bytes))?)
 }
 
-/// An empty profile, with messages about how it was made.
+/// An empty profile, with messages about its creation.
 #[derive(Debug)]
 pub struct Made {
     pub profile: MipProfile,
@@ -104,7 +104,7 @@ pub struct Made {
     pub dropped: Vec<String>,
 }
 
-/// Makes an empty profile of a binary or a map. A map does not hold a build id; `build_id` stands in for it.
+/// Creates an empty profile from a binary or a map. A map does not hold a build id; `build_id` supplies it.
 ///
 /// # Errors
 /// If the file is damaged, or is neither a binary nor a map.

@@ -58,7 +58,7 @@ pub fn run(args: &ShowArgs) -> Result {
         Some(file) => {
             let located = locate(&opened.profile, file, args.image.arch.as_deref())?;
             for note in &located.notes {
-                // Nothing to do if this fails: stderr is closed.
+                // A failed write is ignored: stderr is closed.
                 let _ = writeln!(print::stderr(), "warning: {note}");
             }
             Some(located)
@@ -102,7 +102,7 @@ impl View<'_> {
         &self.opened.profile
     }
 
-    /// The source location where a function begins: its frames, the innermost first.
+    /// Returns the source location where a function begins, as frames. The innermost frame comes first.
     fn frames(&self, id: FunctionId) -> Vec<Frame<'_>> {
         let profile = self.profile();
         match &self.located {
@@ -129,7 +129,7 @@ impl View<'_> {
                 writeln!(out, "  Source Info: {}", place(frame))?;
             }
             if function.is_part() {
-                writeln!(out, "  Part of a function; no call enters it")?;
+                writeln!(out, "  Part of another function; never called directly")?;
                 self.blocks(function, out)?;
                 writeln!(out)?;
                 continue;

@@ -1,4 +1,4 @@
-//! `profkit mip use`: makes files of a MIP profile that unmodified compilers can use.
+//! `profkit mip use`: turns a MIP profile into files that unmodified compilers can use.
 use super::order::Format;
 use super::profile;
 use crate::exit::{Failure, Result, Status};
@@ -126,7 +126,7 @@ fn report_blocks(list: &BlockList<'_>, format: Format) {
         .iter()
         .map(|function| function.cold_bytes)
         .sum();
-    // Nothing to do if this fails: stderr is closed.
+    // A failed write is ignored: stderr is closed.
     let mut stderr = print::stderr();
     let names = |names: &[&[u8]]| -> Vec<String> {
         names
@@ -157,7 +157,7 @@ fn report_blocks(list: &BlockList<'_>, format: Format) {
         list.functions.len()
     );
     for (count, what) in [
-        (list.whole, "executed as a whole"),
+        (list.whole, "without a cold block"),
         (list.never_called, "never called, and not listed"),
         (list.without_blocks, "without block coverage in the profile"),
         (list.without_ids, "without block ids in the binary"),
@@ -270,7 +270,7 @@ fn open(path: &Path) -> Result<BinaryFile> {
         .map_err(|error| Failure::io("cannot read", profkit_data::path_text(path), &error))
 }
 
-/// A binary that is of no use, and what to do about it.
+/// Makes the failure for a binary that cannot be used, with a hint.
 fn failure(path: &Path, error: BinaryError) -> Failure {
     let name = profkit_data::path_text(path);
     let hint = match &error {

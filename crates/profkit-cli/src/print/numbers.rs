@@ -20,7 +20,7 @@ pub fn plural(count: u64, noun: &str) -> String {
     format!("{} {noun}{s}", grouped(count))
 }
 
-/// Writes a share as a percentage with one decimal. It is rounded down, so that only the whole is 100%.
+/// Writes a share as a percentage with one decimal. The number is rounded down, so that only a complete share is 100%.
 pub fn percent(part: u128, whole: u128) -> String {
     let tenths = match whole {
         0 => 0,

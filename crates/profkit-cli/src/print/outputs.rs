@@ -1,4 +1,5 @@
-//! Standard output and standard error. Both escape control characters, so that those in files never reach a terminal.
+//! Standard output and standard error. Both escape control characters, so that control characters from a file never
+//! reach a terminal.
 use super::{Format, Screen};
 use std::io::{self, BufWriter};
 

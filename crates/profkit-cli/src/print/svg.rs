@@ -11,18 +11,18 @@ const MARGIN: f64 = 10.0;
 const ROW: usize = 17;
 /// Height of title and subtitle.
 const HEAD: usize = 54;
-/// Space at the bottom, where the note stands.
+/// Space at the bottom of the picture, for the note.
 const FOOT: usize = 26;
-/// Frames narrower than this are left out: nobody can see them, and a picture has thousands of them.
+/// The smallest width of a frame that is drawn. Narrower frames cannot be seen, and a graph may have thousands of them.
 const NARROWEST: f64 = 0.2;
 /// The most rows that are drawn.
 const MOST_ROWS: usize = 400;
 /// Width of a letter in the frames' font.
 const LETTER: f64 = 6.7;
-/// Titles have at most this many letters of a name.
+/// The largest number of letters of a name in a tooltip.
 const MOST_NAME: usize = 1024;
 
-/// What stands above and in the picture.
+/// The texts of the picture, and how its frames are coloured.
 #[derive(Clone, Copy, Debug)]
 pub struct Labels<'a> {
     /// The heading.
@@ -31,11 +31,11 @@ pub struct Labels<'a> {
     pub subtitle: &'a str,
     /// What the weights count, in the plural: `bytes`.
     pub unit: &'a str,
-    /// Whether frames are coloured by how cold and hot they are, and else by their names.
+    /// Whether the colour of a frame shows how cold or hot it is. Otherwise the colour depends on the name.
     pub by_temperature: bool,
 }
 
-/// Draws a flame graph: callers below, callees above. The same graph gives the same bytes.
+/// Draws a flame graph, with callers below the functions that they call. The same graph gives the same bytes.
 pub fn draw(graph: &FlameGraph, labels: &Labels) -> String {
     let rows = graph.depth().min(MOST_ROWS) + 1;
     let height = HEAD + rows * ROW + FOOT;
@@ -115,7 +115,7 @@ fn draw_frame(
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
-        reason = "a positive number of letters below two hundred"
+        reason = "the number of letters is between 0 and 200"
     )]
     let letters = ((width - 6.0) / LETTER).max(0.0) as usize;
     if letters >= 3 {
@@ -130,7 +130,7 @@ fn draw_frame(
     svg.push_str("</g>\n");
 }
 
-/// Blue for cold, red for hot, a sandy colour between.
+/// Returns a colour between blue (cold), sand and red (hot).
 fn temperature(frame: &FlameFrame) -> (u8, u8, u8) {
     let mix = |warm: f64, cold: f64, hot: f64| {
         byte(warm * (1.0 - frame.cold - frame.hot) + cold * frame.cold + hot * frame.hot)
@@ -142,7 +142,7 @@ fn temperature(frame: &FlameFrame) -> (u8, u8, u8) {
     )
 }
 
-/// A warm colour that is always the same for a name (FNV-1a).
+/// Returns a warm colour that depends only on the name (by its FNV-1a hash).
 fn by_name(name: &str) -> (u8, u8, u8) {
     let hash = name.bytes().fold(0x811c_9dc5u32, |hash, byte| {
         (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
@@ -174,8 +174,8 @@ fn cut(name: &str, most: usize) -> String {
     cut
 }
 
-/// Text between tags. XML has no way to write most control characters, and marks of the writing direction could make a
-/// name look like another one: both are replaced.
+/// Escapes text between XML tags. Most control characters cannot be written in XML, and marks of the writing direction
+/// could make a name look like another name, so both are replaced.
 struct Xml<'a>(&'a str);
 
 impl std::fmt::Display for Xml<'_> {

@@ -143,7 +143,8 @@ impl ShowArgs {
         self.functions || self.filters() || self.asks_for_details()
     }
 
-    /// The details to print. If functions are selected by name and no detail is named, these are all details.
+    /// The details to print. If functions are selected by name and no option for a detail is given, all details are
+    /// printed.
     pub fn details(&self) -> Details {
         let all = !self.function.is_empty() && !self.asks_for_details();
         Details {

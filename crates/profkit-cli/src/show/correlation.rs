@@ -26,7 +26,7 @@ pub fn join(args: &BinaryArgs, input: &Input) -> Result<Joined> {
         );
     }
     for note in &notes {
-        // Nothing to do if this fails: stderr is closed.
+        // A failed write is ignored: stderr is closed.
         let _ = writeln!(print::stderr(), "note: {note}");
     }
     Ok(plan.joined)

@@ -24,7 +24,7 @@ pub const SCHEMA_VERSION: u32 = 1;
 pub struct JsonPrinter<W> {
     out: W,
     mangled: bool,
-    /// The array that is being written: its name, and whether it has an element yet.
+    /// The name of the array that is being written, and whether it has an element yet.
     open: Option<(&'static str, bool)>,
 }
 
@@ -78,7 +78,7 @@ impl<W: Write> JsonPrinter<W> {
         value
     }
 
-    /// A function by its hash. If its name is not known, the object holds only the hash. Null stands for functions
+    /// Returns a function as JSON. If only its hash is known, the object holds only the hash. Null stands for functions
     /// outside the program.
     fn function(&self, value: u64, context: &Context<'_>) -> Value {
         let name_ref = NameRef(value);

@@ -1,4 +1,4 @@
-//! The parts of the output, in their order.
+//! The parts of the output of `profkit show`, in the order in which they are printed.
 use super::args::Details;
 use profkit_abi::indexed;
 use profkit_analysis::faults::Faults;
@@ -8,7 +8,7 @@ use profkit_data::instr::{Record, TemporalTraces};
 use profkit_data::summary::Summary;
 use std::io;
 
-/// What printing a record needs beside the record: the source of names.
+/// The data that are needed to print a record, apart from the record itself: the source of names.
 pub struct Context<'a> {
     pub source: &'a InstrReader<'a>,
 }
@@ -19,7 +19,7 @@ pub struct RecordView<'a> {
 }
 
 impl RecordView<'_> {
-    /// `hot` or `warm` if the first counter of the record is such a marker instead of a count.
+    /// `hot` or `warm`, if the first counter of the record is such a marker instead of a count.
     pub fn pseudo(&self) -> Option<&'static str> {
         match self.record.counts.first() {
             Some(&indexed::PSEUDO_HOT) => Some("hot"),
@@ -40,7 +40,7 @@ pub struct Layout {
     pub sections: Option<Vec<SectionPlace>>,
 }
 
-/// Prints the parts of the output. Each part is printed when its function is called; nothing is gathered.
+/// Prints the parts of the output. Each part is printed when its function is called; nothing is stored.
 pub trait Printer {
     /// Called first: describes the file.
     fn file(&mut self, name: &str, size: u64, facts: &InstrFacts) -> io::Result<()>;

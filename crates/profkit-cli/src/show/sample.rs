@@ -63,7 +63,7 @@ struct Show<'a> {
     view: &'a SampleView<'a>,
 }
 
-/// The properties of a profile's kind: flag, name in JSON, words in text.
+/// The properties of a profile's kind: the flag, its name in JSON, and its description in text.
 const KINDS: [(ProfileKind, &str, &str); 8] = [
     (
         ProfileKind::CONTEXT_SENSITIVE,
@@ -254,7 +254,10 @@ impl Show<'_> {
         Ok(())
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "a share for people")]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "a rounded percentage for display"
+    )]
     fn hot(&self, out: &mut impl Write, count: usize) -> io::Result<()> {
         let hot = self.view.hottest(count);
         writeln!(out, "\nFunctions with the most samples:")?;

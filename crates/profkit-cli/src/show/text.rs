@@ -299,7 +299,7 @@ impl<W: Write> Printer for TextPrinter<W> {
             count => format!("{} {what}", grouped(count)),
         };
         if totals.pseudo_records > 0 {
-            let remark = "pseudo-hot or pseudo-warm, not in the summary".to_owned();
+            let remark = "marked as pseudo-hot or pseudo-warm, not in the summary".to_owned();
             more.push((
                 "functions without counts",
                 grouped(totals.pseudo_records),
@@ -354,7 +354,7 @@ impl<W: Write> Printer for TextPrinter<W> {
         Ok(())
     }
 
-    /// The command prints the errors on stderr, so they are not part of the text.
+    /// This function prints no errors: the command prints them on stderr.
     fn end(&mut self, _faults: &Faults) -> io::Result<()> {
         self.out.flush()
     }

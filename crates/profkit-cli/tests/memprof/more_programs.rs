@@ -110,7 +110,7 @@ fn a_rust_program_is_symbolised_whole() {
     let entry = |notes: &[String]| {
         let of_main = notes.first().is_some_and(|note| {
             note.starts_with("note: not symbolised: 1 of ")
-                && note.ends_with(": boxes has no debug info of main")
+                && note.ends_with(": boxes has no debug info for main")
         });
         assert!(of_main, "{notes:?}");
     };

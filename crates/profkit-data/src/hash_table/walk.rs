@@ -110,7 +110,7 @@ impl<'data> Walk<'data> {
         let error = match self.budget.checked_sub(entry.key.len() as u64) {
             None => Error::new(
                 ErrorKind::LimitExceeded,
-                "the table is too damaged to search for more items",
+                "the hash table is too damaged: the search for more items ended",
             ),
             Some(budget) => {
                 self.budget = budget;

@@ -61,7 +61,7 @@ impl Thresholds {
 
 #[expect(
     clippy::cast_precision_loss,
-    reason = "as LLVM does; thresholds are coarse"
+    reason = "LLVM also rounds here, and the thresholds are coarse"
 )]
 fn to_f32(number: u64) -> f32 {
     number as f32

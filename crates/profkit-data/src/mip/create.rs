@@ -139,7 +139,7 @@ fn outside(function: &Function, at: u64, end: u64) -> Error {
         function.record_size().unwrap_or(0),
         function.record_offset.cast_signed()
     ))
-    .expected(format_args!("an end up to {end:#x}"))
+    .expected(format_args!("an end at {end:#x} or before"))
 }
 
 fn name_of(function: &Function) -> Structure {

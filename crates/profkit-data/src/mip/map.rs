@@ -191,7 +191,7 @@ fn v9_section(data: &[u8], known: Option<u64>) -> Result<u64> {
             };
             return Err(Error::new(
                 ErrorKind::Malformed,
-                "an anchor entry has the wrong address of the record section",
+                "an anchor entry states a wrong address for the record section",
             )
             .at(at)
             .found(format_args!("{:#x}", entry.record))
@@ -311,7 +311,7 @@ fn fields_v9(mut cursor: Cursor<'_>) -> Result<EntryV9<'_>> {
             "{blocks} blocks and {name} bytes of name in {size} bytes"
         ))
         .expected(format_args!(
-            "{needed} bytes and padding to {}",
+            "{needed} bytes, padded to a multiple of {}",
             map_entry::ALIGN
         )));
     }

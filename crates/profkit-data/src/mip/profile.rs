@@ -374,7 +374,7 @@ fn read_section<'data>(
             Error::new(ErrorKind::Malformed, "a section lies outside the file")
                 .at(at)
                 .found(format_args!("{size} bytes at {offset:#x}"))
-                .expected(format_args!("an end up to {:#x}", data.len()))
+                .expected(format_args!("an end at {:#x} or before", data.len()))
         })?;
     if slot.replace(window).is_some() {
         return Err(Error::new(ErrorKind::Malformed, "a section occurs twice")

@@ -226,7 +226,10 @@ impl Samples {
         if found.is_err() {
             self.inlined.insert(at, Inlined::empty((location, name)));
         }
-        #[expect(clippy::indexing_slicing, reason = "found or inserted there")]
+        #[expect(
+            clippy::indexing_slicing,
+            reason = "the index was just found or inserted"
+        )]
         &mut self.inlined[at].samples
     }
 

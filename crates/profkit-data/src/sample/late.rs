@@ -133,7 +133,10 @@ impl<T: Entry> Spot<T> {
             list.insert(at, T::empty(key));
         }
         self.hint = at + 1;
-        #[expect(clippy::indexing_slicing, reason = "found or inserted there")]
+        #[expect(
+            clippy::indexing_slicing,
+            reason = "the index was just found or inserted"
+        )]
         (&mut list[at], found.is_err())
     }
 
@@ -150,7 +153,10 @@ impl<T: Entry> Spot<T> {
         if at == next {
             entries.push(T::empty(key));
         }
-        #[expect(clippy::indexing_slicing, reason = "found or pushed there")]
+        #[expect(
+            clippy::indexing_slicing,
+            reason = "the index was just found or pushed"
+        )]
         (&mut entries[at], at == next)
     }
 

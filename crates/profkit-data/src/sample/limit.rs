@@ -11,7 +11,7 @@ use rustc_hash::FxHashSet;
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "LLVM calculates in floating point, and the same functions are to be dropped"
+    reason = "LLVM calculates in floating point, and profkit must drop the same functions"
 )]
 fn prune_to(profile: &mut SampleProfile, size: u64, limit: u64) -> usize {
     let count = profile.functions().len();

@@ -115,7 +115,7 @@ fn no_servers(error: ServersError) -> Fault {
 
 /// The reason why a file gives no metadata.
 enum Refusal {
-    /// Not an error of a profile: LLVM prints only this text.
+    /// The fault has no error code for profiles: LLVM prints only this text.
     Plain(String),
     Profile(Box<Error>),
 }
@@ -139,7 +139,7 @@ fn unable(detail: &'static str) -> Error {
     Error::new(ErrorKind::CannotCorrelate, detail).llvm_detail(detail)
 }
 
-/// The metadata of one program, used for all inputs.
+/// The metadata of one program, which are used for all inputs.
 #[derive(Debug)]
 struct One {
     width: PointerWidth,
@@ -150,8 +150,8 @@ impl RawMetadataSource for One {
     fn metadata(&self, profile: &RawProfile<'_>) -> Result<Option<&RawMetadata>, Error> {
         let header = profile.header();
         if profile.dialect().width != self.width {
-            // LLVM has one correlator per pointer width; for a profile of the other width it acts as if there were
-            // none.
+            // LLVM has one correlator per pointer width. For a profile with another pointer width than the binary, LLVM
+            // acts as if there were no correlator.
             return Ok(None);
         }
         let bare = header.num_data == 0
@@ -168,7 +168,7 @@ impl RawMetadataSource for One {
     }
 }
 
-/// Opens a binary and calls `take` with its object file.
+/// Opens a binary, and calls `take` with the object file in it.
 fn with_image<T>(
     path: &Path,
     kind: Kind,

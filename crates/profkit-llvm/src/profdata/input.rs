@@ -28,7 +28,7 @@ impl AsRef<[u8]> for FileBytes {
     }
 }
 
-/// An open profile, with the names that its own bytes contain.
+/// An open profile, with the function names that its own bytes contain.
 pub struct Profile<'data> {
     source: Source<'data>,
     /// The function names of an indexed profile, by hash. Such a profile stores them only in its table of functions.
@@ -42,11 +42,11 @@ enum Source<'data> {
 }
 
 impl<'data> Profile<'data> {
-    /// Opens a profile, whose kind its first bytes decide, as `InstrProfReader::create` does. If `names` is true,
-    /// function names can be looked up by hash.
+    /// Opens a profile as `InstrProfReader::create` does: its first bytes decide its kind. If `names` is true, function
+    /// names can be looked up by hash.
     ///
     /// # Errors
-    /// Of the same kinds as LLVM's errors.
+    /// Those of LLVM's reader, of the same kinds.
     pub fn open(data: &'data [u8], names: bool) -> Result<Self, Error> {
         let mut known = FxHashMap::default();
         let source = match detect(data) {
@@ -57,11 +57,11 @@ impl<'data> Profile<'data> {
             }
             FileKind::InstrIndexed => {
                 let profile = IndexedProfile::parse(data)?;
-                // LLVM reads the traces together with the header, so their errors come first.
+                // LLVM reads the temporal traces together with the header, so errors in them are reported first.
                 profile.temporal_traces()?;
                 if names {
                     let mut all = profile.records();
-                    // Damage in the table is ignored here; it becomes an error when the records are read.
+                    // Damage in the table of functions is ignored here. It is reported when the records are read.
                     while let Ok(Some(name)) = all.next_name() {
                         known.entry(name.name_ref()).or_insert(name.name());
                     }
@@ -90,7 +90,7 @@ impl<'data> Profile<'data> {
         }
     }
 
-    /// The kind of the profile's counts.
+    /// The kind flags of the profile, such as IR or front-end instrumentation.
     pub fn kind(&self) -> InstrKind {
         self.source().kind()
     }
@@ -148,7 +148,8 @@ impl<'data> Profile<'data> {
     }
 }
 
-/// Fails for other raw versions: LLVM's tool reads only the raw version of its own release.
+/// Fails if a raw profile has another raw version than that of LLVM 22. LLVM's tool reads only the raw version of its
+/// own release.
 fn check_raw_version(data: &[u8]) -> Result<(), Error> {
     let version = match RawDialect::read(data, 0) {
         Ok(dialect) => dialect.version,

@@ -14,15 +14,15 @@ use std::path::{Path, PathBuf};
 /// The name of standard input.
 pub const STDIN: &[u8] = b"-";
 const NOT_FOUND: &str = "No such file or directory";
-/// The largest depth of nested folders. Deeper nesting is taken for a loop of links.
+/// The largest depth of nested folders. Deeper folders are taken for a loop of links.
 const MOST_FOLDERS: usize = 256;
 
 /// An input file with its weight.
 #[derive(Clone, Debug)]
 pub struct InputFile {
-    /// The name, as it is printed in messages.
+    /// The name of the input, as it is printed in messages.
     pub name: Vec<u8>,
-    /// The factor for its counts.
+    /// The factor by which the counts of the input are multiplied.
     pub weight: u64,
     text: String,
 }
@@ -32,7 +32,7 @@ pub struct InputFile {
 pub struct InputList {
     /// The files.
     pub files: Vec<InputFile>,
-    /// The content of standard input, after it has been read.
+    /// The content of standard input, if it was read already.
     stdin: Option<io::Result<Vec<u8>>>,
 }
 
@@ -174,7 +174,7 @@ impl InputList {
         Ok(is(head.get(..read).unwrap_or_default()))
     }
 
-    /// Removes these inputs.
+    /// Removes the inputs with these indexes.
     pub fn remove(&mut self, indexes: &[usize]) {
         let mut index = 0;
         self.files.retain(|_| {

@@ -5,11 +5,11 @@ use profkit_data::{Error, ErrorKind};
 /// The size at which the buffer is passed to the sink. It is the size of the outputs' own buffers: they then write the
 /// text without copying it again. A larger size would only use more cache.
 const FLUSH_AT: usize = 256 << 10;
-/// Extra room, so that the line that crosses [`FLUSH_AT`] does not grow the buffer.
+/// Extra room in the buffer, so that the line that exceeds [`FLUSH_AT`] does not enlarge it.
 const SPARE: usize = 16 << 10;
 
-/// A buffer of text before a sink. An error of the sink is kept until [`finish`](Lines::finish), so that printing need
-/// not check each line. After an error no more text is passed to the sink.
+/// A buffer for text that is written to a sink. An error of the sink is kept until [`finish`](Lines::finish), so that
+/// printing need not check each line. After an error, no more text is passed to the sink.
 pub struct Lines<'s> {
     sink: &'s mut dyn Sink,
     buffer: Vec<u8>,
@@ -17,7 +17,7 @@ pub struct Lines<'s> {
 }
 
 impl<'s> Lines<'s> {
-    /// Makes an empty buffer before `sink`.
+    /// Makes an empty buffer for `sink`.
     pub fn new(sink: &'s mut dyn Sink) -> Self {
         Lines {
             sink,

@@ -28,15 +28,16 @@ const UNSUPPORTED: &str = "unsupported instrumentation profile format version";
 const BAD_MAGIC: &str = "invalid instrumentation profile data (bad magic)";
 /// The raw versions that LLVM 22 reads.
 const RAW_VERSIONS: std::ops::RangeInclusive<u64> = 3..=5;
-/// The version of the MemProf section, unless an option names another one.
+/// The version of the MemProf section that is written, unless an option names another version.
 const DEFAULT_VERSION: u32 = 3;
 
-/// Whether LLVM recognises a file as a raw dump.
+/// Whether LLVM recognises a file as a raw heap profile.
 pub fn is_raw(data: &[u8]) -> bool {
     data.first_chunk() == Some(&MAGIC.to_le_bytes())
 }
 
-/// An error of a heap profile. `context` is the file or binary if LLVM has already put its name before the message.
+/// An error of a heap profile. `context` is the name of the file or binary, if LLVM has already put that name before
+/// the message.
 struct Refusal {
     context: Option<Vec<u8>>,
     message: String,
@@ -78,7 +79,7 @@ struct Raw {
     profile: MemProfile,
     version: u32,
     segments: Vec<Segment>,
-    /// The number of stacks that still have a frame.
+    /// The number of call stacks that still have a frame after symbolising.
     stacks: usize,
 }
 
@@ -119,8 +120,8 @@ fn read_raw(name: &[u8], data: &[u8], parsed: &Parsed) -> Result<Raw, Refusal> {
     let mut contexts = RawContexts::default();
     let mut first = None;
     contexts.add(&profile, |skipped| {
-        // If a dump has an id twice, LLVM uses the second stack. The same id with different stacks in two dumps was
-        // rejected above.
+        // If a dump has the same stack id twice, LLVM uses the second stack. A stack id with different stacks in two
+        // dumps was rejected before.
         if skipped.lost {
             first.get_or_insert(skipped.error);
         }

@@ -221,8 +221,8 @@ fn report(outcome: &MergeOutcome, inputs: &InputList, session: &Session<'_>) -> 
             .get(event.input)
             .map(|file| file.name.as_slice());
         let Some(name) = name else {
-            // The event has no file: it arose when the results of two threads were joined. LLVM reports such an error
-            // once per error code, without a file name.
+            // An event without a file comes from joining the results of two threads. LLVM reports such an error once
+            // per error code, without a file name.
             if let Some(fault) = &event.llvm
                 && !hinted.contains(&fault.code)
             {
@@ -246,7 +246,7 @@ fn report(outcome: &MergeOutcome, inputs: &InputList, session: &Session<'_>) -> 
     bad
 }
 
-/// Prints a line about a function. A hint follows when its error code occurs for the first time.
+/// Prints a line about a function. A hint follows if the error code occurs for the first time.
 fn function_line(
     event: &Event,
     file: &[u8],

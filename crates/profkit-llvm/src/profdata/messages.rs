@@ -20,7 +20,7 @@ pub struct Fault {
     whence: Vec<u8>,
     message: Vec<u8>,
     note: &'static str,
-    /// Whether the line begins with `error: `.
+    /// Whether the message begins with `error: `.
     labelled: bool,
 }
 
@@ -185,7 +185,7 @@ impl<'io> Session<'io> {
 
     /// Writes whole lines to standard error.
     pub fn put(&self, lines: &[u8]) {
-        // Nothing to do if this fails: standard error is closed, and the exit code still shows the failure.
+        // A failed write is ignored: standard error is closed, and the exit code still shows the failure.
         let _ = self.stderr.borrow_mut().write_all(lines);
     }
 

@@ -49,7 +49,7 @@ pub fn run(args: Vec<OsString>, io: &mut Io<'_>) -> u8 {
     let args: Vec<Vec<u8>> = args.into_iter().map(OsString::into_encoded_bytes).collect();
     let mut wrong = Vec::new();
     let outcome = parse(&args, &mut wrong);
-    // Nothing to do if this fails: standard error is closed, and the exit code still shows the failure.
+    // A failed write is ignored: standard error is closed, and the exit code still shows the failure.
     let _ = io.stderr.write_all(&wrong);
     let typed = args.first().map_or(b"".as_slice(), Vec::as_slice);
     let program = String::from_utf8_lossy(&command_line::file_name(typed)).into_owned();

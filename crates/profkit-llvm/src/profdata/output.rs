@@ -24,10 +24,10 @@ pub enum Output {
 /// The system's error.
 pub fn create(session: &Session<'_>, name: &[u8], content: Content) -> Result<Output, Fault> {
     if name.is_empty() {
-        // An empty path never names a file. The error is the one for a file that does not exist.
+        // An empty path never names a file. LLVM reports the same error as for a file that does not exist.
         return Err(Fault::io(name, &io::Error::from_raw_os_error(2)));
     }
-    // LLVM uses the same name for standard input and standard output.
+    // LLVM uses the name of standard input for standard output, too.
     if name == STDIN {
         return if content == Content::Binary && session.stdout_is_terminal() {
             Err(fault_of_terminal())
@@ -60,7 +60,8 @@ pub fn write(
     })
 }
 
-/// Writes an output through `write`. The outer error of `write` is one of the sink; the inner error stops the tool.
+/// Opens an output, and calls `write` to write to it. The outer error of `write` is an error of the sink; the inner
+/// error stops the tool.
 ///
 /// # Errors
 /// Those of [`write`](fn@write).

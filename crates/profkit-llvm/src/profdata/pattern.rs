@@ -2,7 +2,7 @@
 //! compiles them (`llvm/lib/Support/regcomp.c`), translated for the `regex` crate.
 use regex::bytes::{Regex, RegexBuilder};
 
-/// The largest count allowed in braces (`RE_DUP_MAX`).
+/// The largest count that is allowed in braces (`RE_DUP_MAX`).
 const MOST_REPEATS: u32 = 255;
 
 /// A compiled pattern. It matches anywhere in a name.
@@ -257,8 +257,8 @@ impl Translator<'_> {
         if !self.eat(b']') {
             return Err(BRACKETS);
         }
-        // The class is written negated if the expression was: the `regex` crate has no form for an empty class, but it
-        // has one for the class of all bytes.
+        // If the expression was negated, the class is written negated: the `regex` crate has a form for the class of
+        // all bytes, but none for an empty class.
         self.out.push_str(if negated { "[^" } else { "[" });
         for (byte, _) in (0..=u8::MAX).zip(set).filter(|&(_, member)| member) {
             literal(&mut self.out, byte);
@@ -267,7 +267,7 @@ impl Translator<'_> {
         Ok(())
     }
 
-    /// Parses one end of a range.
+    /// Parses the first or the last byte of a range.
     fn symbol(&mut self) -> Result<u8, &'static str> {
         if self.rest.starts_with(b"[.") {
             let element = self.until(b".]", COLLATING)?;

@@ -86,7 +86,7 @@ impl Options {
     }
 }
 
-/// The share of all counts that hot functions account for, in millionths (`profile-summary-cutoff-hot`).
+/// The share of all counts, in millionths, that hot functions have together (`profile-summary-cutoff-hot`).
 const HOT_CUTOFF: u64 = 990_000;
 
 /// Runs `show`.
@@ -518,6 +518,6 @@ fn text_record(lines: &mut Lines<'_>, profile: &Profile<'_>, record: &Record) {
         Some(&record.values),
         &|name_ref| profile.name(name_ref),
     );
-    // The error can be ignored: `lines` keeps errors of its sink.
+    // The error can be ignored, because `lines` keeps the first error of its sink.
     let _ = written.and_then(|()| writer.finish());
 }

@@ -5,7 +5,7 @@ use profkit_data::ids::NameRef;
 use profkit_data::instr::KindValues;
 use profkit_data::summary::Summary;
 
-/// Totals of the value sites of all shown functions.
+/// Totals of the value sites of all functions that are shown.
 #[derive(Clone, Debug, Default)]
 pub struct ValueStatistics {
     sites: u64,
@@ -16,8 +16,8 @@ pub struct ValueStatistics {
 }
 
 impl ValueStatistics {
-    /// Prints the values of a function's sites: as names if there is a profile to look them up in, otherwise as
-    /// numbers.
+    /// Prints the values of a function's value sites. Values are printed as names if a profile is given to look the
+    /// names up in, otherwise as numbers.
     pub fn show(
         &mut self,
         lines: &mut Lines<'_>,

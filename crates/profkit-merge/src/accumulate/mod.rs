@@ -175,7 +175,7 @@ impl Fault {
                 input,
                 Action::Dropped,
                 Reason::CounterMismatch,
-                "the number of counters differs from the record seen first",
+                "the number of counters differs from the first record of the function",
             )
             .sides(plural(found, "counter"), plural(expected, "counter"))
             .llvm(LlvmCode::CountMismatch),
@@ -183,14 +183,14 @@ impl Fault {
                 input,
                 Action::Dropped,
                 Reason::CounterMismatch,
-                "one record has counts, the other only a hot or warm mark",
+                "one record has counts, the other record only a hot or warm marker",
             )
             .llvm(LlvmCode::CountMismatch),
             Fault::Bitmap(found, expected) => Event::new(
                 input,
                 Action::Repaired,
                 Reason::BitmapMismatch,
-                "the bitmap size differs from the record seen first; only its counters are merged",
+                "the size of the bitmap differs from the first record of the function; only the counters are merged",
             )
             .sides(plural(found, "byte"), plural(expected, "byte"))
             .llvm(LlvmCode::BitmapMismatch),
@@ -199,7 +199,7 @@ impl Fault {
                 Action::Repaired,
                 Reason::ValueSiteMismatch,
                 format!(
-                    "the number of value sites of kind {kind} differs from the record seen first; its values are left out"
+                    "the number of value sites of kind {kind} differs from the first record of the function; the values of this record are left out"
                 ),
             )
             .sides(plural(found, "site"), plural(expected, "site"))
@@ -208,7 +208,7 @@ impl Fault {
                 input,
                 Action::Repaired,
                 Reason::CounterOverflow,
-                "a counter reached the largest count and stays there",
+                "a counter exceeded the largest possible value and was limited to it",
             )
             .llvm(LlvmCode::CounterOverflow),
         };
@@ -696,7 +696,7 @@ impl Accumulator {
     ) {
         let mut table = FunctionTable::new();
         let mut stats = Vec::new();
-        let full = "fits a table that held more";
+        let full = "the table already held more entries";
         for (id, function) in (0..).map(FunctionId).zip(self.table.functions()) {
             if keep.is_some_and(|keep| !keep(function.name())) {
                 finished.filtered += 1;

@@ -183,11 +183,11 @@ fn what_does_not_fit_is_reported_with_both_sides() {
         let events = events_of(&records, rules);
         assert_eq!(events.len(), 5, "{events:?}");
         insta::allow_duplicates! {
-            insta::assert_snapshot!(events[0], @": dropped function `f`: the number of counters differs from the record seen first: found 2 counters, expected 1 counter");
-            insta::assert_snapshot!(events[1], @": repaired function `f`: the bitmap size differs from the record seen first; only its counters are merged: found 1 byte, expected 0 bytes");
-            insta::assert_snapshot!(events[2], @": repaired function `g`: the number of value sites of kind 0 differs from the record seen first; its values are left out: found 1 site, expected 0 sites");
-            insta::assert_snapshot!(events[3], @": repaired function `h`: a counter reached the largest count and stays there");
-            insta::assert_snapshot!(events[4], @": dropped function `h`: one record has counts, the other only a hot or warm mark");
+            insta::assert_snapshot!(events[0], @": dropped function `f`: the number of counters differs from the first record of the function: found 2 counters, expected 1 counter");
+            insta::assert_snapshot!(events[1], @": repaired function `f`: the size of the bitmap differs from the first record of the function; only the counters are merged: found 1 byte, expected 0 bytes");
+            insta::assert_snapshot!(events[2], @": repaired function `g`: the number of value sites of kind 0 differs from the first record of the function; the values of this record are left out: found 1 site, expected 0 sites");
+            insta::assert_snapshot!(events[3], @": repaired function `h`: a counter exceeded the largest possible value and was limited to it");
+            insta::assert_snapshot!(events[4], @": dropped function `h`: one record has counts, the other record only a hot or warm marker");
         }
     }
 }

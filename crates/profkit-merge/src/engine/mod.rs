@@ -334,8 +334,8 @@ fn finish_group(
             crate::Action::Dropped,
             Reason::TooLarge,
             match refused {
-                1 => "1 record did not fit in the result, which is full".to_owned(),
-                _ => format!("{refused} records did not fit in the result, which is full"),
+                1 => "the result is full: 1 record was left out".to_owned(),
+                _ => format!("the result is full: {refused} records were left out"),
             },
         ));
     }

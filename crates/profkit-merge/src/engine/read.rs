@@ -109,7 +109,10 @@ impl<'x> Adder<'x> {
     }
 
     /// Adds a record under the tolerant rules if the record is sound.
-    #[allow(clippy::too_many_arguments, reason = "the parts of one loop")]
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "the arguments are the state of one loop"
+    )]
     fn take(
         &self,
         record: &mut Record,
@@ -515,7 +518,7 @@ impl FileStats {
             let mut message = format!("the names of {found} come from other inputs");
             let cut = file.take_first(are_names_cut);
             if cut.is_some() {
-                message.push_str(", because its own are cut off");
+                message.push_str(", because the names in this file are cut off");
             }
             // The event about the cut-off names is replaced by the event that they were found. The new event keeps the
             // offset of the cut.

@@ -214,11 +214,11 @@ fn ambiguous_note(input: usize, raw: u32, newest: u32, fitting: u32) -> Event {
         Action::Kept,
         Reason::HashGenerationUnknown,
         format!(
-            "raw version {raw} does not tell which clang hashed the functions; indexed version {fitting} is right for the newest"
+            "raw version {raw} does not show which clang computed the function hashes; the newest clang is assumed, which uses indexed version {fitting}"
         ),
     )
     .hint(format!(
-        "if the program was built by LLVM {}, use --llvm with that release",
+        "if LLVM {} built the program, name that release with --llvm",
         others.join(", ")
     ))
 }
@@ -256,7 +256,7 @@ mod tests {
     fn what_a_raw_version_cannot_tell_is_noted() {
         let (version, notes) = suggestion(&[(true, 10)]);
         assert_eq!(version, 13);
-        insta::assert_snapshot!(notes.join("\n"), @": kept, but raw version 10 does not tell which clang hashed the functions; indexed version 13 is right for the newest");
+        insta::assert_snapshot!(notes.join("\n"), @": kept, but raw version 10 does not show which clang computed the function hashes; the newest clang is assumed, which uses indexed version 13");
         assert_eq!(suggestion(&[(true, 5)]).0, 7);
         assert_eq!(suggestion(&[(true, 4)]).0, 5);
     }

@@ -88,7 +88,7 @@ impl Clashes {
         )
         .within(Structure::DumpAt(dump))
         .within(Structure::RawMemProf)
-        .with_hint("each block was added with the stack of its own dump; if the dumps are of several processes, keep those of each process in a file of its own");
+        .with_hint("each block was added with the stack from its own dump; if the dumps are of several processes, save the dumps of each process in a separate file");
         Some(match self.count {
             1 => error.found(format_args!("stack id {id}")),
             count => error.found(format_args!("stack id {id} and {} more", count - 1)),

@@ -130,10 +130,9 @@ impl fmt::Display for SectionError {
                 f,
                 "no LLVM release reads both indexed version {indexed} and MemProf version {asked}"
             ),
-            SectionError::NoPlace { indexed } => write!(
-                f,
-                "indexed version {indexed} has no place for heap profiles"
-            ),
+            SectionError::NoPlace { indexed } => {
+                write!(f, "indexed version {indexed} cannot hold heap profiles")
+            }
             SectionError::Section(error) => error.fmt(f),
         }
     }

@@ -290,7 +290,7 @@ fn take_build_id(targets: &mut [MipTarget], driver: &Driver<'_>, part: &mut Repo
         }
         target.profile.identity = Identity::BuildId(id);
         let message = format!(
-            "{} gets {} from this file, because it was made from a map without a binary",
+            "{} takes {} from this file: the profile was created from a map, and maps have no build id",
             target.name, target.profile.identity
         );
         let (action, reason) = (Action::Kept, Reason::BuildIdTaken);
@@ -497,9 +497,9 @@ impl Mip<'_> {
             ),
         };
         let hint = if part.version == profkit_abi::mip::VERSION {
-            "give the profile of its own build, or its binary with --binary"
+            "give the profile of the build that wrote the raw file, or the binary with --binary"
         } else {
-            "give the profile of its own link unit"
+            "give the profile of the program or library that wrote the raw file"
         };
         Error::new(ErrorKind::Unsupported, "wrong build")
             .at(part.offset)
@@ -528,7 +528,7 @@ impl Mip<'_> {
                 .at(0)
                 .within(Structure::MipProfile)
                 .found(&profile.identity)
-                .with_hint("profiles of several builds go into a folder: -p FOLDER");
+                .with_hint("to merge profiles of several builds, give a folder: -p FOLDER");
             let reason = Reason::OtherBuild;
             part.log
                 .push(event_of(input, Action::Dropped, reason, &error));
@@ -600,7 +600,7 @@ fn report_refused(input: usize, refused: &[Refused], part: &mut ReportPart) {
                 expected,
             } if index < MOST_NAMED => event(
                 Reason::SignatureChanged,
-                "its code differs from that in the profile",
+                "the code of the function differs from its code in the profile",
             )
             .function(name)
             .sides(
@@ -640,13 +640,15 @@ fn fits(part: &RawPart<'_>, profile: &MipProfile, plan: &RecordPlan) -> Result<(
     }
     let modes = part.modes.union(profile.modes());
     if modes != part.modes {
-        return Err(mismatch("the records lack a mode of the profile")
-            .found(format_args!("mode bits {:#x}", part.modes.0))
-            .expected(format_args!("all bits of {:#x}", modes.0)));
+        return Err(
+            mismatch("the program was built without a mode that the profile has")
+                .found(format_args!("mode bits {:#x}", part.modes.0))
+                .expected(format_args!("all bits of {:#x}", modes.0)),
+        );
     }
     if v8 && let Err(at) = RecordSums::check_v8(plan, part.records) {
         return Err(
-            Error::new(ErrorKind::Malformed, "invalid value of a record")
+            Error::new(ErrorKind::Malformed, "a record has an invalid value")
                 .at(at as u64)
                 .within(Structure::MipRaw)
                 .expected("a byte of 0x00 or 0xff, or a count with an ordinal"),

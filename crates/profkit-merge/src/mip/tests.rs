@@ -389,22 +389,22 @@ fn what_is_dropped_and_why() {
 4.mipraw: dropped: not a MIP raw file or profile in first bytes at offset 0x0: found text
   hint: a raw file is the file that an instrumented program writes when it ends, by default default.mipraw
 5.mipraw: dropped: wrong build in raw file at offset 0x0: found build id 0102, expected build id abababababababababababababababababababab
-  hint: give the profile of its own build, or its binary with --binary
+  hint: give the profile of the build that wrote the raw file, or the binary with --binary
 6.mipraw: dropped: wrong build in raw file at offset 0x0: found no build id, expected build id abababababababababababababababababababab
-  hint: give the profile of its own build, or its binary with --binary
+  hint: give the profile of the build that wrote the raw file, or the binary with --binary
 7.mipraw: dropped: the records have the wrong size in raw file at offset 0x0: found 20 bytes, expected 25 bytes, the size in the binary
 8.mipraw: dropped: the checksum is wrong in raw file at offset 0x51: found 0x3a146c6f3ef98de0, expected 0x78cdce7e09851ea6 for the bytes before it
   hint: the file was changed after it was written: copy it again
-9.mipraw: dropped: the records lack a mode of the profile in raw file at offset 0x0: found mode bits 0x1, expected all bits of 0x3f
+9.mipraw: dropped: the program was built without a mode that the profile has in raw file at offset 0x0: found mode bits 0x1, expected all bits of 0x3f
 10.mipraw: repaired: the end is missing in raw file at offset 0x46: found 14 bytes of records, samples and checksum, expected 33 bytes
   hint: the file lost its end after it was written: copy it again
 11.mipraw: dropped: the checksum is wrong in raw file of part 2 at offset 0xaa: found 0x3a146c6f3ef98de0, expected 0x78cdce7e09851ea6 for the bytes before it
   hint: the file was changed after it was written: copy it again
 12.mipraw: dropped: wrong build in raw file at offset 0x0: found module hash 0xdeadbeef, expected build id abababababababababababababababababababab
-  hint: give the profile of its own link unit
+  hint: give the profile of the program or library that wrote the raw file
 13.mipraw: dropped: wrong build in MIP profile at offset 0x0: found build id 0102
-  hint: profiles of several builds go into a folder: -p FOLDER
-14.mipraw: dropped function `_ZN3one3twoEi`: its code differs from that in the profile: found signature 0x7, expected 0x1000
+  hint: to merge profiles of several builds, give a folder: -p FOLDER
+14.mipraw: dropped function `_ZN3one3twoEi`: the code of the function differs from its code in the profile: found signature 0x7, expected 0x1000
 unreadable: dropped: cannot be read: no luck
 ");
     assert!(!report.is_clean());
@@ -438,10 +438,10 @@ fn records_of_version_8_that_nothing_writes() {
     let (profile, report) = merged(&empty, &files([raw, short, hash]));
     assert_eq!(profile, empty);
     insta::assert_snapshot!(events(&report), @r"
-0.mipraw: dropped: invalid value of a record in raw file at offset 0x21: expected a byte of 0x00 or 0xff, or a count with an ordinal
+0.mipraw: dropped: a record has an invalid value in raw file at offset 0x21: expected a byte of 0x00 or 0xff, or a count with an ordinal
 1.mipraw: dropped: too few records in raw file at offset 0x0: found 33 bytes, expected at least 34 bytes
 2.mipraw: dropped: wrong build in raw file at offset 0x0: found module hash 0xdeadbe00, expected module hash 0xdeadbeef
-  hint: give the profile of its own link unit
+  hint: give the profile of the program or library that wrote the raw file
 ");
 }
 
@@ -468,7 +468,7 @@ fn calls_of_version_8_are_the_count_itself() {
     assert!(!profile.functions.as_slice()[1].is_covered());
     raw[0x2c] = 0;
     let (_, report) = merged(&empty, &files([raw]));
-    insta::assert_snapshot!(events(&report), @"0.mipraw: dropped: invalid value of a record in raw file at offset 0x28: expected a byte of 0x00 or 0xff, or a count with an ordinal");
+    insta::assert_snapshot!(events(&report), @"0.mipraw: dropped: a record has an invalid value in raw file at offset 0x28: expected a byte of 0x00 or 0xff, or a count with an ordinal");
 }
 
 #[test]
@@ -487,9 +487,9 @@ fn a_profile_without_build_id_takes_the_first() {
     insta::assert_snapshot!(events(&report), @r"
 0.mipraw: dropped: not a MIP raw file or profile in first bytes at offset 0x0: found text
   hint: a raw file is the file that an instrumented program writes when it ends, by default default.mipraw
-1.mipraw: kept: out.mip gets build id abababababababababababababababababababab from this file, because it was made from a map without a binary
+1.mipraw: kept: out.mip takes build id abababababababababababababababababababab from this file: the profile was created from a map, and maps have no build id
 2.mipraw: dropped: wrong build in raw file at offset 0x0: found build id 07, expected build id abababababababababababababababababababab
-  hint: give the profile of its own build, or its binary with --binary
+  hint: give the profile of the build that wrote the raw file, or the binary with --binary
 ");
 }
 

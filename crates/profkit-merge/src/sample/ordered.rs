@@ -199,7 +199,7 @@ impl<'d, 'a> OrderedSum<'d, 'a> {
                             index,
                             Action::Dropped,
                             Reason::ChecksumMismatch,
-                            "its checksum differs from that in an earlier input",
+                            "the checksum of the function differs from its checksum in an earlier input",
                         )
                         .function(&name)
                         .hint("the function was changed between two builds: merge only profiles of one build"),
@@ -211,7 +211,7 @@ impl<'d, 'a> OrderedSum<'d, 'a> {
                             index,
                             Action::Repaired,
                             Reason::CounterOverflow,
-                            "a count reached the largest count and stays there",
+                            "a count exceeded the largest possible value and was limited to it",
                         )
                         .function(&name),
                     );

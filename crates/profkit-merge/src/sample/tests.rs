@@ -309,7 +309,7 @@ fn another_checksum_is_another_build_and_is_dropped() {
         assert_eq!((event.input, event.reason), (1, Reason::ChecksumMismatch));
         assert_eq!(
             event.to_string(),
-            "b: dropped function `f`: its checksum differs from that in an earlier input"
+            "b: dropped function `f`: the checksum of the function differs from its checksum in an earlier input"
         );
     }
 }

@@ -25,7 +25,10 @@ pub(super) struct SampleKind<'d, 'a> {
 }
 
 /// A group of neighbouring inputs of a worker.
-#[allow(clippy::large_enum_variant, reason = "a worker has few of them")]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "a worker has only a few values of this type"
+)]
 pub(super) enum Piece {
     /// The inputs of the group were read. The variant holds their sum.
     Sum(Sum),

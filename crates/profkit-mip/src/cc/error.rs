@@ -132,7 +132,7 @@ impl From<instrument::Error> for Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::NoCompiler => f.write_str("no compiler after the launcher"),
+            Error::NoCompiler => f.write_str("the command line names no compiler"),
             Error::UnknownCompiler { name } => write!(
                 f,
                 "{name} is neither Clang nor GCC, judged by its name and its --version"

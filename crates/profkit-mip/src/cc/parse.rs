@@ -458,7 +458,7 @@ pub fn parse(words: &[OsString], family: Family) -> Result<Request, Unsupported>
     if let Some(option) = lto {
         return Err(Unsupported::new(
             format!(
-                "{option}: with link-time optimisation there is no assembly to instrument before the link"
+                "{option}: with link-time optimisation, there is no assembly before the link that could be instrumented"
             ),
             "build without -flto",
         ));
@@ -468,9 +468,9 @@ pub fn parse(words: &[OsString], family: Family) -> Result<Request, Unsupported>
     {
         return Err(Unsupported::new(
             format!(
-                "{option}: clang names the second file after the source, not the object, when it stops at assembly"
+                "{option}: when clang stops at assembly, it names the split debug file after the source file, not after the object file"
             ),
-            "leave the debug information in the object, or use gcc",
+            "keep the debug information in the object file (without -gsplit-dwarf), or use gcc",
         ));
     }
     if architectures > 1 {

@@ -300,12 +300,12 @@ fn refusals() {
         (
             Family::Gcc,
             "-flto -c a.c",
-            "-flto: with link-time optimisation there is no assembly to instrument before the link",
+            "-flto: with link-time optimisation, there is no assembly before the link that could be instrumented",
         ),
         (
             Family::Clang,
             "-flto=thin a.o",
-            "-flto=thin: with link-time optimisation there is no assembly to instrument before the link",
+            "-flto=thin: with link-time optimisation, there is no assembly before the link that could be instrumented",
         ),
         (
             Family::Clang,
@@ -320,7 +320,7 @@ fn refusals() {
         (
             Family::Clang,
             "-g -gsplit-dwarf -c a.c",
-            "-gsplit-dwarf: clang names the second file after the source, not the object, when it stops at assembly",
+            "-gsplit-dwarf: when clang stops at assembly, it names the split debug file after the source file, not after the object file",
         ),
         (
             Family::Clang,

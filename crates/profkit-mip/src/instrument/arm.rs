@@ -27,7 +27,7 @@ impl Backend for Elf {
                 Err("cannot have block coverage: on 32-bit Arm there is function coverage only".to_owned())
             }
             Mode::Function(Counter::Unary) => Err(
-                "cannot have unary counters: on 32-bit Arm they would cost twice the text of a store".to_owned(),
+                "cannot have unary counters: on 32-bit Arm, they need twice as much code as a store".to_owned(),
             ),
             Mode::Calls { .. } => {
                 Err("cannot have mode calls: on 32-bit Arm there is function coverage only".to_owned())
@@ -308,7 +308,7 @@ mod tests {
                 .to_string()
         };
         insta::assert_snapshot!(refused(Mode::Function(Counter::Store), true), @"a.s cannot have block coverage: on 32-bit Arm there is function coverage only");
-        insta::assert_snapshot!(refused(Mode::Function(Counter::Unary), false), @"a.s cannot have unary counters: on 32-bit Arm they would cost twice the text of a store");
+        insta::assert_snapshot!(refused(Mode::Function(Counter::Unary), false), @"a.s cannot have unary counters: on 32-bit Arm, they need twice as much code as a store");
         insta::assert_snapshot!(refused(Mode::Calls { return_addresses: None }, false), @"a.s cannot have mode calls: on 32-bit Arm there is function coverage only");
     }
 

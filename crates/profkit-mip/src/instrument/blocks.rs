@@ -170,7 +170,7 @@ fn items<'a>(
                     prefix = backend.is_prefix(&instruction);
                     let flow = backend.flow(&instruction);
                     if let Flow::Jump(b".") | Flow::Branch(b".") = flow {
-                        return Err("it branches relative to the location counter");
+                        return Err("it has a branch relative to the location counter");
                     }
                     if backend.is_short_branch(&instruction) {
                         *fixed = Some("it has a branch of fixed short range");

@@ -138,7 +138,7 @@ impl fmt::Display for SkipReason {
             SkipReason::TypeHash => "is a type hash, not code",
             SkipReason::Outlined => "is a piece of other functions, outlined by LLVM",
             SkipReason::Resolver => "is the resolver of an indirect function",
-            SkipReason::Naked => "is all inline assembly (naked)",
+            SkipReason::Naked => "consists only of inline assembly (naked)",
             SkipReason::Placed => "is in a section with .org",
             SkipReason::Ambiguous => "has a label that is defined more than once",
             SkipReason::Listed => "is named by the ignore list",

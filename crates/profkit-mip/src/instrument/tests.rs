@@ -73,7 +73,7 @@ fn flow_of_control() {
     insta::assert_snapshot!(body(".L1: loop .L1\nret"), @"f: 3[1, 0] 4[] d48210a4 it has a branch of fixed short range");
     insta::assert_snapshot!(mach_o_body("lock\nL1: incl (%rdi)\nje L1\nret"), @"_f: 3[1] 4[2, 1] 6[] aa4e04c2 a label stands between a prefix and its instruction");
     insta::assert_snapshot!(mach_o_body("L1: jrcxz L1\nret"), @"_f: 3[1, 0] 4[] d48210a4 it has a branch of fixed short range");
-    insta::assert_snapshot!(body("jmp .+5\nret"), @"f: it branches relative to the location counter");
+    insta::assert_snapshot!(body("jmp .+5\nret"), @"f: it has a branch relative to the location counter");
     insta::assert_snapshot!(body(".if 1\nnop\n.endif\nret"), @"f: it has a conditional directive");
     insta::assert_snapshot!(body(".rept 2\nnop\n.endr\nret"), @"f: it contains a macro or a repeat block");
 }
@@ -146,7 +146,7 @@ fn what_is_skipped_is_said() {
         format!(".type {name},@function\n{name}:\n{text}\n.size {name}, .-{name}\n")
     };
     insta::assert_snapshot!(skipped(&function("f", "")), @"0 made, 2: f has no instruction");
-    insta::assert_snapshot!(skipped(&function("f", "#APP\nret\n#NO_APP\nud2")), @"0 made, 2: f is all inline assembly (naked)");
+    insta::assert_snapshot!(skipped(&function("f", "#APP\nret\n#NO_APP\nud2")), @"0 made, 2: f consists only of inline assembly (naked)");
     insta::assert_snapshot!(skipped(&function("f", "#APP\nnop\n#NO_APP\nret")), @"1 made,");
     insta::assert_snapshot!(skipped(&format!(".if 1\n{}.endif", function("f", "ret"))), @"0 made, 3: f stands inside a conditional directive");
     insta::assert_snapshot!(skipped(&format!(".macro m\nendbr64\n.endm\n{}", function("f", "m\nret"))), @"0 made, 5: f begins with a macro whose instructions are unknown");

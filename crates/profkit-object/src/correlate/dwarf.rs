@@ -310,7 +310,7 @@ impl Walk<'_> {
     /// Reads the split unit that a skeleton unit refers to.
     #[allow(
         clippy::needless_late_init,
-        reason = "what a reader borrows must be dropped after it"
+        reason = "the borrowed data must be dropped after the reader"
     )]
     fn split_unit(
         &mut self,

@@ -44,7 +44,11 @@ impl Client {
         match response.status().as_u16() {
             200 => {}
             404 => return Err(Miss::Absent),
-            status => return Err(Miss::Failed(format!("it answers with status {status}"))),
+            status => {
+                return Err(Miss::Failed(format!(
+                    "the server answered with HTTP status {status}"
+                )));
+            }
         }
         let total = response.body().content_length();
         if let Some(total) = total {
@@ -53,7 +57,7 @@ impl Client {
         let folder = cached.parent().unwrap_or(Path::new(""));
         let no_room = |error: &io::Error| {
             Miss::Over(format!(
-                "the file cannot be kept in {}: {}; set DEBUGINFOD_CACHE_PATH to a folder with room",
+                "the file cannot be saved in {}: {}; set DEBUGINFOD_CACHE_PATH to a folder with enough space",
                 folder.display(),
                 system_text(error)
             ))
@@ -84,7 +88,7 @@ impl Client {
             {
                 if got - window.1 < LEAST_BYTES {
                     return Err(Miss::Dead(format!(
-                        "too slow: {} bytes in {} seconds",
+                        "the download was too slow: {} bytes in {} seconds",
                         got - window.1,
                         timeout.as_secs()
                     )));
@@ -94,7 +98,7 @@ impl Client {
         }
         if let Some(total) = total.filter(|&total| total != got) {
             return Err(Miss::Failed(format!(
-                "it stopped after {got} of {total} bytes"
+                "the download stopped after {got} of {total} bytes"
             )));
         }
         drop(file);
@@ -125,9 +129,10 @@ impl Client {
     #[cold]
     fn timed_out(&self, timeout: ureq::Timeout, most: Duration) -> Miss {
         match (timeout, self.timeout) {
-            (ureq::Timeout::Global, _) | (_, None) => {
-                Miss::Failed(format!("not done in {} seconds", most.as_secs().max(1)))
-            }
+            (ureq::Timeout::Global, _) | (_, None) => Miss::Failed(format!(
+                "the download was not complete after {} seconds",
+                most.as_secs().max(1)
+            )),
             (_, Some(timeout)) => Miss::Dead(format!(
                 "no answer in {} seconds (DEBUGINFOD_TIMEOUT)",
                 timeout.as_secs()
@@ -142,10 +147,12 @@ impl Client {
         match ureq::Error::from(error) {
             ureq::Error::Timeout(timeout) => self.timed_out(timeout, most),
             ureq::Error::Io(error) => Miss::Failed(format!(
-                "it stopped after {got}{of} bytes: {}",
+                "the download stopped after {got}{of} bytes: {}",
                 system_text(&error)
             )),
-            error => Miss::Failed(format!("it stopped after {got}{of} bytes: {error}")),
+            error => Miss::Failed(format!(
+                "the download stopped after {got}{of} bytes: {error}"
+            )),
         }
     }
 }

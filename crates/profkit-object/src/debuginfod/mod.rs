@@ -153,7 +153,7 @@ impl Client {
                         id,
                         name,
                         &[format!(
-                            "no server had it at the last request; {} remembers that for {} seconds",
+                            "no server had the file at the last request; {} keeps that answer for {} seconds",
                             cached.display(),
                             self.miss_lasts().as_secs()
                         )],
@@ -174,7 +174,7 @@ impl Client {
             nobody_has_it &= matches!(miss, Miss::Absent);
             let over = matches!(miss, Miss::Over(_));
             let reason = match miss {
-                Miss::Absent => "it has no such file".to_owned(),
+                Miss::Absent => "the server does not have the file".to_owned(),
                 Miss::Failed(reason) | Miss::Over(reason) => reason,
                 Miss::Dead(reason) => {
                     self.given_up().insert(server.clone(), reason.clone());
@@ -229,7 +229,7 @@ impl Client {
         if let Some(path) = url.strip_prefix("file://") {
             // A `file://` address names a file on this machine, so the file is not copied into the cache.
             let path = file_path(path).ok_or_else(|| {
-                Miss::Dead("its path does not begin with / or has a bad % in it".to_owned())
+                Miss::Dead("the path in the address does not begin with /, or has a % without two hexadecimal digits".to_owned())
             })?;
             if !path.is_file() {
                 return Err(Miss::Absent);
@@ -257,7 +257,7 @@ impl Client {
         let left = self.budget.saturating_sub(started.elapsed());
         if left.is_zero() {
             return Err(Miss::Over(format!(
-                "not asked: the {} seconds for all downloads are over",
+                "not asked: the {} seconds that all downloads together may take are over",
                 self.budget.as_secs()
             )));
         }
@@ -282,7 +282,7 @@ fn missing(id: &BuildId, name: &str, said: &[String]) -> Error {
     .llvm_detail(format!("Missing build ID: {id}"));
     match said {
         [] => error.with_hint(
-            "the cache does not have it: set DEBUGINFOD_URLS to the addresses of servers",
+            "the cache does not have the file: set DEBUGINFOD_URLS to the addresses of servers",
         ),
         _ => {
             error.with_hint("give the binary with --binaries, or another server in DEBUGINFOD_URLS")
@@ -312,7 +312,7 @@ fn file_path(text: &str) -> Option<PathBuf> {
 
 /// Checks that a file has this build id. The error describes what is wrong with the file.
 fn states_id(path: &Path, id: &BuildId) -> std::result::Result<(), String> {
-    let wrong = |what: String| format!("its file is not the right one: {what}");
+    let wrong = |what: String| format!("the file of the server is the wrong one: {what}");
     let file = BinaryFile::open(path).map_err(|error| profkit_data::system_text(&error))?;
     let images = file.images().map_err(|error| wrong(error.to_string()))?;
     let mut ids = Vec::new();

@@ -47,9 +47,12 @@ impl<'a> Context<'_, 'a> {
         }
         if lines.unterminated {
             part.warn(
-                Error::new(ErrorKind::Truncated, "the last sequence of rows has no end")
-                    .within(Structure::LineTable)
-                    .within(self.index.name(job.unit)),
+                Error::new(
+                    ErrorKind::Truncated,
+                    "the last sequence of the line table has no end",
+                )
+                .within(Structure::LineTable)
+                .within(self.index.name(job.unit)),
             );
         }
         if !self.split(job.unit, unit, &lines, &asked, &mut part) {
@@ -155,7 +158,7 @@ impl<'a> Context<'_, 'a> {
                 Ok(None) => {
                     part.warn(inside(Error::new(
                         ErrorKind::Malformed,
-                        "the file has no unit of this id",
+                        "the file has no compile unit with this id",
                     )));
                     return false;
                 }
@@ -233,9 +236,9 @@ impl<'a> Context<'_, 'a> {
         }
         if builder.paths.too_long || too_many_ranges {
             let what = if too_many_ranges {
-                "its functions have too many address ranges"
+                "the functions of the unit have too many address ranges"
             } else {
-                "its paths are too long"
+                "the paths of its source files are too long"
             };
             builder.part.warn(
                 Error::new(

@@ -163,7 +163,7 @@ fn read_bitmap(data: &mut Cursor<'_>, len: u64, bitmap: &mut Vec<u8>) -> Result<
         let Ok(byte) = u8::try_from(word) else {
             return Err(Error::new(
                 ErrorKind::Malformed,
-                "a word of a bitmap holds more than a byte",
+                "a word of a bitmap has a value above 255",
             )
             .at(start + 8 * index as u64)
             .found(format_args!("{word:#x}"))

@@ -67,7 +67,7 @@ impl RawMetadata {
         if dialect.version < OLDEST {
             return Err(Error::new(
                 ErrorKind::UnsupportedVersion,
-                "raw profiles of this version cannot be joined with records from a binary",
+                "raw profiles of this version cannot be completed with function records from a binary",
             )
             .within(Structure::Header)
             .within(Structure::RawProfile)
@@ -276,7 +276,7 @@ mod tests {
         let old = dialect(4, Endian::Little, PointerWidth::Bits64);
         insta::assert_snapshot!(
             RawMetadata::new(&program(little), old, RecordLayout::for_dialect(old)).unwrap_err(),
-            @"raw profiles of this version cannot be joined with records from a binary in header of raw profile: found version 4, expected version 5 or later"
+            @"raw profiles of this version cannot be completed with function records from a binary in header of raw profile: found version 4, expected version 5 or later"
         );
         let mut far = program(little);
         far.records[1].counter_offset = 24;
@@ -295,6 +295,6 @@ mod tests {
             .to_bytes()
             .unwrap();
         let other = RawProfile::parse(&other).unwrap();
-        insta::assert_snapshot!(other.with_metadata(&metadata).unwrap_err(), @"the metadata were made for raw profiles of another version, byte order or pointer width in header of raw profile at offset 0x0");
+        insta::assert_snapshot!(other.with_metadata(&metadata).unwrap_err(), @"the function records were read from the binary for raw profiles of another version, byte order or pointer width in header of raw profile at offset 0x0");
     }
 }

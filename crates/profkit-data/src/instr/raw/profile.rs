@@ -89,7 +89,7 @@ impl<'data> RawProfile<'data> {
         if !metadata.fits(&self) {
             return Err(Error::new(
                 ErrorKind::Malformed,
-                "the metadata were made for raw profiles of another version, byte order or pointer width",
+                "the function records were read from the binary for raw profiles of another version, byte order or pointer width",
             )
             .at(self.offset as u64)
             .within(Structure::Header)

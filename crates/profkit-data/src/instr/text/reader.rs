@@ -255,7 +255,7 @@ impl<'data> TextReader<'data> {
                 .lexer
                 .error_at(ErrorKind::Malformed, message, start, 0)
                 .expected("1 to 3")
-                .with_hint("a number after the counters begins the values: the name of a function cannot be a number")
+                .with_hint("a number after the counters starts the value data: the name of a function cannot be a number")
                 .llvm_detail(message));
         }
         for _ in 0..kinds {

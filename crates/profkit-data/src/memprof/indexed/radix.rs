@@ -130,7 +130,7 @@ fn place(index: usize) -> Result<u32> {
         .ok_or_else(|| {
             Error::new(
                 ErrorKind::CannotRepresent,
-                "the call stacks are too many for the radix tree",
+                "there are too many call stacks for the radix tree",
             )
             .within(Structure::MemProfSection)
         })
@@ -158,7 +158,7 @@ pub(super) fn read_stack(
             .ok_or_else(|| {
                 Error::new(
                     ErrorKind::Malformed,
-                    "a call stack leads out of the radix tree",
+                    "a call stack continues outside the radix tree",
                 )
                 .at(at(start as usize))
                 .found(format_args!("element {position}"))

@@ -187,13 +187,13 @@ fn damaged_maps_of_version_9() {
     insta::assert_snapshot!(with("main.modes", 0x2), @"the mode flags are not a valid combination in map entry of map at offset 0x2c: found 0x2, expected coverage 0x1, unary 0x21 or calls 0xc, with blocks 0x2 and return addresses 0x10");
     insta::assert_snapshot!(with("main.modes", 0xd), @"the mode flags are not a valid combination in map entry of map at offset 0x2c: found 0xd, expected coverage 0x1, unary 0x21 or calls 0xc, with blocks 0x2 and return addresses 0x10");
     insta::assert_snapshot!(with("main.modes", 0x1_000c), @"the mode flags are not a valid combination in map entry of map at offset 0x2c: found 0x1000c, expected coverage 0x1, unary 0x21 or calls 0xc, with blocks 0x2 and return addresses 0x10");
-    insta::assert_snapshot!(with("main.blocks", u32::MAX), @"the size of the entry does not match its blocks and name in map entry of map at offset 0x48: found 4294967295 blocks and 4 bytes of name in 56 bytes, expected 17179869224 bytes and padding to 8");
-    insta::assert_snapshot!(with("main.length", 13), @"the size of the entry does not match its blocks and name in map entry of map at offset 0x48: found 3 blocks and 13 bytes of name in 56 bytes, expected 65 bytes and padding to 8");
+    insta::assert_snapshot!(with("main.blocks", u32::MAX), @"the size of the entry does not match its blocks and name in map entry of map at offset 0x48: found 4294967295 blocks and 4 bytes of name in 56 bytes, expected 17179869224 bytes, padded to a multiple of 8");
+    insta::assert_snapshot!(with("main.length", 13), @"the size of the entry does not match its blocks and name in map entry of map at offset 0x48: found 3 blocks and 13 bytes of name in 56 bytes, expected 65 bytes, padded to a multiple of 8");
     insta::assert_snapshot!(with("anchor.modes", 1), @r"
 the map has no anchor entry in map at offset 0x140: expected an entry with mode 0, which has the address of the record section
 hint: give the binary instead of the map
 ");
-    insta::assert_snapshot!(with("never.record", 0), @"a record lies outside the record section in map entry of never at offset 0x110: found 1 bytes at offset 0xffffffffffbfc000, expected an end up to 0x10000000000");
+    insta::assert_snapshot!(with("never.record", 0), @"a record lies outside the record section in map entry of never at offset 0x110: found 1 bytes at offset 0xffffffffffbfc000, expected an end at 0x10000000000 or before");
     insta::assert_snapshot!(with("covered.record", 0x40_4004), @"a record overlaps another in map entry of covered at offset 0x98: found offset 0x4, expected at least 0xb, where the record of main ends");
     let mut stray = image.map();
     stray.bytes([1]);
@@ -214,7 +214,7 @@ hint: merge raw files into a profile first
     )
     .unwrap_err();
     insta::assert_snapshot!(message(&moved), @r"
-an anchor entry has the wrong address of the record section in map at offset 0x0: found 0x404000, expected 0x1000, the address in the binary
+an anchor entry states a wrong address for the record section in map at offset 0x0: found 0x404000, expected 0x1000, the address in the binary
 hint: use the map of the linked image, not of its object files
 ");
 }

@@ -489,7 +489,10 @@ impl<'data> ExtBinaryProfile<'data> {
 
     /// Reads one section of samples. After a damaged function, reading continues at the next function in the table of
     /// offsets.
-    #[expect(clippy::too_many_arguments, reason = "the state of one loop")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the arguments are the state of one loop"
+    )]
     fn read_section(
         &self,
         section: &Section,

@@ -86,15 +86,15 @@ pub enum OptionKind {
 pub struct OptionSpec {
     /// The name, without dashes.
     pub name: &'static str,
-    /// The kind of its value.
+    /// The kind of the option's value.
     pub kind: OptionKind,
     /// The subcommands that have it.
     pub commands: Commands,
-    /// The name of the value in help, if it has one.
+    /// The name of the option's value in the help text, if it has one.
     pub value: &'static str,
-    /// The description in help.
+    /// The description of the option in the help text.
     pub about: &'static str,
-    /// The option that this is another name of.
+    /// The option for which this option is another name.
     pub alias_of: Option<&'static str>,
     /// Whether only `--help-hidden` shows it.
     pub hidden: bool,
@@ -274,7 +274,7 @@ pub const OPTIONS: &[OptionSpec] = &[
     option("version", Version, TOP, "", "Show the version"),
 ];
 
-/// Finds the option with this name in a subcommand.
+/// Finds the option of a subcommand that has this name.
 pub(super) fn find(command: Commands, name: &[u8]) -> Option<&'static OptionSpec> {
     OPTIONS
         .iter()
@@ -282,22 +282,24 @@ pub(super) fn find(command: Commands, name: &[u8]) -> Option<&'static OptionSpec
 }
 
 impl OptionSpec {
-    /// The name in messages about the value: for an alias, this is the name of the option itself.
+    /// The name of the option in messages about its value. For an alias, this is the name of the option that it stands
+    /// for.
     pub(super) fn full_name(&self) -> &'static str {
         self.alias_of.unwrap_or(self.name)
     }
 
-    /// Whether it is an error to give the option a value.
+    /// Whether the option may not have a value.
     pub(super) fn takes_no_value(&self) -> bool {
         matches!(self.kind, Member(_) | Help | Version)
     }
 
-    /// Whether the next argument is the value if there is no `=`.
+    /// Whether the next argument is the option's value if the option is written without `=`.
     pub(super) fn needs_value(&self) -> bool {
         !self.takes_no_value() && self.kind != Flag
     }
 
-    /// Whether several such options may be written as one word (`-xy`). LLVM allows this for all options of one letter.
+    /// Whether several such options may be written as one word (`-xy`). LLVM allows this for all options with
+    /// one-letter names.
     pub(super) fn groups(&self) -> bool {
         self.name.len() == 1
     }

@@ -21,9 +21,9 @@ pub enum Outcome {
 /// The form of the help text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HelpKind {
-    /// Whether the options are one sorted list instead of groups.
+    /// Whether the help text is one sorted list of options instead of groups.
     pub list: bool,
-    /// Whether hidden options are shown too.
+    /// Whether the help text includes hidden options.
     pub hidden: bool,
 }
 
@@ -42,7 +42,7 @@ enum Value {
     Flag(bool),
     Number(u64),
     Text(Vec<u8>),
-    /// One of the words of a choice or of a group of options.
+    /// The word that was chosen for an option or for a group of options.
     Word(&'static str),
 }
 
@@ -333,7 +333,7 @@ impl Parser<'_> {
             }
             OptionKind::Float => {
                 let text = std::str::from_utf8(value).unwrap_or("?").trim_start();
-                // An empty text is zero, as in the C library.
+                // An empty text means zero, as in the C library.
                 match if text.is_empty() { "0" } else { text }.parse::<f64>() {
                     Ok(_) => Some(Value::Text(value.to_vec())),
                     Err(_) => {
@@ -434,8 +434,8 @@ impl Parser<'_> {
         let message: &[&[u8]] = &[b"does not allow a value! '", value, b"' specified."];
         match spec.kind {
             OptionKind::Member(group) => {
-                // In LLVM such an option has no name of its own. The message therefore begins with its group's name
-                // instead of the program's.
+                // In LLVM, an option of a group has no name of its own. The message therefore begins with the group's
+                // name instead of the program's name.
                 let intro: &[&[u8]] = &[group.as_bytes(), b" option: "];
                 self.put(&[intro, message].concat());
             }

@@ -37,7 +37,7 @@ fn expand_one(
         return Err(format!("recursive expansion of: '{}'", path.display()));
     }
     let bytes = std::fs::read(&path).map_err(|error| {
-        // This is LLVM's own text, including its "cannot not".
+        // The words "cannot not" are part of LLVM's own text.
         format!(
             "cannot not open file '{}': {}",
             path.display(),

@@ -1,9 +1,9 @@
 //! Suggestions ("Did you mean"): the option whose name is nearest to the typed word.
 use super::options::{Commands, find};
 
-// The orders in which LLVM 22 walks its tables of options. If several names are equally near, the first one is
-// suggested. The orders were found by asking the tool about thousands of misspelt options; where two names are never
-// equally near, their order here does not matter.
+// The orders in which LLVM 22 walks its tables of options. If several names are equally near to a typed word, LLVM
+// suggests the first one. The orders were found by giving thousands of misspelt options to the tool. For two names that
+// are never equally near, their order here does not matter.
 const MERGE_ORDER: &[&str] = &[
     "compress-all-sections",
     "convert-sample-profile-layout",

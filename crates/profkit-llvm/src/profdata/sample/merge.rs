@@ -232,7 +232,7 @@ fn write(
         .compress(option("compress-all-sections", "compress-all-section"))
         .md5_names(option("use-md5", "use-md5"))
         .partial(option("gen-partial-profile", "gen-partial-profile"));
-    // LLVM's tool does not keep this flag of its inputs.
+    // LLVM sets the flag for partial profiles only if an option asks for it, and ignores the flags of the inputs.
     profile.kind = profile.kind.without(ProfileKind::PARTIAL);
     let limit = parsed
         .number("output-size-limit")

@@ -30,7 +30,8 @@ fn read_options(parsed: &Parsed) -> SampleReadOptions {
         .symbols(parsed.number("profile-symbol-list-cutoff"))
 }
 
-/// LLVM's text for a fault in a sample profile (`SampleProfErrorCategoryType`), or in a line of a text profile.
+/// LLVM's text for a fault in a sample profile (`SampleProfErrorCategoryType`), or for a fault in a line of a text
+/// profile.
 pub fn fault(name: &[u8], data: &[u8], error: &Error) -> Fault {
     if encoding(data) == Some(SampleEncoding::Text)
         && error.kind() == ErrorKind::Malformed

@@ -60,7 +60,7 @@ pub fn run(parsed: &Parsed, session: &Session<'_>) -> Result<(), Fault> {
 struct Loaded<'n> {
     file: &'n [u8],
     profile: SampleProfile,
-    /// The number of samples from which on a line is hot.
+    /// The smallest number of samples of a hot line.
     threshold: u64,
 }
 
@@ -72,7 +72,7 @@ struct Side<'l> {
 }
 
 impl Side<'_> {
-    /// The name of a function with its callers. `function` is its index in the profile.
+    /// Returns the name of a function with its callers. `function` is the index of the function in the profile.
     fn name(&self, function: usize) -> Option<Vec<u8>> {
         let contexts = self.profile.kind.contains(ProfileKind::CONTEXT_SENSITIVE);
         let function = self.profile.functions().get(function)?;
@@ -126,10 +126,10 @@ fn load<'n>(
     Ok([base?, test?])
 }
 
-/// The share of all samples that hot lines have, in millionths.
+/// The share of all samples, in millionths, that hot lines have together.
 const HOT_CUTOFF: u64 = 990_000;
 
-/// Decides which functions are printed on a line of their own.
+/// Decides which functions are printed on lines of their own.
 struct Filter<'p> {
     largest: u64,
     similarity: f64,
@@ -288,7 +288,7 @@ fn percentage(share: f64, digits: usize) -> String {
     }
 }
 
-/// Prints a row of a table. Each cell begins at its column, or after one blank if the cell before is too long.
+/// Prints a row of a table. Each cell begins at a fixed column, or after one blank if the previous cell is too long.
 fn columns(lines: &mut Lines<'_>, cells: [String; 8], last: &[u8]) {
     const STARTS: [usize; 9] = [0, 15, 30, 43, 53, 67, 81, 96, 111];
     let mut row: Vec<u8> = Vec::new();

@@ -262,7 +262,7 @@ impl Show<'_> {
         self.ranks.get(id).copied().unwrap_or(u32::MAX)
     }
 
-    /// The call targets of a place, sorted by count (descending), then by name.
+    /// Returns the call targets of a line, sorted by count (descending), then by name.
     pub(super) fn targets(&self, samples: &Samples, location: Location) -> Vec<(NameId, u64)> {
         let targets = samples.targets_at(location).iter();
         let mut targets: Vec<_> = targets.map(|target| (target.name, target.count)).collect();
@@ -270,7 +270,7 @@ impl Show<'_> {
         targets
     }
 
-    /// The functions that are inlined at each place, sorted by place and name.
+    /// Returns the functions that are inlined at each line, sorted by line and name.
     pub(super) fn inlined<'s>(&self, samples: &'s Samples) -> Vec<(Location, &'s Samples)> {
         let inlined = samples.inlined.iter();
         let mut inlined: Vec<_> = inlined.map(|it| (it.location, &it.samples)).collect();
@@ -286,8 +286,8 @@ impl Show<'_> {
         self.samples(lines, &function.samples, 0);
     }
 
-    /// Prints the function with this name. If there is none, prints what LLVM prints then. In profiles with contexts
-    /// LLVM never finds one.
+    /// Prints the function with this name. If the profile has no such function, prints the text that LLVM prints in
+    /// this case. In profiles with contexts, LLVM never finds a function by its name.
     fn one(&self, lines: &mut Lines<'_>, profile: &SampleProfile, name: &[u8]) {
         let wanted = SampleName::Text(name).guid();
         let mut functions = profile.functions().iter().filter(|_| !self.contexts);
@@ -361,7 +361,7 @@ impl Show<'_> {
         lines.text(b"}").end();
     }
 
-    /// The vtables that were used at a place, sorted by name.
+    /// Returns the vtables that were used at a line, sorted by name.
     fn vtables(&self, lines: &mut Lines<'_>, samples: &Samples, location: Location, indent: usize) {
         let mut vtables: Vec<_> = samples.vtables_at(location).iter().collect();
         if vtables.is_empty() {

@@ -335,10 +335,10 @@ fn stripped_programs_are_found_through_their_debug_files_or_refused() {
     insta::assert_snapshot!(message, @r"
     ID: [TMP]/RAW
         no binary: the binary has no debug info in [TMP]/store/stripped
-        hint: it was stripped, or built without -g: give its debug file with --binaries, or the folder of debug files with --debug-file-directory
+        hint: the binary was stripped, or built without -g: give its debug file with --binaries, or the folder of debug files with --debug-file-directory
     binaries found for 0 of 1 programs; 1 inputs need a binary, 0 do not
     warning: [TMP]/RAW: dropped: the binary has no debug info in [TMP]/store/stripped
-    hint: it was stripped, or built without -g: give its debug file with --binaries, or the folder of debug files with --debug-file-directory
+    hint: the binary was stripped, or built without -g: give its debug file with --binaries, or the folder of debug files with --debug-file-directory
     error: no profile could be used, out of 1
     ");
 }
@@ -436,10 +436,10 @@ fn wrong_missing_and_contradicting_binaries_are_told() {
     -- stripped
     1234: raw
         no binary: the binary has no section __llvm_covdata in stripped
-        hint: it was stripped, or built without -mllvm -profile-correlate=binary: give the file that the linker wrote, before strip
+        hint: the binary was stripped, or built without -mllvm -profile-correlate=binary: give the file that the linker wrote, before strip
     binaries found for 0 of 1 programs; 1 inputs need a binary, 0 do not
     warning: raw: dropped: the binary has no section __llvm_covdata in stripped
-    hint: it was stripped, or built without -mllvm -profile-correlate=binary: give the file that the linker wrote, before strip
+    hint: the binary was stripped, or built without -mllvm -profile-correlate=binary: give the file that the linker wrote, before strip
     error: no profile could be used, out of 1
     -- another id
     1234: raw

@@ -115,7 +115,9 @@ impl ForeignFile {
                 "a core dump holds the memory of a crashed program: give the profile that the program wrote"
             }
             ForeignFile::ProfileList => "give it as a list of inputs, not as an input",
-            ForeignFile::GitLfsPointer => "fetch the file that it stands for: git lfs pull",
+            ForeignFile::GitLfsPointer => {
+                "fetch the file that the pointer stands for: git lfs pull"
+            }
             ForeignFile::ChangedLineEndings => {
                 "something took the file for text (git with autocrlf, FTP in ASCII mode): copy the original again as binary"
             }

@@ -104,7 +104,7 @@ impl BinaryFile {
                 if end.is_none() {
                     return Err(Error::new(
                         ErrorKind::Truncated,
-                        "an architecture lies outside the file",
+                        "the part for an architecture lies outside the file",
                     )
                     .at(offset)
                     .within(Structure::UniversalHeader)

@@ -75,7 +75,9 @@ pub fn functions(image: &Image<'_>, path: &Path) -> Result<(Origin, Vec<Function
             ErrorKind::CannotCorrelate,
             "the binary has neither profile sections nor function symbols",
         )
-        .with_hint("it was stripped: give the file that the linker wrote, or its debug file"));
+        .with_hint(
+            "the binary was stripped: give the file that the linker wrote, or its debug file",
+        ));
     }
     Ok((Origin::Symbols, symbols))
 }

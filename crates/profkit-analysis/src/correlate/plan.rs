@@ -70,7 +70,7 @@ pub struct Match {
     pub warnings: CorrelationWarnings,
 }
 
-/// The whole plan.
+/// The binaries for all raw profiles among some inputs.
 ///
 /// ```
 /// use profkit_analysis::correlate::{Binaries, Plan};

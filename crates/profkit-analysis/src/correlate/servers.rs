@@ -45,8 +45,8 @@ pub type DownloadProgress = Box<dyn Fn(&str, u64, Option<u64>) + Send + Sync>;
 pub enum ServersError {
     /// This library was built without the cargo feature `debuginfod`.
     NotBuilt,
-    /// An environment variable has a wrong value. The fields are its name, its value, and the reason why the value is
-    /// wrong.
+    /// An environment variable has a wrong value. The text holds its name, its value, and the reason why the value
+    /// is wrong.
     Variable(String),
 }
 

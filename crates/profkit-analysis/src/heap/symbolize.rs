@@ -397,8 +397,8 @@ fn question(id: ModuleId, module: &Module) -> (Option<ModuleId>, u64, u64) {
     }
 }
 
-/// Symbolises the addresses of all modules. Each binary is read once, however many mappings it has. The frames of a
-/// group have the order of its modules' addresses, one module after the other.
+/// Symbolises the addresses of all modules. Each binary is read once, however many mappings it has. In a module
+/// group, the frames have the same order as the addresses: one module after the other.
 fn answer(
     contexts: &RawContexts,
     of_module: &AddressesOf,

@@ -145,7 +145,7 @@ fn bisect(nodes: &mut [Node], depth: u32, bucket: u64, options: &Partitioning) {
 
 /// For each utility node: the number of its functions in each half.
 struct Counts {
-    /// The utility nodes, sorted.
+    /// The utility nodes of the group, sorted.
     utilities: Vec<u32>,
     /// The number of functions in the left and in the right half.
     members: Vec<(u32, u32)>,

@@ -90,7 +90,7 @@ fn functions(diagnosis: &Diagnosis) -> String {
     };
     if diagnosis.nameless > 0 {
         text += &format!(
-            "; {} without names, which are restored by merging it with a whole profile of the same program",
+            "; {} without names, which a merge with a complete profile of the same program restores",
             grouped(diagnosis.nameless)
         );
     }

@@ -55,7 +55,9 @@ pub fn run(args: &MatchArgs) -> exit::Result {
         .fail_under
         .is_some_and(|share| !(0.0..=100.0).contains(&share))
     {
-        return Err(Failure::usage("--fail-under takes a share from 0 to 100"));
+        return Err(Failure::usage(
+            "--fail-under must be a percentage from 0 to 100",
+        ));
     }
     let input = Input::open(&args.profile)?;
     let profile = ProfileFunctions::parse(&input);

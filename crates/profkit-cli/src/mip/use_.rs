@@ -98,7 +98,7 @@ pub fn run(args: &UseArgs) -> Result {
         _ => Content::Binary,
     };
     if args.blocks && content == Content::Binary {
-        return Err(Failure::usage("--encoding is for --sample"));
+        return Err(Failure::usage("--encoding works only with --sample"));
     }
     let output = Output::new(&args.output, content)?;
     let profile = profile::open(&args.profile)?.profile;

@@ -29,7 +29,7 @@ pub struct Labels<'a> {
     pub title: &'a str,
     /// The line below it.
     pub subtitle: &'a str,
-    /// What the weights count, in the plural: `bytes`.
+    /// The unit of the weights, in the plural: `bytes`.
     pub unit: &'a str,
     /// Whether the colour of a frame shows how cold or hot it is. Otherwise the colour depends on the name.
     pub by_temperature: bool,

@@ -258,7 +258,7 @@ fn read_v9<'data>(cursor: &mut Cursor<'data>) -> Result<Option<EntryV9<'data>>> 
         .at(start)
         .found(size)
         .expected(format_args!(
-            "a multiple of {} from {}",
+            "a multiple of {}, at least {}",
             map_entry::ALIGN,
             map_entry::FIXED_SIZE
         )));

@@ -53,18 +53,26 @@ impl<'data> Iterator for Frames<'data> {
             }))
         };
         if name.is_empty() {
-            return fault(column, "a frame has no name", "NAME:LINE or NAME");
+            return fault(
+                column,
+                "a frame of a calling context has no name",
+                "NAME:LINE or NAME",
+            );
         }
         let Some(at) = at else {
             if colon != frame.len() {
-                return fault(column + colon, "the last frame has a call site", "NAME]");
+                return fault(
+                    column + colon,
+                    "the last frame of a calling context has a call site",
+                    "NAME]",
+                );
             }
             return Some(Ok((name, None, column)));
         };
         let Some(location) = frame.get(colon + 1..).and_then(call_site) else {
             return fault(
                 column + colon,
-                "a caller has no call site",
+                "a caller in a calling context has no call site",
                 "NAME:LINE or NAME:LINE.DISCRIMINATOR",
             );
         };

@@ -64,7 +64,7 @@ impl fmt::Display for StoredError {
                 write!(f, "the {format} archive is damaged or cut: {error}")
             }
             StoredError::TooLarge { limit } => {
-                write!(f, "it expands to more than {} GiB", limit >> 30)
+                write!(f, "the data expand to more than {} GiB", limit >> 30)
             }
             StoredError::UnsupportedMember { error } => {
                 write!(f, "the member of the zip archive cannot be read: {error}")

@@ -159,7 +159,7 @@ pub(crate) fn suggest(generations: &Generations) -> Suggestion {
     for (&version, (input, clangs)) in &origins {
         if FrontEndScheme::of_indexed_version(version) != scheme {
             let message = format!(
-                "its function hashes come from an older clang ({}) than those of the other inputs ({}); a compiler can use only one of the two",
+                "the function hashes of this input come from an older clang ({}) than those of the other inputs ({}); a compiler can use only one of the two",
                 display_compilers(clangs),
                 display_compilers(newest_clangs)
             );

@@ -83,7 +83,7 @@ impl SampleMergeError {
                 what: SampleConflict::Probes,
                 ..
             } => Some(
-                "profiles of lines and of probes count different places: merge each sort separately",
+                "profiles of lines and of probes count different things: merge the profiles of each kind separately",
             ),
             SampleMergeError::NothingLeft(report) => {
                 report.events.iter().find_map(|event| event.hint.as_deref())

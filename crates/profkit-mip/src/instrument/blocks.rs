@@ -121,7 +121,7 @@ fn items<'a>(
                 continue;
             }
             if statement.context.conditional {
-                return Err("it has a conditional directive");
+                return Err("the function has a conditional directive");
             }
             let mut item = Item {
                 statement: first + offset,
@@ -165,25 +165,25 @@ fn items<'a>(
                 }
                 Kind::Instruction(instruction) => {
                     if module.macros.contains(instruction.mnemonic) {
-                        return Err("it uses a macro");
+                        return Err("the function uses a macro");
                     }
                     prefix = backend.is_prefix(&instruction);
                     let flow = backend.flow(&instruction);
                     if let Flow::Jump(b".") | Flow::Branch(b".") = flow {
-                        return Err("it has a branch relative to the location counter");
+                        return Err("the function has a branch relative to the location counter");
                     }
                     if backend.is_short_branch(&instruction) {
-                        *fixed = Some("it has a branch of fixed short range");
+                        *fixed = Some("the function has a branch of fixed short range");
                     }
                     if flow == Flow::Call {
                         item.pad = region.map(|region| region.pad);
                     }
                     Step::Code(flow)
                 }
-                Kind::Template => return Err("it contains a macro or a repeat block"),
+                Kind::Template => return Err("the function contains a macro or a repeat block"),
                 Kind::Directive(directive) => match directive.name {
                     b".rept" | b".irp" | b".irpc" | b".macro" | b".include" => {
-                        return Err("it contains a macro or a repeat block");
+                        return Err("the function contains a macro or a repeat block");
                     }
                     name if is_data(name) => Step::Data,
                     _ => continue,

@@ -198,7 +198,7 @@ impl<'m, 'a> Planner<'m, 'a> {
         if let Some(list) = &self.options.ignore
             && list.has(self.source, function.name, "block")
         {
-            return Err("the ignore list names it".to_owned());
+            return Err("the ignore list names the function".to_owned());
         }
         let graph = graph.as_ref().map_err(|reason| (*reason).to_owned())?;
         if let Some(reason) = graph.fixed {
@@ -212,7 +212,7 @@ impl<'m, 'a> Planner<'m, 'a> {
             }
             // A block cannot begin before the entry probe, because nothing in a function may be executed before it.
             if block.part == 0 && block.statement < entry {
-                return Err("a block begins before its entry probe".to_owned());
+                return Err("a block of the function begins before the entry probe".to_owned());
             }
             if let Some(of_part) = starts.get_mut(block.part) {
                 of_part.push(block.statement);

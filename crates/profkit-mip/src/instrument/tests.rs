@@ -70,12 +70,12 @@ fn flow_of_control() {
     insta::assert_snapshot!(body("nop\n#APP\n1: jmp 1b\njne .L7\n#NO_APP\nnop\n.L7: ret"), @"f: 3[1, 2] 8[2] 9[] 70c9fa27");
     // In these functions, probes must not be inserted, or the flow of control cannot be determined.
     insta::assert_snapshot!(body("lock\n.L1: incl (%rdi)\nje .L1\nret"), @"f: 3[1] 4[2, 1] 6[] aa4e04c2 a label stands between a prefix and its instruction");
-    insta::assert_snapshot!(body(".L1: loop .L1\nret"), @"f: 3[1, 0] 4[] d48210a4 it has a branch of fixed short range");
+    insta::assert_snapshot!(body(".L1: loop .L1\nret"), @"f: 3[1, 0] 4[] d48210a4 the function has a branch of fixed short range");
     insta::assert_snapshot!(mach_o_body("lock\nL1: incl (%rdi)\nje L1\nret"), @"_f: 3[1] 4[2, 1] 6[] aa4e04c2 a label stands between a prefix and its instruction");
-    insta::assert_snapshot!(mach_o_body("L1: jrcxz L1\nret"), @"_f: 3[1, 0] 4[] d48210a4 it has a branch of fixed short range");
-    insta::assert_snapshot!(body("jmp .+5\nret"), @"f: it has a branch relative to the location counter");
-    insta::assert_snapshot!(body(".if 1\nnop\n.endif\nret"), @"f: it has a conditional directive");
-    insta::assert_snapshot!(body(".rept 2\nnop\n.endr\nret"), @"f: it contains a macro or a repeat block");
+    insta::assert_snapshot!(mach_o_body("L1: jrcxz L1\nret"), @"_f: 3[1, 0] 4[] d48210a4 the function has a branch of fixed short range");
+    insta::assert_snapshot!(body("jmp .+5\nret"), @"f: the function has a branch relative to the location counter");
+    insta::assert_snapshot!(body(".if 1\nnop\n.endif\nret"), @"f: the function has a conditional directive");
+    insta::assert_snapshot!(body(".rept 2\nnop\n.endr\nret"), @"f: the function contains a macro or a repeat block");
 }
 
 /// Returns the lines of a file into which a probe was inserted in mode `function` (or `calls`).

@@ -66,9 +66,9 @@ impl Error {
                     "install Rust (rustup.rs), or name its compiler: RUSTC=/path/to/rustc"
                         .to_owned(),
                 ),
-                CompileError::UnknownTarget => {
-                    Some(format!("{rustc} --print target-list lists what it knows"))
-                }
+                CompileError::UnknownTarget => Some(format!(
+                    "{rustc} --print target-list lists the targets that it supports"
+                )),
                 CompileError::Io(..) | CompileError::Compiler(_) => None,
             },
         }

@@ -49,7 +49,7 @@ impl fmt::Display for BinaryError {
         match self {
             BinaryError::Data(error) => error.fmt(f),
             BinaryError::SeveralArchitectures => {
-                f.write_str("this is a universal file with several architectures")
+                f.write_str("the file is a universal file with several architectures")
             }
             BinaryError::NoMap => write!(f, "there is no section {}", section::MAP),
             BinaryError::NoBlockIds => write!(

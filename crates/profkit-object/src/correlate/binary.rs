@@ -170,5 +170,5 @@ fn nothing_found(warnings: &CorrelationWarnings, no_names: bool) -> Error {
     };
     error
         .llvm_detail(if no_names { "could not find any profile data metadata in object file" } else { "could not find any profile data metadata in correlated file" })
-        .with_hint("it was stripped, or linked from objects without instrumentation: give the file that the linker wrote")
+        .with_hint("the binary was stripped, or linked from objects without instrumentation: give the file that the linker wrote")
 }

@@ -193,7 +193,7 @@ pub fn has_debug_info<'data, R: ReadRef<'data>>(image: &object::File<'data, R>) 
 fn no_debug_info() -> Error {
     Error::new(ErrorKind::CannotCorrelate, "the binary has no debug info")
         .llvm_detail("could not find any profile data metadata in correlated file")
-        .with_hint("it was stripped, or built without -g: give its debug file with --binaries, or the folder of debug files with --debug-file-directory")
+        .with_hint("the binary was stripped, or built without -g: give its debug file with --binaries, or the folder of debug files with --debug-file-directory")
 }
 
 /// Returns the decompressed contents of a section; empty if there is no such section.

@@ -107,10 +107,10 @@ fn missing_section(name: &'static str) -> Error {
     .llvm_detail(format!("could not find section ({name})"))
     .with_hint(match name {
         "__llvm_prf_cnts" | ".lprfc" => {
-            "it was not built with -fprofile-generate or -fprofile-instr-generate, or it is a file of debug info without the program's headers"
+            "the binary was not built with -fprofile-generate or -fprofile-instr-generate, or the file holds debug info without the program's headers"
         }
         _ => {
-            "it was stripped, or built without -mllvm -profile-correlate=binary: give the file that the linker wrote, before strip"
+            "the binary was stripped, or built without -mllvm -profile-correlate=binary: give the file that the linker wrote, before strip"
         }
     })
 }

@@ -78,7 +78,7 @@ macro_rules! address {
 }
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "arm")))]
-compile_error!("profkit's runtime knows x86-64, AArch64 and 32-bit Arm");
+compile_error!("profkit's runtime supports x86-64, AArch64 and 32-bit Arm");
 
 /// Returns all records of this image. The linker has joined them to one section.
 pub fn records() -> Range {

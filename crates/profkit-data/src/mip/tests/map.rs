@@ -180,10 +180,10 @@ fn damaged_maps_of_version_9() {
         map.patch_u32(label, value);
         refused(&map)
     };
-    insta::assert_snapshot!(with("main", 36), @"the size of a map entry is impossible in map at offset 0x28: found 36, expected a multiple of 8 from 40");
-    insta::assert_snapshot!(with("main", 60), @"the size of a map entry is impossible in map at offset 0x28: found 60, expected a multiple of 8 from 40");
+    insta::assert_snapshot!(with("main", 36), @"the size of a map entry is impossible in map at offset 0x28: found 36, expected a multiple of 8, at least 40");
+    insta::assert_snapshot!(with("main", 60), @"the size of a map entry is impossible in map at offset 0x28: found 60, expected a multiple of 8, at least 40");
     insta::assert_snapshot!(with("never", 1 << 20), @"the data end too early in map entry of map at offset 0x110: found 48 bytes left, expected 1048576 bytes");
-    insta::assert_snapshot!(with("never", 0), @"the size of a map entry is impossible in map at offset 0x110: found 0, expected a multiple of 8 from 40");
+    insta::assert_snapshot!(with("never", 0), @"the size of a map entry is impossible in map at offset 0x110: found 0, expected a multiple of 8, at least 40");
     insta::assert_snapshot!(with("main.modes", 0x2), @"the mode flags are not a valid combination in map entry of map at offset 0x2c: found 0x2, expected coverage 0x1, unary 0x21 or calls 0xc, with blocks 0x2 and return addresses 0x10");
     insta::assert_snapshot!(with("main.modes", 0xd), @"the mode flags are not a valid combination in map entry of map at offset 0x2c: found 0xd, expected coverage 0x1, unary 0x21 or calls 0xc, with blocks 0x2 and return addresses 0x10");
     insta::assert_snapshot!(with("main.modes", 0x1_000c), @"the mode flags are not a valid combination in map entry of map at offset 0x2c: found 0x1000c, expected coverage 0x1, unary 0x21 or calls 0xc, with blocks 0x2 and return addresses 0x10");

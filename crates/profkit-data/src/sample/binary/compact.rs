@@ -135,7 +135,7 @@ fn read_offsets(cursor: &mut Cursor<'_>, functions: std::ops::Range<u64>) -> Res
         let count = numbers::count(
             cursor,
             2,
-            "the table claims more functions than its bytes can hold",
+            "the function table claims more functions than its bytes can hold",
         )?;
         let mut offsets = Vec::with_capacity(count);
         for _ in 0..count {

@@ -32,7 +32,7 @@ impl NameTable {
         let count = numbers::count(
             cursor,
             1,
-            "the table claims more names than its bytes can hold",
+            "the name table claims more names than its bytes can hold",
         );
         // If the stated number of names is wrong, the names that the file contains are still read.
         let (count, claim) = match count {
@@ -74,7 +74,7 @@ impl NameTable {
         let count = numbers::count(
             cursor,
             least,
-            "the table claims more names than its bytes can hold",
+            "the name table claims more names than its bytes can hold",
         )?;
         self.entries.reserve(count);
         for _ in 0..count {

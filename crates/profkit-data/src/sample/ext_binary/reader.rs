@@ -456,7 +456,7 @@ impl<'data> ExtBinaryProfile<'data> {
                 let count = numbers::count(
                     cursor,
                     2,
-                    "the table claims more functions than its bytes can hold",
+                    "the function table claims more functions than its bytes can hold",
                 )?;
                 let mut offsets = Vec::with_capacity(count);
                 for _ in 0..count {
@@ -694,7 +694,7 @@ impl Contexts {
         let count = numbers::count(
             cursor,
             1,
-            "the table claims more contexts than its bytes can hold",
+            "the context table claims more contexts than its bytes can hold",
         )?;
         for _ in 0..count {
             let start = cursor.offset();

@@ -255,12 +255,20 @@ impl<'data> Iterator for Targets<'data> {
             self.column = column + colon + 1 + end;
             if name.is_empty() {
                 self.text = &[];
-                return Some(Err(fault(column, "a target has no name", "NAME:COUNT")));
+                return Some(Err(fault(
+                    column,
+                    "a call target has no name",
+                    "NAME:COUNT",
+                )));
             }
             return Some(Ok((name, count)));
         }
         self.text = &[];
-        Some(Err(fault(column, "a target has no count", "NAME:COUNT")))
+        Some(Err(fault(
+            column,
+            "a call target has no count",
+            "NAME:COUNT",
+        )))
     }
 }
 

@@ -134,7 +134,7 @@ pub(super) fn probes(
         .collect();
     let body = bodies
         .get(part)
-        .ok_or("the list of its parts is too short")?;
+        .ok_or("the list of the function's parts is too short")?;
     let addressing = Addressing::new(format, site.options);
     let free = free_everywhere(module, &bodies);
     let exclusive = body.lines.iter().any(
@@ -144,7 +144,7 @@ pub(super) fn probes(
     for (number, &start) in starts.iter().enumerate() {
         let from = body
             .position(start)
-            .ok_or("one of its blocks lies outside of it")?;
+            .ok_or("a block of the function lies outside of the function")?;
         let at = if exclusive && reaches_store_exclusive(body, from) {
             after_store_exclusive(body, from)?
         } else {
@@ -270,7 +270,7 @@ fn after_store_exclusive(body: &Body, from: usize) -> Result<usize, String> {
         }
     }
     Err(
-        "one of its blocks lies between a load-exclusive and its store-exclusive, where no other store is allowed"
+        "a block of the function lies between a load-exclusive and its store-exclusive, where no other store is allowed"
             .to_owned(),
     )
 }
@@ -358,7 +358,9 @@ fn mend(
                 Piece::Statement { word, rest }
             }
             What::Other => {
-                return Err("it holds a macro or a repetition, whose size is unknown".to_owned());
+                return Err(
+                    "the function holds a macro or a repetition, whose size is unknown".to_owned(),
+                );
             }
         });
         indices.push(line.index);
@@ -379,7 +381,7 @@ fn mend(
             .get(piece)
             .and_then(|&index| site.module.statements.get(index))
             .map_or(0, |statement| statement.line);
-        format!("the added instructions would make it too large: line {line}: {reason}")
+        format!("the added instructions would make the function too large: line {line}: {reason}")
     })?;
     let separator = separator(format);
     let mut replaced: Vec<(usize, String)> = fit
@@ -512,7 +514,7 @@ mod tests {
         ret
         .Le0: .size f,.-f
         ");
-        insta::assert_snapshot!(elf(".L1:\nldaxr w8, [x0]\ncmp w8, w1\nb.ne .L2\nadd w2, w2, #1\nb .L3\n.L2:\nret\n.L3:\nstlxr w9, w2, [x0]\ncbnz w9, .L1\nret"), @"has no block coverage: one of its blocks lies between a load-exclusive and its store-exclusive, where no other store is allowed");
+        insta::assert_snapshot!(elf(".L1:\nldaxr w8, [x0]\ncmp w8, w1\nb.ne .L2\nadd w2, w2, #1\nb .L3\n.L2:\nret\n.L3:\nstlxr w9, w2, [x0]\ncbnz w9, .L1\nret"), @"has no block coverage: a block of the function lies between a load-exclusive and its store-exclusive, where no other store is allowed");
     }
 
     #[test]
@@ -539,7 +541,7 @@ mod tests {
     #[test]
     fn what_grows_too_much_has_no_block_probes() {
         let far = "adr x8, .L2\ncbz x0, .L1\n.L1:\n.space 1048576\n.L2:\nret";
-        insta::assert_snapshot!(elf(far), @"has no block coverage: the added instructions would make it too large: line 3: `adr x8, .L2` would not reach .L2 any more");
+        insta::assert_snapshot!(elf(far), @"has no block coverage: the added instructions would make the function too large: line 3: `adr x8, .L2` would not reach .L2 any more");
         let short = "tbz w0, #3, .L1\nnop\n.space 32756\n.L1:\nret";
         insta::assert_snapshot!(elf(short), @r"
         .type f,%function

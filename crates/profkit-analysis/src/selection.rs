@@ -33,8 +33,8 @@ impl Selection {
             || self.has_part_of(name)
     }
 
-    /// Whether a function of a sample profile is selected. If only the hash of a function is known, it can be selected
-    /// by the hash, or by the mangled name that has this hash.
+    /// Whether a function of a sample profile is selected. If the profile holds only the hash of the function, the
+    /// function is selected by this hash, or by a mangled name that has this hash.
     pub fn selects_sample(&self, name: SampleName<'_>) -> bool {
         match name {
             SampleName::Text(text) => self.selects(text),

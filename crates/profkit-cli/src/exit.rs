@@ -1,4 +1,4 @@
-//! The one place that decides exit codes and the form of errors.
+//! Decides exit codes and the form of error messages.
 //!
 //! | code | meaning |
 //! |---|---|

@@ -21,8 +21,8 @@ use std::path::{Path, PathBuf};
 
 /// The largest number of binaries or build ids that a message lists.
 const MOST_NAMED: usize = 8;
-/// The header and build ids of a raw profile fit into this many bytes. The rest of a longer file is read only if more
-/// profiles may follow.
+/// The number of bytes of a file that are read first. The header and build ids of a raw profile fit into them. The rest
+/// of a longer file is read only if other profiles may follow.
 const FRONT_LEN: u64 = 64 << 10;
 
 /// The places where binaries are searched: paths, folders and servers.

@@ -53,8 +53,8 @@ pub struct Resummed {
 
 impl Resummed {
     pub fn add(&mut self, record: &Record) {
-        // LLVM's writer tests only bit 60 of the hash. A front-end function that has this bit by chance is in no
-        // summary.
+        // LLVM's writer tests only bit 60 of the hash. A front-end function whose hash has this bit by chance is left
+        // out of all summaries.
         let stage = usize::from(record.func_hash.is_context_sensitive());
         if let Some(stage) = self.stages.get_mut(stage)
             && !record.is_pseudo()

@@ -36,7 +36,7 @@ impl<'data> InstrReader<'data> {
     /// Opens a profile. `metadata` supplies the functions of raw profiles that hold counters only.
     ///
     /// # Errors
-    /// As [`open`](Self::open).
+    /// The same as those of [`open`](Self::open).
     pub fn open_correlated(
         data: &'data [u8],
         metadata: Option<&'data dyn RawMetadataSource>,

@@ -40,11 +40,11 @@ impl fmt::Display for RunError {
 
 impl std::error::Error for RunError {}
 
-/// Makes the traces of the runs in a file: one for each part of a raw file, or one for a profile. Functions are numbered
-/// as in `profile`.
+/// Makes the traces of the runs in a file: one for each part of a raw file, or one for a profile. Functions are
+/// numbered as in `profile`.
 ///
 /// # Errors
-/// If the file cannot be read, or belongs to another image than `profile`.
+/// If the file cannot be read, or is of another build than `profile`.
 pub fn traces_of_run(profile: &MipProfile, bytes: &[u8]) -> Result<Vec<Trace>, RunError> {
     if let Ok(run) = MipProfile::parse(bytes) {
         if run.identity != profile.identity || run.functions.len() != profile.functions.len() {
@@ -85,12 +85,12 @@ fn trace_of_records(profile: &MipProfile, records: &[u8]) -> Trace {
     called.into_iter().map(|(_, id)| id).collect()
 }
 
-/// Returns the utility nodes of each function. A node stands for a time span of a run, and its functions are those that
-/// the run needs then.
+/// Returns the utility nodes of each function. A utility node is a time span of a run. Its functions are those that the
+/// run needs in this time span.
 ///
-/// In each trace a new node begins at places 1, 2, 4, 8 and so on. A function belongs to all nodes from its first call
-/// to the end of the trace, since its pages stay in use. With `leave_out`, nodes that add nothing are left out: nodes
-/// with only one function, and nodes with more than half of all functions.
+/// In each trace, new nodes begin at positions 1, 2, 4, 8 and so on. A function belongs to all nodes from its first
+/// call to the end of the trace, since its pages stay in use. With `leave_out`, two sorts of nodes are left out because
+/// they add nothing: nodes with only one function, and nodes with more than half of all functions.
 ///
 /// # Panics
 /// If the number of a function in a trace is not below `functions`.

@@ -424,7 +424,8 @@ impl OverlapSide<'_> {
     }
 }
 
-/// Walks through two sorted lists together. Items that both lists have are passed as a pair, other items alone.
+/// Walks through two sorted lists together. An item that is in both lists is passed as a pair; an item of one list is
+/// passed alone.
 fn join<T>(
     one: &[T],
     two: &[T],

@@ -68,7 +68,7 @@ impl Written {
     }
 }
 
-/// All that `--report` writes: the library's report, and what the command adds to it.
+/// All data that `--report` writes: the library's report, and the facts that the command adds to it.
 #[derive(Debug, Serialize)]
 pub struct FullReport<'a> {
     /// The library's report: what happened to the inputs.
@@ -181,7 +181,7 @@ impl FullReport<'_> {
     }
 }
 
-/// Writes one line per event. Events with the same reason stand together, and each hint follows once.
+/// Writes one line per event. Events with the same reason are printed together; each of their hints follows once.
 pub fn write_events(f: &mut impl fmt::Write, report: &Report) -> fmt::Result {
     let mut reasons: Vec<Reason> = Vec::new();
     for event in &report.events {

@@ -1,4 +1,4 @@
-//! `profkit mip cc`: a compiler driver whose code is instrumented. docs/mip-cc.md has the user's view.
+//! `profkit mip cc`: a compiler driver that instruments the code it compiles. docs/mip-cc.md describes it for users.
 pub use profkit_mip::cc::is_assembler;
 
 use super::options::ModeArgs;

@@ -64,7 +64,7 @@ enum Algorithm {
     /// By the mean position of the function's first call in the runs
     #[default]
     Mean,
-    /// By balanced partitioning over the runs: functions that are needed at the same time stand together
+    /// By balanced partitioning over the runs: functions that are needed at the same time are placed next to each other
     Balanced,
 }
 

@@ -1,4 +1,4 @@
-//! Flame graphs as SVG: a picture that any browser shows, without a script, whose text can be searched.
+//! Flame graphs as SVG. Any browser shows the picture without a script, and its text can be searched.
 use super::numbers::{grouped, percent};
 use profkit_analysis::flame::{FlameFrame, FlameGraph, share};
 use std::fmt::Write;

@@ -101,8 +101,8 @@ impl<W: Write> TextPrinter<W> {
         }
     }
 
-    /// A size of a memory intrinsic. LLVM's runtime groups sizes above 8: the size after a power of two stands for all
-    /// sizes below the next power.
+    /// Returns the text for a size of a memory intrinsic. LLVM's runtime groups sizes above 8: the size after a power
+    /// of two stands for all sizes below the next power of two.
     fn size(&self, size: u64) -> String {
         match size {
             1 => "1 byte".to_owned(),

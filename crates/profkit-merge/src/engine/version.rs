@@ -266,8 +266,8 @@ mod tests {
         let (version, notes) = suggestion(&[(false, 12), (false, 13), (true, 8)]);
         assert_eq!(version, 13);
         insta::assert_snapshot!(notes.join("\n"), @"
-        : kept, but its function hashes come from an older clang (14 to 17) than those of the other inputs (22 or later); a compiler can use only one of the two
-        : kept, but its function hashes come from an older clang (12 to 21) than those of the other inputs (22 or later); a compiler can use only one of the two
+        : kept, but the function hashes of this input come from an older clang (14 to 17) than those of the other inputs (22 or later); a compiler can use only one of the two
+        : kept, but the function hashes of this input come from an older clang (12 to 21) than those of the other inputs (22 or later); a compiler can use only one of the two
         ");
     }
 

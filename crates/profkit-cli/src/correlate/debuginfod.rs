@@ -24,7 +24,7 @@ pub fn from_environment(
 
 const DRAWS_PER_SECOND: u8 = 10;
 
-/// A line on the terminal that is shown while bytes arrive.
+/// A line on the terminal that is shown during a download.
 fn shown() -> DownloadProgress {
     let bar =
         ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(DRAWS_PER_SECOND));

@@ -45,7 +45,7 @@ pub struct InstrumentArgs {
     mode: ModeArgs,
 }
 
-/// The code models that make a difference here.
+/// The code models that change the instrumentation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum CodeModel {
     /// Every model but the large one: tiny, small, kernel, medium

@@ -64,6 +64,15 @@ impl Failure {
         }
     }
 
+    /// A failure for a condition that the user set and that was not met: exit code 3.
+    #[cold]
+    pub fn gate(message: impl fmt::Display) -> Self {
+        Failure {
+            code: GATE_FAILED,
+            ..Self::input(message)
+        }
+    }
+
     /// A failure for a bad input file. The message names the file; the hint of the error is kept.
     #[cold]
     pub fn file(name: impl fmt::Display, error: &profkit_data::Error) -> Self {
@@ -99,6 +108,11 @@ impl Failure {
         } else {
             Self::io("cannot write", "standard output", error)
         }
+    }
+
+    /// The messages, in one line each.
+    pub fn messages(&self) -> &[String] {
+        &self.messages
     }
 
     /// Adds a message: one more line that begins with `error: `.

@@ -12,8 +12,8 @@ use std::fmt;
 pub enum MergeError {
     /// The merge was given no inputs.
     NoInputs,
-    /// Some inputs cannot be merged with each other.
-    Groups(Box<GroupConflict>),
+    /// Some inputs cannot be merged with each other. The report says what happened to each input until then.
+    Groups(Box<GroupConflict>, Box<Report>),
     /// No input could be used. The report in this variant gives the reason for each input.
     NothingLeft(Box<Report>),
     /// [`Policy::Llvm`](crate::Policy::Llvm) only: LLVM's tool would end with this error, because the results of its
@@ -26,12 +26,6 @@ pub enum MergeError {
 impl From<Cancelled> for MergeError {
     fn from(_: Cancelled) -> Self {
         MergeError::Cancelled
-    }
-}
-
-impl From<Box<GroupConflict>> for MergeError {
-    fn from(conflict: Box<GroupConflict>) -> Self {
-        MergeError::Groups(conflict)
     }
 }
 
@@ -146,7 +140,7 @@ impl MergeError {
     /// Returns a suggestion to the user, if there is a step that resolves the error.
     pub fn hint(&self) -> Option<&str> {
         match self {
-            MergeError::Groups(conflict) => Some(conflict.hint),
+            MergeError::Groups(conflict, _) => Some(conflict.hint),
             MergeError::NothingLeft(report) => {
                 report.events.iter().find_map(|event| event.hint.as_deref())
             }
@@ -159,7 +153,7 @@ impl fmt::Display for MergeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             MergeError::NoInputs => f.write_str("no input files"),
-            MergeError::Groups(conflict) => conflict.fmt(f),
+            MergeError::Groups(conflict, _) => conflict.fmt(f),
             MergeError::NothingLeft(report) => {
                 write!(
                     f,

@@ -3,8 +3,10 @@
 //! Its serialised form (by serde) is the `--report` file: an object whose `version` is [`REPORT_VERSION`]. Within a
 //! version, fields may be added, but no field changes its meaning.
 mod details;
+mod tolerance;
 
 pub use details::{HeapDetails, MipDetails, TargetReport};
+pub use tolerance::{DropLimit, Shortfall, Tolerance};
 
 use profkit_data::detect::FileKind;
 use profkit_data::{Error, ErrorKind};

@@ -12,12 +12,12 @@ use std::time::Duration;
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Binaries")]
 pub struct BinaryArgs {
-    /// Programs, libraries and debug files that raw profiles need, or folders of them; matched by build id
+    /// Programs, libraries and debug files that raw profiles need, or folders of them, matched by build id; may be repeated
     ///
     /// Raw profiles that hold only counters get their functions from these files: such profiles come from programs that
     /// were built with -mllvm -profile-correlate=binary or debug-info. Raw heap profiles are symbolised with these
     /// files. In a folder, all files below it are used; `.build-id` trees are searched by build id.
-    #[arg(long, value_name = "FILE|FOLDER", num_args = 1.., action = clap::ArgAction::Append)]
+    #[arg(long, value_name = "FILE|FOLDER", action = clap::ArgAction::Append)]
     pub binaries: Vec<PathBuf>,
 
     /// Search this folder for the debug files of stripped binaries, as gdb does

@@ -4,6 +4,7 @@ use super::supplement::SupplementArgs;
 use crate::correlate::args::BinaryArgs;
 use clap::{Args, ValueEnum};
 use profkit_data::instr::releases::Release;
+use profkit_merge::report::{DropLimit, Tolerance};
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -115,6 +116,9 @@ pub struct MergeArgs {
     pub(super) report: ReportArgs,
 
     #[command(flatten)]
+    pub(super) tolerance: ToleranceArgs,
+
+    #[command(flatten)]
     pub(super) sample: SampleArgs,
 
     #[command(flatten)]
@@ -214,9 +218,36 @@ pub struct ReportArgs {
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
 
-    /// Do not print the report on stderr; errors are still printed
+    /// Print warnings and errors only: no notes, no totals
+    ///
+    /// An input that was dropped or repaired is always reported.
     #[arg(short, long)]
     pub quiet: bool,
+}
+
+/// The options that limit how many inputs may be dropped.
+#[derive(Clone, Copy, Debug, Default, Args)]
+#[command(next_help_heading = "Report")]
+pub struct ToleranceArgs {
+    /// Exit with code 3 and write nothing if more inputs are dropped: a number of files, or a share such as 5%
+    ///
+    /// Without it, the exit code is 1 if more than half of the inputs, and more than one, are dropped; the result is
+    /// written all the same. Empty files do not count as dropped.
+    #[arg(long, value_name = "N|P%")]
+    max_dropped: Option<DropLimit>,
+
+    /// Exit with code 3 and write nothing if fewer inputs can be used
+    #[arg(long, value_name = "N")]
+    min_files: Option<u64>,
+}
+
+impl From<ToleranceArgs> for Tolerance {
+    fn from(args: ToleranceArgs) -> Self {
+        Tolerance {
+            max_dropped: args.max_dropped,
+            min_files: args.min_files,
+        }
+    }
 }
 
 const CORRELATE_EXAMPLES: &str = "\
@@ -226,7 +257,7 @@ same as profkit merge --binaries, and reports first which binary each profile be
 
 Examples:
   profkit correlate runs/ --binaries build/bin --dry-run
-  profkit correlate runs/ --binaries build/bin /usr/lib/debug -o out.profdata";
+  profkit correlate runs/ --binaries build/bin --binaries /usr/lib/debug -o out.profdata";
 
 /// Arguments of `profkit correlate`.
 #[derive(Debug, Args)]

@@ -175,14 +175,20 @@ impl MergeJob for Job<'_> {
                 Err(match error {
                     // The hints about single inputs are not needed here: the report prints them with the warnings about
                     // these inputs.
-                    MergeError::NothingLeft(report) => NoResult::NothingLeft(report, failure),
-                    MergeError::Groups(conflict) => {
-                        NoResult::Failed(failure.with_hint(way_out(&conflict)))
-                    }
-                    error => NoResult::Failed(match error.hint() {
-                        Some(hint) => failure.with_hint(hint),
-                        None => failure,
-                    }),
+                    MergeError::NothingLeft(report) => NoResult {
+                        report,
+                        failure,
+                        says_all: false,
+                    },
+                    MergeError::Groups(conflict, report) => NoResult {
+                        report,
+                        failure: failure.with_hint(way_out(&conflict)),
+                        says_all: true,
+                    },
+                    error => match error.hint() {
+                        Some(hint) => failure.with_hint(hint).into(),
+                        None => failure.into(),
+                    },
                 })
             }
         }

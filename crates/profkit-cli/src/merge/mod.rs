@@ -145,6 +145,7 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
     if sample_job::are_samples(&opened) {
         args.supplement.refuse()?;
         let run = Run {
+            tolerance: args.tolerance.into(),
             progress: Some(progress),
             ..Run::new(&args.report, notes)
         };
@@ -201,6 +202,7 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
     let run = Run {
         correlation,
         correlation_printed: reporting == Reporting::First,
+        tolerance: args.tolerance.into(),
         progress: Some(progress),
         ..Run::new(&args.report, notes)
     };

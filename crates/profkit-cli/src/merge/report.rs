@@ -59,7 +59,8 @@ pub struct HeapModule {
 }
 
 impl Written {
-    fn name(&self) -> &str {
+    /// The name of the output in messages.
+    pub fn name(&self) -> &str {
         if self.path == "-" {
             "standard output"
         } else {
@@ -85,19 +86,25 @@ pub struct FullReport<'a> {
     pub heap_modules: &'a [HeapModule],
     /// Notes about the inputs and the merge, one line each.
     pub notes: &'a [String],
-    /// The profiles that were written. Empty if `--strict` stopped the merge.
+    /// The profiles that were written. Empty if there is an error that stopped the merge.
     pub outputs: &'a [Written],
+    /// Why nothing was written, or why the result is not to be trusted.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub errors: &'a [String],
+    /// Whether to print warnings only.
+    #[serde(skip)]
+    pub quiet: bool,
 }
 
 impl FullReport<'_> {
-    /// Prints the report on stderr if `print` is true, and writes it as JSON if a path is given; `-` is standard
-    /// output.
+    /// Prints the report on stderr if `print` is true, and writes it as JSON if a path is given; `-` is standard output.
     ///
     /// # Errors
     /// If the JSON cannot be written.
     pub fn put(&self, print: bool, json: Option<&Path>) -> Result<()> {
         if print {
-            if let Some(correlation) = self.correlation.filter(|_| !self.correlation_printed) {
+            let correlation = self.correlation.filter(|_| !self.correlation_printed);
+            if let Some(correlation) = correlation.filter(|_| !self.quiet) {
                 let _ = write!(print::stderr(), "{correlation}");
             }
             // A failed write is ignored: stderr is closed.
@@ -129,10 +136,10 @@ pub fn write_json(path: &Path, report: &impl Serialize) -> Result<()> {
 
 impl fmt::Display for FullReport<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for note in self.notes {
+        for note in self.notes.iter().filter(|_| !self.quiet) {
             writeln!(f, "note: {note}")?;
         }
-        write_events(f, self.report)?;
+        write_events(f, self.report, self.quiet)?;
         for written in self.outputs {
             for loss in &written.losses {
                 writeln!(f, "warning: {}: {loss}", written.name())?;
@@ -141,7 +148,7 @@ impl fmt::Display for FullReport<'_> {
         if let Some(mip) = &self.report.mip {
             return self.write_mip(f, mip);
         }
-        if !self.outputs.is_empty() {
+        if !self.outputs.is_empty() && !self.quiet {
             writeln!(f, "{}", totals(&self.report.totals, self.outputs))?;
         }
         Ok(())
@@ -158,6 +165,9 @@ impl FullReport<'_> {
                 plural(mip.samples_dropped, "sample")
             )?;
         }
+        if self.outputs.is_empty() || self.quiet {
+            return Ok(());
+        }
         for written in self.outputs {
             writeln!(
                 f,
@@ -167,9 +177,6 @@ impl FullReport<'_> {
                 plural(written.functions, "function"),
                 plural(written.runs.unwrap_or(0), "run"),
             )?;
-        }
-        if self.outputs.is_empty() {
-            return Ok(());
         }
         let totals = &self.report.totals;
         let used = totals.files_kept + totals.files_repaired;
@@ -181,13 +188,14 @@ impl FullReport<'_> {
     }
 }
 
-/// Writes one line per event. Events with the same reason are printed together; each of their hints follows once.
-pub fn write_events(f: &mut impl fmt::Write, report: &Report) -> fmt::Result {
+/// Writes one line per event. Events with the same reason are printed together; each of their hints follows once. With
+/// `quiet`, notes are left out.
+pub fn write_events(f: &mut impl fmt::Write, report: &Report, quiet: bool) -> fmt::Result {
     let mut reasons: Vec<Reason> = Vec::new();
     for event in &report.events {
         // Events with this reason are only in the JSON: nearly every coverage profile has such an event, and it is
         // harmless there.
-        let idle = event.reason == Reason::HashGenerationUnknown;
+        let idle = event.reason == Reason::HashGenerationUnknown || quiet && event.reason.is_note();
         if !idle && !reasons.contains(&event.reason) {
             reasons.push(event.reason);
         }
@@ -416,6 +424,8 @@ mod tests {
             heap_modules: &[],
             notes: &["a and b are the same file, which is counted for each".to_owned()],
             outputs: &[lossy],
+            errors: &[],
+            quiet: false,
         };
         insta::assert_snapshot!(full, @r"
         note: a and b are the same file, which is counted for each

@@ -5,7 +5,9 @@ use super::progress::Progress;
 use super::report::{FullReport, HeapModule, Written};
 use crate::correlate::report::CorrelationReport;
 use crate::exit::{Failure, Result, Status};
+use crate::print::{grouped, plural};
 use profkit_merge::files::{Content, Output};
+use profkit_merge::report::{Shortfall, Tolerance};
 use profkit_merge::{Inputs, Report};
 use std::path::Path;
 use std::sync::Arc;
@@ -69,13 +71,25 @@ pub struct Remarks {
     pub heap_modules: Vec<HeapModule>,
 }
 
-/// The reason why a merge has no result.
+/// The reason why a merge has no result, and what happened to the inputs until then.
 #[derive(Debug)]
-pub enum NoResult {
-    /// No input could be used; the report has the reason for each.
-    NothingLeft(Box<Report>, Failure),
-    /// Any other failure.
-    Failed(Failure),
+pub struct NoResult {
+    /// What happened to the inputs, as far as the merge came.
+    pub report: Box<Report>,
+    /// The failure.
+    pub failure: Failure,
+    /// Whether the failure says all, so that the report is written only as JSON.
+    pub says_all: bool,
+}
+
+impl From<Failure> for NoResult {
+    fn from(failure: Failure) -> Self {
+        NoResult {
+            report: Box::new(Report::new()),
+            failure,
+            says_all: true,
+        }
+    }
 }
 
 /// The state of a merge that does not depend on the kind of profile.
@@ -89,6 +103,8 @@ pub struct Run<'a> {
     pub correlation: Option<CorrelationReport>,
     /// Whether `correlation` has been printed already.
     pub correlation_printed: bool,
+    /// How many inputs may be dropped.
+    pub tolerance: Tolerance,
     /// The progress bar.
     pub progress: Option<Arc<Progress>>,
 }
@@ -104,6 +120,7 @@ impl<'a> Run<'a> {
             },
             correlation: None,
             correlation_printed: false,
+            tolerance: Tolerance::default(),
             progress: None,
         }
     }
@@ -124,26 +141,77 @@ impl<'a> Run<'a> {
         if let Some(progress) = &self.progress {
             progress.finish();
         }
-        let (mut merged, mut report) = match merged {
-            Ok(merged) => merged,
-            Err(NoResult::NothingLeft(mut report, failure)) => {
-                name_commands(&mut report);
-                self.put(&report, &[], true)?;
-                return Err(failure);
-            }
-            Err(NoResult::Failed(failure)) => return Err(failure),
+        let (merged, mut report, print) = match merged {
+            Ok((merged, report)) => (Ok(merged), report, true),
+            Err(none) => (Err(none.failure), *none.report, !none.says_all),
         };
         name_commands(&mut report);
-        job.complete(&mut merged, &report, &mut self.remarks)?;
+        let mut written = Vec::new();
+        let done = merged.and_then(|merged| {
+            self.check_result(&mut job, merged, &report)
+                .and_then(|merged| {
+                    written = job.write(merged, inputs, &report, &mut self.remarks)?;
+                    self.most_were_dropped(&report, &written)
+                })
+        });
+        self.put(&report, &written, done.as_ref().err(), print)?;
+        done.map(|()| Status::Done)
+    }
+
+    /// Completes a result, and fails if it must not be written.
+    fn check_result<J: MergeJob>(
+        &mut self,
+        job: &mut J,
+        mut merged: J::Merged,
+        report: &Report,
+    ) -> Result<J::Merged> {
+        job.complete(&mut merged, report, &mut self.remarks)?;
+        let totals = &report.totals;
+        let nothing = |why: &str| format!("nothing was written, because {why}");
         if self.args.strict && !report.is_clean() {
-            self.put(&report, &[], true)?;
-            return Err(Failure::input(
-                "nothing was written: some data were repaired or dropped, and --strict does not allow that",
-            ));
+            let why = "--strict allows nothing to be repaired or dropped";
+            return Err(Failure::input(nothing(why)));
         }
-        let written = job.write(merged, inputs, &report, &mut self.remarks)?;
-        self.put(&report, &written, !self.args.quiet)?;
-        Ok(Status::Done)
+        if totals.functions == 0 && totals.functions_filtered > 0 && report.heap.is_none() {
+            let all = plural(totals.functions_filtered, "function");
+            return Err(Failure::input(nothing(&format!(
+                "--function and --no-function leave none of {all}"
+            )))
+            .with_hint("the filters are matched against mangled names, as profkit show --mangled prints them"));
+        }
+        let files = plural(totals.files, "input");
+        match self.tolerance.check(totals) {
+            Some(Shortfall::TooManyDropped) => Err(Failure::gate(nothing(&format!(
+                "{} of {files} were dropped, more than --max-dropped allows",
+                grouped(totals.files_dropped)
+            )))),
+            Some(Shortfall::TooFewUsed) => Err(Failure::gate(nothing(&format!(
+                "only {} of {files} could be used, fewer than --min-files asks for",
+                grouped(totals.files_kept + totals.files_repaired)
+            )))),
+            Some(Shortfall::MostDropped) | None => Ok(merged),
+        }
+    }
+
+    /// Fails if most inputs were dropped and the user did not allow that. The result has been written by then.
+    fn most_were_dropped(&self, report: &Report, written: &[Written]) -> Result<()> {
+        let totals = &report.totals;
+        if self.tolerance.check(totals) != Some(Shortfall::MostDropped) {
+            return Ok(());
+        }
+        let dropped = totals.files_dropped;
+        let what = match written {
+            [one] => one.name().to_owned(),
+            _ => "the result".to_owned(),
+        };
+        Err(Failure::input(format_args!(
+            "{} of {} were dropped; {what} was written, but it holds only the others",
+            grouped(dropped),
+            plural(totals.files, "input"),
+        ))
+        .with_hint(format_args!(
+            "if that is all right, allow it: --max-dropped {dropped}"
+        )))
     }
 
     /// Fails if the profile and the report would go to the same file or both to standard output.
@@ -157,9 +225,14 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Prints the report if `print` is true, and writes the JSON of `--report`. Callers set `print` despite `--quiet`
-    /// when the report has the reason why there is no result.
-    fn put(&self, report: &Report, outputs: &[Written], print: bool) -> Result<()> {
+    /// Prints the report if `print` is true, and writes the JSON of `--report`.
+    fn put(
+        &self,
+        report: &Report,
+        outputs: &[Written],
+        failure: Option<&Failure>,
+        print: bool,
+    ) -> Result<()> {
         let full = FullReport {
             report,
             correlation: self.correlation.as_ref(),
@@ -167,6 +240,8 @@ impl<'a> Run<'a> {
             heap_modules: &self.remarks.heap_modules,
             notes: &self.remarks.notes,
             outputs,
+            errors: failure.map_or(&[], Failure::messages),
+            quiet: self.args.quiet,
         };
         full.put(print, self.args.report.as_deref())
     }

@@ -172,20 +172,26 @@ impl MergeJob for SampleJob<'_> {
                 Err(match error {
                     // The hints about single inputs are not needed here: the report prints them with the warnings about
                     // these inputs.
-                    SampleMergeError::NothingLeft(report) => NoResult::NothingLeft(report, failure),
-                    SampleMergeError::Groups(conflict) => {
-                        NoResult::Failed(failure.with_hint(way_out(&conflict)))
-                    }
+                    SampleMergeError::NothingLeft(report) => NoResult {
+                        report,
+                        failure,
+                        says_all: false,
+                    },
+                    SampleMergeError::Groups(conflict, report) => NoResult {
+                        report,
+                        failure: failure.with_hint(way_out(&conflict)),
+                        says_all: true,
+                    },
                     SampleMergeError::Kinds {
                         what: SampleConflict::Contexts,
                         ..
-                    } => NoResult::Failed(failure.with_hint(
-                        "convert the profiles with contexts first: profkit convert --layout nest FILE -o OUTPUT",
-                    )),
-                    error => NoResult::Failed(match error.hint() {
-                        Some(hint) => failure.with_hint(hint),
-                        None => failure,
-                    }),
+                    } => failure
+                        .with_hint("profkit convert --layout nest turns a profile with contexts into one without")
+                        .into(),
+                    error => match error.hint() {
+                        Some(hint) => failure.with_hint(hint).into(),
+                        None => failure.into(),
+                    },
                 })
             }
         }

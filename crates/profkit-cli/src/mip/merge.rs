@@ -2,7 +2,7 @@
 use super::profile::{FormatVersion, ImageArgs, make, open, write};
 use crate::exit::{Failure, Result};
 use crate::io::input_note;
-use crate::merge::args::ReportArgs;
+use crate::merge::args::{ReportArgs, ToleranceArgs};
 use crate::merge::progress::Progress;
 use crate::merge::report::Written;
 use crate::merge::run::{MergeJob, NoResult, Remarks, Run};
@@ -59,6 +59,9 @@ pub struct MergeArgs {
 
     #[command(flatten)]
     report: ReportArgs,
+
+    #[command(flatten)]
+    tolerance: ToleranceArgs,
 
     /// Threads to use; by default one per core, but no more than there are inputs for
     #[arg(short = 'j', long, value_name = "N")]
@@ -128,6 +131,7 @@ pub fn run(args: &MergeArgs) -> Result {
         version: args.format_version,
     };
     let run = Run {
+        tolerance: args.tolerance.into(),
         progress: Some(progress),
         ..Run::new(&args.report, notes)
     };
@@ -157,15 +161,19 @@ impl MergeJob for MipJob {
         inputs: &dyn Inputs,
     ) -> std::result::Result<(Vec<MipTarget>, Report), NoResult> {
         let targets = std::mem::take(&mut self.profiles.targets);
-        let MipOutcome { targets, report } = merge_mip(targets, inputs, &self.options)
-            .map_err(|cancelled| NoResult::Failed(Failure::input(cancelled)))?;
+        let MipOutcome { targets, report } =
+            merge_mip(targets, inputs, &self.options).map_err(Failure::input)?;
         let details = report.mip.as_ref();
         if details.is_none_or(|details| details.raw_parts + details.profiles == 0) {
             let failure = Failure::input(format_args!(
                 "nothing of {} could be merged; nothing was written",
                 plural(report.totals.files, "file")
             ));
-            return Err(NoResult::NothingLeft(Box::new(report), failure));
+            return Err(NoResult {
+                report: Box::new(report),
+                failure,
+                says_all: false,
+            });
         }
         Ok((targets, report))
     }

@@ -97,8 +97,8 @@ fn a_rust_program_is_symbolised_whole() {
     assert_eq!(total(&bytes, push), 1008, "{bytes}");
     // What is left out is named: rustc's entry point has no debug info, and no library was given.
     let reported = |binaries: &[&str]| {
-        let mut args = vec!["merge", "boxes.memprofraw", "-o", "out", "--binaries"];
-        args.extend(binaries);
+        let mut args = vec!["merge", "boxes.memprofraw", "-o", "out"];
+        args.extend(binaries.iter().flat_map(|binary| ["--binaries", binary]));
         let output = profkit(heap.folder(), &args);
         assert!(output.status.success(), "{output:?}");
         let said = String::from_utf8(output.stderr).unwrap();

@@ -13,7 +13,7 @@ mod worker;
 use crate::Weight;
 use crate::accumulate::{Accumulator, Keep};
 use crate::driver::{Cancelled, Driver, MergeKind, ReportPart};
-use crate::error::MergeError;
+use crate::error::{GroupConflict, MergeError};
 use crate::inputs::Inputs;
 use crate::kinds;
 use crate::layout::Layouts;
@@ -234,19 +234,13 @@ fn finish_tolerant(
     worker.read_pending(&mut part)?;
     let heap = merge_heap_inputs(context, &mut worker, &mut part)?;
     part.totals.layouts = context.layouts.count() as u64;
-    kinds::check_families(
-        &part.families,
-        &[Family::Instr, Family::MemProf],
-        context.inputs(),
-    )?;
-    let mut kinds = Vec::new();
-    for group in &worker.groups {
-        kinds.push(kinds::check(&group.seen, context.inputs())?);
-    }
-    // Compilers may differ between the programs of several results.
-    if !context.options.mixed_hashes && !context.options.separate_by_build_id {
-        version::check(&worker.generations, context.inputs())?;
-    }
+    let kinds = match check_inputs(context, &worker, &part) {
+        Ok(kinds) => kinds,
+        Err(conflict) => {
+            let report = part.finish(context.inputs());
+            return Err(MergeError::Groups(conflict, Box::new(report)));
+        }
+    };
     let suggestion = version::suggest(&worker.generations);
     for event in suggestion.notes {
         part.log.push(event);
@@ -279,6 +273,24 @@ fn finish_tolerant(
         heap,
         report,
     })
+}
+
+/// Checks that the inputs may be merged with each other. Returns the kind of each result.
+fn check_inputs(
+    context: &Context<'_, '_>,
+    worker: &Worker<'_, '_>,
+    part: &ReportPart,
+) -> Result<Vec<InstrKind>, Box<GroupConflict>> {
+    let (inputs, own) = (context.inputs(), [Family::Instr, Family::MemProf]);
+    kinds::check_families(&part.families, &own, inputs)?;
+    let groups = worker.groups.iter();
+    let kinds = groups.map(|group| kinds::check(&group.seen, inputs));
+    let kinds = kinds.collect::<Result<_, _>>()?;
+    // Compilers may differ between the programs of several results.
+    if !context.options.mixed_hashes && !context.options.separate_by_build_id {
+        version::check(&worker.generations, inputs)?;
+    }
+    Ok(kinds)
 }
 
 /// Merges the heap profiles among the inputs, in input order.

@@ -32,8 +32,8 @@ pub struct SampleOutcome {
 pub enum SampleMergeError {
     /// The merge was given no inputs.
     NoInputs,
-    /// Some inputs are profiles of other families.
-    Groups(Box<GroupConflict>),
+    /// Some inputs are profiles of other families. The report says what happened to each input until then.
+    Groups(Box<GroupConflict>, Box<Report>),
     /// Some inputs have a property that others lack, although either all inputs or none must have it.
     Kinds {
         /// The property that only some inputs have.
@@ -74,7 +74,7 @@ impl SampleMergeError {
     /// Returns a suggestion to the user, if there is a step that helps.
     pub fn hint(&self) -> Option<&str> {
         match self {
-            SampleMergeError::Groups(conflict) => Some(conflict.hint),
+            SampleMergeError::Groups(conflict, _) => Some(conflict.hint),
             SampleMergeError::Kinds {
                 what: SampleConflict::Contexts,
                 ..
@@ -100,7 +100,7 @@ impl fmt::Display for SampleMergeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             SampleMergeError::NoInputs => f.write_str("no input files"),
-            SampleMergeError::Groups(conflict) => conflict.fmt(f),
+            SampleMergeError::Groups(conflict, _) => conflict.fmt(f),
             SampleMergeError::Kinds {
                 what,
                 with: (_, with),
@@ -172,11 +172,11 @@ pub(super) fn add_up(
         sum.add(piece)?;
     }
     let (mut profile, part) = sum.finish();
-    if kind.options.policy == Policy::Tolerant {
-        kinds::check_families(&part.families, &[Family::Sample], &kind.driver.inputs)
-            .map_err(SampleMergeError::Groups)?;
-    }
+    let families = kinds::check_families(&part.families, &[Family::Sample], &kind.driver.inputs);
     let mut report = part.finish(&kind.driver.inputs);
+    if let (Err(conflict), Policy::Tolerant) = (families, kind.options.policy) {
+        return Err(SampleMergeError::Groups(conflict, Box::new(report)));
+    }
     let used = report.totals.files_kept + report.totals.files_repaired;
     if used == 0 && !kind.strategy.has_empty_result() {
         return Err(SampleMergeError::NothingLeft(Box::new(report)));

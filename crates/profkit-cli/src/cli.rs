@@ -17,7 +17,6 @@ use std::sync::OnceLock;
     styles = Styles::plain(),
     arg_required_else_help = true,
     subcommand_required = true,
-    disable_help_subcommand = true,
     max_term_width = 100,
     after_help = EXIT_CODES,
 )]

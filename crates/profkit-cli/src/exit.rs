@@ -11,9 +11,11 @@
 //! An error is one or more lines on stderr that begin with `error: `. If there is something that the user can do about
 //! it, a line that begins with `hint: ` follows.
 use crate::print;
+use profkit_data::path_text;
 use profkit_merge::files::system_text;
 use std::fmt;
 use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// The result of a command that ran to its end. Its messages have been printed already.
@@ -86,7 +88,12 @@ impl Failure {
     /// A failure to open, read or write a file. `doing` names the failed step, for example "cannot read".
     #[cold]
     pub fn io(doing: &str, name: impl fmt::Display, error: &io::Error) -> Self {
-        Self::input(format_args!("{doing} {name}: {}", system_text(error)))
+        let name = name.to_string();
+        let failure = Self::input(format_args!("{doing} {name}: {}", system_text(error)));
+        match system_hint(Path::new(&name), error) {
+            Some(hint) => failure.with_hint(hint),
+            None => failure,
+        }
     }
 
     /// The program that reads our standard output has ended. Nothing is printed and the exit code is 0, because this is
@@ -128,6 +135,63 @@ impl Failure {
         self.hints.push(hint.to_string());
         self
     }
+}
+
+/// Looks whether a file or folder exists, for libraries that report a missing file in other words.
+///
+/// # Errors
+/// It does not, or its folder cannot be searched.
+pub fn must_exist(path: &Path) -> Result<()> {
+    match std::fs::metadata(path) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(Failure::io("cannot read", path_text(path), &error)),
+    }
+}
+
+/// What the user can do about an error of the system, if there is a step that helps. `path` is the file that could not
+/// be opened.
+pub fn system_hint(path: &Path, error: &io::Error) -> Option<String> {
+    let folder = match path.parent() {
+        Some(folder) if folder.as_os_str().is_empty() => Path::new("."),
+        Some(folder) => folder,
+        None => return None,
+    };
+    match error.kind() {
+        io::ErrorKind::NotFound if !folder.exists() => {
+            Some(format!("the folder {} does not exist", path_text(folder)))
+        }
+        io::ErrorKind::NotFound => Some(match nearest_name(folder, path) {
+            Some(near) => format!("the nearest name there is {}", path_text(&near)),
+            None => format!(
+                "`profkit doctor {}` lists the profiles there",
+                path_text(folder)
+            ),
+        }),
+        io::ErrorKind::IsADirectory => Some(format!(
+            "this is a folder: name one file of it; `profkit doctor {}` lists the profiles there",
+            path_text(path)
+        )),
+        _ => None,
+    }
+}
+
+/// The file of a folder whose name is most like the one of `path`, if any is like it. Only the first thousand files are
+/// looked at.
+fn nearest_name(folder: &Path, path: &Path) -> Option<PathBuf> {
+    let wanted = path.file_name()?.to_string_lossy();
+    let files = std::fs::read_dir(folder).ok()?.take(1000).flatten();
+    let names = files.map(|file| file.path()).filter(|file| file.is_file());
+    let near = names.filter_map(|file| {
+        let name = file.file_name()?.to_string_lossy().into_owned();
+        let likeness = strsim::jaro_winkler(&wanted, &name);
+        (likeness > 0.85).then_some((likeness, file))
+    });
+    let best = near.max_by(|a, b| a.0.total_cmp(&b.0).then_with(|| b.1.cmp(&a.1)))?;
+    Some(
+        best.1
+            .strip_prefix("./")
+            .map_or_else(|_| best.1.clone(), Path::to_owned),
+    )
 }
 
 impl fmt::Display for Failure {

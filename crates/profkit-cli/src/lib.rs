@@ -19,6 +19,7 @@ pub mod print;
 pub mod show;
 
 mod completions;
+pub mod spelling;
 
 use clap::Parser;
 use profkit_llvm::{Io, profdata};
@@ -45,8 +46,14 @@ pub fn run(args: Vec<OsString>) -> ExitCode {
     if args.get(1).is_some_and(|first| first == "llvm-profdata") {
         return llvm_profdata(args.into_iter().skip(1).collect());
     }
-    match cli::Cli::try_parse_from(args) {
+    if let Err(failure) = spelling::check(&args) {
+        return exit::finish(Err(failure));
+    }
+    match cli::Cli::try_parse_from(&args) {
         Ok(cli) => cli.run(),
+        Err(error) if error.use_stderr() && !spelling::is_help(&error) => {
+            exit::finish(Err(spelling::failure(&error, &args)))
+        }
         Err(error) => exit::command_line(&error),
     }
 }

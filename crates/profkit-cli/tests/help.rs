@@ -5,7 +5,11 @@ use profkit_cli::cli::Cli;
 
 fn walk(command: &mut Command, path: &str, check: &mut impl FnMut(&str, &mut Command)) {
     check(path, command);
-    for sub in command.get_subcommands_mut() {
+    // The parser makes `help` itself.
+    let ours = command
+        .get_subcommands_mut()
+        .filter(|sub| sub.get_name() != "help");
+    for sub in ours {
         let path = format!("{path} {}", sub.get_name());
         walk(sub, &path, check);
     }

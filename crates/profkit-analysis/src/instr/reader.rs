@@ -179,6 +179,13 @@ fn version_of(word: u64) -> u32 {
 
 /// The error for a file that is not an instrumentation profile.
 pub fn not_an_instr_profile(kind: FileKind) -> Error {
+    if let Some(advice) = kind.advice() {
+        return Error::new(ErrorKind::UnrecognizedFormat, "not a profile")
+            .at(0)
+            .within(Structure::FirstBytes)
+            .found(kind.description())
+            .with_hint(advice);
+    }
     let (what, hint) = match kind {
         FileKind::MemProfRaw => (
             "a raw MemProf profile",
@@ -201,15 +208,6 @@ pub fn not_an_instr_profile(kind: FileKind) -> Error {
             "profkit mip create -p PROFILE MAP makes a profile of it",
         ),
         FileKind::MemProfYaml => ("a heap profile as YAML", "profkit show FILE shows it"),
-        FileKind::Archive | FileKind::PerfData | FileKind::GccCoverage => (
-            kind.description(),
-            "give the profile that the program wrote when it ran, by default default.profraw",
-        ),
-        FileKind::ObjectFile => (
-            "a program or object file",
-            "give the profile that the program wrote when it ran, by default default.profraw",
-        ),
-        FileKind::Foreign(kind) => (kind.description(), kind.advice()),
         _ => {
             return Error::new(
                 ErrorKind::UnrecognizedFormat,

@@ -1,6 +1,6 @@
 //! Options that name binaries.
 use super::debuginfod;
-use crate::exit::{Failure, Result};
+use crate::exit::{Failure, Result, must_exist};
 use clap::Args;
 use profkit_analysis::correlate::Binaries;
 use profkit_object::debug_files::{DebugFolders, SYSTEM_DEBUG_FOLDER};
@@ -62,6 +62,7 @@ impl BinaryArgs {
             Some(file) if !self.no_index_cache => IndexCache::open(&file),
             _ => IndexCache::none(),
         };
+        self.binaries.iter().try_for_each(|path| must_exist(path))?;
         let index = BinaryIndex::build(&self.binaries, &mut cache).map_err(|error| {
             let failure = Failure::input(format_args!(
                 "{}: {}",

@@ -1,12 +1,13 @@
 //! Turns the errors and notes of [`profkit_merge::files`] into failures and text.
-use crate::exit::Failure;
+use crate::exit::{Failure, system_hint};
 use crate::print::{grouped, plural};
 use profkit_merge::files::{InputNote, ListError, OutputError, OutputProblem, ReadError};
+use std::path::Path;
 
 impl From<ReadError> for Failure {
     #[cold]
     fn from(error: ReadError) -> Self {
-        Failure::input(error)
+        Failure::io("cannot read", error.name, &error.error)
     }
 }
 
@@ -29,9 +30,19 @@ impl From<ListError> for Failure {
     fn from(error: ListError) -> Self {
         let failure = match &error {
             ListError::Missing(missing) => {
+                let hint = missing
+                    .first()
+                    .and_then(|first| system_hint(Path::new(&first.name), &first.error));
                 let mut missing = missing.iter();
                 let first = missing.next().map(ToString::to_string).unwrap_or_default();
-                missing.fold(Failure::input(first), Failure::and)
+                let failure = missing.fold(Failure::input(first), Failure::and);
+                match hint {
+                    Some(hint) => failure.with_hint(hint),
+                    None => failure,
+                }
+            }
+            ListError::List { name, error } => {
+                return Failure::io("cannot read the list", name, error);
             }
             _ if error.is_usage() => Failure::usage(&error),
             _ => Failure::input(&error),

@@ -38,7 +38,7 @@ pub struct MatchArgs {
     top: usize,
 
     /// Exit with code 3 if the matched functions have less than this share of all counts, in percent
-    #[arg(long, value_name = "PERCENT")]
+    #[arg(long, value_name = "PERCENT", value_parser = crate::spelling::percent)]
     fail_under: Option<f64>,
 
     /// Output format; docs/formats/match-json.md describes the JSON
@@ -51,19 +51,12 @@ pub struct MatchArgs {
 /// # Errors
 /// If the profile or a binary cannot be read.
 pub fn run(args: &MatchArgs) -> exit::Result {
-    if args
-        .fail_under
-        .is_some_and(|share| !(0.0..=100.0).contains(&share))
-    {
-        return Err(Failure::usage(
-            "--fail-under must be a percentage from 0 to 100",
-        ));
-    }
     let input = Input::open(&args.profile)?;
     let profile = ProfileFunctions::parse(&input);
     let profile = profile.map_err(|error| Failure::file(input.name(), &error))?;
     let mut binaries = BinaryFunctions::default();
     for path in &args.binaries {
+        exit::must_exist(path)?;
         let opened = binaries.open(path);
         opened.map_err(|error| Failure::file(profkit_data::path_text(path), &error))?;
     }

@@ -82,7 +82,7 @@ pub struct MergeArgs {
     ///
     /// The default is the version that llvm-profdata writes in the LLVM release that the result is for; in LLVM 22 that
     /// is 3.
-    #[arg(long, value_name = "V", value_parser = clap::value_parser!(u32).range(0..=4))]
+    #[arg(long, value_name = "V", value_parser = crate::spelling::between(0_u32, 4))]
     pub(super) memprof_version: Option<u32>,
 
     /// Write all fields of heap profiles, not only the fields that compilers use
@@ -183,7 +183,7 @@ pub struct VersionArgs {
     pub(super) llvm: Option<Release>,
 
     /// Write this version of the indexed format, 3 to 13
-    #[arg(long, value_name = "V", value_parser = clap::value_parser!(u32).range(3..=13))]
+    #[arg(long, value_name = "V", value_parser = crate::spelling::between(3_u32, 13))]
     pub(super) indexed_version: Option<u32>,
 }
 

@@ -134,6 +134,11 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
     }
     if inputs.files.is_empty() {
         let failure = Failure::input("the named folders and lists hold no files to merge");
+        let failure = if notes.is_empty() {
+            failure.with_hint("add the paths of profiles to the list, one per line")
+        } else {
+            failure
+        };
         return Err(notes.iter().fold(failure, Failure::with_hint));
     }
     let progress = Arc::new(Progress::new(inputs.files.len(), !args.report.quiet));
@@ -322,6 +327,7 @@ fn pattern(option: &str, text: Option<&str>) -> Result<Option<Regex>> {
         Failure::usage(format_args!(
             "{option} {text}: not a regular expression: {reason}"
         ))
+        .with_hint(r"write a backslash before a character that stands for itself, as in \(")
     })
 }
 

@@ -58,7 +58,7 @@ pub struct SampleArgs {
     pub(super) size_limit: Option<u64>,
 
     /// Write a profile that this GCC release reads, such as 12 (gcov)
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = crate::spelling::between(5_u32, 16))]
     pub(super) gcc: Option<u32>,
 }
 

@@ -315,7 +315,8 @@ impl SampleJob<'_> {
             return Err(Failure::input(format_args!(
                 "{name}: not even one function fits into {} bytes",
                 grouped(limit)
-            )));
+            ))
+            .with_hint("choose a larger --size-limit"));
         };
         let mut losses: Vec<String> = encoded.losses;
         if encoded.dropped > 0 {

@@ -24,7 +24,7 @@ pub struct SupplementArgs {
     supplement_min_counters: Option<u64>,
 
     /// Mark functions with a larger share of zero counters than this, and scale the others; 0.7 by default
-    #[arg(long, value_name = "SHARE", requires = "supplement_with")]
+    #[arg(long, value_name = "SHARE", requires = "supplement_with", value_parser = crate::spelling::share)]
     supplement_zero_share: Option<f32>,
 
     /// Treat functions as cold whose largest count is at most this; by default the profile's summary decides

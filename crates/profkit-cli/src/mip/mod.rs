@@ -24,7 +24,6 @@ use clap::{Args, Subcommand};
 #[command(
     arg_required_else_help = true,
     subcommand_required = true,
-    disable_help_subcommand = true,
     after_help = "\
 Example:
   profkit mip cc -- clang -O2 foo.c -o foo"

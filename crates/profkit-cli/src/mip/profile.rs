@@ -2,6 +2,7 @@
 //! locations.
 use crate::exit::{Failure, Result};
 use clap::{Args, ValueEnum};
+use profkit_data::ErrorKind;
 use profkit_data::ids::BuildId;
 use profkit_data::index_vec::IndexVec;
 use profkit_data::mip::{
@@ -66,7 +67,16 @@ pub struct Opened {
 /// If the file cannot be read, or is not a MIP profile.
 pub fn open(path: &Path) -> Result<Opened> {
     let input = Input::open(path)?;
-    let profile = MipProfile::parse(&input).map_err(|error| Failure::file(input.name(), &error))?;
+    let profile = MipProfile::parse(&input).map_err(|error| {
+        let failure = Failure::file(input.name(), &error);
+        if error.kind() == ErrorKind::BadMagic {
+            return failure.with_hint(format_args!(
+                "`profkit doctor {}` says what the file is and which command reads it",
+                input.name()
+            ));
+        }
+        failure
+    })?;
     let header = MipProfile::parse_header(&input);
     let version = match header.map(|header| header.version) {
         Ok(profkit_abi::mip::v8::VERSION) => ProfileVersion::V8,
@@ -167,5 +177,6 @@ pub fn pattern(text: Option<&str>) -> Result<Option<regex::bytes::Regex>> {
         Failure::usage(format_args!(
             "--regex {text}: not a regular expression: {reason}"
         ))
+        .with_hint(r"write a backslash before a character that stands for itself, as in \(")
     })
 }

@@ -1,6 +1,7 @@
 //! Reads the first bytes of MIP files of all kinds and versions.
 use super::model::Width;
 use crate::bytes::{Cursor, Endian};
+use crate::detect::{FileKind, detect};
 use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::mip::{MAGIC, VERSION, file_type, v8};
 
@@ -75,11 +76,15 @@ fn read(data: &[u8]) -> Result<Preamble> {
     let mut cursor = Cursor::new(data, 0, Endian::Little);
     let magic = cursor.u32()?;
     if magic != MAGIC {
-        return Err(Error::new(ErrorKind::BadMagic, "not a MIP file")
+        let error = Error::new(ErrorKind::BadMagic, "not a MIP file")
             .at(0)
-            .within(Structure::FirstBytes)
-            .found(format_args!("magic {magic:#010x}"))
-            .expected(format_args!("{MAGIC:#010x}")));
+            .within(Structure::FirstBytes);
+        return Err(match detect(data) {
+            FileKind::Unknown => error
+                .found(format_args!("magic {magic:#010x}"))
+                .expected(format_args!("{MAGIC:#010x}")),
+            kind => error.found(kind.description()),
+        });
     }
     let version = cursor.u16()?;
     let at = cursor.offset();

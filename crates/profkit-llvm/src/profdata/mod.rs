@@ -32,6 +32,12 @@ pub const EXAMPLE: &str = "\
 Example:
   profkit llvm-profdata merge -sparse *.profraw -o out.profdata";
 
+/// Whether llvm-profdata has an option of this name, which is written without dashes, in any of its commands.
+pub fn has_option(name: &str) -> bool {
+    let mut options = command_line::OPTIONS.iter();
+    options.any(|option| option.name == name)
+}
+
 /// Does what LLVM's tool does with these arguments, of which the first is the program's name, and returns its exit
 /// code. `-` as an input or output is that of `io`.
 ///

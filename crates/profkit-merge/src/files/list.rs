@@ -150,6 +150,11 @@ pub enum ListError {
         /// The reason why the list file cannot be read.
         error: io::Error,
     },
+    /// A file that was given as a list is not text.
+    NotAList {
+        /// The name of the file in messages.
+        name: String,
+    },
     /// A line of a list file is not valid.
     Line {
         /// The list file and the line, as "LIST:7".
@@ -183,6 +188,7 @@ impl ListError {
             ListError::Missing(_) => {
                 Some("nothing was merged, because some of the named inputs do not exist")
             }
+            ListError::NotAList { .. } => Some("a profile is named without -f"),
             ListError::List { .. } | ListError::Folder { .. } => None,
         }
     }
@@ -196,6 +202,10 @@ impl fmt::Display for ListError {
             ListError::List { name, error } => {
                 write!(f, "cannot read the list {name}: {}", system_text(error))
             }
+            ListError::NotAList { name } => write!(
+                f,
+                "{name}: not a list of inputs: found binary data, expected text with a path in each line"
+            ),
             ListError::Line { at, problem } => write!(f, "{at}: {problem}"),
             ListError::Folder { path, error } => write!(
                 f,
@@ -304,6 +314,10 @@ impl InputList {
             Err(error) => return Err(ListError::List { name, error }),
         };
         let bytes = map.as_deref().unwrap_or(&buffer);
+        // No path holds a zero byte, and every binary profile does.
+        if bytes.contains(&0) {
+            return Err(ListError::NotAList { name });
+        }
         for entry in parse_list(bytes, exists) {
             let at = format!("{name}:{}", entry.line);
             match entry.input {

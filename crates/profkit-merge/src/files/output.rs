@@ -302,6 +302,9 @@ impl OutputError {
                     _ => None,
                 }
             }
+            OutputProblem::Io(error) if error.kind() == io::ErrorKind::IsADirectory => {
+                Some(format!("name a file in the folder: -o {}/FILE", self.name))
+            }
             OutputProblem::EmptyPath | OutputProblem::Io(_) => None,
         }
     }

@@ -105,7 +105,10 @@ fn what_is_no_regular_file_is_written_directly() {
 fn outputs_that_cannot_be_are_refused_before_anything_is_written() {
     let folder = tempfile::tempdir().unwrap();
     let refused = |path: &Path| write(folder.path(), path, b"new");
-    insta::assert_snapshot!(refused(folder.path()), @"cannot write [DIR]: Is a directory");
+    insta::assert_snapshot!(refused(folder.path()), @r"
+    cannot write [DIR]: Is a directory
+    hint: name a file in the folder: -o [DIR]/FILE
+    ");
     insta::assert_snapshot!(refused(&folder.path().join("no/out")), @r"
     cannot write [DIR]/no/out: No such file or directory
     hint: the folder [DIR]/no does not exist

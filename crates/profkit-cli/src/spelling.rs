@@ -1,0 +1,324 @@
+//! Checks how options are spelled before the parser sees them, and words the parser's errors as ours. Options of
+//! llvm-profdata are answered with their native spelling.
+use crate::exit::Failure;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Arg, ArgAction, Command, CommandFactory};
+use profkit_llvm::profdata::has_option;
+use std::error::Error;
+use std::ffi::OsString;
+use std::fmt::Display;
+use std::num::{IntErrorKind, ParseFloatError, ParseIntError};
+use std::str::FromStr;
+
+/// Options of llvm-profdata with what to write instead: lines of the form `command option: advice`.
+const SPELLINGS: &str = include_str!("spellings.txt");
+
+/// Rejects spellings that the parser would take for something else: long options after one dash, and values glued to a
+/// short option, with `=` or without. `-output=x` would otherwise write a file `utput=x`.
+///
+/// # Errors
+/// The first such spelling.
+pub fn check(args: &[OsString]) -> Result<(), Failure> {
+    let root = crate::cli::Cli::command();
+    let (command, names) = command_of(&root, args);
+    // `mip cc` and the personality pass their words on to programs with other rules.
+    if command.get_arguments().any(Arg::is_allow_hyphen_values_set) {
+        return Ok(());
+    }
+    let mut is_value = false;
+    for word in args.iter().skip(1 + names.len()) {
+        if word == "--" {
+            break;
+        }
+        if std::mem::take(&mut is_value) {
+            continue;
+        }
+        let Some(text) = word.to_str().and_then(|text| text.strip_prefix('-')) else {
+            continue;
+        };
+        if let Some(long) = text.strip_prefix('-') {
+            is_value = !long.contains('=')
+                && takes_value(command, |option| option.get_long() == Some(long));
+        } else {
+            check_short(command, &names.join(" "), text)?;
+            let last = text.chars().next_back();
+            is_value = last.is_some() && takes_value(command, |option| option.get_short() == last);
+        }
+    }
+    Ok(())
+}
+
+/// Whether the command has such an option, and the option takes a value.
+fn takes_value(command: &Command, is_it: impl Fn(&Arg) -> bool) -> bool {
+    let option = command.get_arguments().find(|option| is_it(option));
+    option.is_some_and(|option| matches!(option.get_action(), ArgAction::Set | ArgAction::Append))
+}
+
+/// Checks a word that begins with one dash; `text` is the word without it.
+///
+/// # Errors
+/// The word is neither a short option nor several short options without values.
+fn check_short(command: &Command, of: &str, text: &str) -> Result<(), Failure> {
+    let name = text.split('=').next().unwrap_or_default();
+    let first = name.chars().next();
+    if text.chars().count() < 2 {
+        return Ok(());
+    }
+    if name.chars().count() > 1 {
+        if has_option(name) {
+            return Err(of_llvm(command, of, &format!("-{name}"), name));
+        }
+        let has_long = |option: &Arg| option.get_long() == Some(name);
+        if command.get_arguments().any(has_long) {
+            return Err(
+                Failure::usage(format_args!("-{name} is not an option of profkit {of}"))
+                    .with_hint(format_args!("write it with two dashes: --{text}")),
+            );
+        }
+    }
+    if takes_value(command, |option| option.get_short() == first)
+        && let Some(letter) = first
+    {
+        let value = text.strip_prefix(letter).unwrap_or_default();
+        let value = value.strip_prefix('=').unwrap_or(value);
+        return Err(
+            Failure::usage(format_args!("-{text}: a space is missing after -{letter}"))
+                .with_hint(format_args!("write -{letter} {value}")),
+        );
+    }
+    Ok(())
+}
+
+/// The answer to an option of llvm-profdata in the native command `of`. `written` is the option as the user wrote it.
+fn of_llvm(command: &Command, of: &str, written: &str, name: &str) -> Failure {
+    let failure = Failure::usage(format_args!(
+        "{written} is an option of llvm-profdata, not of profkit {of}"
+    ));
+    let has_long = |name: &str| {
+        command
+            .get_arguments()
+            .any(|option| option.get_long() == Some(name))
+    };
+    let advice = SPELLINGS.lines().find_map(|line| {
+        let (option, advice) = line.split_once(": ")?;
+        (option.split_once(' ')? == (of, name)).then_some(advice)
+    });
+    let failure = match advice {
+        Some(advice) => failure.with_hint(advice),
+        None if has_long(name) => {
+            failure.with_hint(format_args!("write it with two dashes: --{name}"))
+        }
+        None if name == "json" && has_long("format") => failure.with_hint("write --format json"),
+        None => failure,
+    };
+    match of {
+        "merge" | "show" => failure.with_hint(format_args!(
+            "`profkit llvm-profdata {of} …` accepts all options of LLVM's tool"
+        )),
+        _ => failure.with_hint(format_args!("`profkit {of} --help` lists the options")),
+    }
+}
+
+/// Whether the parser answers with a help text: there is no command, or only half of one.
+pub fn is_help(error: &clap::Error) -> bool {
+    error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+}
+
+/// An error of the parser in our words.
+pub fn failure(error: &clap::Error, args: &[OsString]) -> Failure {
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.clone()),
+        Some(ContextValue::Strings(texts)) => Some(texts.join(", ")),
+        Some(ContextValue::StyledStr(text)) => Some(text.to_string()),
+        _ => None,
+    };
+    let list = |kind| match error.get(kind) {
+        Some(ContextValue::Strings(texts)) => texts.clone(),
+        Some(ContextValue::String(text)) => vec![text.clone()],
+        _ => Vec::new(),
+    };
+    let root = crate::cli::Cli::command();
+    let (of, names) = command_of(&root, args);
+    let command = names.join(" ");
+    let argument = text(ContextKind::InvalidArg).unwrap_or_default();
+    let value = text(ContextKind::InvalidValue).unwrap_or_default();
+    let help = if command.is_empty() {
+        "`profkit --help` lists the commands".to_owned()
+    } else {
+        format!("`profkit {command} --help` lists the options")
+    };
+    match error.kind() {
+        ErrorKind::UnknownArgument => {
+            let name = argument
+                .trim_start_matches('-')
+                .split('=')
+                .next()
+                .unwrap_or_default();
+            if command.is_empty() {
+                return Failure::usage(format_args!("{argument} is not an option of profkit"))
+                    .with_hint(format_args!(
+                        "options stand after the command, as in `profkit merge -o FILE`; {help}"
+                    ));
+            }
+            if argument.starts_with('-') && has_option(name) {
+                return of_llvm(of, &command, &argument, name);
+            }
+            if name.parse::<f64>().is_ok() && argument.starts_with('-') {
+                return Failure::usage(format_args!("{argument}: a number cannot be below 0 here"))
+                    .with_hint(help);
+            }
+            let failure = if argument.starts_with('-') {
+                Failure::usage(format_args!(
+                    "{argument} is not an option of profkit {command}"
+                ))
+            } else {
+                let usage = of.clone().render_usage().to_string();
+                let usage = usage.trim_start_matches("Usage: ");
+                let usage = usage.strip_prefix(of.get_name()).unwrap_or(usage);
+                return Failure::usage(format_args!("{argument} is one argument too many"))
+                    .with_hint(format_args!("the form is profkit {command}{usage}"));
+            };
+            match text(ContextKind::SuggestedArg) {
+                Some(near) => {
+                    failure.with_hint(format_args!("the nearest option is {near}; {help}"))
+                }
+                None => failure.with_hint(help),
+            }
+        }
+        ErrorKind::InvalidSubcommand => {
+            let name = text(ContextKind::InvalidSubcommand).unwrap_or_default();
+            let failure = if command.is_empty() {
+                Failure::usage(format_args!("{name} is not a command of profkit"))
+            } else {
+                Failure::usage(format_args!("{name} is not a command of profkit {command}"))
+            };
+            let near = list(ContextKind::SuggestedSubcommand);
+            if command.is_empty() && name.contains(['.', '/', '\\']) {
+                return failure.with_hint(format_args!(
+                    "to see what is in a profile: profkit show {name}"
+                ));
+            }
+            match near.first() {
+                Some(near) => {
+                    failure.with_hint(format_args!("the nearest command is {near}; {help}"))
+                }
+                None => failure.with_hint(help),
+            }
+        }
+        ErrorKind::InvalidValue => {
+            let known = list(ContextKind::ValidValue);
+            let failure = if value.is_empty() {
+                Failure::usage(format_args!("{argument} needs a value"))
+            } else {
+                Failure::usage(format_args!("{argument}: {value} is not one of its values"))
+            };
+            if known.is_empty() {
+                failure.with_hint(help)
+            } else {
+                failure.with_hint(format_args!("the values are {}", known.join(", ")))
+            }
+        }
+        ErrorKind::ValueValidation => {
+            Failure::usage(format_args!("{argument}: {}", problem(error, &value))).with_hint(help)
+        }
+        ErrorKind::MissingRequiredArgument => {
+            let missing = list(ContextKind::InvalidArg);
+            Failure::usage(format_args!(
+                "profkit {command} needs {}",
+                missing
+                    .join(" and ")
+                    .replace(['<', '>'], "")
+                    .replace("...", " …")
+            ))
+            .with_hint(help)
+        }
+        ErrorKind::ArgumentConflict => {
+            let other = list(ContextKind::PriorArg);
+            if other.is_empty() || other.contains(&argument) {
+                Failure::usage(format_args!("{argument} is given more than once"))
+            } else {
+                Failure::usage(format_args!(
+                    "{argument} and {} exclude each other",
+                    other.join(", ")
+                ))
+            }
+            .with_hint(help)
+        }
+        ErrorKind::NoEquals
+        | ErrorKind::TooFewValues
+        | ErrorKind::WrongNumberOfValues
+        | ErrorKind::TooManyValues => {
+            Failure::usage(format_args!("{argument} has the wrong number of values"))
+                .with_hint(help)
+        }
+        ErrorKind::InvalidUtf8 => Failure::usage("an option is not valid UTF-8").with_hint(help),
+        _ => Failure::usage("the command line cannot be understood").with_hint(help),
+    }
+}
+
+/// Why a value is not accepted: what is wrong with the number, or the words of our own parser.
+fn problem(error: &clap::Error, value: &str) -> String {
+    let Some(source) = error.source() else {
+        return format!("{value} is not a valid value");
+    };
+    let number = source
+        .downcast_ref::<ParseIntError>()
+        .map(ParseIntError::kind);
+    match number {
+        Some(IntErrorKind::Zero) => format!("{value} is too small: at least 1 is needed"),
+        Some(IntErrorKind::PosOverflow) => format!("{value} is too large"),
+        Some(IntErrorKind::NegOverflow) => format!("{value} is too small"),
+        Some(_) => format!("{value} is not a whole number"),
+        None if source.is::<ParseFloatError>() => format!("{value} is not a number"),
+        None => source.to_string(),
+    }
+}
+
+/// A parser for whole numbers of a range, with our own words for a number outside it.
+pub fn between<T>(low: T, high: T) -> impl Fn(&str) -> Result<T, String> + Clone
+where
+    T: FromStr + PartialOrd + Display + Copy,
+{
+    move |text| match text.parse() {
+        Ok(number) if low <= number && number <= high => Ok(number),
+        _ => Err(format!(
+            "found {text}, expected a whole number from {low} to {high}"
+        )),
+    }
+}
+
+/// A parser for a share of 1.
+///
+/// # Errors
+/// If the text is not a number from 0 to 1.
+pub fn share(text: &str) -> Result<f32, String> {
+    match text.parse() {
+        Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
+        _ => Err(format!("found {text}, expected a share from 0 to 1")),
+    }
+}
+
+/// A parser for a share of 100.
+///
+/// # Errors
+/// If the text is not a number from 0 to 100.
+pub fn percent(text: &str) -> Result<f64, String> {
+    match text.trim_end_matches('%').trim_end().parse() {
+        Ok(share) if (0.0..=100.0).contains(&share) => Ok(share),
+        _ => Err(format!("found {text}, expected a share from 0 to 100")),
+    }
+}
+
+/// The subcommand that the arguments name, and the names that lead to it.
+fn command_of<'a>(root: &'a Command, args: &[OsString]) -> (&'a Command, Vec<&'a str>) {
+    let mut command = root;
+    let mut names = Vec::new();
+    for word in args.iter().skip(1) {
+        let Some(next) = word.to_str().and_then(|name| command.find_subcommand(name)) else {
+            break;
+        };
+        names.push(next.get_name());
+        command = next;
+    }
+    (command, names)
+}

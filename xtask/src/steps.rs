@@ -114,6 +114,7 @@ const PORTABLE: &[&str] = &[
     "profkit-object",
     "profkit-merge",
     "profkit-analysis",
+    "profkit-report",
     "profkit-llvm",
 ];
 

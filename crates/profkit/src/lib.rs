@@ -9,6 +9,7 @@
 //! | [`merge`] | `profkit_merge` | many inputs to one profile; files in and out |
 //! | [`object`] | `profkit_object` | programs and debug info: build ids, functions, symbolising |
 //! | [`analysis`] | `profkit_analysis` | answers to questions about profiles |
+//! | [`report`] | `profkit_report` | answers as pictures and JSON documents |
 //! | [`mip`] | `profkit_mip` | MIP: instrumenting assembly, empty profiles |
 //! | [`llvm`] | `profkit_llvm` | `llvm-profdata` inside your process |
 //!
@@ -361,5 +362,7 @@ pub use profkit_merge as merge;
 pub use profkit_mip as mip;
 #[cfg(feature = "object")]
 pub use profkit_object as object;
+#[cfg(feature = "report")]
+pub use profkit_report as report;
 
 pub use profkit_data::{Error, ErrorKind, Profile, ReadOptions, Result, Structure, open};

@@ -1,12 +1,11 @@
 //! `profkit match`: how much of a profile the functions of a binary can use.
-mod report;
 
 use crate::exit::{self, Failure, Status};
 use crate::print::{self, Format};
 use clap::Args;
 use profkit_analysis::matching::{BinaryFunctions, ProfileFunctions};
 use profkit_merge::files::Input;
-use report::MatchReport;
+use profkit_report::matching::MatchReport;
 use std::io::Write;
 use std::path::PathBuf;
 

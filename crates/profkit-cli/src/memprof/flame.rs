@@ -1,8 +1,9 @@
 //! Heap profiles as folded stacks, and as flame graphs.
-use crate::print::svg::{self, Labels};
+
 use clap::ValueEnum;
 use profkit_analysis::heap::{FoldedStacks, HeapProfile, HeapWeight, flame_graph};
 use profkit_data::memprof::Thresholds;
+use profkit_report::flame_svg::{self, Labels};
 use std::io::{self, Write};
 
 /// The weight of a stack.
@@ -66,7 +67,7 @@ pub fn draw(
         unit: unit(weight),
         by_temperature: true,
     };
-    (graph.total() > 0).then(|| svg::draw(&graph, &labels))
+    (graph.total() > 0).then(|| flame_svg::draw(&graph, &labels))
 }
 
 /// Returns the unit of a weight, in the plural: `bytes`.

@@ -1,11 +1,9 @@
-//! Printing for all commands: numbers for people, and outputs that escape the control characters of file contents.
-mod numbers;
+//! Printing for all commands: outputs that escape the control characters of file contents.
 mod outputs;
-pub mod svg;
 
-pub use numbers::{grouped, percent, plural};
 pub use outputs::{json_stdout, stderr, stdout, stdout_for};
 pub use profkit_merge::files::Screen;
+pub use profkit_report::{grouped, percent, plural};
 
 use clap::ValueEnum;
 

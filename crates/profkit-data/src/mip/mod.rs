@@ -31,6 +31,7 @@ mod losses;
 mod map;
 mod map_v8;
 mod model;
+pub mod plan;
 mod profile;
 mod profile_v8;
 mod raw;

@@ -1,5 +1,4 @@
 //! Merges MIP files with the common driver. Raw files are added up for each target, and profiles for each build.
-use super::plan::RecordPlan;
 use super::sums::RecordSums;
 use crate::Inputs;
 use crate::driver::{
@@ -8,6 +7,7 @@ use crate::driver::{
 use crate::report::{Action, Event, MipDetails, Reason, Report, TargetReport};
 use profkit_data::detect::{FileKind, detect};
 use profkit_data::ids::BuildId;
+use profkit_data::mip::plan::RecordPlan;
 use profkit_data::mip::{Identity, ImageId, MipProfile, RawPart, RawParts, Refused, add_profile};
 use profkit_data::{Error, ErrorKind, Structure};
 use rustc_hash::FxHashMap;

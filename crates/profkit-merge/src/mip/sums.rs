@@ -1,5 +1,5 @@
 //! The sums of MIP records, stored as plain arrays.
-use super::plan::{Kind, RecordPlan, Segment, Slots};
+use profkit_data::mip::plan::{Kind, RecordPlan, Segment, Slots};
 use profkit_data::mip::{MipProfile, RawPart, Sample};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
 //! Flame graphs as SVG. Any browser shows the picture without a script, and its text can be searched.
-use super::numbers::{grouped, percent};
+use crate::{grouped, percent};
 use profkit_analysis::flame::{FlameFrame, FlameGraph, share};
 use std::fmt::Write;
 

@@ -1,10 +1,10 @@
 //! Finds out which bytes of a MIP record section belong to which kind of record.
-use profkit_data::index_vec::IndexVec;
-use profkit_data::mip::{EntryKind, FunctionId, MipProfile, Modes};
+use super::{EntryKind, FunctionId, MipProfile, Modes};
+use crate::index_vec::IndexVec;
 
 /// The meaning of the bytes of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub enum Kind {
     /// Coverage of a function or block: one byte, which is 0 if the code was executed.
     Coverage,
     /// A unary counter of calls: one byte, in which the number of cleared bits is the count.
@@ -15,20 +15,27 @@ pub(super) enum Kind {
 
 /// Neighbouring bytes of one kind, and the number of their first slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Segment {
+pub struct Segment {
+    /// The meaning of the bytes.
     pub kind: Kind,
+    /// The offset of the first byte in the record section.
     pub offset: usize,
+    /// The number of bytes.
     pub len: usize,
+    /// The first slot: the position of the first record in the array of sums for this kind.
     pub slot: usize,
 }
 
 /// The slots of a function: its positions in the arrays of sums.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Slots {
+pub struct Slots {
+    /// The meaning of the entry record's bytes.
     pub kind: Kind,
+    /// The slot of the entry record.
     pub entry: usize,
     /// The first slot of the function's blocks. Blocks have the kind [`Kind::Coverage`].
     pub blocks: usize,
+    /// The number of blocks that have a slot; 0 if block coverage is off.
     pub block_count: usize,
     /// The offset at which the record of the function ends.
     pub end: u64,
@@ -37,13 +44,17 @@ pub(super) struct Slots {
 /// The layout of the record section of an image. It is made once from the MIP profile of the image.
 #[derive(Clone, Debug)]
 pub struct RecordPlan {
-    pub(super) segments: Vec<Segment>,
+    /// The segments, in the order of their offsets.
+    pub segments: Vec<Segment>,
     /// The slots of all functions, in the order of the profile.
-    pub(super) functions: IndexVec<FunctionId, Slots>,
-    pub(super) coverage: usize,
-    pub(super) unary: usize,
-    pub(super) calls: usize,
-    pub(super) end: u64,
+    pub functions: IndexVec<FunctionId, Slots>,
+    /// The number of coverage slots.
+    pub coverage: usize,
+    /// The number of slots of unary counters.
+    pub unary: usize,
+    /// The number of slots of call counts.
+    pub calls: usize,
+    end: u64,
 }
 
 impl RecordPlan {
@@ -155,7 +166,7 @@ impl RecordPlan {
     }
 
     /// Returns the end of the last record that lies completely within this number of bytes.
-    pub(super) fn whole_records(&self, bytes: u64) -> u64 {
+    pub fn whole_records(&self, bytes: u64) -> u64 {
         let ends = self.functions.iter().map(|slots| slots.end);
         ends.filter(|&end| end <= bytes).max().unwrap_or(0)
     }

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | [`correlate`] | which raw profile belongs to which binary, and what are its functions called? |
 //! | [`doctor`] | what is a file, who can use it, what is wrong with it? |
+//! | [`families`] | which inputs are profiles of which family? |
 //! | [`heap`] | which functions are the addresses of a raw heap profile in? |
 //! | [`instr`] | what is in an instrumentation profile of any form? |
 //! | [`matching`] | how much of a profile can the functions of a binary use? |
@@ -19,6 +20,7 @@
 
 pub mod correlate;
 pub mod doctor;
+pub mod families;
 pub mod faults;
 pub mod flame;
 pub mod heap;

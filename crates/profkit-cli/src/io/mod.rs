@@ -74,22 +74,29 @@ pub fn input_note(note: &InputNote) -> String {
         ),
         InputNote::EmptyArchive { name } => format!("the archive {name} holds no files to merge"),
         InputNote::EmptyFolder { name } => format!("the folder {name} holds no files to merge"),
-        InputNote::Repeated { path, other, times } => {
-            let also = match other {
-                Some(other) => format!(" (also as {})", profkit_data::path_text(other)),
-                None => String::new(),
-            };
+        InputNote::Repeated { path, times } => {
             let times = match times {
                 2 => "twice".to_owned(),
                 times => format!("{times} times"),
             };
-            format!(
-                "{} is named {times}{also}: its counts are added {times}",
-                profkit_data::path_text(path)
-            )
+            let path = profkit_data::path_text(path);
+            format!("{path} is named {times}: its counts are added {times}")
         }
         InputNote::MoreRepeated(count) => {
             format!("… and {} more files named several times", grouped(*count))
+        }
+        InputNote::Same { path, other } if path == other => format!(
+            "{} is named, and it is in a folder that is an input: it counts once",
+            profkit_data::path_text(path)
+        ),
+        InputNote::Same { path, other } => format!(
+            "{} is left out: it is the same as {}",
+            profkit_data::path_text(path),
+            profkit_data::path_text(other)
+        ),
+        InputNote::MoreSame(count) => {
+            let count = plural(*count, "path");
+            format!("… and {count} more left out, because they lead to the same files")
         }
         // The library may add variants to this enum. A note that has no text here is still shown.
         _ => format!("{note:?}"),

@@ -2,7 +2,9 @@
 use super::sample_args::SampleArgs;
 use super::supplement::SupplementArgs;
 use crate::correlate::args::BinaryArgs;
+use crate::print::plural;
 use clap::{Args, ValueEnum};
+use profkit_data::detect::Family;
 use profkit_data::instr::releases::Release;
 use profkit_merge::report::{DropLimit, Tolerance};
 use std::ffi::OsString;
@@ -134,6 +136,21 @@ pub enum Only {
     Sample,
     /// Heap profiles: raw dumps, MemProf YAML
     Heap,
+}
+
+impl Only {
+    pub(super) fn family(self) -> Family {
+        match self {
+            Only::Instr => Family::Instr,
+            Only::Sample => Family::Sample,
+            Only::Heap => Family::MemProf,
+        }
+    }
+
+    pub(super) fn note(self, others: u64) -> String {
+        let (others, family) = (plural(others, "profile"), self.family().profile());
+        format!("{others} left out, because --only selects {family}s")
+    }
 }
 
 /// The options that name the output.

@@ -3,7 +3,6 @@
 mod advice;
 pub mod args;
 mod convert;
-mod families;
 mod job;
 pub mod progress;
 pub mod report;
@@ -22,9 +21,9 @@ use crate::io::input_note;
 use crate::memprof::{self, module_name};
 use crate::print;
 use args::Format;
-use families::{keep_only, no_heap_profiles};
 use job::{Destination, Form, Job};
 use profkit_analysis::correlate::Plan;
+use profkit_analysis::families::{keep_family, not_heap_profiles};
 use profkit_analysis::heap::{IndexedBinaries, LoadedHeap};
 use profkit_data::memprof::MemProfile;
 use profkit_data::remap::Remapping;
@@ -130,7 +129,8 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
     let mut inputs = InputList::collect(&args.inputs, &args.input_files, output)?;
     let mut notes: Vec<_> = inputs.notes.iter().map(input_note).collect();
     if let Some(only) = args.only {
-        notes.extend(keep_only(only, &mut inputs));
+        let others = keep_family(&mut inputs, only.family());
+        notes.extend((others > 0).then(|| only.note(others)));
     }
     if inputs.files.is_empty() {
         let failure = Failure::input("the named folders and lists hold no files to merge");
@@ -161,7 +161,7 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
     let supplement = args.supplement.load(args.report.strict, &mut notes)?;
     let mut correlation = None;
     let rest = match args.correlation.is_used() {
-        true => no_heap_profiles(&inputs, &opened),
+        true => not_heap_profiles(&inputs, &opened),
         false => Vec::new(),
     };
     if !rest.is_empty() {

@@ -169,8 +169,9 @@ impl<'a> Run<'a> {
         let totals = &report.totals;
         let nothing = |why: &str| format!("nothing was written, because {why}");
         if self.args.strict && !report.is_clean() {
-            let why = "--strict allows nothing to be repaired or dropped";
-            return Err(Failure::input(nothing(why)));
+            return Err(Failure::input(
+                "nothing was written: some data were repaired or dropped, and --strict does not allow that",
+            ));
         }
         if totals.functions == 0 && totals.functions_filtered > 0 && report.heap.is_none() {
             let all = plural(totals.functions_filtered, "function");

@@ -1,5 +1,6 @@
 //! Collects the inputs of a merge (files, folders, archives, lists of files, weights) into a flat list of files.
 use super::archive::ArchiveFile;
+use super::walk::{FileId, Walk, matches_of};
 use super::{STDIN_NAME, is_stdio, open_file, read_into, system_text};
 use crate::{InputData, Inputs, Weight};
 use profkit_data::stored::ArchiveFormat;
@@ -9,6 +10,7 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs::{self, Metadata};
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -19,8 +21,6 @@ const LIST_HINT: &str =
 /// The largest number of files for which a note says that they were named more than once. Raising this limit makes the
 /// output longer.
 const MOST_REPEATED: usize = 10;
-/// The largest depth of folders. Folders that nest deeper are probably a loop of symbolic links.
-const MOST_FOLDERS: usize = 256;
 
 /// One file among the inputs of a merge.
 #[derive(Clone, Debug, PartialEq)]
@@ -62,6 +62,10 @@ pub struct InputList {
     /// For each file that was found, its index in `counted`.
     seen: FxHashMap<FileId, usize>,
     counted: Vec<Counted>,
+    /// Files and folders that are left out, each with the path that counts.
+    same: Vec<(PathBuf, PathBuf)>,
+    /// The folders that were named.
+    folders: Vec<PathBuf>,
     output: Option<FileId>,
     missing: Vec<MissingInput>,
     stdin_taken: bool,
@@ -102,12 +106,19 @@ pub enum InputNote {
         /// The name of the archive.
         name: String,
     },
+    /// A file or folder is the same as another one, because of a link, and counts once.
+    Same {
+        /// The path that is left out. It equals `other` if the file is named and also found in a folder.
+        path: PathBuf,
+        /// The path that counts.
+        other: PathBuf,
+    },
+    /// The number of further files and folders that are the same as others.
+    MoreSame(u64),
     /// A file is named several times. Its counts are added each time.
     Repeated {
-        /// The first path by which the file is named.
+        /// The path of the file.
         path: PathBuf,
-        /// Another path by which the same file is named.
-        other: Option<PathBuf>,
         /// The number of times that the file is named.
         times: u64,
     },
@@ -228,34 +239,15 @@ impl std::error::Error for ListError {}
 
 type Result<T, E = ListError> = std::result::Result<T, E>;
 
-/// A file, and the number of times that it was named.
+/// A file, and how many times it was named.
 #[derive(Debug)]
 struct Counted {
     path: PathBuf,
-    /// A second path by which the same file was named.
-    other: Option<PathBuf>,
     times: u64,
-}
-
-/// The identity of a file. Two paths to the same file have the same identity.
-#[derive(Debug, PartialEq, Eq, Hash)]
-#[cfg(unix)]
-struct FileId(u64, u64);
-#[derive(Debug, PartialEq, Eq, Hash)]
-#[cfg(not(unix))]
-struct FileId(PathBuf);
-
-impl FileId {
-    #[cfg(unix)]
-    fn of(_: &Path, metadata: &Metadata) -> Option<Self> {
-        use std::os::unix::fs::MetadataExt;
-        Some(FileId(metadata.dev(), metadata.ino()))
-    }
-
-    #[cfg(not(unix))]
-    fn of(path: &Path, _: &Metadata) -> Option<Self> {
-        fs::canonicalize(path).ok().map(FileId)
-    }
+    /// Whether the file itself was named, and not only a folder that it is in.
+    named: bool,
+    /// The place of the file, or of the members of an archive, in the list.
+    files: Range<usize>,
 }
 
 impl InputList {
@@ -345,31 +337,68 @@ impl InputList {
         match fs::metadata(&input.path) {
             Ok(metadata) if metadata.is_dir() => self.add_folder(&input),
             Ok(metadata) => {
-                if let Some(id) = FileId::of(&input.path, &metadata) {
-                    if self.output.as_ref() == Some(&id) {
-                        self.notes.push(InputNote::OutputIsInput {
-                            name: input.name.clone(),
-                        });
-                    }
-                    self.count(id, &input.path);
+                let id = FileId::of(&input.path, &metadata);
+                if id.is_some() && self.output == id {
+                    self.notes.push(InputNote::OutputIsInput {
+                        name: input.name.clone(),
+                    });
                 }
-                self.add_file(input);
+                self.add_file(input, id, true, false);
                 Ok(())
             }
-            Err(error) => {
-                self.missing.push(MissingInput {
-                    at: at.map(str::to_owned),
-                    name: input.name,
-                    error,
-                });
-                Ok(())
-            }
+            Err(error) => match matches_of(&input.path, error) {
+                Ok(paths) => {
+                    let mut paths = paths.into_iter();
+                    paths.try_for_each(|path| self.add(InputFile::new(path, input.weight), at))
+                }
+                Err(error) => {
+                    self.missing.push(MissingInput {
+                        at: at.map(str::to_owned),
+                        name: input.name,
+                        error,
+                    });
+                    Ok(())
+                }
+            },
         }
+    }
+
+    /// Adds a file, unless the same file is in the list. A file counts once, whatever links lead to it; only if the user
+    /// names the same path twice (`again`: the folder that it is in), it counts twice. The weight of a file that is named
+    /// is worth more than that of its folder.
+    fn add_file(&mut self, input: InputFile, id: Option<FileId>, named: bool, again: bool) {
+        let next = self.counted.len();
+        let index = id.map_or(next, |id| *self.seen.entry(id).or_insert(next));
+        let path = input.path.clone();
+        if let Some(counted) = self.counted.get_mut(index) {
+            let twice = named && counted.named && counted.path == path;
+            if !(again || twice) {
+                if named && !counted.named {
+                    counted.named = true;
+                    let files = self.files.get_mut(counted.files.clone());
+                    let files = files.into_iter().flatten();
+                    files.for_each(|file| file.weight = input.weight);
+                }
+                self.same.push((path, counted.path.clone()));
+                return;
+            }
+            counted.times += 1;
+            self.push_file(input);
+            return;
+        }
+        let start = self.files.len();
+        self.push_file(input);
+        self.counted.push(Counted {
+            path,
+            times: 1,
+            named,
+            files: start..self.files.len(),
+        });
     }
 
     /// Adds a file, or the members of an archive. A file that cannot be read, or that is not an archive despite its
     /// name, is added as an ordinary file; the merge reports its problem.
-    fn add_file(&mut self, input: InputFile) {
+    fn push_file(&mut self, input: InputFile) {
         let is_named_so = input
             .path
             .file_name()
@@ -406,109 +435,56 @@ impl InputList {
         self.archives.push(archive);
     }
 
-    fn count(&mut self, id: FileId, path: &Path) {
-        let next = self.counted.len();
-        let index = *self.seen.entry(id).or_insert(next);
-        match self.counted.get_mut(index) {
-            Some(counted) => {
-                counted.times += 1;
-                if counted.path != path {
-                    counted.other.get_or_insert_with(|| path.to_owned());
-                }
-            }
-            None => self.counted.push(Counted {
-                path: path.to_owned(),
-                other: None,
-                times: 1,
-            }),
-        }
-    }
-
+    /// Makes notes about files that are named more than once, and about those that are left out because of links.
     fn note_repeated(&mut self) {
         let repeated = || self.counted.iter().filter(|counted| counted.times > 1);
         let more = repeated().skip(MOST_REPEATED).count() as u64;
-        let mut notes: Vec<_> = repeated()
-            .take(MOST_REPEATED)
-            .map(|counted| InputNote::Repeated {
-                path: counted.path.clone(),
-                other: counted.other.clone(),
-                times: counted.times,
-            })
-            .collect();
+        let named = repeated().take(MOST_REPEATED);
+        self.notes.extend(named.map(|counted| InputNote::Repeated {
+            path: counted.path.clone(),
+            times: counted.times,
+        }));
         if more > 0 {
-            notes.push(InputNote::MoreRepeated(more));
+            self.notes.push(InputNote::MoreRepeated(more));
         }
-        self.notes.append(&mut notes);
+        let same = std::mem::take(&mut self.same);
+        let more = same.len().saturating_sub(MOST_REPEATED) as u64;
+        let shown = same.into_iter().take(MOST_REPEATED);
+        let note = |(path, other)| InputNote::Same { path, other };
+        self.notes.extend(shown.map(note));
+        if more > 0 {
+            self.notes.push(InputNote::MoreSame(more));
+        }
     }
 
     fn add_folder(&mut self, folder: &InputFile) -> Result<()> {
-        let before = self.files.len();
-        let mut found = Vec::new();
-        walk(&folder.path, 0, &mut found)
-            .map_err(|(path, error)| ListError::Folder { path, error })?;
-        found.sort();
-        for path in found {
+        let before = self.files.len() + self.same.len();
+        let again = self.folders.contains(&folder.path);
+        self.folders.push(folder.path.clone());
+        let mut walk = Walk::default();
+        walk.folder(&folder.path, 0)
+            .map_err(|error| ListError::Folder {
+                path: folder.path.clone(),
+                error,
+            })?;
+        walk.follow_links();
+        self.same.append(&mut walk.same);
+        for path in walk.found {
             let metadata = fs::metadata(&path).ok();
-            if let Some(id) = metadata.and_then(|metadata| FileId::of(&path, &metadata)) {
-                if self.output.as_ref() == Some(&id) {
-                    self.notes.push(InputNote::OutputInFolder { path });
-                    continue;
-                }
-                self.count(id, &path);
+            let id = metadata.and_then(|metadata| FileId::of(&path, &metadata));
+            if id.is_some() && self.output == id {
+                self.notes.push(InputNote::OutputInFolder { path });
+                continue;
             }
-            self.add_file(InputFile::new(path, folder.weight));
+            self.add_file(InputFile::new(path, folder.weight), id, false, again);
         }
-        if self.files.len() == before {
+        if self.files.len() + self.same.len() == before {
             self.notes.push(InputNote::EmptyFolder {
                 name: folder.name.clone(),
             });
         }
         Ok(())
     }
-}
-
-type WalkError = (PathBuf, io::Error);
-
-/// Adds the regular files in a folder and its subfolders. Symbolic links are followed. Other kinds of files are
-/// ignored.
-fn walk(
-    folder: &Path,
-    depth: usize,
-    found: &mut Vec<PathBuf>,
-) -> std::result::Result<(), WalkError> {
-    let failed = |error| (folder.to_owned(), error);
-    if depth == MOST_FOLDERS {
-        return Err(failed(io::Error::other(
-            "folders nest too deeply, or a link leads back to a folder above it",
-        )));
-    }
-    for entry in fs::read_dir(folder).map_err(failed)? {
-        let entry = entry.map_err(failed)?;
-        let path = entry.path();
-        let file_type = entry.file_type().map_err(failed)?;
-        let (is_file, is_folder) = if file_type.is_symlink() {
-            match fs::metadata(&path) {
-                Ok(metadata) => (metadata.is_file(), metadata.is_dir()),
-                // The symbolic link leads to a file that does not exist.
-                Err(_) => (false, false),
-            }
-        } else {
-            (file_type.is_file(), file_type.is_dir())
-        };
-        if is_folder {
-            walk(&path, depth + 1, found)?;
-        } else if is_file && !is_temporary(&entry.file_name()) {
-            found.push(path);
-        }
-    }
-    Ok(())
-}
-
-/// Whether a file name is that of a temporary file of [`Output`](super::Output). Such a file belongs to a running
-/// profkit, or was left by a profkit that was killed.
-fn is_temporary(name: &OsStr) -> bool {
-    let name = name.as_encoded_bytes();
-    name.starts_with(b".") && name.ends_with(b".tmp")
 }
 
 /// A line of a list file that is neither empty nor a comment.

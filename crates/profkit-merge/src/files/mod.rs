@@ -8,6 +8,7 @@ mod indexed;
 mod input;
 mod list;
 mod output;
+mod walk;
 
 pub use indexed::write_indexed;
 pub use input::{

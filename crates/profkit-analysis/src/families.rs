@@ -1,20 +1,13 @@
-//! Tells inputs apart by their families, before they are merged.
-use super::args::Only;
-use crate::print::plural;
+//! Finds out which inputs of a merge are profiles of which family, before they are merged.
 use profkit_data::detect::{Family, FileKind, detect};
 use profkit_merge::files::{InputList, is_stdio};
 use profkit_merge::{InputStore, Inputs};
 use std::fs::File;
 use std::io::{self, Read};
 
-/// Keeps the inputs of one family, and those that are not profiles or cannot be opened twice: the merge reports them.
-/// Returns a note about the others.
-pub(super) fn keep_only(only: Only, inputs: &mut InputList) -> Option<String> {
-    let wanted = match only {
-        Only::Instr => Family::Instr,
-        Only::Sample => Family::Sample,
-        Only::Heap => Family::MemProf,
-    };
+/// Removes the profiles of other families from a list of inputs, and returns their number. Inputs that are not profiles,
+/// or that cannot be opened twice, stay: the merge reports them.
+pub fn keep_family(inputs: &mut InputList, wanted: Family) -> u64 {
     let opened = InputStore::new(inputs);
     let is_other = |index| {
         let family = kind(inputs, &opened, index).map(FileKind::family);
@@ -27,16 +20,12 @@ pub(super) fn keep_only(only: Only, inputs: &mut InputList) -> Option<String> {
     let count = others.iter().filter(|&&other| other).count() as u64;
     let mut others = others.into_iter();
     inputs.files.retain(|_| others.next() != Some(true));
-    (count > 0).then(|| {
-        let family = wanted.profile();
-        let count = plural(count, "profile");
-        format!("{count} left out, because --only selects {family}s")
-    })
+    count
 }
 
-/// The indexes of inputs that are not heap profiles: only these may need a binary to be merged. An input that cannot be
-/// read is included; the merge reports it.
-pub(super) fn no_heap_profiles(inputs: &InputList, opened: &InputStore<'_>) -> Vec<usize> {
+/// The indexes of the inputs that are not heap profiles: only these may need a binary to be merged. An input that cannot
+/// be read is included; the merge reports it.
+pub fn not_heap_profiles(inputs: &InputList, opened: &InputStore<'_>) -> Vec<usize> {
     (0..inputs.files.len())
         .filter(|&index| {
             let kind = kind(inputs, opened, index);

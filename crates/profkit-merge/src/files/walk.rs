@@ -1,0 +1,160 @@
+//! The files that a folder or a pattern stands for.
+use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs::{self, Metadata};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The largest depth of folders.
+const MOST_FOLDERS: usize = 256;
+
+/// The identity of a file. Two paths to the same file have the same identity.
+#[derive(Debug, PartialEq, Eq, Hash)]
+#[cfg(unix)]
+pub(super) struct FileId(u64, u64);
+#[derive(Debug, PartialEq, Eq, Hash)]
+#[cfg(not(unix))]
+pub(super) struct FileId(PathBuf);
+
+impl FileId {
+    #[cfg(unix)]
+    pub(super) fn of(_: &Path, metadata: &Metadata) -> Option<Self> {
+        use std::os::unix::fs::MetadataExt;
+        Some(FileId(metadata.dev(), metadata.ino()))
+    }
+
+    #[cfg(not(unix))]
+    pub(super) fn of(path: &Path, _: &Metadata) -> Option<Self> {
+        fs::canonicalize(path).ok().map(FileId)
+    }
+}
+
+/// The files and folders below a folder.
+#[derive(Default)]
+pub(super) struct Walk {
+    /// The regular files, and folders that cannot be read: the merge reports these.
+    pub(super) found: BTreeSet<PathBuf>,
+    links: BTreeSet<PathBuf>,
+    folders: FxHashMap<FileId, PathBuf>,
+    files: FxHashMap<FileId, PathBuf>,
+    /// Paths that lead to a file or folder that was found at another path.
+    pub(super) same: Vec<(PathBuf, PathBuf)>,
+}
+
+impl Walk {
+    /// Adds the regular files in a folder and the folders below it. Links are left for later, so that a file is found by
+    /// its own path if it has one here. Other kinds of files are ignored.
+    pub(super) fn folder(&mut self, folder: &Path, depth: usize) -> io::Result<()> {
+        if depth == MOST_FOLDERS {
+            return Err(io::Error::other("folders nest too deeply"));
+        }
+        if let Some(id) = FileId::of(folder, &fs::metadata(folder)?) {
+            if let Some(other) = self.folders.get(&id) {
+                self.same.push((folder.to_owned(), other.clone()));
+                return Ok(());
+            }
+            self.folders.insert(id, folder.to_owned());
+        }
+        for entry in fs::read_dir(folder)? {
+            let entry = entry?;
+            let path = entry.path();
+            let file_type = entry.file_type()?;
+            if file_type.is_symlink() {
+                self.links.insert(path);
+            } else if file_type.is_dir() {
+                if self.folder(&path, depth + 1).is_err() {
+                    self.found.insert(path);
+                }
+            } else if file_type.is_file() && !is_temporary(&entry.file_name()) {
+                self.found.insert(path);
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds what the links lead to. A link whose target does not exist is ignored.
+    pub(super) fn follow_links(&mut self) {
+        for path in &self.found {
+            let metadata = fs::metadata(path).ok();
+            if let Some(id) = metadata.and_then(|metadata| FileId::of(path, &metadata)) {
+                self.files.entry(id).or_insert_with(|| path.clone());
+            }
+        }
+        while let Some(link) = self.links.pop_first() {
+            let Ok(metadata) = fs::metadata(&link) else {
+                continue;
+            };
+            let known = FileId::of(&link, &metadata).and_then(|id| self.files.get(&id));
+            if let Some(other) = known {
+                self.same.push((link, other.clone()));
+            } else if metadata.is_file() || metadata.is_dir() && self.folder(&link, 0).is_err() {
+                self.found.insert(link);
+            }
+        }
+    }
+}
+
+/// The files that a name stands for if no file has this name. A shell hands over a pattern that is quoted, or that nothing
+/// matches.
+pub(super) fn matches_of(path: &Path, error: io::Error) -> io::Result<Vec<PathBuf>> {
+    let text = path.to_str().unwrap_or_default();
+    if ["http://", "https://"]
+        .iter()
+        .any(|scheme| text.starts_with(scheme))
+    {
+        return Err(io::Error::other(format!(
+            "inputs are files: download it first: curl -fLO '{}'",
+            text.replace('\'', "%27")
+        )));
+    }
+    if !text.contains(['*', '?', '[']) {
+        return Err(error);
+    }
+    let hidden_only_by_name = glob::MatchOptions {
+        require_literal_separator: true,
+        require_literal_leading_dot: true,
+        ..glob::MatchOptions::default()
+    };
+    let found = glob::glob_with(text, hidden_only_by_name).map_err(io::Error::other)?;
+    // A folder that cannot be read is reported when it is opened.
+    let path = |entry: glob::GlobResult| entry.unwrap_or_else(|error| error.path().to_owned());
+    let found: Vec<PathBuf> = found.map(path).collect();
+    match found.is_empty() {
+        true => Err(io::Error::other("no file matches this pattern")),
+        false => Ok(found),
+    }
+}
+
+/// Whether a file name is that of a temporary file of [`Output`](super::Output). Such a file belongs to a running
+/// profkit, or was left by a profkit that was killed.
+fn is_temporary(name: &OsStr) -> bool {
+    let name = name.as_encoded_bytes();
+    name.starts_with(b".") && name.ends_with(b".tmp")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    /// A path of more than 4096 bytes cannot be opened, whoever asks; the permissions of a folder do not stop root.
+    #[test]
+    fn a_folder_that_cannot_be_read_is_found_and_the_rest_is_walked() {
+        let folder = tempfile::tempdir().unwrap();
+        let script = "n=$(printf %0250d 0); i=0; echo x > a; while [ $i -lt 17 ]; do mkdir $n && cd $n; i=$((i+1)); done";
+        let made = Command::new("sh")
+            .stderr(std::process::Stdio::null())
+            .args(["-c", script])
+            .current_dir(folder.path())
+            .status();
+        assert!(made.unwrap().success());
+        let mut walk = Walk::default();
+        walk.folder(folder.path(), 0).unwrap();
+        let found: Vec<_> = walk.found.iter().collect();
+        assert_eq!(found.len(), 2, "{found:?}");
+        let unreadable = found.iter().find(|path| !path.ends_with("a")).unwrap();
+        assert!(unreadable.starts_with(folder.path().join("0".repeat(250))));
+        assert!(fs::read_dir(unreadable).is_err());
+    }
+}

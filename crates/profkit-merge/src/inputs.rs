@@ -71,6 +71,8 @@ pub enum InputData<'s> {
     Buffer(Vec<u8>),
     /// An object that owns the bytes and is dropped after the merge has used them, such as a memory map.
     Owned(Box<dyn AsRef<[u8]> + Send + Sync + 's>),
+    /// The first bytes of an input, and the reason why the others cannot be read. The merge reports the reason.
+    Cut(Vec<u8>, String),
 }
 
 impl InputData<'_> {
@@ -79,7 +81,7 @@ impl InputData<'_> {
     pub(crate) fn held(&self) -> usize {
         match self {
             InputData::Borrowed(_) | InputData::Owned(_) => 0,
-            InputData::Buffer(bytes) => bytes.capacity(),
+            InputData::Buffer(bytes) | InputData::Cut(bytes, _) => bytes.capacity(),
         }
     }
 }
@@ -88,7 +90,7 @@ impl AsRef<[u8]> for InputData<'_> {
     fn as_ref(&self) -> &[u8] {
         match self {
             InputData::Borrowed(bytes) => bytes,
-            InputData::Buffer(bytes) => bytes,
+            InputData::Buffer(bytes) | InputData::Cut(bytes, _) => bytes,
             InputData::Owned(owner) => (**owner).as_ref(),
         }
     }

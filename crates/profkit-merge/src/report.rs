@@ -63,8 +63,8 @@ impl Report {
 
     /// Returns whether every input was kept unchanged. Events that only inform do not count as changes.
     pub fn is_clean(&self) -> bool {
-        self.omitted.keys().all(|reason| reason.is_note())
-            && self.events.iter().all(|event| event.reason.is_note())
+        let harmless = |reason: &Reason| reason.is_note() || *reason == Reason::MayCountTwice;
+        self.omitted.keys().all(harmless) && self.events.iter().all(|event| harmless(&event.reason))
     }
 }
 
@@ -179,7 +179,7 @@ impl fmt::Display for Event {
         }
         let contrast = matches!(
             self.reason,
-            Reason::HashGenerations | Reason::HashGenerationUnknown
+            Reason::HashGenerations | Reason::HashGenerationUnknown | Reason::MayCountTwice
         );
         let joint = if contrast { ", but" } else { ":" };
         write!(f, "{joint} {}", self.message)?;
@@ -337,6 +337,8 @@ pub enum Reason {
     HashGenerations,
     /// The raw version of the input is shared by clang releases that hash functions differently.
     HashGenerationUnknown,
+    /// An indexed input has the build id of raw inputs, so it may have been made of them.
+    MayCountTwice,
     /// A MemProf section was left out of the result.
     MemProfDropped,
     /// The result has more functions or records than its tables can hold.

@@ -56,6 +56,7 @@ pub struct ConvertArgs {
 /// # Errors
 /// If the result cannot be written, for whatever reason.
 pub fn convert(args: ConvertArgs) -> Result {
+    check_name(&args)?;
     let input = Input::open(&args.input)?;
     if is_sample(input.bytes()) {
         return convert_sample(&args, &input);
@@ -132,4 +133,29 @@ fn format_of_name(path: &Path) -> Option<Format> {
         "proftext" | "txt" => Some(Format::Text),
         _ => None,
     }
+}
+
+/// Fails if the name of the output promises a form that is not written.
+fn check_name(args: &ConvertArgs) -> Result<()> {
+    let extension = args.output.extension().and_then(|name| name.to_str());
+    let hint = match extension.filter(|_| args.to.is_none()) {
+        Some("json" | "jsonl") => "profkit show --format json prints a profile as JSON",
+        Some("yaml" | "yml") => "--to memprof-yaml writes a heap profile as YAML",
+        Some("csv" | "html" | "xml") => {
+            "--to chooses one of the forms of profiles: indexed, text, …"
+        }
+        Some("profraw" | "memprofraw") => {
+            "only programs write raw profiles: choose a form with --to"
+        }
+        Some("gz" | "zst" | "xz" | "bz2" | "zip") => {
+            "-o - writes to standard output, for a program that compresses"
+        }
+        _ => return Ok(()),
+    };
+    Err(Failure::usage(format_args!(
+        "{}: profkit convert writes no .{} files",
+        profkit_data::path_text(&args.output),
+        extension.unwrap_or_default()
+    ))
+    .with_hint(hint))
 }

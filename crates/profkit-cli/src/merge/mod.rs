@@ -28,7 +28,7 @@ use profkit_analysis::heap::{IndexedBinaries, LoadedHeap};
 use profkit_data::memprof::MemProfile;
 use profkit_data::remap::Remapping;
 use profkit_data::{Error, Structure};
-use profkit_merge::files::{InputList, Subset};
+use profkit_merge::files::{InputList, InputNote, Subset};
 use profkit_merge::files::{is_stdio, read_into};
 use profkit_merge::memprof::{HeapParts, SectionChoice};
 use profkit_merge::{
@@ -207,6 +207,11 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
     let run = Run {
         correlation,
         correlation_printed: reporting == Reporting::First,
+        sums: inputs
+            .notes
+            .iter()
+            .filter_map(InputNote::replaced)
+            .collect(),
         tolerance: args.tolerance.into(),
         progress: Some(progress),
         ..Run::new(&args.report, notes)

@@ -8,7 +8,7 @@ use crate::exit::{Failure, Result, Status};
 use crate::print::{grouped, plural};
 use profkit_merge::files::{Content, Output};
 use profkit_merge::report::{Shortfall, Tolerance};
-use profkit_merge::{Inputs, Report};
+use profkit_merge::{Inputs, Reason, Report};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -103,6 +103,8 @@ pub struct Run<'a> {
     pub correlation: Option<CorrelationReport>,
     /// Whether `correlation` has been printed already.
     pub correlation_printed: bool,
+    /// The names of inputs that are replaced by the result.
+    pub sums: Vec<String>,
     /// How many inputs may be dropped.
     pub tolerance: Tolerance,
     /// The progress bar.
@@ -120,6 +122,7 @@ impl<'a> Run<'a> {
             },
             correlation: None,
             correlation_printed: false,
+            sums: Vec::new(),
             tolerance: Tolerance::default(),
             progress: None,
         }
@@ -146,6 +149,10 @@ impl<'a> Run<'a> {
             Err(none) => (Err(none.failure), *none.report, !none.says_all),
         };
         name_commands(&mut report);
+        // The result of earlier merges is meant to be among the inputs if it is the output too.
+        report.events.retain(|event| {
+            event.reason != Reason::MayCountTwice || !self.sums.contains(&event.file)
+        });
         let mut written = Vec::new();
         let done = merged.and_then(|merged| {
             self.check_result(&mut job, merged, &report)

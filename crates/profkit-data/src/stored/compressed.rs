@@ -3,6 +3,7 @@ use super::StoredError;
 use crate::ForeignFile;
 use std::fmt;
 use std::io::{self, Read};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The maximum memory of an xz decoder in KiB: four times the memory that `xz -9` needs. An xz file states the size of
 /// its dictionary, which can be 4 GiB. (The zstd decoder has its own limit of 128 MiB.)
@@ -72,21 +73,67 @@ impl Compression {
     /// [`StoredError::Damaged`] if the bytes are damaged, [`StoredError::TooLarge`] if the result would be larger than
     /// `limit`.
     pub fn expand(self, bytes: &[u8], limit: u64) -> Result<Vec<u8>, StoredError> {
+        match self.expand_front(bytes, limit)? {
+            (expanded, None) => Ok(expanded),
+            (_, Some(problem)) => Err(problem),
+        }
+    }
+
+    /// Decompresses the bytes of a file that may be cut off. Of a file that ends too early, the bytes before the cut are
+    /// returned with the error. Bytes that are wrong may make others wrong before a checksum shows it, so nothing is
+    /// returned of them.
+    ///
+    /// # Errors
+    /// The same as [`expand`](Self::expand), but not for a file that is only cut off after its first decompressed byte.
+    pub fn expand_front(
+        self,
+        bytes: &[u8],
+        limit: u64,
+    ) -> Result<(Vec<u8>, Option<StoredError>), StoredError> {
         let mut expanded = Vec::new();
-        let read = self.reader(bytes).and_then(|reader| {
+        let ended = AtomicBool::new(false);
+        let source = Ending {
+            bytes,
+            ended: &ended,
+        };
+        let read = self.reader(source).and_then(|reader| {
             reader
                 .take(limit.saturating_add(1))
                 .read_to_end(&mut expanded)
         });
         match read {
-            Err(error) => Err(StoredError::Damaged {
-                compression: self,
-                expanded: expanded.len() as u64,
-                error,
-            }),
             Ok(_) if expanded.len() as u64 > limit => Err(StoredError::TooLarge { limit }),
-            Ok(_) => Ok(expanded),
+            Ok(_) => Ok((expanded, None)),
+            Err(error) => {
+                let is_cut = ended.load(Ordering::Relaxed);
+                let problem = StoredError::Damaged {
+                    compression: self,
+                    expanded: expanded.len() as u64,
+                    is_cut,
+                    error,
+                };
+                match is_cut && !expanded.is_empty() {
+                    true => Ok((expanded, Some(problem))),
+                    false => Err(problem),
+                }
+            }
         }
+    }
+}
+
+/// Bytes that note whether a reader asked for more of them than there are.
+struct Ending<'r> {
+    bytes: &'r [u8],
+    ended: &'r AtomicBool,
+}
+
+impl Read for Ending<'_> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let read = self.bytes.read(out)?;
+        if read == 0 && !out.is_empty() {
+            self.ended.store(true, Ordering::Relaxed);
+        }
+        Ok(read)
     }
 }
 

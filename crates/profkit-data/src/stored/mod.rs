@@ -25,6 +25,8 @@ pub enum StoredError {
         compression: Compression,
         /// The number of bytes that were decompressed before the damage.
         expanded: u64,
+        /// Whether the bytes end too early.
+        is_cut: bool,
         /// The error of the library that decompresses the file.
         error: io::Error,
     },
@@ -55,7 +57,17 @@ impl fmt::Display for StoredError {
             StoredError::Damaged {
                 compression,
                 expanded,
+                is_cut: true,
+                ..
+            } => write!(
+                f,
+                "the {compression} data are cut off after {expanded} expanded bytes"
+            ),
+            StoredError::Damaged {
+                compression,
+                expanded,
                 error,
+                ..
             } => write!(
                 f,
                 "the {compression} data are damaged or cut after {expanded} expanded bytes: {error}"
@@ -88,16 +100,30 @@ impl From<StoredError> for io::Error {
 /// # Errors
 /// An error if the compressed data are damaged, or if the result would be larger than [`MOST_EXPANDED`] bytes.
 pub fn expand(bytes: &[u8]) -> Result<Option<Vec<u8>>, StoredError> {
+    match expand_front(bytes)? {
+        Some((_, Some(problem))) => Err(problem),
+        expanded => Ok(expanded.map(|(bytes, _)| bytes)),
+    }
+}
+
+/// [`expand`] for bytes that may be cut off: returns the decompressed bytes before the cut, with the error.
+///
+/// # Errors
+/// The same as [`expand`], but not for a file that is only cut off.
+#[allow(clippy::type_complexity, reason = "bytes, and why there are no more")]
+pub fn expand_front(bytes: &[u8]) -> Result<Option<(Vec<u8>, Option<StoredError>)>, StoredError> {
     /// The maximum number of times that a file is decompressed. Without it, a file that contains itself would never
     /// end.
     const LAYERS: usize = 3;
-    let mut expanded: Option<Vec<u8>> = None;
+    let mut front: Option<(Vec<u8>, Option<StoredError>)> = None;
     for _ in 0..LAYERS {
-        let current = expanded.as_deref().unwrap_or(bytes);
+        let current = front.as_ref().map_or(bytes, |(bytes, _)| bytes);
         let Some(compression) = Compression::of(current) else {
             break;
         };
-        expanded = Some(compression.expand(current, MOST_EXPANDED)?);
+        let (bytes, problem) = compression.expand_front(current, MOST_EXPANDED)?;
+        let outer = front.and_then(|(_, problem)| problem);
+        front = Some((bytes, outer.or(problem)));
     }
-    Ok(expanded)
+    Ok(front)
 }

@@ -258,6 +258,10 @@ impl ReportPart {
 
     /// Counts an input by its outcome. A pending input is not counted.
     pub(crate) fn count(&mut self, outcome: Outcome, input: &OpenedInput<'_>) {
+        let outcome = match &input.data {
+            InputData::Cut(_, problem) => self.cut(outcome, input.index, problem),
+            _ => outcome,
+        };
         let totals = &mut self.totals;
         *match outcome {
             Outcome::Kept => &mut totals.files_kept,
@@ -275,6 +279,18 @@ impl ReportPart {
         if let Some(family) = family {
             self.families.entry(family).or_default().add(input.index);
         }
+    }
+
+    /// Reports an input of which only the first bytes can be read. Returns its outcome.
+    fn cut(&mut self, outcome: Outcome, index: usize, problem: &str) -> Outcome {
+        let (action, outcome) = match outcome {
+            Outcome::Pending | Outcome::Counted => return outcome,
+            Outcome::Kept | Outcome::Repaired => (Action::Repaired, Outcome::Repaired),
+            Outcome::Dropped | Outcome::Empty => (Action::Dropped, Outcome::Dropped),
+        };
+        let event = Event::new(index, action, Reason::Truncated, problem);
+        self.log.push(event.hint("copy the compressed file again"));
+        outcome
     }
 
     /// Counts an input that could not be opened or read.
@@ -357,7 +373,7 @@ impl<'a> Driver<'a> {
         match input.data {
             data if input.keep.get() => self.inputs.keep(input.index, data),
             InputData::Buffer(bytes) => *buffer = bytes,
-            InputData::Borrowed(_) | InputData::Owned(_) => {}
+            InputData::Borrowed(_) | InputData::Owned(_) | InputData::Cut(..) => {}
         }
     }
 

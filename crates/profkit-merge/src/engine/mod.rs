@@ -241,6 +241,9 @@ fn finish_tolerant(
             return Err(MergeError::Groups(conflict, Box::new(report)));
         }
     };
+    for group in &mut worker.groups {
+        group.report_repeated(&mut part.log);
+    }
     let suggestion = version::suggest(&worker.generations);
     for event in suggestion.notes {
         part.log.push(event);

@@ -391,13 +391,20 @@ impl Worker<'_, '_> {
         let is_raw = matches!(source, Source::Raw(_));
         let first = stats.parts.first().map_or(0, |part| part.group);
         let separate = stats.parts.iter().any(|part| part.group != first);
-        if let Err(error) = &source.get().binary_ids() {
-            file.push(Event::from_error(
-                input,
-                Action::Repaired,
-                Reason::of(error),
-                error,
-            ));
+        match source.get().binary_ids() {
+            Ok(ids) => {
+                if let Some(group) = self.groups.get_mut(first) {
+                    match is_raw {
+                        true => group.raw_ids.extend(ids),
+                        false if ids.is_empty() => {}
+                        false => group.indexed.push((input, ids)),
+                    }
+                }
+            }
+            Err(error) => {
+                let reason = Reason::of(&error);
+                file.push(Event::from_error(input, Action::Repaired, reason, &error));
+            }
         }
         let mut memprof = source.memprof();
         if let Some(section) = &memprof

@@ -10,7 +10,7 @@ use crate::accumulate::{Accumulator, Incoming, RecordStats, SiteRule, order_of};
 use crate::driver::{Cancelled, OpenedInput, Outcome, ReportPart, unreadable};
 use crate::kinds::Seen;
 use crate::layout::LayoutSums;
-use crate::report::Event;
+use crate::report::{Action, Event, EventLog, Reason};
 use profkit_abi::variant;
 use profkit_data::ids::{BuildId, NameRef};
 use profkit_data::instr::raw::RawProfile;
@@ -30,6 +30,10 @@ pub(crate) struct Group {
     pub(crate) sums: LayoutSums,
     pub(crate) symbols: SymbolTable,
     pub(crate) binary_ids: BTreeSet<BuildId>,
+    /// The build ids of the raw inputs.
+    pub(crate) raw_ids: BTreeSet<BuildId>,
+    /// The indexed inputs with build ids.
+    pub(crate) indexed: Vec<(usize, Vec<BuildId>)>,
     pub(crate) vtable_names: VtableNames,
     pub(crate) seen: Vec<Seen>,
     pub(crate) memprof: MemProfs,
@@ -44,6 +48,8 @@ impl Group {
             sums: LayoutSums::default(),
             symbols: SymbolTable::new(),
             binary_ids: BTreeSet::new(),
+            raw_ids: BTreeSet::new(),
+            indexed: Vec::new(),
             vtable_names: VtableNames::default(),
             seen: Vec::new(),
             memprof: MemProfs::default(),
@@ -97,6 +103,20 @@ impl Group {
         as_in_order
     }
 
+    /// Reports indexed inputs with build ids of raw inputs: they were probably made of these or of earlier runs.
+    pub(crate) fn report_repeated(&mut self, log: &mut EventLog) {
+        for (input, ids) in std::mem::take(&mut self.indexed) {
+            let Some(id) = ids.iter().find(|id| self.raw_ids.contains(id)) else {
+                continue;
+            };
+            let message = format!(
+                "it holds counts of the same program as raw profiles among the inputs (build id {id}): if it was made from them, they count twice"
+            );
+            let event = Event::new(input, Action::Kept, Reason::MayCountTwice, message);
+            log.push(event.hint("leave the indexed profile out, or write it to another folder than that of the raw profiles"));
+        }
+    }
+
     /// Adds the data of another worker for the same merged profile. `disjoint` means that no function name is in both.
     fn absorb(&mut self, other: Group, disjoint: bool) {
         if disjoint {
@@ -113,6 +133,8 @@ impl Group {
         self.sums.absorb(other.sums);
         self.symbols.extend(&other.symbols);
         self.binary_ids.extend(other.binary_ids);
+        self.raw_ids.extend(other.raw_ids);
+        self.indexed.extend(other.indexed);
         self.vtable_names.absorb(other.vtable_names);
         self.seen.extend(other.seen);
         self.seen.sort_unstable_by_key(|seen| seen.input);
@@ -214,6 +236,7 @@ impl<'c, 'i> Worker<'c, 'i> {
             return false;
         }
         self.llvm_kind = llvm_kind;
+        group.raw_ids.extend(ids.iter().cloned());
         group.binary_ids.extend(ids);
         group.seen.push(Seen { input, kind });
         self.generations.note(input, kind, word, true);

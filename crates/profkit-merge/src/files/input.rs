@@ -2,7 +2,7 @@
 use super::system_text;
 use crate::{InputData, Inputs};
 use memmap2::Mmap;
-use profkit_data::stored::expand;
+use profkit_data::stored::{expand, expand_front};
 use std::borrow::Cow;
 use std::fmt;
 use std::fs::File;
@@ -169,14 +169,17 @@ pub fn open_stored(path: &Path, buffer: &mut Vec<u8>) -> io::Result<InputData<'s
     })
 }
 
-/// Opens a file with [`read_into`], and returns its bytes in the form that [`Inputs::open`] returns.
+/// Opens a file, and returns its bytes in the form that [`Inputs::open`] returns. A file that is compressed is expanded; if
+/// it is cut off, the bytes before the cut are returned.
 ///
 /// # Errors
-/// The same as [`read_into`].
+/// The same as [`read_into`], but not for a compressed file that is only cut off.
 pub fn open_file(path: &Path, buffer: &mut Vec<u8>) -> io::Result<InputData<'static>> {
-    Ok(match read_into(path, buffer)? {
-        Some(map) => InputData::Owned(Box::new(map)),
-        None => InputData::Buffer(std::mem::take(buffer)),
+    let stored = open_stored(path, buffer)?;
+    Ok(match expand_front(stored.as_ref())? {
+        None => stored,
+        Some((bytes, None)) => InputData::Buffer(bytes),
+        Some((bytes, Some(problem))) => InputData::Cut(bytes, problem.to_string()),
     })
 }
 

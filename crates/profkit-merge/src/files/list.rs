@@ -126,6 +126,16 @@ pub enum InputNote {
     MoreRepeated(u64),
 }
 
+impl InputNote {
+    /// The name of the input that the output replaces, if the note is about that.
+    pub fn replaced(&self) -> Option<String> {
+        match self {
+            InputNote::OutputIsInput { name } => Some(name.clone()),
+            _ => None,
+        }
+    }
+}
+
 /// An input that was named but does not exist.
 #[derive(Debug)]
 pub struct MissingInput {

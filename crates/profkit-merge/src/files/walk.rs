@@ -121,7 +121,10 @@ pub(super) fn matches_of(path: &Path, error: io::Error) -> io::Result<Vec<PathBu
     let path = |entry: glob::GlobResult| entry.unwrap_or_else(|error| error.path().to_owned());
     let found: Vec<PathBuf> = found.map(path).collect();
     match found.is_empty() {
-        true => Err(io::Error::other("no file matches this pattern")),
+        true => Err(io::Error::new(
+            io::ErrorKind::NotFound,
+            "no file matches this pattern",
+        )),
         false => Ok(found),
     }
 }

@@ -122,6 +122,19 @@ fn damage_is_reported_with_the_bytes_before_it() {
                 }
                 other => panic!("{compression} cut to {cut} bytes: {other:?}"),
             }
+            // What comes before the cut is kept, and it is right. The decoder of zstd keeps a window back, which is larger
+            // than these bytes.
+            match profkit_data::stored::expand_front(&bytes[..cut]) {
+                Err(StoredError::Damaged {
+                    expanded: 0,
+                    is_cut: true,
+                    ..
+                }) => assert_eq!(compression, Compression::Zstd),
+                Ok(Some((front, Some(StoredError::Damaged { is_cut: true, .. })))) => {
+                    assert!(noise.starts_with(&front) && front.len() > noise.len() / 4);
+                }
+                other => panic!("{compression} cut to {cut} bytes: {other:?}"),
+            }
         }
         let mut flipped = bytes.clone();
         let middle = flipped.len() / 2;

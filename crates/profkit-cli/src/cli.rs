@@ -2,7 +2,7 @@
 use crate::memprof::diff;
 use crate::{completions, doctor, exit, matching, merge, mip, show};
 use clap::builder::styling::Styles;
-use clap::{Parser, Subcommand};
+use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 use profkit_abi::{indexed, mip as mip_abi, raw};
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -71,8 +71,21 @@ pub enum Command {
 }
 
 impl Cli {
-    /// Runs the command.
-    pub fn run(self) -> ExitCode {
+    /// Parses a command line. Also returns what the parser knows about it, for commands that have to know whether an
+    /// option was given.
+    ///
+    /// # Errors
+    /// If the parser rejects it.
+    pub fn parse_with_matches(args: &[OsString]) -> Result<(Self, ArgMatches), clap::Error> {
+        let matches = Self::command().try_get_matches_from(args)?;
+        Ok((Self::from_arg_matches(&matches)?, matches))
+    }
+
+    /// Runs the command. `matches` belongs to the same command line.
+    pub fn run(self, matches: &ArgMatches) -> ExitCode {
+        let matches = matches
+            .subcommand()
+            .map_or(matches, |(_, of_command)| of_command);
         exit::finish(match self.command {
             Command::LlvmProfdata { args } => {
                 // This arm is only reached if an option comes before `llvm-profdata`. Otherwise `run` in lib.rs runs
@@ -84,7 +97,7 @@ impl Cli {
             Command::Correlate(args) => merge::correlate(args),
             Command::Match(args) => matching::run(&args),
             Command::Convert(args) => merge::convert(args),
-            Command::Show(args) => show::run(&args),
+            Command::Show(args) => show::run(&args, matches),
             Command::Diff(args) => diff::run(&args),
             Command::Mip(args) => mip::run(args),
             Command::Doctor(args) => doctor::run(&args),

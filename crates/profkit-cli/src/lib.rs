@@ -21,7 +21,6 @@ pub mod show;
 mod completions;
 pub mod spelling;
 
-use clap::Parser;
 use profkit_llvm::{Io, profdata};
 use std::ffi::{OsStr, OsString};
 use std::io::IsTerminal;
@@ -49,8 +48,8 @@ pub fn run(args: Vec<OsString>) -> ExitCode {
     if let Err(failure) = spelling::check(&args) {
         return exit::finish(Err(failure));
     }
-    match cli::Cli::try_parse_from(&args) {
-        Ok(cli) => cli.run(),
+    match cli::Cli::parse_with_matches(&args) {
+        Ok((cli, matches)) => cli.run(&matches),
         Err(error) if error.use_stderr() && !spelling::is_help(&error) => {
             exit::finish(Err(spelling::failure(&error, &args)))
         }

@@ -1,5 +1,5 @@
-//! Answers of [`profkit_analysis`] in the forms that front ends show: pictures, JSON documents, numbers for people.
-//! Nothing here reads files or prints.
+//! Answers of [`profkit_analysis`] in the forms that front ends show: pictures, JSON documents, texts and numbers for
+//! people. Nothing here opens files; long outputs go to a writer that the front end supplies.
 //!
 //! ```
 //! use profkit_report::{grouped, percent, plural};
@@ -13,5 +13,6 @@
 pub mod flame_svg;
 pub mod matching;
 mod numbers;
+pub mod show;
 
 pub use numbers::{grouped, percent, plural};

@@ -22,6 +22,8 @@ pub enum Verdict {
     Damaged,
     /// The file is a kind of profile that profkit cannot read yet.
     Unsupported,
+    /// There is no such file, or it cannot be opened.
+    Unreadable,
 }
 
 /// The facts that were found about one file.
@@ -95,15 +97,20 @@ impl Diagnosis {
     }
 }
 
-/// The diagnosis of a file that cannot be opened because of this error.
-pub fn unreadable(reason: &std::io::Error) -> Diagnosis {
-    let mut diagnosis = Diagnosis::new(None, What::Unreadable);
-    let text = format!(
-        "cannot be read: {}",
-        profkit_merge::files::system_text(reason)
-    );
-    diagnosis.add(Error::new(ErrorKind::Unsupported, text));
-    diagnosis.verdict = Verdict::Damaged;
+/// The diagnosis of a file that cannot be opened because of this error. `hint` says what the user can do about it.
+pub fn unreadable(reason: &std::io::Error, hint: Option<String>) -> Diagnosis {
+    let what = match reason.kind() {
+        std::io::ErrorKind::NotFound => What::Missing,
+        _ => What::Unreadable,
+    };
+    let mut diagnosis = Diagnosis::new(None, what);
+    let text = profkit_merge::files::system_text(reason);
+    let error = Error::new(ErrorKind::Unsupported, text);
+    diagnosis.add(match hint {
+        Some(hint) => error.with_hint(hint),
+        None => error,
+    });
+    diagnosis.verdict = Verdict::Unreadable;
     diagnosis
 }
 

@@ -8,6 +8,8 @@ use profkit_data::sample::gcov::GcovVersion;
 /// The type of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
+    /// There is no such file.
+    Missing,
     /// The file cannot be read.
     Unreadable,
     /// The file is empty.

@@ -6,6 +6,6 @@ mod select;
 mod totals;
 
 pub use layout::{ProfileLayout, SectionPlace, layouts};
-pub use reader::{Form, InstrFacts, InstrReader, not_an_instr_profile};
+pub use reader::{Form, InstrFacts, InstrReader, not_an_instr_profile, text_has_records};
 pub use select::read_selected;
 pub use totals::{Hottest, Totals, ValueTotals, counter_sum};

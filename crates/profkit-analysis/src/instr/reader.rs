@@ -8,7 +8,7 @@ use profkit_data::instr::indexed::{
 use profkit_data::instr::raw::{PointerWidth, RawMetadataSource, RawReadOptions, RawReader};
 use profkit_data::instr::releases::{Release, indexed_writers, raw_writers};
 use profkit_data::instr::text::TextReader;
-use profkit_data::instr::{InstrKind, InstrSource};
+use profkit_data::instr::{InstrKind, InstrSource, Record};
 use profkit_data::{Error, ErrorKind, Result, Structure};
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -175,6 +175,29 @@ impl InstrFacts {
 fn version_of(word: u64) -> u32 {
     // The mask leaves 32 bits, so the conversion cannot fail.
     u32::try_from(word & profkit_abi::variant::VERSION_MASK).unwrap_or(0)
+}
+
+/// Looks whether a text has a record that can be read, or is empty. Any text can be opened as a profile, because a text
+/// profile has no magic.
+///
+/// # Errors
+/// The first error, if no record can be read.
+pub fn text_has_records(data: &[u8]) -> Result<()> {
+    let mut reader = TextReader::parse(data)?;
+    let mut record = Record::default();
+    let mut first = Ok(());
+    loop {
+        match reader.read_record(&mut record) {
+            Ok(true) => return Ok(()),
+            Ok(false) => return first,
+            Err(error) => {
+                first = first.and(Err(error));
+                if !reader.can_resume() {
+                    return first;
+                }
+            }
+        }
+    }
 }
 
 /// The error for a file that is not an instrumentation profile.

@@ -1,15 +1,15 @@
 //! Prints diagnoses as JSON. docs/formats/doctor-json.md describes the format.
 use super::Counts;
 use super::words;
-use crate::show::json;
 use profkit_analysis::doctor::{Diagnosis, Verdict};
 use profkit_data::ids::BuildId;
+use profkit_report::show::json;
 use serde_json::{Value, json};
 use std::io::{self, Write};
 
 /// The version of the JSON. It is raised when a member is renamed or removed, or changes its meaning; new members do
 /// not raise it.
-pub const SCHEMA_VERSION: u32 = 2;
+pub const SCHEMA_VERSION: u32 = 3;
 
 pub fn begin(out: &mut dyn Write) -> io::Result<()> {
     write!(
@@ -35,6 +35,7 @@ pub fn file(out: &mut dyn Write, name: &str, diagnosis: &Diagnosis, first: bool)
                 Verdict::Sound => "sound",
                 Verdict::Damaged => "damaged",
                 Verdict::Unsupported => "unsupported",
+                Verdict::Unreadable => "unreadable",
             }
             .into(),
         );
@@ -80,6 +81,7 @@ pub fn end(out: &mut dyn Write, counts: Counts) -> io::Result<()> {
         "sound": counts.sound,
         "damaged": counts.damaged,
         "unsupported": counts.unsupported,
+        "unreadable": counts.unreadable,
         "passed_over": counts.passed_over,
     });
     writeln!(out, "\n],\n\"totals\":{counts}}}")

@@ -3,7 +3,7 @@ mod json;
 mod text;
 mod words;
 
-use crate::exit::{self, Failure, Status};
+use crate::exit::{self, Failure, Status, system_hint};
 use crate::print::{Format, stdout_for};
 use clap::Args;
 use profkit_analysis::doctor::{Diagnosis, Verdict, examine, unreadable};
@@ -18,7 +18,7 @@ checked against the records. In folders, only profiles are examined: files that 
 by content, or by name (.profraw, .profdata, .proftext, .memprofraw, .afdo, .mipraw, .mipmap,
 .mip).
 
-The exit code is 1 if a file is damaged or is not a profile.
+The exit code is 1 if a file is damaged, missing or not a profile.
 
 Examples:
   profkit doctor default.profraw
@@ -43,6 +43,7 @@ struct Counts {
     sound: u64,
     damaged: u64,
     unsupported: u64,
+    unreadable: u64,
     /// The number of files in folders that were skipped, because they are not profiles.
     passed_over: u64,
 }
@@ -61,7 +62,7 @@ pub fn run(args: &DoctorArgs) -> exit::Result {
     reporter
         .all(&args.paths)
         .map_err(|error| Failure::print(&error))?;
-    Ok(match reporter.counts.damaged {
+    Ok(match reporter.counts.damaged + reporter.counts.unreadable {
         0 => Status::Done,
         _ => Status::InputBad,
     })
@@ -106,7 +107,8 @@ impl<W: io::Write> Reporter<W> {
         let mut entries = match entries {
             Ok(entries) => entries,
             Err(error) => {
-                return self.report(&profkit_data::path_text(folder), &unreadable(&error));
+                let diagnosis = unreadable(&error, system_hint(folder, &error));
+                return self.report(&profkit_data::path_text(folder), &diagnosis);
             }
         };
         entries.sort();
@@ -125,7 +127,9 @@ impl<W: io::Write> Reporter<W> {
     fn file(&mut self, path: &Path) -> io::Result<()> {
         match Input::open(path) {
             Ok(input) => self.report(input.name(), &examine(&input)),
-            Err(ReadError { name, error }) => self.report(&name, &unreadable(&error)),
+            Err(ReadError { name, error }) => {
+                self.report(&name, &unreadable(&error, system_hint(path, &error)))
+            }
         }
     }
 
@@ -134,6 +138,7 @@ impl<W: io::Write> Reporter<W> {
             Verdict::Sound => &mut self.counts.sound,
             Verdict::Damaged => &mut self.counts.damaged,
             Verdict::Unsupported => &mut self.counts.unsupported,
+            Verdict::Unreadable => &mut self.counts.unreadable,
         } += 1;
         let first = self.files == 0;
         self.files += 1;

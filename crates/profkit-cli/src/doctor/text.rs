@@ -2,7 +2,7 @@
 use super::Counts;
 use super::words;
 use crate::print::{grouped, plural};
-use profkit_analysis::doctor::{Diagnosis, Support, Verdict};
+use profkit_analysis::doctor::{Diagnosis, Support, Verdict, What};
 use profkit_analysis::names::printable;
 use std::io::{self, Write};
 
@@ -14,10 +14,14 @@ pub fn file(out: &mut dyn Write, name: &str, diagnosis: &Diagnosis, first: bool)
         Verdict::Sound => "sound",
         Verdict::Damaged => "DAMAGED",
         Verdict::Unsupported => "not supported so far",
+        Verdict::Unreadable if diagnosis.what == What::Missing => "does not exist",
+        Verdict::Unreadable => "cannot be read",
     };
     writeln!(out, "{}: {verdict}", printable(name.as_bytes()))?;
     let mut line = |name: &str, value: &str| writeln!(out, "  {name:16} {value}");
-    line("kind", &words::what(&diagnosis.what))?;
+    if diagnosis.verdict != Verdict::Unreadable {
+        line("kind", &words::what(&diagnosis.what))?;
+    }
     if let Some(size) = diagnosis.size {
         line("size", &format!("{} bytes", grouped(size)))?;
     }
@@ -44,7 +48,7 @@ pub fn file(out: &mut dyn Write, name: &str, diagnosis: &Diagnosis, first: bool)
     }
     if diagnosis.damage.count > 0 {
         let heading = match diagnosis.verdict {
-            Verdict::Unsupported => "reason",
+            Verdict::Unsupported | Verdict::Unreadable => "reason",
             _ => "damage",
         };
         writeln!(out, "  {heading}")?;
@@ -126,12 +130,13 @@ fn table(out: &mut dyn Write, diagnosis: &Diagnosis) -> io::Result<()> {
 }
 
 pub fn end(out: &mut dyn Write, counts: Counts) -> io::Result<()> {
-    let files = counts.sound + counts.damaged + counts.unsupported;
+    let files = counts.sound + counts.damaged + counts.unsupported + counts.unreadable;
     let mut parts = Vec::new();
     for (count, what) in [
         (counts.sound, "sound"),
         (counts.damaged, "damaged"),
         (counts.unsupported, "not supported so far"),
+        (counts.unreadable, "not readable"),
     ] {
         if count > 0 {
             parts.push(format!("{} {what}", grouped(count)));

@@ -1,12 +1,13 @@
 //! Diagnoses in words: what a file is, and which command to run next.
-use crate::show::text::describe;
 use profkit_analysis::doctor::{Advice, MipContents, What};
 use profkit_data::sample::SampleEncoding;
 use profkit_data::sample::gcov::GcovVersion;
+use profkit_report::show::text::describe;
 
 /// Describes what a file is.
 pub fn what(what: &What) -> String {
     match what {
+        What::Missing => "no such file".to_owned(),
         What::Unreadable => "not readable".to_owned(),
         What::Empty => "empty file".to_owned(),
         What::Unknown => "not a profile of a known kind".to_owned(),
@@ -111,7 +112,7 @@ pub fn command(advice: Advice, name: &str) -> (String, &'static str) {
             "keeps the sound parts, and reports the rest",
         ),
         Advice::ShowHot => (
-            format!("profkit show --hot 20 {name}"),
+            format!("profkit show --top 20 {name}"),
             "shows the hottest functions",
         ),
         Advice::ForOlderRelease => (

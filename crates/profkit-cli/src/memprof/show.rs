@@ -2,22 +2,23 @@
 //! contexts; for people, as JSON, as folded stacks, or as a flame graph.
 use super::flame::{self, Weight};
 use super::heap::{Heap, JsonFrame, JsonSum, ThresholdArgs, hotness_name, percent};
-use super::is_memprof_input;
-use crate::correlate::args::BinaryArgs;
 use crate::exit::{self, Failure, Status};
 use crate::print::{Format, stdout_for};
 use crate::print::{grouped, plural};
-use crate::show::json::{SCHEMA_VERSION, error as json_error};
+use crate::show::ShowArgs;
 use clap::{Args, ValueEnum};
 use profkit_analysis::heap::{
     ContextOrder, ContextSum, HeapWeight, LocationSizes, access_density, average, top_contexts,
 };
-use profkit_data::detect::{FileKind, detect};
 use profkit_data::memprof::{Allocations, Field, Hotness, Thresholds};
 use profkit_merge::files::Input;
+use profkit_report::show::json::{SCHEMA_VERSION, error as json_error};
 use serde::Serialize;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+
+/// The number of contexts that are shown if --top is not given.
+const MOST_CONTEXTS: usize = 10;
 
 /// Options of heap profiles.
 #[derive(Debug, Args)]
@@ -26,10 +27,6 @@ pub struct HeapArgs {
     /// Show the heap profile in an indexed profile instead of its counters
     #[arg(long)]
     pub memory: bool,
-
-    /// Show at most this many contexts
-    #[arg(long, value_name = "N", default_value_t = 10)]
-    pub top: usize,
 
     /// The order of the contexts
     #[arg(long, value_enum, default_value_t, value_name = "ORDER")]
@@ -84,29 +81,9 @@ impl From<Order> for ContextOrder {
 }
 
 impl HeapArgs {
-    /// Whether an option was given that only heap profiles have.
-    fn asks_for_heap(&self) -> bool {
+    /// Whether the options ask for the heap profile of an indexed profile.
+    pub fn asks_for_heap(&self) -> bool {
         self.memory || self.folded.is_some() || self.flamegraph.is_some()
-    }
-
-    /// Whether a file is shown as a heap profile.
-    ///
-    /// # Errors
-    /// If it is not a heap profile, but an option for heap profiles was given.
-    pub fn is_shown(&self, input: &Input) -> Result<bool, Failure> {
-        let bytes = input.bytes();
-        let asked = self.asks_for_heap();
-        if is_memprof_input(bytes) || asked && detect(bytes) == FileKind::InstrIndexed {
-            return Ok(true);
-        }
-        if !asked {
-            return Ok(false);
-        }
-        Err(Failure::usage(format_args!(
-            "{}: --memory, --folded and --flamegraph are for heap profiles, and this file is not one",
-            input.name()
-        ))
-        .with_hint("`profkit doctor` says what a file is"))
     }
 }
 
@@ -114,22 +91,18 @@ impl HeapArgs {
 ///
 /// # Errors
 /// If nothing of it can be read, or if it is raw and its binaries are not given.
-pub fn run(
-    args: &HeapArgs,
-    binaries: &BinaryArgs,
-    input: &Input,
-    format: Format,
-    mangled: bool,
-) -> exit::Result {
+pub fn run(show: &ShowArgs, input: &Input) -> exit::Result {
+    let (args, format, mangled) = (&show.heap, show.format, show.mangled);
     if format == Format::Json && (args.folded.is_some() || args.flamegraph.is_some()) {
         return Err(Failure::usage(
             "--folded and --flamegraph write formats of their own: they cannot be combined with --format json",
         ));
     }
-    let shown = Heap::open(binaries, input)?;
+    let shown = Heap::open(&show.correlation, input)?;
     let thresholds = args.thresholds.thresholds();
     let print = Print {
         args,
+        most: show.top.unwrap_or(MOST_CONTEXTS),
         shown: &shown,
         thresholds,
         contexts: &shown.heap.profile.contexts(),
@@ -171,6 +144,8 @@ pub fn run(
 
 struct Print<'a> {
     args: &'a HeapArgs,
+    /// The largest number of contexts to show.
+    most: usize,
     shown: &'a Heap,
     thresholds: Thresholds,
     contexts: &'a [Allocations],
@@ -190,7 +165,7 @@ impl Print<'_> {
     }
 
     fn top(&self) -> Vec<&Allocations> {
-        top_contexts(self.contexts, self.args.by.into(), self.args.top)
+        top_contexts(self.contexts, self.args.by.into(), self.most)
     }
 
     fn text(&self, input: &Input, out: &mut impl Write) -> io::Result<()> {

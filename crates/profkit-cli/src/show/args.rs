@@ -2,9 +2,14 @@
 use crate::correlate::args::BinaryArgs;
 use crate::memprof::show::HeapArgs;
 use crate::print::Format;
+use crate::spelling::between;
 use clap::Args;
 use profkit_analysis::selection::Selection;
+use profkit_report::show::Details;
 use std::path::PathBuf;
+
+/// The largest value of --top.
+const MOST_ROWS: usize = 1_000_000_000;
 
 const EXAMPLES: &str = "\
 Without options, this shows what the file is, and a summary. Of a damaged file it shows the
@@ -12,7 +17,7 @@ sound parts, and then the errors.
 
 Examples:
   profkit show default.profraw
-  profkit show --hot 20 merged.profdata
+  profkit show --top 20 merged.profdata
   profkit show --function 'ns::parse(int)' --counts --targets merged.profdata
   profkit show --functions --format json merged.profdata | jq '.functions[] | select(.max > 1000)'
   profkit show --header --sections broken.profraw
@@ -81,9 +86,9 @@ pub struct ShowArgs {
     #[arg(long)]
     pub sections: bool,
 
-    /// Show the N functions with the largest sums of counters, and their shares of the sum of all
-    #[arg(long, value_name = "N")]
-    pub hot: Option<usize>,
+    /// Show the N functions with the largest sums of counters or samples, or the first N contexts of a heap profile
+    #[arg(long, alias = "hot", value_name = "N", value_parser = between(1, MOST_ROWS))]
+    pub top: Option<usize>,
 
     /// Show, for shares such as 50% and 99% of all counts, how many of the hottest counters reach them
     #[arg(long)]
@@ -108,15 +113,6 @@ pub struct ShowArgs {
     /// The options that name the binaries of raw profiles without metadata, and of raw heap profiles.
     #[command(flatten)]
     pub correlation: BinaryArgs,
-}
-
-/// The details that are printed for a function.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Details {
-    pub counts: bool,
-    /// Value profiles, indexed by value kind.
-    pub values: [bool; 3],
-    pub bitmaps: bool,
 }
 
 impl ShowArgs {
@@ -163,7 +159,7 @@ impl ShowArgs {
         !self.filters()
             || self.functions
             || !self.function_contains.is_empty()
-            || self.hot.is_some()
+            || self.top.is_some()
             || self.detailed_summary
     }
 

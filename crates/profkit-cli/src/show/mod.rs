@@ -2,46 +2,45 @@
 //! memory does not grow with their number.
 mod args;
 mod correlation;
-pub(crate) mod json;
-mod report;
+mod kinds;
 mod sample;
-pub(crate) mod text;
 
 pub use args::ShowArgs;
 
 use crate::exit::{self, Failure, Status};
 use crate::memprof::show as heap;
 use crate::print::{Format, stdout_for};
-use json::JsonPrinter;
+use clap::ArgMatches;
+use kinds::Kind;
 use profkit_analysis::faults::Faults;
-use profkit_analysis::instr::{InstrFacts, InstrReader, Totals, layouts, read_selected};
+use profkit_analysis::instr::{
+    InstrFacts, InstrReader, Totals, layouts, read_selected, text_has_records,
+};
 use profkit_analysis::selection::Selection;
 use profkit_data::instr::InstrKind;
 use profkit_data::instr::indexed::IndexedHeader;
 use profkit_data::instr::raw::RawMetadataSource;
 use profkit_merge::files::Input;
-use report::{Context, Layout, Printer, RecordView};
+use profkit_report::show::json::JsonPrinter;
+use profkit_report::show::text::TextPrinter;
+use profkit_report::show::{Context, Layout, Printer, RecordView};
 use std::io;
-use text::TextPrinter;
 
-/// Shows a profile.
+/// Shows a profile. `matches` says which options stand on the command line.
 ///
 /// # Errors
-/// If it cannot be opened, or if nothing of it can be read. A file that is damaged further on is not an error, but
-/// [`Status::InputBad`].
-pub fn run(args: &ShowArgs) -> exit::Result {
+/// If it cannot be opened, if an option does not fit its kind, or if nothing of it can be read. A file that is damaged
+/// further on is not an error, but [`Status::InputBad`].
+pub fn run(args: &ShowArgs, matches: &ArgMatches) -> exit::Result {
     let input = Input::open(&args.file)?;
-    if args.heap.is_shown(&input)? {
-        return heap::run(
-            &args.heap,
-            &args.correlation,
-            &input,
-            args.format,
-            args.mangled,
-        );
+    let kind = Kind::of(args, &input);
+    if let Some(kind) = kind {
+        kinds::check(matches, kind, &input)?;
     }
-    if crate::merge::sample_job::is_sample(input.bytes()) {
-        return sample::run(args, &input);
+    match kind {
+        Some(Kind::Heap) => return heap::run(args, &input),
+        Some(Kind::Sample) => return sample::run(args, &input),
+        _ => {}
     }
     let out = stdout_for(args.format);
     let mut printer: Box<dyn Printer> = match args.format {
@@ -63,6 +62,9 @@ pub fn run(args: &ShowArgs) -> exit::Result {
             return Err(Failure::file(input.name(), &error));
         }
     };
+    if let InstrReader::Text(_) = &source {
+        text_has_records(input.bytes()).map_err(|error| Failure::file(input.name(), &error))?;
+    }
     let mut show = Show {
         args,
         input: &input,
@@ -156,7 +158,7 @@ impl Show<'_> {
             self.layouts(&source)?;
         }
         let mut totals = Totals::new(
-            args.hot.unwrap_or(0),
+            args.top.unwrap_or(0),
             facts.instrumentation.contains(InstrKind::CONTEXT_SENSITIVE),
         );
         let (details, printer) = (args.details(), &mut *self.printer);
@@ -180,7 +182,7 @@ impl Show<'_> {
             let ids = self.faults.or_default(ids);
             self.printer.binary_ids(&ids)?;
         }
-        if args.hot.is_some() {
+        if args.top.is_some() {
             let hottest = std::mem::take(&mut totals.hottest);
             let hot: Vec<_> = hottest.into_sorted().collect();
             self.printer.hot(&hot, totals.sum)?;

@@ -1,6 +1,5 @@
 //! `profkit show` of sample profiles, for people or as JSON.
 use super::args::ShowArgs;
-use super::json::{SCHEMA_VERSION, bare_error};
 use crate::exit::{self, Failure, Status};
 use crate::print::{self, Format};
 use profkit_analysis::names;
@@ -8,6 +7,7 @@ use profkit_analysis::samples::SampleView;
 use profkit_data::sample::{Function, Location, NameId, ProfileKind, SampleEncoding, Samples};
 use profkit_data::summary::Summary;
 use profkit_merge::files::Input;
+use profkit_report::show::json::{SCHEMA_VERSION, bare_error};
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -153,7 +153,7 @@ impl Show<'_> {
                 writeln!(out, "  {}", names::printable(symbol))?;
             }
         }
-        if let Some(count) = self.args.hot {
+        if let Some(count) = self.args.top {
             self.hot(out, count)?;
         }
         if let Some(summary) = self.summary() {
@@ -331,7 +331,7 @@ impl Show<'_> {
                 .collect();
             member(out, "symbols", symbols.into())?;
         }
-        if let Some(count) = self.args.hot {
+        if let Some(count) = self.args.top {
             let hot = self.view.hottest(count).functions.into_iter();
             let hot: Vec<_> = hot
                 .map(|it| json!({"name": self.plain(it.samples.name), "total": it.samples.total}))

@@ -1,5 +1,8 @@
-//! The parts of the output of `profkit show`, in the order in which they are printed.
-use super::args::Details;
+//! The parts of the output of `profkit show` for instrumentation profiles, in the order in which they are printed. Each
+//! part goes to the writer of the printer at once.
+pub mod json;
+pub mod text;
+
 use profkit_abi::indexed;
 use profkit_analysis::faults::Faults;
 use profkit_analysis::instr::{InstrFacts, InstrReader, SectionPlace, Totals};
@@ -8,13 +11,28 @@ use profkit_data::instr::{Record, TemporalTraces};
 use profkit_data::summary::Summary;
 use std::io;
 
+/// The details that are printed for a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Details {
+    /// Its counters.
+    pub counts: bool,
+    /// Value profiles, indexed by value kind.
+    pub values: [bool; 3],
+    /// Its MC/DC bitmap.
+    pub bitmaps: bool,
+}
+
 /// The data that are needed to print a record, apart from the record itself: the source of names.
+#[derive(Clone, Copy, Debug)]
 pub struct Context<'a> {
+    /// The reader that knows the names.
     pub source: &'a InstrReader<'a>,
 }
 
 /// A record that is to be printed.
+#[derive(Clone, Copy, Debug)]
 pub struct RecordView<'a> {
+    /// The record.
     pub record: &'a Record,
 }
 
@@ -30,6 +48,7 @@ impl RecordView<'_> {
 }
 
 /// The header and the sections of one profile.
+#[derive(Clone, Debug)]
 pub struct Layout {
     /// The number of the profile, from 1, if a file holds several.
     pub index: Option<usize>,
@@ -37,6 +56,7 @@ pub struct Layout {
     pub offset: u64,
     /// LLVM's name, the absolute offset and the value of each word.
     pub header: Option<Vec<(&'static str, u64, u64)>>,
+    /// The sections, if they are to be printed.
     pub sections: Option<Vec<SectionPlace>>,
 }
 
@@ -55,10 +75,13 @@ pub trait Printer {
     ) -> io::Result<()>;
     /// Called after the last record.
     fn records_end(&mut self) -> io::Result<()>;
+    /// Prints the temporal traces.
     fn traces(&mut self, traces: &TemporalTraces, context: &Context<'_>) -> io::Result<()>;
+    /// Prints the build ids of the programs that wrote the profile.
     fn binary_ids(&mut self, ids: &[BuildId]) -> io::Result<()>;
     /// Prints the hottest functions. `total` is the sum of all counts.
     fn hot(&mut self, hot: &[(u128, Vec<u8>)], total: u128) -> io::Result<()>;
+    /// Prints the summaries of the records without and with context sensitivity, and the totals.
     fn summaries(
         &mut self,
         first: &Summary,

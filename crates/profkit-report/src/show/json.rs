@@ -1,8 +1,7 @@
 //! Profiles as JSON: one object, written piece by piece while the profile is read. docs/formats/show-json.md is its
 //! schema; a change that readers can notice raises [`SCHEMA_VERSION`].
-use super::args::Details;
-use super::report::{Context, Layout, Printer, RecordView};
 use super::text::{bits, endian_name};
+use super::{Context, Details, Layout, Printer, RecordView};
 use profkit_abi::value_kind;
 use profkit_analysis::faults::Faults;
 use profkit_analysis::instr::InstrFacts;
@@ -21,6 +20,7 @@ use std::io::{self, Write};
 pub const SCHEMA_VERSION: u32 = 1;
 
 /// Prints JSON.
+#[derive(Debug)]
 pub struct JsonPrinter<W> {
     out: W,
     mangled: bool,
@@ -29,6 +29,7 @@ pub struct JsonPrinter<W> {
 }
 
 impl<W: Write> JsonPrinter<W> {
+    /// Makes a printer that writes to `out`, with demangled names unless `mangled` is true.
     pub fn new(out: W, mangled: bool) -> Self {
         JsonPrinter {
             out,

@@ -1,7 +1,6 @@
 //! Profiles as text for people.
-use super::args::Details;
-use super::report::{Context, Layout, Printer, RecordView};
-use crate::print::{grouped, percent, plural};
+use super::{Context, Details, Layout, Printer, RecordView};
+use crate::{grouped, percent, plural};
 use profkit_abi::value_kind;
 use profkit_analysis::faults::Faults;
 use profkit_analysis::instr::InstrFacts;
@@ -21,6 +20,7 @@ const ROW: usize = 8;
 const BITMAP_ROW: usize = 32;
 
 /// Prints text.
+#[derive(Debug)]
 pub struct TextPrinter<W> {
     out: W,
     mangled: bool,
@@ -29,6 +29,7 @@ pub struct TextPrinter<W> {
 }
 
 impl<W: Write> TextPrinter<W> {
+    /// Makes a printer that writes to `out`, with demangled names unless `mangled` is true.
     pub fn new(out: W, mangled: bool) -> Self {
         TextPrinter {
             out,
@@ -375,10 +376,12 @@ pub fn describe(facts: &InstrFacts) -> String {
     text
 }
 
+/// The number of bits of a pointer.
 pub fn bits(width: PointerWidth) -> usize {
     8 * width.bytes()
 }
 
+/// The name of a byte order.
 pub fn endian_name(endian: Endian) -> &'static str {
     match endian {
         Endian::Little => "little-endian",

@@ -387,7 +387,10 @@ fn wrong_missing_and_contradicting_binaries_are_told() {
         .args(["-mllvm", "-disable-vp=true", "-L.", "-llibrary"])
         .args(["-Wl,--build-id=0x1234", "twin.c", "-o", "twin"])
         .current_dir(folder));
-    told("two programs under one id", &["--binaries", "app", "twin"]);
+    told(
+        "two programs under one id",
+        &["--binaries", "app", "--binaries", "twin"],
+    );
     let objcopy = "/usr/lib/llvm-22/bin/llvm-objcopy";
     ok(Command::new(objcopy)
         .args(["--strip-all", "app", "stripped"])
@@ -418,7 +421,7 @@ fn wrong_missing_and_contradicting_binaries_are_told() {
     fs::write(folder.join("raw"), &bare).unwrap();
     told(
         "no id, two binaries",
-        &["--binaries", "app", "liblibrary.so"],
+        &["--binaries", "app", "--binaries", "liblibrary.so"],
     );
     let mut cut = bytes.clone();
     cut.truncate(bytes.len() - 12);

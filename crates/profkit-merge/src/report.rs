@@ -507,6 +507,15 @@ impl EventLog {
         }
     }
 
+    /// Adds an event before the other events of its input.
+    pub(crate) fn push_first(&mut self, event: Event) {
+        *self.counts.entry(event.reason).or_default() += 1;
+        let same = |(_, other): &(u64, Event)| other.input == event.input;
+        let at = self.events.iter().position(same);
+        self.events
+            .insert(at.unwrap_or(self.events.len()), (0, event));
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.counts.is_empty() && self.unlisted.is_empty()
     }

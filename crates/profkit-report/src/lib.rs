@@ -2,7 +2,7 @@
 //! people. Nothing here opens files; long outputs go to a writer that the front end supplies.
 //!
 //! ```
-//! use profkit_report::{grouped, percent, plural};
+//! use profkit_report::{grouped, percent, plural, size};
 //!
 //! assert_eq!(grouped(1234567), "1,234,567");
 //! assert_eq!(plural(2, "function"), "2 functions");
@@ -15,4 +15,4 @@ pub mod matching;
 mod numbers;
 pub mod show;
 
-pub use numbers::{grouped, percent, plural};
+pub use numbers::{grouped, percent, plural, size};

@@ -29,6 +29,24 @@ pub fn percent(part: u128, whole: u128) -> String {
     format!("{}.{}%", tenths / 10, tenths % 10)
 }
 
+/// A size for people, in powers of ten: "999 bytes", "1.0 kB", "403.2 MB".
+pub fn size(bytes: u64) -> String {
+    const UNITS: [&str; 4] = ["kB", "MB", "GB", "TB"];
+    if bytes < 1000 {
+        return plural(bytes, "byte");
+    }
+    // The number of tenths of the unit, rounded down. It is computed with integers, because floating-point numbers
+    // would not be exact.
+    let mut tenths = bytes / 100;
+    let mut unit = 0;
+    while tenths >= 10_000 && unit + 1 < UNITS.len() {
+        tenths /= 1000;
+        unit += 1;
+    }
+    let name = UNITS.get(unit).copied().unwrap_or_default();
+    format!("{}.{} {name}", grouped(tenths / 10), tenths % 10)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -44,5 +62,38 @@ mod tests {
         assert_eq!(percent(999_999, 1_000_000), "99.9%");
         assert_eq!(percent(1, 3), "33.3%");
         assert_eq!(percent(0, 0), "0.0%");
+    }
+
+    #[test]
+    fn sizes_and_numbers_for_people() {
+        let sizes = [
+            0,
+            1,
+            999,
+            1000,
+            1999,
+            999_999,
+            1_000_000,
+            403_180_800,
+            u64::MAX,
+        ]
+        .map(size);
+        assert_eq!(
+            sizes,
+            [
+                "0 bytes",
+                "1 byte",
+                "999 bytes",
+                "1.0 kB",
+                "1.9 kB",
+                "999.9 kB",
+                "1.0 MB",
+                "403.1 MB",
+                "18,446,744.0 TB"
+            ]
+        );
+        assert_eq!(plural(1, "file"), "1 file");
+        assert_eq!(plural(16_531, "function"), "16,531 functions");
+        assert_eq!(grouped(1_234_567), "1,234,567");
     }
 }

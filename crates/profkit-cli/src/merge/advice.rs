@@ -20,7 +20,10 @@ fn command(kind: FileKind, is_mip: bool) -> Option<&'static str> {
         FileKind::MipMap if is_mip => {
             Some("make a profile of the map first: profkit mip create -p PROFILE MAP")
         }
-        FileKind::ObjectFile => None,
+        FileKind::ObjectFile if is_mip => None,
+        FileKind::ObjectFile => Some(
+            "run the program and name the profile that it writes; a program that raw profiles need is named with --binaries",
+        ),
         _ if is_mip => Some(
             "use the raw file, which a program built with profkit mip cc writes when it ends: default.mipraw",
         ),

@@ -120,6 +120,13 @@ pub struct MergeArgs {
     #[command(flatten)]
     pub(super) tolerance: ToleranceArgs,
 
+    /// Read the inputs and print the report, but write no profile
+    ///
+    /// profkit correlate reports only which profile belongs to which binary, and exits with code 1 if a profile has no
+    /// binary.
+    #[arg(long, help_heading = "Report")]
+    pub(super) dry_run: bool,
+
     #[command(flatten)]
     pub(super) sample: SampleArgs,
 
@@ -280,10 +287,6 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = CORRELATE_EXAMPLES)]
 pub struct CorrelateArgs {
-    /// Only report which profile belongs to which binary; exit with code 1 if a profile has no binary
-    #[arg(long)]
-    pub(super) dry_run: bool,
-
     #[command(flatten)]
     pub(super) merge: MergeArgs,
 }

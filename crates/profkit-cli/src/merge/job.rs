@@ -6,13 +6,12 @@ use super::run::{MergeJob, NoResult, Remarks};
 use super::supplement::Supplement;
 use super::write::{Encoding, write_profile};
 use crate::exit::{Failure, Result};
-use profkit_data::ids::{BuildId, NameRef};
 use profkit_data::instr::InstrKind;
 use profkit_data::instr::indexed::IndexedWriteOptions;
 use profkit_data::instr::releases::{FrontEndScheme, Release};
 use profkit_data::instr::text::TextOptions;
 use profkit_data::memprof::MemProfile;
-use profkit_merge::files::{Content, Output};
+use profkit_merge::files::{Content, Output, program_name};
 use profkit_merge::memprof::{HeapParts, SectionChoice, SectionError, place_section};
 use profkit_merge::{
     Inputs, MergeError, MergeOptions, MergeOutcome, MergedProfile, Reason, Report, merge_instr,
@@ -320,41 +319,5 @@ impl Job<'_> {
 fn push_once(notes: &mut Vec<String>, note: String) {
     if !notes.contains(&note) {
         notes.push(note);
-    }
-}
-
-/// The file name for a program's profile: its build id. A profile of several programs (an executable and its libraries)
-/// is named by the first id, the number of further ids, and a hash of all ids.
-fn program_name(ids: &[BuildId], content: Content) -> String {
-    let extension = match content {
-        Content::Binary => "profdata",
-        Content::Text => "proftext",
-    };
-    match ids {
-        [] => format!("no-build-id.{extension}"),
-        [id] => format!("{id}.{extension}"),
-        [first, rest @ ..] => {
-            let all: Vec<_> = ids.iter().map(ToString::to_string).collect();
-            let NameRef(hash) = NameRef::of(all.join(" ").as_bytes());
-            format!("{first}+{}-{hash:016x}.{extension}", rest.len())
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_of_programs_differ_if_any_id_does() {
-        let name = |ids: &[u8]| {
-            let ids: Vec<_> = ids.iter().map(|&id| BuildId(vec![id, 0xb0])).collect();
-            program_name(&ids, Content::Binary)
-        };
-        assert_eq!(name(&[]), "no-build-id.profdata");
-        assert_eq!(name(&[1]), "01b0.profdata");
-        assert_eq!(name(&[1, 2]), "01b0+1-05f762d1a48dcb66.profdata");
-        assert_ne!(name(&[1, 2]), name(&[1, 3]));
-        assert_eq!(program_name(&[], Content::Text), "no-build-id.proftext");
     }
 }

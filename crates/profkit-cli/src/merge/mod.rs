@@ -60,7 +60,7 @@ pub fn correlate(args: CorrelateArgs) -> Result {
             "name programs, libraries, debug files or folders of them with --binaries, or ask servers with --debuginfod",
         ));
     }
-    let reporting = match args.dry_run {
+    let reporting = match args.merge.dry_run {
         true => Reporting::Only,
         false => Reporting::First,
     };
@@ -111,7 +111,7 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
     let destination = match (&args.destination.output, &args.destination.by_build_id) {
         (Some(file), _) => Destination::File(file.clone()),
         (None, Some(folder)) => Destination::Folder(folder.clone()),
-        (None, None) if reporting == Reporting::Only => Destination::File(PathBuf::from("-")),
+        (None, None) if args.dry_run => Destination::File(PathBuf::from("-")),
         (None, None) => {
             return Err(Failure::usage("an output is needed")
                 .with_hint("use -o FILE, or --by-build-id DIR for one profile per program"));
@@ -151,6 +151,7 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
         args.supplement.refuse()?;
         let run = Run {
             tolerance: args.tolerance.into(),
+            dry_run: args.dry_run,
             progress: Some(progress),
             ..Run::new(&args.report, notes)
         };
@@ -213,6 +214,7 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
             .filter_map(InputNote::replaced)
             .collect(),
         tolerance: args.tolerance.into(),
+        dry_run: args.dry_run,
         progress: Some(progress),
         ..Run::new(&args.report, notes)
     };
@@ -271,7 +273,8 @@ fn merge_samples(
     inputs: &InputStore<'_>,
     run: Run<'_>,
 ) -> Result {
-    let Some(output) = args.destination.output.clone() else {
+    let nowhere = args.dry_run.then(|| PathBuf::from("-"));
+    let Some(output) = args.destination.output.clone().or(nowhere) else {
         return Err(
             Failure::usage("sample profiles have no build ids; an output file is needed")
                 .with_hint("-o FILE"),

@@ -40,7 +40,9 @@ impl Progress {
         let bar = self.bar.get_or_init(|| {
             let target = ProgressDrawTarget::stderr_with_hz(DRAWS_A_SECOND);
             let bar = ProgressBar::with_draw_target(Some(self.total), target);
-            match ProgressStyle::with_template("{bar:40} {human_pos} of {human_len} files") {
+            match ProgressStyle::with_template(
+                "{bar:40} {human_pos} of {human_len} files, {per_sec}, {eta} left",
+            ) {
                 Ok(style) => bar.with_style(style),
                 Err(_) => bar,
             }

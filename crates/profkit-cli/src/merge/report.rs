@@ -5,13 +5,17 @@ use crate::print::{self, grouped, plural};
 use profkit_merge::files::{Content, Output, is_stdio};
 use profkit_merge::report::MipDetails;
 use profkit_merge::{Reason, Report, Totals};
+use profkit_report::size;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 use std::io::Write as _;
 use std::path::Path;
 
 /// The largest number of events per reason in the text. The JSON of `--report` has up to a hundred times as many.
 const LINES_PER_REASON: usize = 10;
+/// The largest number of events per input in the text.
+const LINES_PER_FILE: usize = 3;
 
 /// A profile that was written.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -94,6 +98,9 @@ pub struct FullReport<'a> {
     /// Whether to print warnings only.
     #[serde(skip)]
     pub quiet: bool,
+    /// Whether nothing was to be written.
+    #[serde(skip)]
+    pub dry_run: bool,
 }
 
 impl FullReport<'_> {
@@ -148,7 +155,7 @@ impl fmt::Display for FullReport<'_> {
         if let Some(mip) = &self.report.mip {
             return self.write_mip(f, mip);
         }
-        if !self.outputs.is_empty() && !self.quiet {
+        if (self.dry_run || !self.outputs.is_empty()) && !self.quiet {
             writeln!(f, "{}", totals(&self.report.totals, self.outputs))?;
         }
         Ok(())
@@ -200,16 +207,25 @@ pub fn write_events(f: &mut impl fmt::Write, report: &Report, quiet: bool) -> fm
             reasons.push(event.reason);
         }
     }
+    let mut lines: BTreeMap<usize, usize> = BTreeMap::new();
     for reason in reasons {
         let label = if reason.is_note() { "note" } else { "warning" };
         let events = || report.events.iter().filter(|event| event.reason == reason);
-        for event in events().take(LINES_PER_REASON) {
-            writeln!(f, "{label}: {event}")?;
+        let mut shown = 0;
+        for event in events() {
+            let of_file = lines.entry(event.input).or_default();
+            if shown < LINES_PER_REASON && *of_file < LINES_PER_FILE {
+                *of_file += 1;
+                shown += 1;
+                writeln!(f, "{label}: {event}")?;
+            }
         }
-        let rest = events().skip(LINES_PER_REASON);
-        let more = rest.count() as u64 + report.omitted.get(&reason).copied().unwrap_or(0);
-        if more > 0 {
-            writeln!(f, "{label}: … and {} more of this kind", grouped(more))?;
+        let rest = (events().count() - shown) as u64;
+        let more = rest + report.omitted.get(&reason).copied().unwrap_or(0);
+        match (more, shown) {
+            (0, _) => {}
+            (_, 0) => writeln!(f, "{label}: … and {} more about these files", grouped(more))?,
+            _ => writeln!(f, "{label}: … and {} more of this kind", grouped(more))?,
         }
         let mut hints: Vec<&str> = Vec::new();
         for event in events() {
@@ -227,6 +243,7 @@ pub fn write_events(f: &mut impl fmt::Write, report: &Report, quiet: bool) -> fm
 /// The line with the totals.
 fn totals(totals: &Totals, outputs: &[Written]) -> String {
     let mut line = match outputs {
+        [] => "nothing was written, as --dry-run asks for".to_owned(),
         [one] => {
             let form = match one.indexed_version {
                 Some(version) => format!("indexed version {version}"),
@@ -240,7 +257,10 @@ fn totals(totals: &Totals, outputs: &[Written]) -> String {
             format!("wrote {profiles} ({})", size(bytes))
         }
     };
-    let functions = outputs.iter().map(|written| written.functions).sum();
+    let functions = match outputs {
+        [] => totals.functions,
+        _ => outputs.iter().map(|written| written.functions).sum(),
+    };
     let _ = write!(line, ": {} from ", plural(functions, "function"));
     let used = totals.files_kept + totals.files_repaired;
     if used < totals.files {
@@ -294,61 +314,10 @@ fn totals(totals: &Totals, outputs: &[Written]) -> String {
     line
 }
 
-/// A size for people, in powers of ten: "999 bytes", "1.0 kB", "403.2 MB".
-fn size(bytes: u64) -> String {
-    const UNITS: [&str; 4] = ["kB", "MB", "GB", "TB"];
-    if bytes < 1000 {
-        return plural(bytes, "byte");
-    }
-    // The number of tenths of the unit, rounded down. It is computed with integers, because floating-point numbers
-    // would not be exact.
-    let mut tenths = bytes / 100;
-    let mut unit = 0;
-    while tenths >= 10_000 && unit + 1 < UNITS.len() {
-        tenths /= 1000;
-        unit += 1;
-    }
-    let name = UNITS.get(unit).copied().unwrap_or_default();
-    format!("{}.{} {name}", grouped(tenths / 10), tenths % 10)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use profkit_merge::{Action, Event};
-
-    #[test]
-    fn sizes_and_numbers_for_people() {
-        let sizes = [
-            0,
-            1,
-            999,
-            1000,
-            1999,
-            999_999,
-            1_000_000,
-            403_180_800,
-            u64::MAX,
-        ]
-        .map(size);
-        assert_eq!(
-            sizes,
-            [
-                "0 bytes",
-                "1 byte",
-                "999 bytes",
-                "1.0 kB",
-                "1.9 kB",
-                "999.9 kB",
-                "1.0 MB",
-                "403.1 MB",
-                "18,446,744.0 TB"
-            ]
-        );
-        assert_eq!(plural(1, "file"), "1 file");
-        assert_eq!(plural(16_531, "function"), "16,531 functions");
-        assert_eq!(grouped(1_234_567), "1,234,567");
-    }
 
     fn event(file: &str, function: Option<&str>, reason: Reason, hint: Option<&str>) -> Event {
         Event {
@@ -397,10 +366,14 @@ mod tests {
             let file = format!("{number}.profraw");
             let hint = Some("find out who writes such counters");
             let reason = Reason::ImplausibleCounter;
-            report.events.push(event(&file, Some("main"), reason, hint));
+            let event = event(&file, Some("main"), reason, hint);
+            report.events.push(Event {
+                input: number,
+                ..event
+            });
             if number == 5 {
-                let cut = event("cut", None, Reason::Truncated, None);
-                report.events.push(cut);
+                let cut = super::tests::event("cut", None, Reason::Truncated, None);
+                report.events.push(Event { input: 99, ..cut });
             }
         }
         report.omitted.insert(Reason::ImplausibleCounter, 1998);
@@ -426,6 +399,7 @@ mod tests {
             outputs: &[lossy],
             errors: &[],
             quiet: false,
+            dry_run: false,
         };
         insta::assert_snapshot!(full, @r"
         note: a and b are the same file, which is counted for each

@@ -105,6 +105,8 @@ pub struct Run<'a> {
     pub correlation_printed: bool,
     /// The names of inputs that are replaced by the result.
     pub sums: Vec<String>,
+    /// Whether nothing is written but the report.
+    pub dry_run: bool,
     /// How many inputs may be dropped.
     pub tolerance: Tolerance,
     /// The progress bar.
@@ -123,6 +125,7 @@ impl<'a> Run<'a> {
             correlation: None,
             correlation_printed: false,
             sums: Vec::new(),
+            dry_run: false,
             tolerance: Tolerance::default(),
             progress: None,
         }
@@ -135,7 +138,9 @@ impl<'a> Run<'a> {
     /// if there is one.
     pub fn merge<J: MergeJob>(mut self, mut job: J, inputs: &dyn Inputs) -> Result {
         self.check_stdout(job.output())?;
-        job.check()?;
+        if !self.dry_run {
+            job.check()?;
+        }
         if let Some(path) = &self.args.report {
             // Checked here so that a bad path stops the command before the profile is written.
             Output::new(path, Content::Text)?;
@@ -157,7 +162,9 @@ impl<'a> Run<'a> {
         let done = merged.and_then(|merged| {
             self.check_result(&mut job, merged, &report)
                 .and_then(|merged| {
-                    written = job.write(merged, inputs, &report, &mut self.remarks)?;
+                    if !self.dry_run {
+                        written = job.write(merged, inputs, &report, &mut self.remarks)?;
+                    }
                     self.most_were_dropped(&report, &written)
                 })
         });
@@ -209,11 +216,12 @@ impl<'a> Run<'a> {
         }
         let dropped = totals.files_dropped;
         let what = match written {
-            [one] => one.name().to_owned(),
-            _ => "the result".to_owned(),
+            [] => "the result would be written".to_owned(),
+            [one] => format!("{} was written", one.name()),
+            _ => "the result was written".to_owned(),
         };
         Err(Failure::input(format_args!(
-            "{} of {} were dropped; {what} was written, but it holds only the others",
+            "{} of {} were dropped; {what}, but it holds only the others",
             grouped(dropped),
             plural(totals.files, "input"),
         ))
@@ -250,6 +258,7 @@ impl<'a> Run<'a> {
             outputs,
             errors: failure.map_or(&[], Failure::messages),
             quiet: self.args.quiet,
+            dry_run: self.dry_run && failure.is_none(),
         };
         full.put(print, self.args.report.as_deref())
     }

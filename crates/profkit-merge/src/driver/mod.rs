@@ -289,7 +289,8 @@ impl ReportPart {
             Outcome::Dropped | Outcome::Empty => (Action::Dropped, Outcome::Dropped),
         };
         let event = Event::new(index, action, Reason::Truncated, problem);
-        self.log.push(event.hint("copy the compressed file again"));
+        self.log
+            .push_first(event.hint("copy the compressed file again"));
         outcome
     }
 

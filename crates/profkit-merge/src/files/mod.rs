@@ -7,6 +7,7 @@ mod archive;
 mod indexed;
 mod input;
 mod list;
+mod names;
 mod output;
 mod walk;
 
@@ -18,5 +19,6 @@ pub use input::{
 pub use list::{
     InputFile, InputList, InputNote, ListEntry, ListError, MissingInput, Subset, parse_list,
 };
+pub use names::program_name;
 pub use output::{Content, Output, OutputError, OutputProblem, write_to};
 pub use profkit_data::{Screen, system_text};

@@ -27,7 +27,6 @@ use profkit_analysis::families::{keep_family, not_heap_profiles};
 use profkit_analysis::heap::{IndexedBinaries, LoadedHeap};
 use profkit_data::memprof::MemProfile;
 use profkit_data::remap::Remapping;
-use profkit_data::{Error, Structure};
 use profkit_merge::files::{InputList, InputNote, Subset};
 use profkit_merge::files::{is_stdio, read_into};
 use profkit_merge::memprof::{HeapParts, SectionChoice};
@@ -246,21 +245,10 @@ fn symbolize(
     remarks.heap_modules = memprof::modules(&loaded);
     remarks.notes.extend(memprof::notes(&loaded));
     if loaded.dumps() > 0 && loaded.profile.is_empty() {
-        let mut failure = Failure::input("no context of the heap profiles could be symbolised");
-        let of_heap = |error: &&Error| {
-            let structures = [Structure::RawMemProf, Structure::MemProfYaml];
-            structures
-                .iter()
-                .any(|structure| error.is_within(structure))
-        };
-        for event in &loaded.report.events {
-            // Only the errors that stopped the symbolising are printed. No output is written, so repaired data do not
-            // matter.
-            if let Some(error) = event.error.as_ref().filter(of_heap) {
-                failure = failure.with_hint(format!("{}: {error}", event.file));
-            }
-        }
-        return Err(remarks.notes.iter().fold(failure, Failure::with_hint));
+        let failure = Failure::input("no context of the heap profiles could be symbolised");
+        // The report prints the notes, but not with --quiet.
+        let hints = remarks.notes.iter().filter(|_| quiet);
+        return Err(hints.fold(failure, Failure::with_hint));
     }
     Ok(loaded.profile)
 }

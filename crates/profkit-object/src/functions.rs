@@ -1,13 +1,16 @@
 //! Lists the functions of a binary by their PGO names: the functions that were instrumented, or else the symbols.
 use crate::binary::Image;
-use crate::correlate::binary::{self, Outside, SectionSet};
+use crate::correlate::binary::{self, SectionSet};
 use crate::correlate::dwarf::{self, DwarfOptions};
-use crate::correlate::{CorrelationWarnings, CounterSection, machine};
-use object::{Object, ObjectSymbol, SymbolKind};
-use profkit_data::ids::FuncHash;
-use profkit_data::instr::raw::{ProgramMetadata, RawDialect, RecordLayout};
+use crate::correlate::{CorrelationWarnings, CounterSection, machine, section, section_data};
+use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
+use profkit_data::bytes::Endian;
+use profkit_data::ids::{FuncHash, NameRef};
+use profkit_data::instr::InstrKind;
+use profkit_data::instr::raw::{RawDialect, RawName, RecordLayout};
 use profkit_data::names::SymbolTable;
 use profkit_data::{Error, ErrorKind, Result};
+use rustc_hash::FxHashSet;
 use std::path::Path;
 
 /// The part of a binary from which its functions were read.
@@ -30,9 +33,24 @@ pub struct Function {
     pub hash: Option<FuncHash>,
 }
 
+/// The functions of a binary.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FunctionList {
+    /// The part of the binary from which the functions were read.
+    pub origin: Origin,
+    /// What the counters of an instrumented binary count; `None` if the binary is not instrumented, or if its symbols
+    /// were stripped.
+    pub instrumentation: Option<InstrKind>,
+    /// The functions.
+    pub functions: Vec<Function>,
+}
+
 /// The raw versions whose record layouts are tried, in this order. Several must be tried, because a section does not
-/// contain its version. The first is the version of the newest release.
+/// contain its version. The first is the version of the newest release. Versions 4 to 7 have the records of version 8.
 const VERSIONS: [u32; 4] = [10, 9, 8, 11];
+
+/// The variable of instrumented programs that holds the version of their raw profiles.
+const RAW_VERSION: &[u8] = b"__llvm_profile_raw_version";
 
 /// Lists the functions of a binary. Split debug info is searched beside `path`, the path of the binary.
 ///
@@ -42,17 +60,22 @@ const VERSIONS: [u32; 4] = [10, 9, 8, 11];
 ///
 /// let file = BinaryFile::open(&std::env::current_exe()?)?;
 /// let image = file.image(|_| true)?;
-/// let (origin, functions) = functions(&image, file.path())?;
-/// println!("{} functions from {origin:?}", functions.len());
+/// let list = functions(&image, file.path())?;
+/// println!("{} functions from {:?}", list.functions.len(), list.origin);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
 /// # Errors
 /// [`ErrorKind::CannotCorrelate`] if the binary has neither profile sections, nor debug info for profiles, nor symbols.
-pub fn functions(image: &Image<'_>, path: &Path) -> Result<(Origin, Vec<Function>)> {
+pub fn functions(image: &Image<'_>, path: &Path) -> Result<FunctionList> {
+    let instrumented = |origin, functions| FunctionList {
+        origin,
+        instrumentation: instrumentation(image),
+        functions,
+    };
     for set in [SectionSet::Correlation, SectionSet::Runtime] {
         if let Some(found) = of_sections(image, set) {
-            return Ok((Origin::Sections, found));
+            return Ok(instrumented(Origin::Sections, found));
         }
     }
     if let Ok(counters) = CounterSection::of(image) {
@@ -63,10 +86,8 @@ pub fn functions(image: &Image<'_>, path: &Path) -> Result<(Origin, Vec<Function
                 name: probe.function_name,
                 hash: Some(FuncHash(probe.cfg_hash)),
             };
-            return Ok((
-                Origin::DebugInfo,
-                probes.into_iter().map(function).collect(),
-            ));
+            let probes = probes.into_iter().map(function).collect();
+            return Ok(instrumented(Origin::DebugInfo, probes));
         }
     }
     let symbols = of_symbols(image);
@@ -79,13 +100,42 @@ pub fn functions(image: &Image<'_>, path: &Path) -> Result<(Origin, Vec<Function
             "the binary was stripped: give the file that the linker wrote, or its debug file",
         ));
     }
-    Ok((Origin::Symbols, symbols))
+    Ok(FunctionList {
+        origin: Origin::Symbols,
+        instrumentation: None,
+        functions: symbols,
+    })
 }
 
+/// Reads what the counters of an instrumented program count: the flags in its variable `__llvm_profile_raw_version`.
+fn instrumentation(image: &Image<'_>) -> Option<InstrKind> {
+    // Mach-O puts one more underscore before C names.
+    let wanted = |name: &[u8]| name == RAW_VERSION || name.strip_prefix(b"_") == Some(RAW_VERSION);
+    let symbol = image
+        .symbols()
+        .chain(image.dynamic_symbols())
+        .find(|symbol| symbol.is_definition() && symbol.name_bytes().is_ok_and(wanted))?;
+    let section = image.section_by_index(symbol.section_index()?).ok()?;
+    let bytes = section.data_range(symbol.address(), 8).ok()??;
+    let bytes: [u8; 8] = bytes.try_into().ok()?;
+    let word = match machine(image).0 {
+        Endian::Little => u64::from_le_bytes(bytes),
+        Endian::Big => u64::from_be_bytes(bytes),
+    };
+    Some(InstrKind::from_version_word(word))
+}
+
+/// Reads names and hashes from profile sections. Neither counters nor their addresses are needed for that, so that the
+/// records of LLVM 13 and older, whose counter pointers are addresses that the loader fills in, are read like the others.
 fn of_sections(image: &Image<'_>, set: SectionSet) -> Option<Vec<Function>> {
     if !binary::has_sections(image, set) {
         return None;
     }
+    let (data, names) = set.names();
+    let data = section_data(&section(image, data).ok()?).ok()?;
+    let blob = section_data(&section(image, names).ok()?).ok()?;
+    let mut names = SymbolTable::new();
+    names.read_blob(blob, 0).ok()?;
     let (endian, width) = machine(image);
     let mut best: Option<Vec<Function>> = None;
     for version in VERSIONS {
@@ -96,35 +146,29 @@ fn of_sections(image: &Image<'_>, set: SectionSet) -> Option<Vec<Function>> {
             flags: 0,
         };
         let layout = RecordLayout::for_dialect(dialect);
-        let warnings = CorrelationWarnings::new(1);
-        let correlated =
-            binary::correlate(image, set, dialect, &layout, Outside::Drop, warnings).ok();
-        let Some(correlated) = correlated else {
-            continue;
-        };
-        let named = with_names(&correlated.program)?;
-        let all =
-            named.len() == correlated.program.records.len() && correlated.warnings.count() == 0;
-        if best.as_ref().is_none_or(|best| best.len() < named.len()) {
-            best = Some(named);
+        let (mut found, mut all, mut seen) = (Vec::new(), true, FxHashSet::default());
+        for record in binary::records_of(data, dialect, &layout) {
+            let RawName::Ref(name_ref) = record.name else {
+                continue;
+            };
+            match names.get(name_ref) {
+                Some(_) if !seen.insert((name_ref, record.func_hash)) => {}
+                Some(name) => found.push(Function {
+                    name: name.to_vec(),
+                    hash: Some(record.func_hash),
+                }),
+                // On Windows, the section begins and ends with an empty record of the run-time library.
+                None => all &= name_ref == NameRef(0) && record.func_hash == FuncHash(0),
+            }
+        }
+        if best.as_ref().is_none_or(|best| best.len() < found.len()) {
+            best = Some(found);
         }
         if all {
             break;
         }
     }
     best.filter(|functions| !functions.is_empty())
-}
-
-fn with_names(program: &ProgramMetadata) -> Option<Vec<Function>> {
-    let mut names = SymbolTable::new();
-    names.read_blob(&program.names, 0).ok()?;
-    let functions = program.records.iter().filter_map(|record| {
-        Some(Function {
-            name: names.get(record.name_ref)?.to_vec(),
-            hash: Some(record.func_hash),
-        })
-    });
-    Some(functions.collect())
 }
 
 fn of_symbols(image: &Image<'_>) -> Vec<Function> {

@@ -15,4 +15,4 @@ pub mod matching;
 mod numbers;
 pub mod show;
 
-pub use numbers::{grouped, percent, plural, size};
+pub use numbers::{grouped, percent, plural, quoted, size};

@@ -1,12 +1,15 @@
 //! The output of `profkit match`. docs/formats/match-json.md describes the JSON.
+use crate::{grouped, percent, plural};
 use profkit_analysis::matching::{BinaryFunctions, MatchShares, Outcome, ProfileFunctions};
-use profkit_analysis::names::printable;
+use profkit_analysis::names;
+use profkit_data::instr::InstrKind;
 use profkit_object::functions::Origin;
 use serde::Serialize;
+use std::borrow::Cow;
 use std::fmt;
 
 /// Version of the JSON.
-const SCHEMA: u32 = 2;
+const SCHEMA: u32 = 3;
 
 /// The result of a comparison, in the form in which it is printed.
 #[derive(Clone, Debug, Serialize)]
@@ -15,6 +18,9 @@ pub struct MatchReport {
     profile: String,
     /// The build ids of the programs that the profile was collected from, if the profile states them.
     build_ids: Vec<String>,
+    /// `ir` or `front-end`, if the profile states it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instrumentation: Option<&'static str>,
     binaries: Vec<BinaryReport>,
     functions: FunctionShares,
     /// The counts of the profile, divided by whether their functions match.
@@ -22,6 +28,9 @@ pub struct MatchReport {
     hot_lost: Vec<Lost>,
     /// The number of lost hot functions that are not listed.
     hot_lost_more: u64,
+    /// Whether [`Display`](fmt::Display) writes names as they are in the profile, without demangling them.
+    #[serde(skip)]
+    pub mangled: bool,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -35,6 +44,11 @@ struct BinaryReport {
     #[serde(serialize_with = "origin")]
     origin: Origin,
     functions: u64,
+    /// `ir` or `front-end`, if the binary is instrumented and that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instrumentation: Option<&'static str>,
+    /// Whether the hashes of profile and binary can never agree, because the compiler computes them in another stage.
+    other_instrumentation: bool,
 }
 
 /// The numbers of functions in the binaries.
@@ -44,7 +58,7 @@ struct FunctionShares {
     matched: u64,
     changed: u64,
     unknown: u64,
-    matched_percent: f64,
+    matched_percent: Option<f64>,
 }
 
 /// The sums of counts in the profile.
@@ -55,19 +69,18 @@ pub struct CountShares {
     changed: u128,
     /// Counts of functions that are in no binary.
     gone: u128,
-    #[serde(skip)]
-    changed_percent: f64,
-    #[serde(skip)]
-    gone_percent: f64,
-    /// The matched share of all counts, in percent; 100 if there are no counts.
-    pub matched_percent: f64,
+    /// The matched share of all counts, in percent; `None` if all counts are zero.
+    pub matched_percent: Option<f64>,
 }
 
 #[derive(Clone, Debug, Serialize)]
 struct Lost {
+    /// The name as in the profile.
     function: String,
+    /// The name for people.
+    demangled: String,
     count: u64,
-    percent: f64,
+    percent: Option<f64>,
     /// `changed` or `gone`.
     outcome: &'static str,
 }
@@ -88,6 +101,7 @@ impl MatchReport {
         let hot_lost_more = hot_lost.len().saturating_sub(top) as u64;
         let lost = hot_lost.into_iter().take(top).map(|lost| Lost {
             function: String::from_utf8_lossy(&lost.name).into_owned(),
+            demangled: names::display(&lost.name, false).into_owned(),
             count: lost.count,
             percent: counts.percent(lost.count.into()),
             outcome: match lost.outcome {
@@ -99,6 +113,10 @@ impl MatchReport {
             schema: SCHEMA,
             profile: name.to_owned(),
             build_ids: profile.build_ids.iter().map(ToString::to_string).collect(),
+            instrumentation: match profile.instrumentation {
+                kind if kind.intersects(InstrKind::IR | InstrKind::FRONT_END) => Some(stage(kind)),
+                _ => None,
+            },
             binaries: binaries
                 .binaries
                 .iter()
@@ -112,6 +130,8 @@ impl MatchReport {
                         .map(|id| profile.build_ids.contains(id)),
                     origin: binary.origin,
                     functions: binary.functions as u64,
+                    instrumentation: binary.instrumentation.map(stage),
+                    other_instrumentation: binary.is_other_stage(profile),
                 })
                 .collect(),
             functions: FunctionShares {
@@ -123,16 +143,53 @@ impl MatchReport {
             },
             hot_lost: lost.collect(),
             hot_lost_more,
+            mangled: false,
             counts: CountShares {
                 total: counts.total,
                 matched: counts.matched,
                 changed: counts.changed,
                 gone: counts.gone,
-                changed_percent: counts.percent(counts.changed),
-                gone_percent: counts.percent(counts.gone),
                 matched_percent: counts.matched_percent(),
             },
         }
+    }
+}
+
+impl MatchReport {
+    /// Returns why a gate that requires this share of matched counts, in percent, does not hold; `None` if it holds.
+    pub fn gate(&self, least: f64) -> Option<String> {
+        let counts = &self.counts;
+        if !self.binaries.is_empty()
+            && self
+                .binaries
+                .iter()
+                .all(|binary| binary.other_instrumentation)
+        {
+            let profile = words(self.instrumentation);
+            return Some(format!(
+                "the profile has {profile}, and no binary does: no count can be used"
+            ));
+        }
+        let Some(share) = counts.matched_percent else {
+            return Some(format!(
+                "all counts of the profile are 0, so that no share of them (--fail-under {least}) can match"
+            ));
+        };
+        (share < least).then(|| {
+            let share = percent(counts.matched, counts.total);
+            format!("{share} of all counts are matched, but --fail-under requires {least}%")
+        })
+    }
+}
+
+fn stage(kind: InstrKind) -> &'static str {
+    if kind.is_ir() { "ir" } else { "front-end" }
+}
+
+fn words(stage: Option<&str>) -> &'static str {
+    match stage {
+        Some("ir") => "counters of LLVM IR (-fprofile-generate)",
+        _ => "counters of the front end (-fprofile-instr-generate)",
     }
 }
 
@@ -158,59 +215,59 @@ impl fmt::Display for MatchReport {
                 Some(false) => "; the profile is of another build",
                 None => "",
             };
-            let BinaryReport {
-                path, functions, ..
-            } = binary;
-            writeln!(f, "{path}: {functions} functions, {from}{build}")?;
+            let functions = plural(binary.functions, "function");
+            writeln!(f, "{}: {functions}, {from}{build}", binary.path)?;
+            if binary.other_instrumentation {
+                writeln!(
+                    f,
+                    "  the binary has {}, the profile has {}: their hashes never agree",
+                    words(binary.instrumentation),
+                    words(self.instrumentation)
+                )?;
+            }
         }
         let FunctionShares {
             total,
             matched,
             changed,
             unknown,
-            matched_percent,
+            ..
         } = self.functions;
-        writeln!(f, "\nFunctions of the binaries  {total}")?;
-        writeln!(
-            f,
-            "  matched by the profile   {matched} ({matched_percent:.2} %)"
-        )?;
-        writeln!(f, "  changed since            {changed}")?;
-        writeln!(f, "  not in the profile       {unknown}")?;
+        writeln!(f, "\nFunctions of the binaries  {}", grouped(total))?;
+        row(f, "matched by the profile", matched.into(), total.into())?;
+        row(f, "changed since", changed.into(), total.into())?;
+        row(f, "not in the profile", unknown.into(), total.into())?;
         let counts = &self.counts;
-        writeln!(f, "\nCounts of the profile      {}", counts.total)?;
-        writeln!(
-            f,
-            "  of matched functions     {} ({:.2} %)",
-            counts.matched, counts.matched_percent
-        )?;
-        if counts.total > 0 {
-            writeln!(
-                f,
-                "  of changed functions     {} ({:.2} %)",
-                counts.changed, counts.changed_percent
-            )?;
-            writeln!(
-                f,
-                "  of missing functions     {} ({:.2} %)",
-                counts.gone, counts.gone_percent
-            )?;
+        writeln!(f, "\nCounts of the profile      {}", grouped(counts.total))?;
+        if counts.total == 0 {
+            return writeln!(f, "  all are 0: nothing of the profile can be used");
         }
+        row(f, "of matched functions", counts.matched, counts.total)?;
+        row(f, "of changed functions", counts.changed, counts.total)?;
+        row(f, "of missing functions", counts.gone, counts.total)?;
         if !self.hot_lost.is_empty() {
             writeln!(f, "\nHot functions lost")?;
         }
         for lost in &self.hot_lost {
-            writeln!(
-                f,
-                "  {:6.2} %  {}  {}",
-                lost.percent,
-                lost.outcome,
-                printable(lost.function.as_bytes())
-            )?;
+            let share = percent(lost.count.into(), counts.total);
+            let name = if self.mangled {
+                names::printable(lost.function.as_bytes())
+            } else {
+                Cow::Borrowed(lost.demangled.as_str())
+            };
+            writeln!(f, "  {share:>6}  {}  {name}", lost.outcome)?;
         }
         if self.hot_lost_more > 0 {
-            writeln!(f, "  and {} more", self.hot_lost_more)?;
+            writeln!(f, "  and {} more", grouped(self.hot_lost_more))?;
         }
         Ok(())
+    }
+}
+
+fn row(f: &mut fmt::Formatter<'_>, what: &str, part: u128, whole: u128) -> fmt::Result {
+    write!(f, "  {what:<24} {}", grouped(part))?;
+    match whole {
+        0 => writeln!(f),
+        _ => writeln!(f, " ({})", percent(part, whole)),
     }
 }

@@ -1,4 +1,4 @@
-//! Numbers for people.
+//! Numbers and paths for people.
 use std::fmt::Display;
 
 /// Writes a number with commas between groups of three digits.
@@ -45,6 +45,16 @@ pub fn size(bytes: u64) -> String {
     }
     let name = UNITS.get(unit).copied().unwrap_or_default();
     format!("{}.{} {name}", grouped(tenths / 10), tenths % 10)
+}
+
+/// Quotes a path for a shell.
+pub fn quoted(path: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+=:,@%".contains(&byte);
+    if !path.is_empty() && !path.starts_with('-') && path.bytes().all(plain) {
+        return path.to_owned();
+    }
+    let prefix = if path.starts_with('-') { "./" } else { "" };
+    format!("'{prefix}{}'", path.replace('\'', "'\\''"))
 }
 
 #[cfg(test)]
@@ -95,5 +105,12 @@ mod tests {
         assert_eq!(plural(1, "file"), "1 file");
         assert_eq!(plural(16_531, "function"), "16,531 functions");
         assert_eq!(grouped(1_234_567), "1,234,567");
+    }
+
+    #[test]
+    fn paths_are_quoted_for_a_shell() {
+        assert_eq!(quoted("a/b-1.profraw"), "a/b-1.profraw");
+        assert_eq!(quoted("it's here"), "'it'\\''s here'");
+        assert_eq!(quoted("-rf"), "'./-rf'");
     }
 }

@@ -13,10 +13,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut binaries = BinaryFunctions::default();
     binaries.open(Path::new(&binary))?;
     let shares = MatchShares::new(&profile, &binaries);
-    println!(
-        "{:.1} % of all counts match",
-        shares.counts.matched_percent()
-    );
+    match shares.counts.matched_percent() {
+        Some(share) => println!("{share:.1} % of all counts match"),
+        None => println!("all counts of the profile are 0"),
+    }
     for lost in &shares.hot_lost {
         println!("lost: {}", names::display(&lost.name, false));
     }

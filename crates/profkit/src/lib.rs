@@ -322,7 +322,9 @@
 //!     println!("the binary has no hashes: changed functions are not found");
 //! }
 //! let shares = MatchShares::new(&profile, &binaries);
-//! println!("{:.1} % of all counts match", shares.counts.matched_percent());
+//! if let Some(share) = shares.counts.matched_percent() {
+//!     println!("{share:.1} % of all counts match");
+//! }
 //! for lost in &shares.hot_lost {
 //!     println!("lost: {}", String::from_utf8_lossy(&lost.name));
 //! }

@@ -1,7 +1,9 @@
 //! Computes how much of a profile the functions of a binary can use. This shows whether the profile is stale for this
 //! build.
-mod compare;
+mod binary;
+mod profile;
 mod shares;
 
-pub use compare::{Binary, BinaryFunctions, Known, Outcome, ProfileFunctions, symbol_of};
+pub use binary::{Binary, BinaryFunctions, Outcome, symbol_of};
+pub use profile::{Known, ProfileFunctions, profile_among};
 pub use shares::{CountShares, FunctionShares, LostFunction, MatchShares};

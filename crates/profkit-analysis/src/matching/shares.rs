@@ -1,5 +1,6 @@
 //! The shares of functions and counts for which a profile and binaries match.
-use super::compare::{BinaryFunctions, Known, Outcome, ProfileFunctions, symbol_of};
+use super::binary::{BinaryFunctions, Outcome, symbol_of};
+use super::profile::{Known, ProfileFunctions};
 use rustc_hash::FxHashSet;
 
 /// The share of all counts that hot functions have together. Hot functions are the functions with the largest counts
@@ -22,8 +23,8 @@ pub struct FunctionShares {
 }
 
 impl FunctionShares {
-    /// The share of functions that match, in percent; 100 if there are none.
-    pub fn matched_percent(&self) -> f64 {
+    /// The share of functions that match, in percent; `None` if there are none.
+    pub fn matched_percent(&self) -> Option<f64> {
         percent(self.matched.into(), self.total.into())
     }
 }
@@ -47,13 +48,13 @@ pub struct CountShares {
 }
 
 impl CountShares {
-    /// The share of counts that match, in percent; 100 if all counts are zero.
-    pub fn matched_percent(&self) -> f64 {
+    /// The share of counts that match, in percent; `None` if all counts are zero.
+    pub fn matched_percent(&self) -> Option<f64> {
         self.percent(self.matched)
     }
 
-    /// Returns what percentage of all counts a part is; 100 if all counts are zero.
-    pub fn percent(&self, part: u128) -> f64 {
+    /// Returns what percentage of all counts a part is; `None` if all counts are zero.
+    pub fn percent(&self, part: u128) -> Option<f64> {
         percent(part, self.total)
     }
 }
@@ -79,7 +80,7 @@ pub struct LostFunction {
 /// let binaries = BinaryFunctions::default();
 /// let shares = MatchShares::new(&profile, &binaries);
 /// assert_eq!(shares.counts.total, 100);
-/// assert_eq!(shares.counts.matched_percent(), 0.0);
+/// assert_eq!(shares.counts.matched_percent(), Some(0.0));
 /// assert_eq!(shares.hot_lost[0].name, b"main");
 /// # Ok::<(), profkit_data::Error>(())
 /// ```
@@ -160,9 +161,6 @@ fn functions(profile: &ProfileFunctions, binaries: &BinaryFunctions) -> Function
 }
 
 #[allow(clippy::cast_precision_loss, reason = "a share")]
-fn percent(part: u128, whole: u128) -> f64 {
-    if whole == 0 {
-        return 100.0;
-    }
-    part as f64 * 100.0 / whole as f64
+fn percent(part: u128, whole: u128) -> Option<f64> {
+    (whole > 0).then(|| part as f64 * 100.0 / whole as f64)
 }

@@ -2,6 +2,7 @@
 use profkit_analysis::doctor::{Advice, MipContents, What};
 use profkit_data::sample::SampleEncoding;
 use profkit_data::sample::gcov::GcovVersion;
+use profkit_report::quoted;
 use profkit_report::show::text::describe;
 
 /// Describes what a file is.
@@ -158,27 +159,5 @@ pub fn command(advice: Advice, name: &str) -> (String, &'static str) {
             format!("profkit mip show -p {name}"),
             "shows the results of the runs, function by function",
         ),
-    }
-}
-
-/// Quotes a path for a shell.
-fn quoted(path: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+=:,@%".contains(&byte);
-    if !path.is_empty() && !path.starts_with('-') && path.bytes().all(plain) {
-        return path.to_owned();
-    }
-    let prefix = if path.starts_with('-') { "./" } else { "" };
-    format!("'{prefix}{}'", path.replace('\'', "'\\''"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn paths_are_quoted_for_a_shell() {
-        assert_eq!(quoted("a/b-1.profraw"), "a/b-1.profraw");
-        assert_eq!(quoted("it's here"), "'it'\\''s here'");
-        assert_eq!(quoted("-rf"), "'./-rf'");
     }
 }

@@ -3,9 +3,11 @@
 use crate::exit::{self, Failure, Status};
 use crate::print::{self, Format};
 use clap::Args;
-use profkit_analysis::matching::{BinaryFunctions, ProfileFunctions};
+use profkit_analysis::matching::{BinaryFunctions, ProfileFunctions, profile_among};
+use profkit_data::path_text;
 use profkit_merge::files::Input;
 use profkit_report::matching::MatchReport;
+use profkit_report::quoted;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -43,6 +45,10 @@ pub struct MatchArgs {
     /// Output format; docs/formats/match-json.md describes the JSON
     #[arg(long, value_enum, default_value_t = Format::Text, value_name = "FORMAT")]
     format: Format,
+
+    /// Write function names as in the profile, without demangling them; the JSON has both
+    #[arg(long)]
+    mangled: bool,
 }
 
 /// Runs `profkit match`.
@@ -51,15 +57,27 @@ pub struct MatchArgs {
 /// If the profile or a binary cannot be read.
 pub fn run(args: &MatchArgs) -> exit::Result {
     let input = Input::open(&args.profile)?;
-    let profile = ProfileFunctions::parse(&input);
-    let profile = profile.map_err(|error| Failure::file(input.name(), &error))?;
+    let profile = ProfileFunctions::parse(&input).map_err(|error| {
+        match profile_among(&input, &args.binaries).map(path_text) {
+            Some(profile) => {
+                let name = input.name();
+                let order = format_args!(
+                    "{name}: this is a program or library, but the profile comes first"
+                );
+                let (profile, program) = (quoted(&profile), quoted(name));
+                Failure::input(order).with_hint(format_args!("profkit match {profile} {program}"))
+            }
+            None => Failure::file(input.name(), &error),
+        }
+    })?;
     let mut binaries = BinaryFunctions::default();
     for path in &args.binaries {
         exit::must_exist(path)?;
         let opened = binaries.open(path);
-        opened.map_err(|error| Failure::file(profkit_data::path_text(path), &error))?;
+        opened.map_err(|error| Failure::file(path_text(path), &error))?;
     }
-    let report = MatchReport::new(input.name(), &profile, &binaries, args.top);
+    let mut report = MatchReport::new(input.name(), &profile, &binaries, args.top);
+    report.mangled = args.mangled;
     let printed = match args.format {
         Format::Text => write!(print::stdout(), "{report}"),
         Format::Json => {
@@ -68,16 +86,10 @@ pub fn run(args: &MatchArgs) -> exit::Result {
         }
     };
     printed.map_err(|error| Failure::print(&error))?;
-    match args.fail_under {
-        Some(least) if report.counts.matched_percent < least => {
-            let share = report.counts.matched_percent;
-            // A failed write is ignored: stderr is closed.
-            let _ = writeln!(
-                print::stderr(),
-                "gate: {share:.2} % of all counts are matched, but --fail-under requires {least} %"
-            );
-            Ok(Status::GateFailed)
-        }
-        _ => Ok(Status::Done),
-    }
+    let Some(reason) = args.fail_under.and_then(|least| report.gate(least)) else {
+        return Ok(Status::Done);
+    };
+    // A failed write is ignored: stderr is closed.
+    let _ = writeln!(print::stderr(), "gate: {reason}");
+    Ok(Status::GateFailed)
 }

@@ -35,7 +35,7 @@ pub enum SectionSet {
 }
 
 impl SectionSet {
-    fn names(self) -> (SectionName, SectionName) {
+    pub(crate) fn names(self) -> (SectionName, SectionName) {
         match self {
             SectionSet::Correlation => (sections::COV_DATA, sections::COV_NAMES),
             SectionSet::Runtime => (sections::DATA, sections::NAMES),
@@ -82,24 +82,12 @@ pub fn correlate<'data, R: ReadRef<'data>>(
     let pointers = Pointers::of(image, data_section.address())?;
     let mut seen = FxHashSet::default();
     let mut records = Vec::with_capacity(data.len() / layout.stride);
-    let mut padded;
-    for (index, bytes) in data.chunks(layout.stride).enumerate() {
-        let mut bytes = bytes;
-        if bytes.len() < layout.stride {
-            // The section may end without the padding of the last record.
-            if bytes.len() + RECORD_PADDING < layout.stride {
-                break;
-            }
-            padded = bytes.to_vec();
-            padded.resize(layout.stride, 0);
-            bytes = &padded;
-        }
-        let dialect = RawDialect {
-            endian,
-            width,
-            ..dialect
-        };
-        let record = RawRecord::decode(bytes, index, dialect, layout);
+    let dialect = RawDialect {
+        endian,
+        width,
+        ..dialect
+    };
+    for (index, record) in records_of(data, dialect, layout).enumerate() {
         let RawName::Ref(name_ref) = record.name else {
             break;
         };
@@ -150,6 +138,21 @@ pub fn correlate<'data, R: ReadRef<'data>>(
         },
         warnings,
     })
+}
+
+/// Decodes the function records of a section. Their names and hashes have the same place in all raw versions with the
+/// same record size; what their counter pointers are depends on the version.
+pub(crate) fn records_of<'data>(
+    data: &'data [u8],
+    dialect: RawDialect,
+    layout: &'data RecordLayout,
+) -> impl Iterator<Item = RawRecord> + 'data {
+    // The section may end without the padding of the last record. `RawRecord::decode` reads missing bytes as 0.
+    let whole = move |bytes: &&[u8]| bytes.len() + RECORD_PADDING >= layout.stride;
+    data.chunks(layout.stride)
+        .take_while(whole)
+        .enumerate()
+        .map(move |(index, bytes)| RawRecord::decode(bytes, index, dialect, layout))
 }
 
 /// The largest padding at the end of a record, in bytes. Records are aligned to 8 bytes.

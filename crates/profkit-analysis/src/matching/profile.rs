@@ -1,0 +1,196 @@
+//! Reads the functions of a profile, so that they can be compared with those of binaries.
+use crate::instr::{InstrFacts, InstrReader};
+use profkit_data::detect::{Family, FileKind, detect};
+use profkit_data::ids::{BuildId, FuncHash};
+use profkit_data::instr::{InstrKind, Record};
+use profkit_data::mip::{Identity, MipProfile};
+use profkit_data::{Error, ErrorKind, Result};
+use profkit_merge::files::Input;
+use rustc_hash::FxHashMap;
+use std::path::Path;
+
+/// The counts of a function that has this name and this control-flow hash.
+#[derive(Clone, Debug)]
+pub struct Known {
+    /// The control-flow hash. `None` for functions of MIP profiles: MIP profiles have signatures, which are in no
+    /// binary.
+    pub hash: Option<FuncHash>,
+    /// The sum of the function's counts; sums above 64 bits become the largest number.
+    pub count: u64,
+}
+
+/// The functions of a profile.
+#[derive(Debug, Default)]
+pub struct ProfileFunctions {
+    /// The functions, by name.
+    pub functions: FxHashMap<Vec<u8>, Vec<Known>>,
+    /// The sum of all counts.
+    pub total: u128,
+    /// The build ids of the programs that wrote the profile, if the profile states them.
+    pub build_ids: Vec<BuildId>,
+    /// What the counters count. Empty for MIP profiles, and for text profiles that do not state it.
+    pub instrumentation: InstrKind,
+}
+
+impl ProfileFunctions {
+    /// Reads the functions of an instrumentation or MIP profile. The content decides which of the two it is.
+    ///
+    /// # Errors
+    /// If the profile is of another kind, cannot be read, holds counters only, or has no functions.
+    pub fn parse(data: &[u8]) -> Result<Self> {
+        let kind = detect(data);
+        match kind.family() {
+            Some(Family::MemProf) => Err(heap_only()),
+            Some(Family::Mip) if kind != FileKind::MipMap => {
+                Self::of_mip(&MipProfile::parse(data)?).with_functions()
+            }
+            _ => {
+                let mut reader = InstrReader::open(data)?;
+                let profile = Self::read(&mut reader)?;
+                if profile.functions.is_empty()
+                    && profile.instrumentation.contains(InstrKind::MEMPROF)
+                {
+                    return Err(heap_only());
+                }
+                profile.with_functions()
+            }
+        }
+    }
+
+    /// An error for a profile without functions: 100 percent of nothing would pass every gate.
+    fn with_functions(self) -> Result<Self> {
+        if self.functions.is_empty() {
+            let error = Error::new(
+                ErrorKind::Empty,
+                "the profile has no functions, so nothing can be compared",
+            );
+            return Err(
+                error.with_hint("`profkit doctor FILE` says what the profile holds and why")
+            );
+        }
+        Ok(self)
+    }
+
+    /// Reads all records. Damaged records are skipped.
+    ///
+    /// # Errors
+    /// If the profile holds counters only.
+    pub fn read(source: &mut InstrReader<'_>) -> Result<Self> {
+        let mut profile = ProfileFunctions {
+            instrumentation: InstrFacts::of(source).instrumentation,
+            ..ProfileFunctions::default()
+        };
+        let mut record = Record::default();
+        let reader = source.source();
+        loop {
+            match reader.read_record(&mut record) {
+                Ok(false) => {
+                    // If the build ids cannot be read, they are left empty. The comparison does not need them.
+                    profile.build_ids = reader.binary_ids().unwrap_or_default();
+                    return Ok(profile);
+                }
+                Ok(true) => {
+                    let counts = record.counts.iter();
+                    let count = counts.fold(0u64, |sum, &n| sum.saturating_add(n));
+                    profile.add(&record.name, Some(record.func_hash), count);
+                }
+                Err(error) if error.kind() == ErrorKind::MissingCorrelation => return Err(error),
+                Err(_) if reader.can_resume() => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Reads the functions of a MIP profile. The count of a function is the number of its calls; if calls were not
+    /// counted, it is the number of runs that called it.
+    pub fn of_mip(mip: &MipProfile) -> Self {
+        let mut profile = ProfileFunctions::default();
+        for function in &mip.functions {
+            let count = function.calls.max(function.called_runs);
+            profile.add(&function.name, None, count);
+        }
+        if let Identity::BuildId(id) = &mip.identity
+            && !id.0.is_empty()
+        {
+            profile.build_ids.push(id.clone());
+        }
+        profile
+    }
+
+    fn add(&mut self, name: &[u8], hash: Option<FuncHash>, count: u64) {
+        let known = self.functions.entry(name.to_vec()).or_default();
+        match known.iter_mut().find(|known| known.hash == hash) {
+            Some(known) => known.count = known.count.saturating_add(count),
+            None => known.push(Known { hash, count }),
+        }
+        self.total += u128::from(count);
+    }
+}
+
+/// Finds the profile among files that were given as binaries, for a user who gave a program as the profile.
+///
+/// ```
+/// use profkit_analysis::matching::profile_among;
+///
+/// assert_eq!(profile_among(b"no program", &["Cargo.toml".into()]), None);
+/// ```
+pub fn profile_among<'p>(data: &[u8], binaries: &'p [std::path::PathBuf]) -> Option<&'p Path> {
+    let is_program = detect(data) == FileKind::ObjectFile;
+    let mut binaries = binaries.iter().map(std::path::PathBuf::as_path);
+    binaries.find(|path| is_program && is_profile(path).is_some())
+}
+
+/// What kind of profile a file is; `None` if it is no profile. Text counts only if it can be read as a profile.
+pub(super) fn is_profile(path: &Path) -> Option<FileKind> {
+    let input = Input::open(path).ok()?;
+    let kind = detect(&input);
+    let readable = || ProfileFunctions::parse(&input).is_ok();
+    (kind.family().is_some() && (kind != FileKind::InstrText || readable())).then_some(kind)
+}
+
+#[cold]
+fn heap_only() -> Error {
+    Error::new(
+        ErrorKind::Unsupported,
+        "this is a heap profile without counts of functions, so nothing can be compared with a binary",
+    )
+    .with_hint(
+        "give an instrumentation, sample or MIP profile; `profkit show FILE --binaries PROGRAM` shows a heap profile",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_of_mip_profiles_have_counts_and_no_hash() {
+        use profkit_data::mip::Function;
+        let function = |name: &str, calls, called_runs| Function {
+            name: name.into(),
+            calls,
+            called_runs,
+            ..Function::default()
+        };
+        let mip = MipProfile {
+            identity: Identity::BuildId(BuildId(vec![0xab])),
+            functions: vec![
+                function("f", 5, 2),
+                function("g", 0, 3),
+                function("h", 0, 0),
+            ]
+            .into(),
+            ..MipProfile::default()
+        };
+        let profile = ProfileFunctions::of_mip(&mip);
+        assert_eq!(profile.build_ids, [BuildId(vec![0xab])]);
+        assert_eq!(profile.total, 8);
+        let known = |name: &[u8]| {
+            let known = profile.functions.get(name).and_then(|known| known.first());
+            known.map(|known| (known.hash, known.count))
+        };
+        assert_eq!(known(b"f"), Some((None, 5)));
+        assert_eq!(known(b"g"), Some((None, 3)));
+        assert_eq!(known(b"h"), Some((None, 0)));
+    }
+}

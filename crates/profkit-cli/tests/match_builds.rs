@@ -1,0 +1,162 @@
+//! `profkit match` reads the functions of real builds: all that the raw profile of the same program holds, and no
+//! others.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+use profkit_analysis::matching::{BinaryFunctions, MatchShares, ProfileFunctions};
+use profkit_object::functions::Origin;
+use profkit_testkit::{on_path, skip};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const A: &str = "
+int work(int n);
+static int square(int n) { return n > 3 ? n * n : n; }
+static inline int small(int n) { return n % 2 ? n + 1 : n; }
+__attribute__((noinline)) int unused(int n) { return n ? work(n) : 0; }
+int main(int argc, char **argv) {
+  int t = 0;
+  for (int i = 0; i < 100 * argc; i++) t += square(i) + small(i) + work(i);
+  return t == 7;
+}
+";
+const B: &str = "
+static int pick(int n) { switch (n % 5) { case 1: return 3; case 2: return n; default: return 0; } }
+__attribute__((noinline)) int never(int n) { if (n > 3) return n; return 2 * n; }
+int work(int n) { if (n % 2) return pick(n); return 1; }
+";
+
+/// Builds the program, runs it, and returns the path of the program and of its raw profile.
+fn build(clang: &Path, folder: &Path, name: &str, options: &[&str]) -> Option<(PathBuf, PathBuf)> {
+    std::fs::write(folder.join("a.c"), A).unwrap();
+    std::fs::write(folder.join("b.c"), B).unwrap();
+    let built = Command::new(clang)
+        .args(["a.c", "b.c", "-o", name])
+        .args(options)
+        .current_dir(folder)
+        .output();
+    let built = built.unwrap();
+    if !built.status.success() {
+        skip(&format!(
+            "{name}: {} {options:?}: {}",
+            clang.display(),
+            String::from_utf8_lossy(&built.stderr)
+        ));
+        return None;
+    }
+    let (program, raw) = (folder.join(name), folder.join(format!("{name}.profraw")));
+    let ran = Command::new(&program)
+        .env("LLVM_PROFILE_FILE", &raw)
+        .output()
+        .unwrap();
+    assert!(ran.status.success(), "{name}: {ran:?}");
+    Some((program, raw))
+}
+
+#[test]
+fn the_functions_of_a_build_are_those_of_its_raw_profile() {
+    let lld = on_path("ld.lld-22").is_some();
+    for release in [13, 14, 22] {
+        let Some(clang) = on_path(&format!("clang-{release}")) else {
+            skip(&format!("clang-{release} is not installed"));
+            continue;
+        };
+        let folder = tempfile::tempdir().unwrap();
+        for counters in ["-fprofile-generate", "-fprofile-instr-generate"] {
+            let builds: [(&str, &[&str]); 7] = [
+                ("plain", &["-O2"]),
+                ("debug", &["-O0"]),
+                ("pie", &["-O2", "-fPIE", "-pie"]),
+                ("stripped", &["-O2", "-s"]),
+                ("gc", &["-O2", "-ffunction-sections", "-Wl,--gc-sections"]),
+                (
+                    "lld",
+                    &[
+                        "-O2",
+                        "-fPIE",
+                        "-pie",
+                        "-fuse-ld=lld-22",
+                        "-Wl,--gc-sections",
+                    ],
+                ),
+                ("thin", &["-O2", "-flto=thin", "-fuse-ld=lld-22"]),
+            ];
+            for (build_name, options) in builds {
+                if options.contains(&"-fuse-ld=lld-22") && !lld {
+                    skip("lld-22 is not installed");
+                    continue;
+                }
+                let name = format!("clang-{release}{counters}-{build_name}");
+                let options = [&[counters], options].concat();
+                let Some((program, raw)) = build(&clang, folder.path(), &name, &options) else {
+                    continue;
+                };
+                let profile = ProfileFunctions::parse(&std::fs::read(raw).unwrap()).unwrap();
+                let mut binaries = BinaryFunctions::default();
+                binaries.open(&program).unwrap();
+                assert_eq!(binaries.binaries[0].origin, Origin::Sections, "{name}");
+                let text = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
+                let of_profile: BTreeSet<_> = profile
+                    .functions
+                    .iter()
+                    .flat_map(|(name, known)| known.iter().map(|known| (text(name), known.hash)))
+                    .collect();
+                let of_binary: BTreeSet<_> = binaries
+                    .functions()
+                    .flat_map(|(name, hashes)| hashes.iter().map(|&hash| (text(name), hash)))
+                    .collect();
+                assert_eq!(of_binary, of_profile, "{name}");
+                let shares = MatchShares::new(&profile, &binaries);
+                assert_eq!(shares.counts.matched_percent(), Some(100.0), "{name}");
+                // Only the symbols of a program tell how it was instrumented.
+                let known = binaries.binaries[0].instrumentation.is_some();
+                assert_eq!(known, build_name != "stripped", "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn counters_of_another_stage_are_named_and_fail_a_gate() {
+    let Some(clang) = on_path("clang-22") else {
+        return skip("clang-22 is not installed");
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let (Some((ir, ir_raw)), Some((front_end, front_end_raw))) = (
+        build(&clang, folder.path(), "ir", &["-O1", "-fprofile-generate"]),
+        build(
+            &clang,
+            folder.path(),
+            "fe",
+            &["-O1", "-fprofile-instr-generate"],
+        ),
+    ) else {
+        return;
+    };
+    let run = |profile: &Path, binary: &Path| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_profkit"));
+        let ran = command
+            .arg("match")
+            .arg(profile)
+            .arg(binary)
+            .args(["--fail-under", "0"])
+            .output()
+            .unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (ran.status.code(), text(&ran.stdout), text(&ran.stderr))
+    };
+    for (profile, binary) in [(&ir_raw, &front_end), (&front_end_raw, &ir)] {
+        let (code, stdout, stderr) = run(profile, binary);
+        assert_eq!(code, Some(3), "{stdout}{stderr}");
+        assert!(stdout.contains("their hashes never agree"), "{stdout}");
+        assert!(
+            stderr.contains("and no binary does: no count can be used"),
+            "{stderr}"
+        );
+    }
+    for (profile, binary) in [(&ir_raw, &ir), (&front_end_raw, &front_end)] {
+        let (code, stdout, stderr) = run(profile, binary);
+        assert_eq!(code, Some(0), "{stdout}{stderr}");
+        assert!(!stdout.contains("never agree"), "{stdout}");
+    }
+}

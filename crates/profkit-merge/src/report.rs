@@ -105,6 +105,11 @@ pub struct Totals {
 }
 
 impl Totals {
+    /// The number of inputs that contributed nothing: dropped inputs and empty files.
+    pub fn files_lost(&self) -> u64 {
+        self.files_dropped + self.files_empty
+    }
+
     /// Adds the totals of other inputs to these totals.
     pub(crate) fn absorb(&mut self, other: &Totals) {
         self.files += other.files;

@@ -256,7 +256,7 @@ pub struct ToleranceArgs {
     /// Exit with code 3 and write nothing if more inputs are dropped: a number of files, or a share such as 5%
     ///
     /// Without it, the exit code is 1 if more than half of the inputs, and more than one, are dropped; the result is
-    /// written all the same. Empty files do not count as dropped.
+    /// written all the same. An empty file counts as dropped.
     #[arg(long, value_name = "N|P%")]
     max_dropped: Option<DropLimit>,
 

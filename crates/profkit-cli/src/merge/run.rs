@@ -198,7 +198,7 @@ impl<'a> Run<'a> {
         match self.tolerance.check(totals) {
             Some(Shortfall::TooManyDropped) => Err(Failure::gate(nothing(&format!(
                 "{} of {files} were dropped, more than --max-dropped allows",
-                grouped(totals.files_dropped)
+                grouped(totals.files_lost())
             )))),
             Some(Shortfall::TooFewUsed) => Err(Failure::gate(nothing(&format!(
                 "only {} of {files} could be used, fewer than --min-files asks for",
@@ -214,7 +214,7 @@ impl<'a> Run<'a> {
         if self.tolerance.check(totals) != Some(Shortfall::MostDropped) {
             return Ok(());
         }
-        let dropped = totals.files_dropped;
+        let dropped = totals.files_lost();
         let what = match written {
             [] => "the result would be written".to_owned(),
             [one] => format!("{} was written", one.name()),

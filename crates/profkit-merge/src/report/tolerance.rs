@@ -46,9 +46,9 @@ pub enum Shortfall {
 }
 
 impl Tolerance {
-    /// Compares the totals of a merge with the limits. An empty file is neither used nor dropped.
+    /// Compares the totals of a merge with the limits. An empty file counts as dropped: its run has no counts either.
     pub fn check(&self, totals: &Totals) -> Option<Shortfall> {
-        let (files, dropped) = (totals.files, totals.files_dropped);
+        let (files, dropped) = (totals.files, totals.files_lost());
         let used = totals.files_kept + totals.files_repaired;
         let share = |percent| u128::from(dropped) * 100 > u128::from(files) * u128::from(percent);
         if self.min_files.is_some_and(|least| used < least) {
@@ -93,6 +93,18 @@ mod tests {
         assert_eq!(check("5%", 95, 5), None);
         assert_eq!(check("5%", 94, 6), Some(Shortfall::TooManyDropped));
         assert_eq!(check("100%", 0, 6), None);
+        let empty = Totals {
+            files_empty: 300,
+            ..totals(1, 0)
+        };
+        let empty = Totals {
+            files: 301,
+            ..empty
+        };
+        assert_eq!(
+            Tolerance::default().check(&empty),
+            Some(Shortfall::MostDropped)
+        );
         for wrong in ["", "%", "-1", "5 %", "half"] {
             assert!(wrong.parse::<DropLimit>().is_err(), "{wrong}");
         }

@@ -10,6 +10,7 @@ mod fixtures;
 mod fuzz;
 mod memprof;
 mod mip;
+mod pictures;
 mod steps;
 
 use std::process::ExitCode;
@@ -80,6 +81,11 @@ const TASKS: &[Task] = &[
         "fixtures",
         "make tests/fixtures again with the installed LLVMs",
         fixtures::run,
+    ),
+    Task(
+        "pictures",
+        "the pictures of the README, from real runs of the command [--check]",
+        pictures::run,
     ),
     Task(
         "dist",

@@ -3,6 +3,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Instant;
 
+use crate::pictures;
 use anyhow::{Context, Result, ensure};
 use profkit_testkit::{SLOW_VARIABLE, repo_root, target_folder};
 
@@ -30,6 +31,7 @@ pub fn ci(_arguments: &[String]) -> Result<()> {
     }
     doc(&[])?;
     targets(&[])?;
+    pictures::run(&["--check".into()])?;
     slow(&[])?;
     sanitize(&[])?;
     cargo(&["xtask", "conformance"], &[])?;
@@ -185,7 +187,7 @@ pub fn built_profkit() -> Result<PathBuf> {
 }
 
 /// Runs cargo at the root. Prints the command before, and its duration after.
-fn cargo(arguments: &[&str], environment: &[(&str, &str)]) -> Result<()> {
+pub fn cargo(arguments: &[&str], environment: &[(&str, &str)]) -> Result<()> {
     eprintln!("── cargo {}", arguments.join(" "));
     let start = Instant::now();
     let status = Command::new("cargo")

@@ -1,0 +1,350 @@
+//! `cargo xtask pictures`: what the command prints, as pictures for the README.
+//!
+//! Each picture is made from a real run on the fixtures, as SVG text without scripts: the prompt, the command and what it
+//! printed, in rows of one width. The same output gives the same bytes, so `--check` says when a picture is out of date.
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+use profkit_testkit::{Llvm, repo_root, skip, target_folder};
+
+use crate::steps::cargo;
+
+/// A picture of a terminal.
+struct Screen {
+    /// The name of the file, without `.svg`.
+    name: &'static str,
+    /// The commands, run one after the other in the same folder.
+    commands: &'static [&'static str],
+}
+
+/// The pictures. Files of the commands are copies of fixtures: [`prepare`].
+const SCREENS: &[Screen] = &[
+    Screen {
+        name: "merge",
+        commands: &[
+            "wc -c runs/*",
+            "llvm-profdata-22 merge runs -o tests.profdata",
+            "profkit merge runs -o tests.profdata",
+        ],
+    },
+    Screen {
+        name: "show",
+        commands: &["profkit show --top 5 plain.profdata"],
+    },
+    Screen {
+        name: "doctor",
+        commands: &["profkit doctor runs"],
+    },
+];
+
+/// The flame graph, which the command draws itself. The dump and the debug info of its program are beside the pictures.
+/// They are of tests/programs/heap_contexts.cpp, built by clang 22 with the options of `profkit_testkit::heap::HEAP_FLAGS`
+/// and -O1. The debug info was taken out by `objcopy --only-keep-debug`, and its symbols and empty space removed.
+const FLAME_GRAPH: (&str, &str) = (
+    "flamegraph",
+    "profkit show heap.memprofraw --binaries heap.debug --flamegraph flamegraph.svg",
+);
+
+/// Rows are cut into pieces of this many characters.
+const COLUMNS: usize = 108;
+/// The width of a character in hundredths of a unit of the picture.
+const CHARACTER: usize = 783;
+/// The height of a row.
+const ROW: usize = 19;
+const MARGIN: usize = 16;
+
+/// Makes the pictures in `docs/pictures`, or with `--check` says which are out of date.
+pub fn run(arguments: &[String]) -> Result<()> {
+    let check = match arguments {
+        [] => false,
+        [only] if only == "--check" => true,
+        _ => bail!("cargo xtask pictures [--check]"),
+    };
+    if Llvm::find(22).is_none() && check {
+        skip("the pictures are not checked: LLVM 22, which one of them shows, is not installed");
+        return Ok(());
+    }
+    cargo(&["build", "-q", "-p", "profkit-cli"], &[])?;
+    let scratch = tempfile::tempdir()?;
+    prepare(scratch.path())?;
+    let mut pictures = Vec::new();
+    for screen in SCREENS {
+        let mut rows = Vec::new();
+        for command in screen.commands {
+            rows.push(Row::prompt(command));
+            rows.extend(output(command, scratch.path())?.lines().flat_map(Row::cut));
+        }
+        pictures.push((screen.name, svg(screen.commands, &rows)));
+    }
+    let (name, command) = FLAME_GRAPH;
+    output(command, scratch.path())?;
+    let drawn = fs::read_to_string(scratch.path().join(format!("{name}.svg")))
+        .with_context(|| format!("{command} drew nothing"))?;
+    pictures.push((name, drawn));
+
+    let folder = repo_root().join("docs/pictures");
+    fs::create_dir_all(&folder)?;
+    let mut old = Vec::new();
+    for (name, picture) in pictures {
+        let path = folder.join(format!("{name}.svg"));
+        if check {
+            if fs::read_to_string(&path).ok().as_ref() != Some(&picture) {
+                old.push(path.display().to_string());
+            }
+        } else {
+            fs::write(&path, picture).with_context(|| path.display().to_string())?;
+            println!("wrote {}", path.display());
+        }
+    }
+    ensure!(
+        old.is_empty(),
+        "out of date: {}: `cargo xtask pictures` makes them again",
+        old.join(", ")
+    );
+    Ok(())
+}
+
+/// The files that the commands name.
+fn prepare(folder: &Path) -> Result<()> {
+    let fixtures = repo_root().join("tests/fixtures");
+    let runs = folder.join("runs");
+    fs::create_dir(&runs)?;
+    for (file, copy) in [
+        ("readme/clang-22.profraw", "1.profraw"),
+        ("readme/clang-22-truncated.profraw", "2.profraw"),
+    ] {
+        fs::copy(fixtures.join(file), runs.join(copy))?;
+    }
+    let plain = fixtures.join("indexed/clang-22-ir-plain.profdata");
+    fs::copy(plain, folder.join("plain.profdata"))?;
+    for file in ["heap.memprofraw", "heap.debug"] {
+        fs::copy(
+            repo_root().join("docs/pictures").join(file),
+            folder.join(file),
+        )?;
+    }
+    Ok(())
+}
+
+/// What a command prints on both streams.
+fn output(command: &str, folder: &Path) -> Result<String> {
+    let bin = target_folder().join("debug");
+    let path = std::env::var("PATH").unwrap_or_default();
+    let run = Command::new("bash")
+        .args(["-c", &format!("exec 2>&1\n{command}")])
+        .current_dir(folder)
+        .env("PATH", format!("{}:{path}", bin.display()))
+        .env("XDG_CACHE_HOME", folder.join("cache"))
+        .env("CLICOLOR_FORCE", "1")
+        .env("COLUMNS", COLUMNS.to_string())
+        .env("LC_ALL", "C.UTF-8")
+        .output()?;
+    String::from_utf8(run.stdout).with_context(|| command.to_string())
+}
+
+/// A piece of text in one style.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Piece {
+    text: String,
+    style: Style,
+}
+
+/// How a terminal shows text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Style {
+    bold: bool,
+    dim: bool,
+    /// The number of the colour, 0 to 15.
+    colour: Option<u8>,
+}
+
+/// A row of the screen.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Row(Vec<Piece>);
+
+impl Row {
+    fn prompt(command: &str) -> Row {
+        let style = |bold, dim| Style {
+            bold,
+            dim,
+            colour: None,
+        };
+        Row(vec![
+            Piece {
+                text: "$ ".into(),
+                style: style(false, true),
+            },
+            Piece {
+                text: command.into(),
+                style: style(true, false),
+            },
+        ])
+    }
+
+    /// The rows that show a line: colours are applied, and what is too long goes on in the next row, if possible at a
+    /// space.
+    fn cut(line: &str) -> Vec<Row> {
+        let mut cells: Vec<(char, Style)> = Vec::new();
+        let (mut style, mut rest) = (Style::default(), line);
+        while let Some(c) = rest.chars().next() {
+            if let Some((codes, after)) = rest
+                .strip_prefix("\u{1b}[")
+                .and_then(|codes| codes.split_once('m'))
+            {
+                style.apply(codes);
+                rest = after;
+                continue;
+            }
+            rest = &rest[c.len_utf8()..];
+            cells.push((c, style));
+        }
+        let mut rows = Vec::new();
+        while cells.len() > COLUMNS {
+            let space = cells[..COLUMNS].iter().rposition(|&(c, _)| c == ' ');
+            let more = cells.split_off(space.map_or(COLUMNS, |place| place + 1));
+            rows.push(Row::of(&cells));
+            cells = more;
+        }
+        rows.push(Row::of(&cells));
+        rows
+    }
+
+    /// The row of these characters.
+    fn of(cells: &[(char, Style)]) -> Row {
+        let piece = |cells: &[(char, Style)]| {
+            let &(_, style) = cells.first()?;
+            let text = cells.iter().map(|&(c, _)| c).collect();
+            Some(Piece { text, style })
+        };
+        Row(cells
+            .chunk_by(|(_, one), (_, other)| one == other)
+            .filter_map(piece)
+            .collect())
+    }
+}
+
+impl Style {
+    /// Applies the numbers of an escape sequence, separated by semicolons.
+    fn apply(&mut self, codes: &str) {
+        for code in codes.split(';') {
+            match code.parse::<u8>().unwrap_or(0) {
+                0 => *self = Style::default(),
+                1 => self.bold = true,
+                2 => self.dim = true,
+                22 => (self.bold, self.dim) = (false, false),
+                code @ 30..=37 => self.colour = Some(code - 30),
+                code @ 90..=97 => self.colour = Some(code - 82),
+                39 => self.colour = None,
+                _ => {}
+            }
+        }
+    }
+
+    /// The classes of the text in the picture.
+    fn classes(self) -> String {
+        let mut classes = Vec::new();
+        if self.bold {
+            classes.push("b".to_string());
+        }
+        if self.dim {
+            classes.push("d".to_string());
+        }
+        classes.extend(self.colour.map(|colour| format!("c{}", colour % 8)));
+        classes.join(" ")
+    }
+}
+
+/// The picture of a screen.
+fn svg(commands: &[&str], rows: &[Row]) -> String {
+    let width = COLUMNS * CHARACTER / 100 + 2 * MARGIN;
+    let height = rows.len() * ROW + 2 * MARGIN;
+    let mut text = format!(
+        r##"<?xml version="1.0" encoding="UTF-8"?>
+<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img">
+<title>{}</title>
+<style>
+rect {{ fill: #1d2128; }}
+text {{ fill: #d8dce3; font: 13px "DejaVu Sans Mono", Menlo, Consolas, monospace; white-space: pre; }}
+.b {{ font-weight: bold; fill: #fff; }} .d {{ fill: #8a93a1; }}
+.c0 {{ fill: #8a93a1; }} .c1 {{ fill: #ff7b72; }} .c2 {{ fill: #7ee787; }} .c3 {{ fill: #e3b341; }}
+.c4 {{ fill: #79c0ff; }} .c5 {{ fill: #d2a8ff; }} .c6 {{ fill: #76e3ea; }} .c7 {{ fill: #fff; }}
+</style>
+<rect width="{width}" height="{height}" rx="8"/>
+"##,
+        escaped(&commands.join("; "))
+    );
+    for (Row(pieces), number) in rows.iter().zip(1..) {
+        if pieces.is_empty() {
+            continue;
+        }
+        let y = MARGIN + number * ROW - 5;
+        let characters: usize = pieces.iter().map(|piece| piece.text.chars().count()).sum();
+        // The width of the row is stated, so that columns stand below each other in every font.
+        let length = characters * CHARACTER / 100;
+        let _ = write!(
+            text,
+            r#"<text x="{MARGIN}" y="{y}" textLength="{length}" xml:space="preserve">"#
+        );
+        for piece in pieces {
+            let (words, classes) = (escaped(&piece.text), piece.style.classes());
+            let _ = match classes.is_empty() {
+                true => write!(text, "{words}"),
+                false => write!(text, r#"<tspan class="{classes}">{words}</tspan>"#),
+            };
+        }
+        text.push_str("</text>\n");
+    }
+    text.push_str("</svg>\n");
+    text
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_and_long_lines() {
+        let rows = Row::cut("\u{1b}[1;31merror\u{1b}[0m: x");
+        let style = Style {
+            bold: true,
+            dim: false,
+            colour: Some(1),
+        };
+        let pieces = vec![
+            Piece {
+                text: "error".into(),
+                style,
+            },
+            Piece {
+                text: ": x".into(),
+                style: Style::default(),
+            },
+        ];
+        assert_eq!(rows, [Row(pieces)]);
+        assert_eq!(style.classes(), "b c1");
+        assert_eq!(Row::cut(&"é".repeat(COLUMNS + 1)).len(), 2);
+        let words = Row::cut(&format!("{} after", "é".repeat(COLUMNS - 3)));
+        assert_eq!(
+            words[1],
+            Row::of(&Vec::from_iter(
+                "after".chars().map(|c| (c, Style::default()))
+            ))
+        );
+        assert_eq!(Row::cut("").len(), 1);
+    }
+
+    #[test]
+    fn text_is_escaped() {
+        let picture = svg(&["a < b"], &Row::cut("<&>"));
+        assert!(picture.contains("<title>a &lt; b</title>") && picture.contains("&lt;&amp;&gt;"));
+    }
+}

@@ -160,3 +160,86 @@ fn counters_of_another_stage_are_named_and_fail_a_gate() {
         assert!(!stdout.contains("never agree"), "{stdout}");
     }
 }
+
+/// Compares a profile with a binary; returns the JSON.
+fn json(profile: &Path, binary: &Path) -> serde_json::Value {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_profkit"));
+    let command = command
+        .arg("match")
+        .arg(profile)
+        .arg(binary)
+        .args(["--format", "json"]);
+    let ran = command.output().unwrap();
+    assert!(ran.status.success(), "{ran:?}");
+    serde_json::from_slice(&ran.stdout).unwrap()
+}
+
+#[test]
+fn functions_that_were_inlined_everywhere_are_not_gone() {
+    let Some(clang) = on_path("clang-22") else {
+        return skip("clang-22 is not installed");
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let Some((_, raw)) = build(
+        &clang,
+        folder.path(),
+        "instrumented",
+        &["-O0", "-fprofile-generate"],
+    ) else {
+        return;
+    };
+    let plain = |name: &str, options: &[&str]| {
+        let (program, _) = build(&clang, folder.path(), name, options)?;
+        Some(json(&raw, &program)["counts"].clone())
+    };
+    // `square`, `small` and `pick` are static and have no code of their own at -O2.
+    let Some(without) = plain("without", &["-O2"]) else {
+        return;
+    };
+    assert_eq!(without["inlined"], 0, "{without}");
+    assert!(without["gone"].as_u64().unwrap() > 0, "{without}");
+    let Some(with) = plain("with", &["-O2", "-g"]) else {
+        return;
+    };
+    // A function of which the optimiser left no instruction is not even in the debug info.
+    let number = |counts: &serde_json::Value, key: &str| counts[key].as_u64().unwrap();
+    assert!(number(&with, "inlined") > 0, "{with}");
+    let missing = number(&with, "inlined") + number(&with, "gone");
+    assert_eq!(missing, number(&without, "gone"), "{with}");
+    assert_eq!(with["matched"], without["matched"]);
+}
+
+#[test]
+fn checksums_of_pseudo_probes_decide_as_in_a_compiler() {
+    let Some(clang) = on_path("clang-22") else {
+        return skip("clang-22 is not installed");
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let options = ["-O2", "-fpseudo-probe-for-profiling"];
+    let Some((program, _)) = build(&clang, folder.path(), "probes", &options) else {
+        return;
+    };
+    let data = std::fs::read(&program).unwrap();
+    // The description of `work`: the MD5 of its name, its checksum, the length of the name, the name.
+    let end = data
+        .windows(5)
+        .position(|bytes| bytes == b"\x04work")
+        .unwrap();
+    let checksum = u64::from_le_bytes(data[end - 8..end].try_into().unwrap());
+    for (checksum, matched) in [(checksum, 90), (checksum + 1, 0)] {
+        // `pick` is inlined into `work`, whose samples are lost with it.
+        let text = format!(
+            "work:90:3\n 1: 50\n 2: pick:40\n  1: 40\n !CFGChecksum: {checksum}\nmissing:10:1\n 1: 10\n !CFGChecksum: 5\n"
+        );
+        let profile = folder.path().join("profile.txt");
+        std::fs::write(&profile, text).unwrap();
+        let found = json(&profile, &program);
+        assert_eq!(found["unit"], "samples");
+        assert_eq!(found["binaries"][0]["origin"], "probes");
+        let counts = &found["counts"];
+        assert_eq!(counts["total"], 100);
+        // The local function has a unique name, so that the profile's `pick` is not found.
+        assert_eq!(counts["matched"], matched * 5 / 9, "{found}");
+        assert_eq!(counts["changed"], 90 - matched, "{found}");
+    }
+}

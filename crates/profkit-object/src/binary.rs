@@ -1,7 +1,7 @@
 //! Opens programs, libraries and debug files, and reads only the parts of them that are needed.
 use object::read::macho::{FatArch, MachOFatFile32, MachOFatFile64};
 use object::read::{ReadCache, ReadCacheRange};
-use object::{FileKind, Object};
+use object::{FileKind, Object, ObjectKind};
 use profkit_data::{Error, ErrorKind, Result, Structure};
 use std::fs::File;
 use std::io;
@@ -115,6 +115,14 @@ impl BinaryFile {
                 object::File::parse(range).map_err(|error| damaged(&error))
             })
             .collect()
+    }
+
+    /// Whether the file is a program or a library that a linker wrote, and not an object file or something else.
+    pub fn is_linked(&self) -> bool {
+        let linked = |image: &Image<'_>| {
+            matches!(image.kind(), ObjectKind::Executable | ObjectKind::Dynamic)
+        };
+        self.images().is_ok_and(|images| images.iter().any(linked))
     }
 
     /// Returns the only object file in this file. If there are several architectures, returns the first one that

@@ -3,8 +3,9 @@ use crate::binary::Image;
 use crate::correlate::binary::{self, SectionSet};
 use crate::correlate::dwarf::{self, DwarfOptions};
 use crate::correlate::{CorrelationWarnings, CounterSection, machine, section, section_data};
+use crate::symbolize::inlined_functions;
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
-use profkit_data::bytes::Endian;
+use profkit_data::bytes::{Cursor, Endian};
 use profkit_data::ids::{FuncHash, NameRef};
 use profkit_data::instr::InstrKind;
 use profkit_data::instr::raw::{RawDialect, RawName, RecordLayout};
@@ -22,6 +23,8 @@ pub enum Origin {
     DebugInfo,
     /// The symbol table, which contains only names.
     Symbols,
+    /// The section `.pseudo_probe_desc`, which contains the names and checksums of functions for sample profiles.
+    Probes,
 }
 
 /// A function of a binary.
@@ -43,6 +46,8 @@ pub struct FunctionList {
     pub instrumentation: Option<InstrKind>,
     /// The functions.
     pub functions: Vec<Function>,
+    /// If only symbols are known: the functions that debug info describes as inlined. They may have no symbol.
+    pub inlined: Vec<Vec<u8>>,
 }
 
 /// The raw versions whose record layouts are tried, in this order. Several must be tried, because a section does not
@@ -72,6 +77,7 @@ pub fn functions(image: &Image<'_>, path: &Path) -> Result<FunctionList> {
         origin,
         instrumentation: instrumentation(image),
         functions,
+        inlined: Vec::new(),
     };
     for set in [SectionSet::Correlation, SectionSet::Runtime] {
         if let Some(found) = of_sections(image, set) {
@@ -90,21 +96,89 @@ pub fn functions(image: &Image<'_>, path: &Path) -> Result<FunctionList> {
             return Ok(instrumented(Origin::DebugInfo, probes));
         }
     }
-    let symbols = of_symbols(image);
-    if symbols.is_empty() {
-        return Err(Error::new(
-            ErrorKind::CannotCorrelate,
-            "the binary has neither profile sections nor function symbols",
-        )
-        .with_hint(
-            "the binary was stripped: give the file that the linker wrote, or its debug file",
-        ));
+    let (functions, inlined) = (of_symbols(image), inlined_functions(image)?);
+    if functions.is_empty() && inlined.is_empty() {
+        return Err(nothing_found());
     }
     Ok(FunctionList {
         origin: Origin::Symbols,
         instrumentation: None,
-        functions: symbols,
+        functions,
+        inlined,
     })
+}
+
+/// Lists the functions of a binary by the names that sample profiles have: those for which the compiler described
+/// pseudo probes, with their checksums, and those that have a symbol or were inlined.
+///
+/// # Errors
+/// [`ErrorKind::CannotCorrelate`] if there are none.
+pub fn sampled_functions(image: &Image<'_>) -> Result<FunctionList> {
+    let mut functions = of_probes(image)?;
+    let origin = match functions.len() {
+        0 => Origin::Symbols,
+        _ => Origin::Probes,
+    };
+    let known: FxHashSet<Vec<u8>> = functions.iter().map(|it| it.name.clone()).collect();
+    let symbols = of_symbols(image).into_iter().map(|it| it.name);
+    let mut names: Vec<Vec<u8>> = symbols.chain(inlined_functions(image)?).collect();
+    for name in &mut names {
+        name.truncate(without_suffix(name).len());
+    }
+    names.sort_unstable();
+    names.dedup();
+    names.retain(|name| !known.contains(name));
+    functions.extend(names.into_iter().map(|name| Function { name, hash: None }));
+    if functions.is_empty() {
+        return Err(nothing_found());
+    }
+    Ok(FunctionList {
+        origin,
+        instrumentation: None,
+        functions,
+        inlined: Vec::new(),
+    })
+}
+
+/// Removes the suffixes that compilers append to the names of copies and parts of a function. Sample profiles have the
+/// name without them.
+pub fn without_suffix(name: &[u8]) -> &[u8] {
+    [&b".llvm."[..], b".part.", b".isra.", b".constprop."]
+        .iter()
+        .fold(name, |name, suffix| {
+            match name.windows(suffix.len()).rposition(|part| part == *suffix) {
+                Some(end) if end > 0 => name.get(..end).unwrap_or(name),
+                _ => name,
+            }
+        })
+}
+
+/// Reads the section `.pseudo_probe_desc`: for each function the MD5 of its name, its checksum, and its name.
+fn of_probes(image: &Image<'_>) -> Result<Vec<Function>> {
+    let Some(found) = image.section_by_name(".pseudo_probe_desc") else {
+        return Ok(Vec::new());
+    };
+    let mut cursor = Cursor::new(section_data(&found)?, 0, machine(image).0);
+    let mut functions = Vec::new();
+    while !cursor.is_empty() {
+        cursor.u64()?;
+        let checksum = cursor.u64()?;
+        let len = cursor.uleb128()?;
+        functions.push(Function {
+            name: cursor.take_u64(len)?.to_vec(),
+            hash: Some(FuncHash(checksum)),
+        });
+    }
+    Ok(functions)
+}
+
+#[cold]
+fn nothing_found() -> Error {
+    Error::new(
+        ErrorKind::CannotCorrelate,
+        "the binary has neither profile sections nor function symbols",
+    )
+    .with_hint("the binary was stripped: give the file that the linker wrote, or its debug file")
 }
 
 /// Reads what the counters of an instrumented program count: the flags in its variable `__llvm_profile_raw_version`.

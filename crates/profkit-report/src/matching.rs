@@ -21,7 +21,11 @@ pub struct MatchReport {
     /// `ir` or `front-end`, if the profile states it.
     #[serde(skip_serializing_if = "Option::is_none")]
     instrumentation: Option<&'static str>,
+    /// What the counts of the profile are: `counters`, `calls` or `samples`.
+    unit: &'static str,
     binaries: Vec<BinaryReport>,
+    /// Programs and libraries of folders whose functions could not be read.
+    skipped: Vec<Skipped>,
     functions: FunctionShares,
     /// The counts of the profile, divided by whether their functions match.
     pub counts: CountShares,
@@ -51,6 +55,12 @@ struct BinaryReport {
     other_instrumentation: bool,
 }
 
+#[derive(Clone, Debug, Serialize)]
+struct Skipped {
+    path: String,
+    reason: String,
+}
+
 /// The numbers of functions in the binaries.
 #[derive(Clone, Debug, Default, Serialize)]
 struct FunctionShares {
@@ -67,6 +77,8 @@ pub struct CountShares {
     total: u128,
     matched: u128,
     changed: u128,
+    /// Counts of functions that the binaries have only inlined into others.
+    inlined: u128,
     /// Counts of functions that are in no binary.
     gone: u128,
     /// The matched share of all counts, in percent; `None` if all counts are zero.
@@ -81,7 +93,7 @@ struct Lost {
     demangled: String,
     count: u64,
     percent: Option<f64>,
-    /// `changed` or `gone`.
+    /// `changed`, `inlined` or `gone`.
     outcome: &'static str,
 }
 
@@ -106,6 +118,7 @@ impl MatchReport {
             percent: counts.percent(lost.count.into()),
             outcome: match lost.outcome {
                 Outcome::Changed => "changed",
+                Outcome::Inlined => "inlined",
                 _ => "gone",
             },
         });
@@ -117,6 +130,21 @@ impl MatchReport {
                 kind if kind.intersects(InstrKind::IR | InstrKind::FRONT_END) => Some(stage(kind)),
                 _ => None,
             },
+            unit: if profile.samples.is_some() {
+                "samples"
+            } else if profile.is_mip {
+                "calls"
+            } else {
+                "counters"
+            },
+            skipped: binaries
+                .skipped
+                .iter()
+                .map(|(path, error)| Skipped {
+                    path: path.clone(),
+                    reason: error.to_string(),
+                })
+                .collect(),
             binaries: binaries
                 .binaries
                 .iter()
@@ -148,6 +176,7 @@ impl MatchReport {
                 total: counts.total,
                 matched: counts.matched,
                 changed: counts.changed,
+                inlined: counts.inlined,
                 gone: counts.gone,
                 matched_percent: counts.matched_percent(),
             },
@@ -156,6 +185,11 @@ impl MatchReport {
 }
 
 impl MatchReport {
+    fn has_symbols_only(&self) -> bool {
+        let symbols = |binary: &BinaryReport| binary.origin == Origin::Symbols;
+        self.unit == "counters" && self.binaries.iter().any(symbols)
+    }
+
     /// Returns why a gate that requires this share of matched counts, in percent, does not hold; `None` if it holds.
     pub fn gate(&self, least: f64) -> Option<String> {
         let counts = &self.counts;
@@ -177,7 +211,21 @@ impl MatchReport {
         };
         (share < least).then(|| {
             let share = percent(counts.matched, counts.total);
-            format!("{share} of all counts are matched, but --fail-under requires {least}%")
+            let unit = if self.unit == "samples" {
+                "samples"
+            } else {
+                "counts"
+            };
+            let inlined = match counts.inlined {
+                0 => String::new(),
+                part => format!(
+                    " ({} are of inlined functions, whose hashes are not known)",
+                    percent(part, counts.total)
+                ),
+            };
+            format!(
+                "{share} of all {unit} are matched{inlined}, but --fail-under requires {least}%"
+            )
         })
     }
 }
@@ -193,12 +241,13 @@ fn words(stage: Option<&str>) -> &'static str {
     }
 }
 
-/// Writes where the binary's functions were found: `sections`, `debug-info` or `symbols`.
+/// Writes where the binary's functions were found: `sections`, `debug-info`, `symbols` or `probes`.
 fn origin<S: serde::Serializer>(origin: &Origin, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(match origin {
         Origin::Sections => "sections",
         Origin::DebugInfo => "debug-info",
         Origin::Symbols => "symbols",
+        Origin::Probes => "probes",
     })
 }
 
@@ -208,7 +257,11 @@ impl fmt::Display for MatchReport {
             let from = match binary.origin {
                 Origin::Sections => "names and hashes from its profile sections",
                 Origin::DebugInfo => "names and hashes from its debug info",
+                Origin::Symbols if self.unit == "samples" => {
+                    "names from its symbols and debug info"
+                }
                 Origin::Symbols => "symbols only: hashes cannot be compared",
+                Origin::Probes => "names and checksums from its pseudo probes",
             };
             let build = match binary.same_build {
                 Some(true) => "; the profile is of this build",
@@ -226,6 +279,9 @@ impl fmt::Display for MatchReport {
                 )?;
             }
         }
+        for skipped in &self.skipped {
+            writeln!(f, "{}: skipped: {}", skipped.path, skipped.reason)?;
+        }
         let FunctionShares {
             total,
             matched,
@@ -238,13 +294,33 @@ impl fmt::Display for MatchReport {
         row(f, "changed since", changed.into(), total.into())?;
         row(f, "not in the profile", unknown.into(), total.into())?;
         let counts = &self.counts;
-        writeln!(f, "\nCounts of the profile      {}", grouped(counts.total))?;
+        let unit = match self.unit {
+            "samples" => "Samples of the profile",
+            _ => "Counts of the profile",
+        };
+        writeln!(f, "\n{unit:<25}  {}", grouped(counts.total))?;
         if counts.total == 0 {
             return writeln!(f, "  all are 0: nothing of the profile can be used");
         }
         row(f, "of matched functions", counts.matched, counts.total)?;
         row(f, "of changed functions", counts.changed, counts.total)?;
+        if counts.inlined > 0 {
+            row(f, "of inlined functions", counts.inlined, counts.total)?;
+        }
         row(f, "of missing functions", counts.gone, counts.total)?;
+        if counts.inlined > 0 {
+            writeln!(
+                f,
+                "Inlined functions are in the binary only as parts of others, so their hashes are not known: a compiler uses\n\
+                 their counts if the functions have not changed. An instrumented build has all hashes."
+            )?;
+        } else if counts.gone > 0 && self.has_symbols_only() {
+            writeln!(
+                f,
+                "A function that was inlined everywhere has no symbol and looks missing. Debug info (-g) shows most such functions,\n\
+                 and an instrumented build has their hashes."
+            )?;
+        }
         if !self.hot_lost.is_empty() {
             writeln!(f, "\nHot functions lost")?;
         }

@@ -10,7 +10,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let profile = arguments.next().ok_or("give a profile")?;
     let binary = arguments.next().ok_or("give a binary")?;
     let profile = ProfileFunctions::parse(&std::fs::read(profile)?)?;
-    let mut binaries = BinaryFunctions::default();
+    let mut binaries = BinaryFunctions::for_profile(&profile);
     binaries.open(Path::new(&binary))?;
     let shares = MatchShares::new(&profile, &binaries);
     match shares.counts.matched_percent() {

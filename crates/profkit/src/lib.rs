@@ -307,7 +307,8 @@
 //!
 //! Only a binary with hashes can show that a function changed: one that was built with instrumentation or coverage
 //! mapping. For other binaries only names are compared ([`Origin::Symbols`](object::functions::Origin::Symbols)): a
-//! changed function counts as matched, and a function that was inlined everywhere counts as missing.
+//! changed function counts as matched. A function that was inlined everywhere is found in debug info; without debug info
+//! it counts as missing.
 //!
 //! ```no_run
 //! # #[cfg(not(feature = "analysis"))] fn main() {}
@@ -316,7 +317,7 @@
 //! use profkit::object::functions::Origin;
 //!
 //! let profile = ProfileFunctions::parse(&std::fs::read("old.profdata")?)?;
-//! let mut binaries = BinaryFunctions::default();
+//! let mut binaries = BinaryFunctions::for_profile(&profile);
 //! binaries.open("build/app".as_ref())?;
 //! if binaries.binaries.iter().any(|binary| binary.origin == Origin::Symbols) {
 //!     println!("the binary has no hashes: changed functions are not found");

@@ -1,22 +1,30 @@
 //! Reads the functions of binaries, and finds those of a profile among them.
 use super::profile::{ProfileFunctions, is_profile};
-use profkit_data::ids::{BuildId, FuncHash};
+use profkit_data::ids::{BuildId, FuncHash, NameRef};
 use profkit_data::instr::InstrKind;
+use profkit_data::sample::SampleName;
 use profkit_data::{Error, ErrorKind, Result};
 use profkit_object::binary::{BinaryFile, Image};
 use profkit_object::build_id::build_id;
-use profkit_object::functions::{FunctionList, Origin, functions};
+use profkit_object::functions::{
+    FunctionList, Origin, functions, sampled_functions, without_suffix,
+};
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 
 /// Whether a compiler that builds the binary again could use the counts of a function.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
     /// Yes: a binary has a function with this name and hash. If a binary has no hash of the function, the name is
     /// enough.
     Matched,
     /// No: a binary has a function with this name, but with another hash.
     Changed,
+    /// Perhaps: a binary has the function only inlined into others, as its debug info shows, so that its hash is not
+    /// known. A compiler uses the counts if the hash is still the same. For sample profiles, which need no hash, such a
+    /// function is [`Matched`](Self::Matched).
+    Inlined,
     /// No: no binary has a function with this name.
     Unknown,
 }
@@ -62,21 +70,62 @@ pub struct BinaryFunctions {
     pub binaries: Vec<Binary>,
     /// The hashes of the functions, by name. A hash is `None` if only the symbol is known.
     functions: FxHashMap<Vec<u8>, FxHashSet<Option<FuncHash>>>,
+    /// Functions without a symbol that debug info describes as inlined.
+    inlined: FxHashSet<Vec<u8>>,
+    /// Programs and libraries of a folder whose functions could not be read, with the reason.
+    pub skipped: Vec<(String, Error)>,
+    /// Whether the functions are read for a sample profile, and then their names by the hash of the name.
+    sampled: Option<FxHashMap<NameRef, Vec<u8>>>,
 }
 
+/// The largest nesting depth of folders that are searched.
+const MOST_FOLDERS: usize = 256;
+
 impl BinaryFunctions {
-    /// Opens a binary and adds its functions. If the file has several architectures, the functions of all are added.
+    /// Makes an empty set of functions that can be compared with a profile. The kind of the profile decides what is read
+    /// from binaries: for sample profiles it is symbols, inlined functions and the checksums of pseudo probes.
+    pub fn for_profile(profile: &ProfileFunctions) -> Self {
+        BinaryFunctions {
+            sampled: profile.samples.is_some().then(FxHashMap::default),
+            ..BinaryFunctions::default()
+        }
+    }
+
+    /// Opens a binary and adds its functions. If the file has several architectures, the functions of all are added. Of a
+    /// folder, all programs and libraries are added; symbolic links to folders are not followed.
     ///
     /// # Errors
-    /// If the file cannot be read, is not a binary, or has neither profile sections nor symbols.
+    /// If the file cannot be read, is not a binary, or has neither profile sections nor symbols; if a folder holds no
+    /// program or library.
     pub fn open(&mut self, path: &Path) -> Result<()> {
-        let file = BinaryFile::open(path).map_err(|error| {
-            let text = format!(
-                "cannot be read: {}",
-                profkit_merge::files::system_text(&error)
+        if !path.is_dir() {
+            return self.open_file(path);
+        }
+        let mut files = Vec::new();
+        walk(path, 0, &mut files).map_err(|error| unreadable(&error))?;
+        files.sort_unstable();
+        let before = self.binaries.len() + self.skipped.len();
+        for file in files {
+            if BinaryFile::open(&file).is_ok_and(|file| file.is_linked())
+                && let Err(error) = self.open_file(&file)
+            {
+                self.skipped.push((profkit_data::path_text(&file), error));
+            }
+        }
+        if self.binaries.len() + self.skipped.len() == before {
+            let error = Error::new(
+                ErrorKind::CannotCorrelate,
+                "the folder holds no program or library",
             );
-            Error::new(ErrorKind::CannotCorrelate, text)
-        })?;
+            return Err(error.with_hint(
+                "give the folder into which the build writes its programs and libraries",
+            ));
+        }
+        Ok(())
+    }
+
+    fn open_file(&mut self, path: &Path) -> Result<()> {
+        let file = BinaryFile::open(path).map_err(|error| unreadable(&error))?;
         let images = file.images().map_err(|error| match is_profile(path) {
             Some(kind) if error.kind() == ErrorKind::UnrecognizedFormat => Error::new(
                 error.kind(),
@@ -95,8 +144,16 @@ impl BinaryFunctions {
     }
 
     fn add_image(&mut self, path: &Path, image: &Image<'_>) -> Result<()> {
-        let list = functions(image, path)?;
-        self.add(profkit_data::path_text(path), build_id(image)?, list);
+        let (list, id) = match self.sampled {
+            Some(_) => (sampled_functions(image)?, build_id(image)?),
+            None => (functions(image, path)?, build_id(image)?),
+        };
+        // A debug file or a stripped copy of a binary whose hashes are known must not hide that a hash has changed.
+        let known = |binary: &Binary| binary.build_id == id && binary.origin != Origin::Symbols;
+        let is_copy = id.is_some() && self.binaries.iter().any(known);
+        if !is_copy || list.origin != Origin::Symbols {
+            self.add(profkit_data::path_text(path), id, list);
+        }
         Ok(())
     }
 
@@ -109,7 +166,11 @@ impl BinaryFunctions {
             instrumentation: list.instrumentation,
             functions: list.functions.len(),
         });
+        self.inlined.extend(list.inlined);
         for function in list.functions {
+            if let Some(guids) = &mut self.sampled {
+                guids.insert(NameRef::of(&function.name), function.name.clone());
+            }
             self.functions
                 .entry(function.name)
                 .or_default()
@@ -126,18 +187,69 @@ impl BinaryFunctions {
 
     /// Returns whether these binaries contain a given function of the profile.
     pub fn outcome_of(&self, name: &[u8], hash: Option<FuncHash>) -> Outcome {
-        let hashes = self
-            .functions
-            .get(name)
-            .or_else(|| self.functions.get(symbol_of(name)));
-        match hashes {
-            Some(hashes) if hash.is_none() || hashes.contains(&hash) || hashes.contains(&None) => {
-                Outcome::Matched
+        let symbol = symbol_of(name);
+        let hashes = self.functions.get(name);
+        match hashes.or_else(|| self.functions.get(symbol)) {
+            Some(hashes) if fits(hashes, hash) => Outcome::Matched,
+            Some(_) => Outcome::Changed,
+            None if self.inlined.contains(name) || self.inlined.contains(symbol) => {
+                Outcome::Inlined
             }
+            None => Outcome::Unknown,
+        }
+    }
+
+    /// Returns whether these binaries contain a function of a sample profile. `checksum` is 0 if the profile has none.
+    pub fn outcome_of_sample(&self, name: SampleName<'_>, checksum: u64) -> Outcome {
+        let name = match name {
+            SampleName::Text(text) => Some(without_suffix(text)),
+            SampleName::Guid(guid) => {
+                let names = self.sampled.as_ref();
+                names.and_then(|names| names.get(&guid)).map(Vec::as_slice)
+            }
+        };
+        match name.and_then(|name| self.functions.get(name)) {
+            Some(hashes) if fits(hashes, checksum_of(checksum)) => Outcome::Matched,
             Some(_) => Outcome::Changed,
             None => Outcome::Unknown,
         }
     }
+}
+
+/// Whether a compiler can use counts with this hash for a function with these hashes. Where a hash is not known, the name
+/// is enough.
+pub(super) fn fits(hashes: &FxHashSet<Option<FuncHash>>, hash: Option<FuncHash>) -> bool {
+    hash.is_none() || hashes.contains(&hash) || hashes.contains(&None)
+}
+
+/// The checksum of a function in a sample profile; `None` if it has none.
+pub(super) fn checksum_of(checksum: u64) -> Option<FuncHash> {
+    (checksum != 0).then_some(FuncHash(checksum))
+}
+
+fn walk(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) -> io::Result<()> {
+    if depth == MOST_FOLDERS {
+        return Err(io::Error::other("folders nest too deeply"));
+    }
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
+            walk(&entry.path(), depth + 1, files)?;
+        } else if kind.is_file() {
+            files.push(entry.path());
+        }
+    }
+    Ok(())
+}
+
+#[cold]
+fn unreadable(error: &io::Error) -> Error {
+    let reason = profkit_merge::files::system_text(error);
+    Error::new(
+        ErrorKind::CannotCorrelate,
+        format!("cannot be read: {reason}"),
+    )
 }
 
 /// Returns the symbol for a function name in a profile. Names of local functions begin with the source file (`a.c;f`;
@@ -175,6 +287,7 @@ mod tests {
             origin: Origin::Sections,
             instrumentation: Some(InstrKind::IR),
             functions: list,
+            inlined: vec![b"i".to_vec()],
         };
         comparison.add("app".to_owned(), None, list);
         let of = |instrumentation| ProfileFunctions {
@@ -191,6 +304,7 @@ mod tests {
         assert_eq!(outcome("f", 2), Outcome::Changed);
         assert_eq!(outcome("x.c;g", 7), Outcome::Matched);
         assert_eq!(outcome("h", 1), Outcome::Unknown);
+        assert_eq!(outcome("x.c;i", 1), Outcome::Inlined);
         assert_eq!(comparison.outcome_of(b"f", None), Outcome::Matched);
     }
 }

@@ -1,9 +1,12 @@
 //! Reads the functions of a profile, so that they can be compared with those of binaries.
+use super::binary::checksum_of;
 use crate::instr::{InstrFacts, InstrReader};
+use crate::samples::SampleView;
 use profkit_data::detect::{Family, FileKind, detect};
 use profkit_data::ids::{BuildId, FuncHash};
 use profkit_data::instr::{InstrKind, Record};
 use profkit_data::mip::{Identity, MipProfile};
+use profkit_data::sample::{SampleName, SampleProfile, Samples};
 use profkit_data::{Error, ErrorKind, Result};
 use profkit_merge::files::Input;
 use rustc_hash::FxHashMap;
@@ -28,12 +31,16 @@ pub struct ProfileFunctions {
     pub total: u128,
     /// The build ids of the programs that wrote the profile, if the profile states them.
     pub build_ids: Vec<BuildId>,
+    /// The functions of a sample profile, with those that were inlined into them. `None` for other profiles.
+    pub samples: Option<SampleProfile>,
+    /// Whether the profile is a MIP profile: its counts are calls, or runs that called the function.
+    pub is_mip: bool,
     /// What the counters count. Empty for MIP profiles, and for text profiles that do not state it.
     pub instrumentation: InstrKind,
 }
 
 impl ProfileFunctions {
-    /// Reads the functions of an instrumentation or MIP profile. The content decides which of the two it is.
+    /// Reads the functions of an instrumentation, sample or MIP profile. The content decides which of them it is.
     ///
     /// # Errors
     /// If the profile is of another kind, cannot be read, holds counters only, or has no functions.
@@ -41,6 +48,9 @@ impl ProfileFunctions {
         let kind = detect(data);
         match kind.family() {
             Some(Family::MemProf) => Err(heap_only()),
+            Some(Family::Sample) => {
+                Self::of_samples(SampleView::open(data, None)?.profile).with_functions()
+            }
             Some(Family::Mip) if kind != FileKind::MipMap => {
                 Self::of_mip(&MipProfile::parse(data)?).with_functions()
             }
@@ -104,7 +114,10 @@ impl ProfileFunctions {
     /// Reads the functions of a MIP profile. The count of a function is the number of its calls; if calls were not
     /// counted, it is the number of runs that called it.
     pub fn of_mip(mip: &MipProfile) -> Self {
-        let mut profile = ProfileFunctions::default();
+        let mut profile = ProfileFunctions {
+            is_mip: true,
+            ..ProfileFunctions::default()
+        };
         for function in &mip.functions {
             let count = function.calls.max(function.called_runs);
             profile.add(&function.name, None, count);
@@ -117,6 +130,20 @@ impl ProfileFunctions {
         profile
     }
 
+    /// Reads the functions of a sample profile. The count of a function is the number of its samples, wherever it was
+    /// inlined, and without those of the functions that were inlined into it.
+    pub fn of_samples(samples: SampleProfile) -> Self {
+        let mut profile = ProfileFunctions::default();
+        let mut open: Vec<&Samples> = samples.functions().iter().map(|it| &it.samples).collect();
+        while let Some(one) = open.pop() {
+            let name = sample_name(samples.names.get(one.name));
+            profile.add(&name, checksum_of(one.checksum), own_samples(one));
+            open.extend(one.inlined.iter().map(|inlined| &inlined.samples));
+        }
+        profile.samples = Some(samples);
+        profile
+    }
+
     fn add(&mut self, name: &[u8], hash: Option<FuncHash>, count: u64) {
         let known = self.functions.entry(name.to_vec()).or_default();
         match known.iter_mut().find(|known| known.hash == hash) {
@@ -124,6 +151,22 @@ impl ProfileFunctions {
             None => known.push(Known { hash, count }),
         }
         self.total += u128::from(count);
+    }
+}
+
+/// The samples of a function without those of the functions that were inlined into it.
+pub(super) fn own_samples(samples: &Samples) -> u64 {
+    let inlined = samples.inlined.iter().map(|inlined| inlined.samples.total);
+    samples
+        .total
+        .saturating_sub(inlined.fold(0, u64::saturating_add))
+}
+
+/// The name of a function in a sample profile. If only the hash of the name is known, the hash as a decimal number.
+pub(super) fn sample_name(name: SampleName<'_>) -> Vec<u8> {
+    match name {
+        SampleName::Text(text) => text.to_vec(),
+        guid @ SampleName::Guid(_) => guid.to_string().into_bytes(),
     }
 }
 

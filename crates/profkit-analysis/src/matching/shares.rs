@@ -1,7 +1,11 @@
 //! The shares of functions and counts for which a profile and binaries match.
-use super::binary::{BinaryFunctions, Outcome, symbol_of};
-use super::profile::{Known, ProfileFunctions};
-use rustc_hash::FxHashSet;
+use super::binary::{BinaryFunctions, Outcome, checksum_of, fits, symbol_of};
+use super::profile::{Known, ProfileFunctions, own_samples, sample_name};
+use profkit_data::ids::{FuncHash, NameRef};
+use profkit_data::sample::{NameId, SampleName, SampleProfile, Samples};
+use profkit_object::functions::without_suffix;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::borrow::Cow;
 
 /// The share of all counts that hot functions have together. Hot functions are the functions with the largest counts
 /// (`profile-summary-cutoff-hot` of LLVM).
@@ -43,6 +47,8 @@ pub struct CountShares {
     pub matched: u128,
     /// The counts of functions that the binaries have with another hash.
     pub changed: u128,
+    /// The counts of functions that the binaries have only inlined into others, so that their hash is not known.
+    pub inlined: u128,
     /// The counts of functions that no binary has.
     pub gone: u128,
 }
@@ -66,7 +72,7 @@ pub struct LostFunction {
     pub name: Vec<u8>,
     /// Its count.
     pub count: u64,
-    /// [`Outcome::Changed`] or [`Outcome::Unknown`].
+    /// [`Outcome::Changed`], [`Outcome::Inlined`] or [`Outcome::Unknown`].
     pub outcome: Outcome,
 }
 
@@ -97,24 +103,22 @@ pub struct MatchShares {
 impl MatchShares {
     /// Compares a profile with binaries.
     pub fn new(profile: &ProfileFunctions, binaries: &BinaryFunctions) -> Self {
-        let counts = profile.functions.iter().flat_map(|(name, known)| {
-            known.iter().map(|known| {
-                let outcome = binaries.outcome_of(name, known.hash);
-                (known.count, name.as_slice(), outcome)
-            })
-        });
-        let mut by_count: Vec<_> = counts.collect();
-        by_count.sort_unstable_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(b.1)));
+        let mut by_count = match &profile.samples {
+            Some(samples) => by_sample(samples, binaries),
+            None => by_function(profile, binaries),
+        };
+        by_count.sort_unstable_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
         let mut counts = CountShares {
             total: profile.total,
             ..CountShares::default()
         };
-        for &(count, _, outcome) in &by_count {
+        for (count, _, outcome) in &by_count {
             *match outcome {
                 Outcome::Matched => &mut counts.matched,
                 Outcome::Changed => &mut counts.changed,
+                Outcome::Inlined => &mut counts.inlined,
                 Outcome::Unknown => &mut counts.gone,
-            } += u128::from(count);
+            } += u128::from(*count);
         }
         let mut before = 0u128;
         #[allow(clippy::cast_precision_loss, reason = "a share")]
@@ -123,13 +127,13 @@ impl MatchShares {
             before += u128::from(count);
             is_hot
         });
-        let lost = hot.filter(|&(.., outcome)| outcome != Outcome::Matched);
+        let lost = hot.filter(|(.., outcome)| *outcome != Outcome::Matched);
         MatchShares {
             functions: functions(profile, binaries),
             counts,
             hot_lost: lost
                 .map(|(count, name, outcome)| LostFunction {
-                    name: name.to_vec(),
+                    name: name.into_owned(),
                     count,
                     outcome,
                 })
@@ -138,7 +142,86 @@ impl MatchShares {
     }
 }
 
+/// The count, the name and the outcome of a function.
+type Counted<'p> = (u64, Cow<'p, [u8]>, Outcome);
+
+fn by_function<'p>(profile: &'p ProfileFunctions, binaries: &BinaryFunctions) -> Vec<Counted<'p>> {
+    let counts = profile.functions.iter().flat_map(|(name, known)| {
+        known.iter().map(|known| {
+            let outcome = binaries.outcome_of(name, known.hash);
+            (known.count, Cow::Borrowed(name.as_slice()), outcome)
+        })
+    });
+    counts.collect()
+}
+
+/// The samples of each function. A compiler that rejects a function also loses the functions that were inlined into it,
+/// so their samples count for the function that is lost.
+fn by_sample<'p>(profile: &SampleProfile, binaries: &BinaryFunctions) -> Vec<Counted<'p>> {
+    let mut sums: FxHashMap<(NameId, Outcome), u64> = FxHashMap::default();
+    let functions = profile.functions().iter();
+    let mut open: Vec<(&Samples, Option<(NameId, Outcome)>)> = functions
+        .map(|function| (&function.samples, None))
+        .collect();
+    while let Some((samples, lost)) = open.pop() {
+        let key = lost.unwrap_or_else(|| {
+            let name = profile.names.get(samples.name);
+            (
+                samples.name,
+                binaries.outcome_of_sample(name, samples.checksum),
+            )
+        });
+        let sum = sums.entry(key).or_default();
+        *sum = sum.saturating_add(own_samples(samples));
+        let lost = (key.1 != Outcome::Matched).then_some(key);
+        open.extend(
+            samples
+                .inlined
+                .iter()
+                .map(|inlined| (&inlined.samples, lost)),
+        );
+    }
+    let counted = |((name, outcome), sum)| {
+        (
+            sum,
+            Cow::Owned(sample_name(profile.names.get(name))),
+            outcome,
+        )
+    };
+    sums.into_iter().map(counted).collect()
+}
+
+/// The numbers of functions in the binaries, by whether a sample profile has them.
+fn sampled(profile: &SampleProfile, binaries: &BinaryFunctions) -> FunctionShares {
+    let mut known: FxHashMap<NameRef, FxHashSet<Option<FuncHash>>> = FxHashMap::default();
+    let mut open: Vec<&Samples> = profile.functions().iter().map(|it| &it.samples).collect();
+    while let Some(samples) = open.pop() {
+        let guid = match profile.names.get(samples.name) {
+            SampleName::Text(text) => NameRef::of(without_suffix(text)),
+            SampleName::Guid(guid) => guid,
+        };
+        let checksums = known.entry(guid).or_default();
+        checksums.insert(checksum_of(samples.checksum));
+        open.extend(samples.inlined.iter().map(|inlined| &inlined.samples));
+    }
+    let mut functions = FunctionShares::default();
+    for (name, hashes) in binaries.functions() {
+        functions.total += 1;
+        match known.get(&NameRef::of(name)) {
+            Some(known) if known.iter().any(|&checksum| fits(hashes, checksum)) => {
+                functions.matched += 1
+            }
+            Some(_) => functions.changed += 1,
+            None => functions.unknown += 1,
+        }
+    }
+    functions
+}
+
 fn functions(profile: &ProfileFunctions, binaries: &BinaryFunctions) -> FunctionShares {
+    if let Some(samples) = &profile.samples {
+        return sampled(samples, binaries);
+    }
     let symbols: FxHashSet<&[u8]> = profile
         .functions
         .keys()
@@ -147,9 +230,7 @@ fn functions(profile: &ProfileFunctions, binaries: &BinaryFunctions) -> Function
     let mut functions = FunctionShares::default();
     for (name, hashes) in binaries.functions() {
         functions.total += 1;
-        let same = |known: &Known| {
-            known.hash.is_none() || hashes.contains(&known.hash) || hashes.contains(&None)
-        };
+        let same = |known: &Known| fits(hashes, known.hash);
         match profile.functions.get(name) {
             Some(known) if known.iter().any(same) => functions.matched += 1,
             Some(_) => functions.changed += 1,

@@ -17,6 +17,10 @@ flow. It is changed if the profile has the name only with other hashes: the code
 since, and a compiler drops the counts. Otherwise it is unknown. Counts are those of the
 profile. Binaries that were built with instrumentation (or with -profile-correlate) hold the
 hashes. Other binaries are compared by their symbols, by name alone; so are MIP profiles.
+Functions that such a binary has only inlined are found in its debug info and counted apart,
+because their hashes are not known. Sample profiles are compared by name, and by checksum
+where both the profile and the binary (.pseudo_probe_desc) have one. Of a folder, all
+programs and libraries are read.
 
 Examples:
   profkit match old.profdata build/app
@@ -26,11 +30,11 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct MatchArgs {
-    /// An instrumentation profile, or a MIP profile
+    /// An instrumentation, sample or MIP profile
     #[arg(value_name = "PROFILE")]
     profile: PathBuf,
 
-    /// Programs and libraries that are to be compiled with the profile
+    /// Programs and libraries that are to be compiled with the profile, or folders of them
     #[arg(value_name = "BINARY", required = true)]
     binaries: Vec<PathBuf>,
 
@@ -70,7 +74,7 @@ pub fn run(args: &MatchArgs) -> exit::Result {
             None => Failure::file(input.name(), &error),
         }
     })?;
-    let mut binaries = BinaryFunctions::default();
+    let mut binaries = BinaryFunctions::for_profile(&profile);
     for path in &args.binaries {
         exit::must_exist(path)?;
         let opened = binaries.open(path);

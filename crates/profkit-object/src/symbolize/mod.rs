@@ -34,6 +34,7 @@
 
 mod files;
 mod functions;
+mod inlined;
 mod lines;
 mod names;
 mod sections;
@@ -48,6 +49,7 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use files::ProgramFiles;
+pub use inlined::inlined_functions;
 pub use table::{Frame, FrameId, Locations};
 
 use sections::{Package, Sections};

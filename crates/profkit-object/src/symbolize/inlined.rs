@@ -1,0 +1,85 @@
+//! Lists the functions that a compiler inlined. In debug info they have an entry, even if no code of their own is left.
+use super::sections::Sections;
+use super::{MAX_REFERENCES, Slice};
+use gimli::{AttributeValue, UnitOffset, UnitRef, constants as dw};
+use object::ReadRef;
+use profkit_data::Result;
+
+/// Returns the linkage names of the functions that were inlined at least once, or their plain names if they have no
+/// linkage name. Names can be repeated. If a compile unit is damaged, its functions before the damage are returned.
+///
+/// # Errors
+/// If the debug sections cannot be read or decompressed.
+pub fn inlined_functions<'data, R: ReadRef<'data>>(
+    image: &object::File<'data, R>,
+) -> Result<Vec<Vec<u8>>> {
+    let sections = Sections::load(image)?;
+    let dwarf = sections.dwarf();
+    let mut names = Vec::new();
+    let mut headers = dwarf.units();
+    while let Ok(Some(header)) = headers.next() {
+        if let Ok(unit) = dwarf.unit(header) {
+            // The names before damage in a unit are kept; without debug info there are no names either.
+            let _ = of_unit(&unit.unit_ref(&dwarf), &mut names);
+        }
+    }
+    Ok(names)
+}
+
+fn of_unit(unit: &UnitRef<'_, Slice<'_>>, names: &mut Vec<Vec<u8>>) -> gimli::Result<()> {
+    let mut entries = unit.entries_raw(None)?;
+    while !entries.is_empty() {
+        let offset = entries.next_offset();
+        let Some(abbreviation) = entries.read_abbreviation()? else {
+            continue;
+        };
+        let attributes = abbreviation.attributes();
+        let is_candidate = abbreviation.tag() == dw::DW_TAG_subprogram
+            && attributes
+                .iter()
+                .any(|spec| spec.name() == dw::DW_AT_inline);
+        if !is_candidate {
+            entries.skip_attributes(attributes)?;
+            continue;
+        }
+        let mut inlined = false;
+        for &spec in attributes {
+            let attribute = entries.read_attribute(spec)?;
+            inlined |= matches!(
+                attribute.value(),
+                AttributeValue::Inline(dw::DW_INL_inlined | dw::DW_INL_declared_inlined)
+            );
+        }
+        names.extend(inlined.then(|| name_of(unit, offset)).flatten());
+    }
+    Ok(())
+}
+
+/// Returns the name of a function: the linkage name of its entry or of the entries that its entry refers to, or else
+/// the first plain name.
+fn name_of(unit: &UnitRef<'_, Slice<'_>>, offset: UnitOffset) -> Option<Vec<u8>> {
+    let mut plain = None;
+    let mut next = Some(offset);
+    for _ in 0..MAX_REFERENCES {
+        let Some(entry) = next.take().and_then(|offset| unit.entry(offset).ok()) else {
+            break;
+        };
+        for attribute in entry.attrs() {
+            let text = || {
+                unit.attr_string(attribute.value())
+                    .ok()
+                    .map(|text| text.to_vec())
+            };
+            match (attribute.name(), attribute.value()) {
+                (dw::DW_AT_linkage_name | dw::DW_AT_MIPS_linkage_name, _) => return text(),
+                (dw::DW_AT_name, _) if plain.is_none() => plain = text(),
+                (
+                    dw::DW_AT_abstract_origin | dw::DW_AT_specification,
+                    AttributeValue::UnitRef(origin),
+                ) => next = Some(origin),
+                _ => {}
+            }
+        }
+    }
+    plain
+}

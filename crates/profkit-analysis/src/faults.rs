@@ -29,6 +29,11 @@ impl Faults {
         self.count.saturating_sub(self.first.len() as u64)
     }
 
+    /// Returns the value of a successful read. After a failed read, adds the error and returns `None`.
+    pub fn or_none<T>(&mut self, result: profkit_data::Result<T>) -> Option<T> {
+        result.map_err(|error| self.push(error)).ok()
+    }
+
     /// Returns the value of a successful read. After a failed read, adds the error and returns an empty value.
     pub fn or_default<T: Default>(&mut self, result: profkit_data::Result<T>) -> T {
         result.unwrap_or_else(|error| {

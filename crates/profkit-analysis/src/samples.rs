@@ -123,6 +123,22 @@ impl<'data> SampleView<'data> {
         }
     }
 
+    /// Returns the `most` functions with the most samples of their own lines, without those of inlined functions.
+    pub fn hottest_by_self(&self, most: usize) -> Vec<&Function> {
+        let mut functions: Vec<_> = self.in_order().collect();
+        functions.sort_by_key(|function| Reverse(self_samples(&function.samples)));
+        functions.truncate(most);
+        functions
+    }
+
+    /// The number of functions that have a sample, and the number of functions that are listed with their callers.
+    pub fn sampled_and_contexts(&self) -> (u64, u64) {
+        let functions = self.profile.functions();
+        let sampled = functions.iter().filter(|it| it.samples.total > 0).count();
+        let contexts = functions.iter().filter(|it| !it.callers.is_empty()).count();
+        (sampled as u64, contexts as u64)
+    }
+
     /// Returns the call targets of a source line with their sample counts, the largest count first.
     pub fn targets(&self, samples: &Samples, location: Location) -> Vec<(NameId, u64)> {
         let targets = samples.targets_at(location).iter();
@@ -153,6 +169,12 @@ impl<'data> SampleView<'data> {
         let opened = ExtBinaryProfile::parse(self.data).ok()?;
         Some((opened.version(), opened.sections().to_vec()))
     }
+}
+
+/// The samples of a function's own lines, without those of inlined functions.
+pub fn self_samples(samples: &Samples) -> u64 {
+    let lines = samples.body.iter().map(|line| line.samples);
+    lines.fold(0, u64::saturating_add)
 }
 
 fn missing<'a>(profile: &SampleProfile, wanted: &'a [String]) -> Vec<&'a str> {

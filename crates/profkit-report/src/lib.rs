@@ -10,9 +10,11 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod bars;
 pub mod flame_svg;
 pub mod matching;
 mod numbers;
 pub mod show;
 
+pub use bars::{BarStyle, bar};
 pub use numbers::{grouped, percent, plural, quoted, size};

@@ -1,7 +1,9 @@
 //! Finds out which LLVM releases can use a file.
+use crate::instr::{Form, InstrFacts};
 use profkit_abi::value_kind;
 use profkit_data::instr::releases::{RELEASES, Release, ReleaseFacts};
 use profkit_data::instr::{InstrKind, Record};
+use std::ops::RangeInclusive;
 
 /// The oldest LLVM release whose support is reported.
 const FIRST: u8 = 13;
@@ -15,6 +17,47 @@ pub struct Support {
     pub reads: bool,
     /// Whether the release's clang accepts the file for `-fprofile-use` or `-fprofile-instr-use`.
     pub compiles: bool,
+}
+
+/// The releases that can use a file, judged only by the versions of the format. Both ranges may be empty (`None`).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Readers {
+    /// The releases whose llvm-profdata reads the file.
+    pub tool: Option<RangeInclusive<Release>>,
+    /// The releases whose clang accepts the file.
+    pub compilers: Option<RangeInclusive<Release>>,
+}
+
+impl Readers {
+    /// The readers of an instrumentation profile. `oldest` is the first release that reads all records of a text.
+    pub fn of(facts: &InstrFacts, oldest: Option<Release>) -> Self {
+        let version = facts.version.unwrap_or(0);
+        let range = |reads: &dyn Fn(&ReleaseFacts) -> bool| {
+            let mut known = RELEASES.iter().filter(|facts| reads(facts));
+            let first = known.next()?.release;
+            Some(first..=known.next_back().map_or(first, |facts| facts.release))
+        };
+        match facts.form {
+            Form::Raw => Readers {
+                tool: range(&|facts| facts.reads_raw(version)),
+                compilers: None,
+            },
+            Form::Indexed => {
+                let readers = range(&|facts| facts.reads_indexed(version));
+                Readers {
+                    tool: readers.clone(),
+                    compilers: readers,
+                }
+            }
+            Form::Text => {
+                let oldest = oldest.max(Some(oldest_for_kind(facts.instrumentation)));
+                Readers {
+                    tool: range(&|facts| Some(facts.release) >= oldest),
+                    compilers: None,
+                }
+            }
+        }
+    }
 }
 
 fn table(support: impl Fn(&ReleaseFacts) -> (bool, bool)) -> Vec<Support> {

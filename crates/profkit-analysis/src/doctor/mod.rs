@@ -14,6 +14,7 @@ mod mip;
 mod sample;
 mod what;
 
-pub use compatibility::Support;
+pub(crate) use compatibility::oldest_for_record;
+pub use compatibility::{Readers, Support};
 pub use examine::{Diagnosis, Verdict, examine, unreadable};
 pub use what::{Advice, MipContents, What};

@@ -14,7 +14,7 @@ pub use flame::flame_graph;
 pub use folded::{FoldedStacks, HeapWeight};
 pub use load::{LoadedHeap, load_heap};
 pub use locations::LocationSizes;
-pub use profile::{HeapForm, HeapFrame, HeapProfile};
+pub use profile::{HeapForm, HeapFrame, HeapProfile, is_heap_alone};
 pub use symbolize::{
     BinarySource, IndexedBinaries, ModuleReport, NoBinaries, OneBinary, SourceLocation, Symbolized,
     symbolize,

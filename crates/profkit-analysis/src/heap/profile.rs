@@ -2,12 +2,22 @@
 use super::load::LoadedHeap;
 use super::symbolize::SourceLocation;
 use crate::faults::Faults;
+use profkit_data::ids::NameRef;
 use profkit_data::index_vec::IndexVec;
 use profkit_data::instr::indexed::IndexedProfile;
 use profkit_data::memprof::indexed::IndexedMemProf;
 use profkit_data::memprof::{Frame, FrameId, MemProfile, StackId};
 use profkit_data::{Error, ErrorKind, Result};
 use std::fmt;
+
+/// Whether an indexed profile holds a heap profile and no counters.
+pub fn is_heap_alone(data: &[u8]) -> bool {
+    IndexedProfile::parse(data).is_ok_and(|profile| {
+        let summaries = [profile.summary(), profile.cs_summary()];
+        let functions = summaries.iter().flatten().map(|summary| summary.functions);
+        profile.memprof().is_some() && functions.fold(0, u64::saturating_add) == 0
+    })
+}
 
 /// The form of a heap profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,9 +83,16 @@ impl HeapProfile {
             .saturating_add(section.bytes.len());
         let section = IndexedMemProf::parse(data.get(..end).unwrap_or(data), section.offset)?;
         let mut damage = Faults::default();
-        let profile = section.to_profile_salvaging(|error| damage.push(error));
+        let mut heap = section.to_profile_salvaging(|error| damage.push(error));
+        // The section holds only hashes. The functions that the file has counters of have names.
+        let unknown: Vec<u64> = heap.frames().iter().map(|frame| frame.function).collect();
+        for function in unknown {
+            if let Some(name) = profile.name_of(NameRef(function)) {
+                heap.names.entry(function).or_insert_with(|| name.to_vec());
+            }
+        }
         Ok(HeapProfile {
-            profile,
+            profile: heap,
             locations: IndexVec::new(),
             form: HeapForm::Indexed,
             version: Some(section.version()),

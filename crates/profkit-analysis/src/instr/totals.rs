@@ -1,5 +1,7 @@
 //! Sums over the records of a profile. The memory does not grow with the number of records.
+use crate::doctor::oldest_for_record;
 use profkit_data::instr::Record;
+use profkit_data::instr::releases::Release;
 use profkit_data::summary::{Summary, SummaryBuilder};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -26,6 +28,26 @@ pub struct Totals {
     pub bitmap_bytes: u64,
     /// The functions with the largest sums.
     pub hottest: Hottest,
+    /// The number of records with counts of which at least one is not 0.
+    pub functions_entered: u64,
+    /// The number of counters that are not 0.
+    pub counters_above_zero: u64,
+    /// The oldest release that reads all records as text.
+    pub oldest_text_reader: Option<Release>,
+    /// The distribution of the sums of the records.
+    sums: SummaryBuilder,
+}
+
+/// The shares of all counts for which [`Totals::shares`] is computed, in millionths: the hot, the warm, and nearly all.
+pub const SHARES: [u32; 3] = [900_000, 990_000, 999_000];
+
+/// How many of the hottest functions together make a share of all counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Share {
+    /// The share in millionths.
+    pub millionths: u64,
+    /// The number of functions.
+    pub functions: u64,
 }
 
 /// The numbers of value sites and values of one value kind.
@@ -56,6 +78,7 @@ impl Totals {
     /// Adds a record.
     pub fn add(&mut self, record: &Record) {
         self.records += 1;
+        self.oldest_text_reader = self.oldest_text_reader.max(Some(oldest_for_record(record)));
         // In a profile without context-sensitive records, the bit that marks them is an ordinary part of the hash.
         let context_sensitive = self.two_stages && record.func_hash.is_context_sensitive();
         self.context_sensitive += u64::from(context_sensitive);
@@ -67,6 +90,10 @@ impl Totals {
             }
             let sum = counter_sum(record);
             self.sum += sum;
+            self.functions_entered += u64::from(sum > 0);
+            let above_zero = record.counts.iter().filter(|&&count| count > 0).count();
+            self.counters_above_zero += above_zero as u64;
+            self.sums.add_count(u64::try_from(sum).unwrap_or(u64::MAX));
             self.hottest.offer(sum, &record.name);
         }
         for ((_, sites), totals) in record.values.kinds().zip(&mut self.values) {
@@ -77,6 +104,21 @@ impl Totals {
         }
         self.bitmap_records += u64::from(!record.bitmap.is_empty());
         self.bitmap_bytes += record.bitmap.len() as u64;
+    }
+
+    /// How many of the hottest functions together make each of [`SHARES`]. Functions with equal sums are counted
+    /// together. Returns nothing if no function ran, or if the sum of all counters needs more than 64 bits.
+    pub fn shares(&self) -> Vec<Share> {
+        if self.sum == 0 || u64::try_from(self.sum).is_err() {
+            return Vec::new();
+        }
+        let cutoffs = self.sums.clone().finish_with(&SHARES).cutoffs.into_iter();
+        cutoffs
+            .map(|cutoff| Share {
+                millionths: cutoff.cutoff,
+                functions: cutoff.blocks,
+            })
+            .collect()
     }
 
     /// The summaries of the records without and with context sensitivity. The second summary is `None` if the profile
@@ -131,6 +173,28 @@ impl Hottest {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn shares_count_the_functions_that_make_them() {
+        let mut totals = Totals::new(1, false);
+        for counts in [vec![80, 10], vec![5, 0], vec![4], vec![1], vec![0, 0]] {
+            totals.add(&Record {
+                counts,
+                ..Record::default()
+            });
+        }
+        let shares: Vec<_> = totals
+            .shares()
+            .iter()
+            .map(|share| share.functions)
+            .collect();
+        assert_eq!(shares, [1, 3, 3]);
+        assert_eq!(
+            (totals.functions_entered, totals.counters_above_zero),
+            (4, 5)
+        );
+        assert!(Totals::new(1, false).shares().is_empty());
+    }
 
     #[test]
     fn the_hottest_are_few_and_in_order() {

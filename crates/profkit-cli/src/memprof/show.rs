@@ -181,9 +181,8 @@ impl Print<'_> {
             let share = self.sum(kind);
             writeln!(
                 out,
-                "  {}: {:<4} {}, {} ({:.1}%)",
+                "  {:<10}  {}, {} ({:.1}%)",
                 hotness_name(kind),
-                "",
                 plural(share.contexts, "context"),
                 plural(share.bytes, "byte"),
                 percent(share.bytes, all.bytes)

@@ -11,8 +11,12 @@ use std::path::PathBuf;
 /// The largest value of --top.
 const MOST_ROWS: usize = 1_000_000_000;
 
+/// The number of functions that are listed if --top is not given.
+const MOST_FUNCTIONS: usize = 10;
+
 const EXAMPLES: &str = "\
-Without options, this shows what the file is, and a summary. Of a damaged file it shows the
+Without options, this shows what the file is and which LLVM releases read it, how much of the
+program ran, and the functions (or heap contexts) with the largest numbers. Of a damaged file it shows the
 sound parts, and then the errors.
 
 Examples:
@@ -161,6 +165,21 @@ impl ShowArgs {
             || !self.function_contains.is_empty()
             || self.top.is_some()
             || self.detailed_summary
+    }
+
+    /// Whether nothing special was asked for, so that the first screen is shown.
+    pub fn is_overview(&self) -> bool {
+        !self.shows_functions()
+            && !self.traces
+            && !self.binary_ids
+            && !self.header
+            && !self.sections
+            && !self.symbols
+    }
+
+    /// The number of functions in the list of the hottest; `None` if the list is not shown.
+    pub fn most_functions(&self) -> Option<usize> {
+        self.top.or(self.is_overview().then_some(MOST_FUNCTIONS))
     }
 
     /// Whether the summary is printed. If functions are selected, it is printed only with --detailed-summary.

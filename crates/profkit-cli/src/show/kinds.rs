@@ -4,6 +4,7 @@ use crate::exit::{Failure, Result};
 use crate::memprof::is_memprof_input;
 use clap::ArgMatches;
 use clap::parser::ValueSource;
+use profkit_analysis::heap::is_heap_alone;
 use profkit_data::detect::{Family, FileKind, detect};
 use profkit_merge::files::Input;
 
@@ -22,6 +23,9 @@ impl Kind {
     pub fn of(args: &ShowArgs, input: &Input) -> Option<Self> {
         match detect(input.bytes()) {
             FileKind::InstrIndexed if args.heap.asks_for_heap() => Some(Kind::Heap),
+            FileKind::InstrIndexed if args.is_overview() && is_heap_alone(input.bytes()) => {
+                Some(Kind::Heap)
+            }
             FileKind::InstrIndexed => Some(Kind::Indexed),
             FileKind::InstrRaw => Some(Kind::Raw),
             FileKind::InstrText => Some(Kind::Text),

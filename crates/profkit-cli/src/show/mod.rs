@@ -9,10 +9,12 @@ pub use args::ShowArgs;
 
 use crate::exit::{self, Failure, Status};
 use crate::memprof::show as heap;
-use crate::print::{Format, stdout_for};
+use crate::print::{Format, bar_style, stdout_for};
 use clap::ArgMatches;
 use kinds::Kind;
+use profkit_analysis::doctor::Readers;
 use profkit_analysis::faults::Faults;
+use profkit_analysis::heap::{ContextSum, HeapProfile};
 use profkit_analysis::instr::{
     InstrFacts, InstrReader, Totals, layouts, read_selected, text_has_records,
 };
@@ -44,7 +46,7 @@ pub fn run(args: &ShowArgs, matches: &ArgMatches) -> exit::Result {
     }
     let out = stdout_for(args.format);
     let mut printer: Box<dyn Printer> = match args.format {
-        Format::Text => Box::new(TextPrinter::new(out, args.mangled)),
+        Format::Text => Box::new(TextPrinter::new(out, args.mangled, bar_style())),
         Format::Json => Box::new(JsonPrinter::new(out, args.mangled)),
     };
     let joined = if args.correlation.is_used() {
@@ -158,7 +160,7 @@ impl Show<'_> {
             self.layouts(&source)?;
         }
         let mut totals = Totals::new(
-            args.top.unwrap_or(0),
+            args.most_functions().unwrap_or(0),
             facts.instrumentation.contains(InstrKind::CONTEXT_SENSITIVE),
         );
         let (details, printer) = (args.details(), &mut *self.printer);
@@ -172,6 +174,12 @@ impl Show<'_> {
         if args.shows_functions() {
             self.printer.records_end()?;
         }
+        if args.is_overview() {
+            let ids = source.source().binary_ids();
+            let ids = self.faults.or_default(ids);
+            let readers = Readers::of(&facts, totals.oldest_text_reader);
+            self.printer.origin(&ids, &readers)?;
+        }
         if args.traces {
             let traces = source.source().temporal_traces();
             let traces = self.faults.or_default(traces);
@@ -182,15 +190,29 @@ impl Show<'_> {
             let ids = self.faults.or_default(ids);
             self.printer.binary_ids(&ids)?;
         }
-        if args.top.is_some() {
-            let hottest = std::mem::take(&mut totals.hottest);
-            let hot: Vec<_> = hottest.into_sorted().collect();
-            self.printer.hot(&hot, totals.sum)?;
-        }
         if args.shows_summary() {
             let (first, second) = totals.finish();
             self.printer
                 .summaries(&first, second.as_ref(), &totals, args.detailed_summary)?;
+        }
+        // The counters of such a profile say only whether a block ran, so their sums compare nothing.
+        let counts = !facts
+            .instrumentation
+            .contains(InstrKind::SINGLE_BYTE_COVERAGE);
+        if args.is_overview() && counts {
+            self.printer.shares(&totals)?;
+        }
+        if args.top.is_some() || args.is_overview() && counts && totals.sum > 0 {
+            let hottest = std::mem::take(&mut totals.hottest);
+            let hot: Vec<_> = hottest.into_sorted().filter(|(sum, _)| *sum > 0).collect();
+            self.printer.hot(&hot, totals.sum)?;
+        }
+        if args.is_overview() && facts.instrumentation.contains(InstrKind::MEMPROF) {
+            let heap = HeapProfile::from_indexed(self.input.bytes());
+            if let Some(heap) = self.faults.or_none(heap) {
+                self.printer
+                    .heap(ContextSum::of(&heap.profile.contexts()))?;
+            }
         }
         self.printer.end(&self.faults)?;
         Ok(missing)

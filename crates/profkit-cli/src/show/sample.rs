@@ -1,13 +1,15 @@
 //! `profkit show` of sample profiles, for people or as JSON.
 use super::args::ShowArgs;
 use crate::exit::{self, Failure, Status};
-use crate::print::{self, Format};
+use crate::print::{self, Format, grouped, percent, plural};
 use profkit_analysis::names;
-use profkit_analysis::samples::SampleView;
+use profkit_analysis::samples::{SampleView, self_samples};
 use profkit_data::sample::{Function, Location, NameId, ProfileKind, SampleEncoding, Samples};
 use profkit_data::summary::Summary;
 use profkit_merge::files::Input;
+use profkit_report::bar;
 use profkit_report::show::json::{SCHEMA_VERSION, bare_error};
+use profkit_report::show::text::{lines, top_title};
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -125,9 +127,10 @@ impl Show<'_> {
         let size = self.input.len();
         writeln!(
             out,
-            "{}: sample profile, {}, {size} bytes",
+            "{}: sample profile, {}, {} bytes",
             self.input.name(),
-            self.encoding_name()
+            self.encoding_name(),
+            grouped(size)
         )?;
         let kinds: Vec<_> = KINDS
             .iter()
@@ -153,25 +156,38 @@ impl Show<'_> {
                 writeln!(out, "  {}", names::printable(symbol))?;
             }
         }
-        if let Some(count) = self.args.top {
-            self.hot(out, count)?;
-        }
         if let Some(summary) = self.summary() {
-            writeln!(out, "\nFunctions: {}", summary.functions)?;
-            writeln!(out, "Lines: {}", summary.blocks)?;
-            writeln!(out, "Samples of lines: {}", summary.total_count)?;
-            writeln!(out, "Largest line: {}", summary.max_count)?;
-            writeln!(out, "Largest head: {}", summary.max_function_count)?;
+            let (sampled, contexts) = self.view.sampled_and_contexts();
+            let share = percent(u128::from(sampled), u128::from(summary.functions));
+            let functions = format!("{} with samples ({share})", grouped(sampled));
+            let mut rows = vec![("functions", summary.functions, functions)];
+            if contexts > 0 {
+                rows.push(("calling contexts", contexts, String::new()));
+            }
+            rows.extend([
+                ("lines", summary.blocks, String::new()),
+                ("samples of lines", summary.total_count, String::new()),
+                ("largest line", summary.max_count, String::new()),
+                ("largest head", summary.max_function_count, String::new()),
+            ]);
+            writeln!(out, "\nSummary")?;
+            let rows = rows.into_iter();
+            let rows: Vec<_> = rows
+                .map(|(name, count, note)| (name, grouped(count), note))
+                .collect();
+            lines(out, &rows)?;
             if self.args.detailed_summary {
+                writeln!(out, "Shares of all samples")?;
                 for entry in &summary.cutoffs {
                     let (whole, part) = (entry.cutoff / 10_000, entry.cutoff % 10_000);
-                    writeln!(
-                        out,
-                        "  {whole}.{part:04} % of all samples: {} lines of at least {}",
-                        entry.blocks, entry.min_count
-                    )?;
+                    let lines = plural(entry.blocks, "line");
+                    let least = grouped(entry.min_count);
+                    writeln!(out, "  {whole}.{part:04}%: {lines} of at least {least}")?;
                 }
             }
+        }
+        if let Some(count) = self.args.most_functions() {
+            self.hot(out, count)?;
         }
         Ok(())
     }
@@ -254,28 +270,50 @@ impl Show<'_> {
         Ok(())
     }
 
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "a rounded percentage for display"
-    )]
     fn hot(&self, out: &mut impl Write, count: usize) -> io::Result<()> {
         let hot = self.view.hottest(count);
-        writeln!(out, "\nFunctions with the most samples:")?;
-        for function in &hot.functions {
-            let samples = function.samples.total;
-            let share = if hot.total == 0 {
-                0.0
-            } else {
-                samples as f64 * 100.0 / hot.total as f64
-            };
-            write!(out, "  {samples:>14}  {share:6.2} %  ")?;
+        let rows = hot.functions.iter().map(|it| (it.samples.total, *it));
+        self.top(
+            out,
+            rows.collect(),
+            hot.total,
+            "samples, with those of inlined functions",
+        )?;
+        let by_self = self.view.hottest_by_self(count).into_iter();
+        let rows = by_self.map(|it| (self_samples(&it.samples), it)).collect();
+        self.top(out, rows, hot.total, "samples of their own lines")
+    }
+
+    /// Prints one list of functions with their shares and bars.
+    fn top(
+        &self,
+        out: &mut impl Write,
+        mut rows: Vec<(u64, &Function)>,
+        total: u128,
+        by: &str,
+    ) -> io::Result<()> {
+        rows.retain(|(samples, _)| *samples > 0);
+        let largest = rows.first().map_or(0, |(samples, _)| *samples);
+        if largest == 0 {
+            return Ok(());
+        }
+        writeln!(out, "\n{}", top_title(rows.len(), by))?;
+        let width = grouped(largest).len();
+        let style = print::bar_style();
+        let rows = rows.into_iter().map(|(samples, function)| {
+            let bar = bar(u128::from(samples), u128::from(largest), style);
+            (samples, bar, function)
+        });
+        for (samples, bar, function) in rows {
+            let share = percent(u128::from(samples), total);
+            write!(
+                out,
+                "  {:>width$}  {share:>6}  {bar:20}  ",
+                grouped(samples)
+            )?;
             for frame in &function.callers {
-                write!(
-                    out,
-                    "{}:{} @ ",
-                    self.name(frame.name),
-                    place(frame.location)
-                )?;
+                let name = self.name(frame.name);
+                write!(out, "{name}:{} @ ", place(frame.location))?;
             }
             writeln!(out, "{}", self.name(function.samples.name))?;
         }
@@ -331,12 +369,23 @@ impl Show<'_> {
                 .collect();
             member(out, "symbols", symbols.into())?;
         }
-        if let Some(count) = self.args.top {
-            let hot = self.view.hottest(count).functions.into_iter();
-            let hot: Vec<_> = hot
-                .map(|it| json!({"name": self.plain(it.samples.name), "total": it.samples.total}))
+        if let Some(count) = self.args.most_functions() {
+            let row = |it: &Function| json!({"name": self.plain(it.samples.name), "total": it.samples.total, "self": self_samples(&it.samples)});
+            let hot: Vec<_> = self
+                .view
+                .hottest(count)
+                .functions
+                .into_iter()
+                .map(row)
                 .collect();
             member(out, "hot", hot.into())?;
+            let by_self: Vec<_> = self
+                .view
+                .hottest_by_self(count)
+                .into_iter()
+                .map(row)
+                .collect();
+            member(out, "hot_by_self", by_self.into())?;
         }
         if let Some(summary) = self.summary() {
             let cutoffs: Vec<_> = summary
@@ -344,7 +393,9 @@ impl Show<'_> {
                 .iter()
                 .map(|it| json!({"cutoff": it.cutoff, "min_count": it.min_count, "lines": it.blocks}))
                 .collect();
+            let (sampled, contexts) = self.view.sampled_and_contexts();
             let mut value = json!({
+                "functions_with_samples": sampled, "contexts": contexts,
                 "functions": summary.functions, "lines": summary.blocks, "samples": summary.total_count,
                 "max_line": summary.max_count, "max_head": summary.max_function_count,
             });

@@ -3,17 +3,21 @@
 use super::text::{bits, endian_name};
 use super::{Context, Details, Layout, Printer, RecordView};
 use profkit_abi::value_kind;
+use profkit_analysis::doctor::Readers;
 use profkit_analysis::faults::Faults;
+use profkit_analysis::heap::ContextSum;
 use profkit_analysis::instr::InstrFacts;
 use profkit_analysis::instr::{Totals, ValueTotals, counter_sum};
 use profkit_analysis::names;
 use profkit_data::Error;
 use profkit_data::ids::{BuildId, NameRef};
+use profkit_data::instr::releases::Release;
 use profkit_data::instr::{KindValues, TemporalTraces};
 use profkit_data::summary::Summary;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::io::{self, Write};
+use std::ops::RangeInclusive;
 
 /// The version of the JSON. It is raised when a member is renamed or removed, or changes its meaning; new members do
 /// not raise it.
@@ -123,6 +127,19 @@ impl<W: Write> Printer for JsonPrinter<W> {
         self.member("file", &file(name, size, facts))
     }
 
+    fn origin(&mut self, ids: &[BuildId], readers: &Readers) -> io::Result<()> {
+        if !ids.is_empty() {
+            self.binary_ids(ids)?;
+        }
+        let range = |range: &Option<RangeInclusive<Release>>| {
+            let ends = |range: &RangeInclusive<Release>| json!({ "first": range.start().to_string(), "last": range.end().to_string() });
+            range.as_ref().map(ends)
+        };
+        let readers =
+            json!({ "llvm_profdata": range(&readers.tool), "clang": range(&readers.compilers) });
+        self.member("readers", &without_nulls(readers))
+    }
+
     fn layout(&mut self, layout: &Layout) -> io::Result<()> {
         let header = layout.header.as_ref().map(|fields| {
             let fields = fields.iter().map(
@@ -216,6 +233,15 @@ impl<W: Write> Printer for JsonPrinter<W> {
         self.member("binary_ids", &ids)
     }
 
+    fn shares(&mut self, totals: &Totals) -> io::Result<()> {
+        let shares = totals.shares();
+        let shares: Vec<_> = shares
+            .iter()
+            .map(|share| json!({ "millionths": share.millionths, "functions": share.functions }))
+            .collect();
+        self.member("shares", &shares)
+    }
+
     fn hot(&mut self, hot: &[(u128, Vec<u8>)], total: u128) -> io::Result<()> {
         let hot: Vec<_> = hot
             .iter()
@@ -251,6 +277,8 @@ impl<W: Write> Printer for JsonPrinter<W> {
         let totals = json!({
             "records": totals.records,
             "pseudo_records": totals.pseudo_records,
+            "functions_entered": totals.functions_entered,
+            "counters_above_zero": totals.counters_above_zero,
             "indirect_calls": calls,
             "memop_sizes": sizes,
             "vtables": vtables,
@@ -258,6 +286,12 @@ impl<W: Write> Printer for JsonPrinter<W> {
             "bitmap_bytes": totals.bitmap_bytes,
         });
         self.member("totals", &totals)
+    }
+
+    fn heap(&mut self, sum: ContextSum) -> io::Result<()> {
+        let sum =
+            json!({ "contexts": sum.contexts, "allocations": sum.allocations, "bytes": sum.bytes });
+        self.member("heap", &sum)
     }
 
     fn end(&mut self, faults: &Faults) -> io::Result<()> {

@@ -4,7 +4,9 @@ pub mod json;
 pub mod text;
 
 use profkit_abi::indexed;
+use profkit_analysis::doctor::Readers;
 use profkit_analysis::faults::Faults;
+use profkit_analysis::heap::ContextSum;
 use profkit_analysis::instr::{InstrFacts, InstrReader, SectionPlace, Totals};
 use profkit_data::ids::BuildId;
 use profkit_data::instr::{Record, TemporalTraces};
@@ -64,6 +66,8 @@ pub struct Layout {
 pub trait Printer {
     /// Called first: describes the file.
     fn file(&mut self, name: &str, size: u64, facts: &InstrFacts) -> io::Result<()>;
+    /// Prints which programs wrote the profile, and which releases read it.
+    fn origin(&mut self, ids: &[BuildId], readers: &Readers) -> io::Result<()>;
     /// Called for each profile in the file.
     fn layout(&mut self, layout: &Layout) -> io::Result<()>;
     /// Called for each record.
@@ -79,7 +83,9 @@ pub trait Printer {
     fn traces(&mut self, traces: &TemporalTraces, context: &Context<'_>) -> io::Result<()>;
     /// Prints the build ids of the programs that wrote the profile.
     fn binary_ids(&mut self, ids: &[BuildId]) -> io::Result<()>;
-    /// Prints the hottest functions. `total` is the sum of all counts.
+    /// Prints how many functions make the most of the counts.
+    fn shares(&mut self, totals: &Totals) -> io::Result<()>;
+    /// Prints the functions with the largest sums. `total` is the sum of all counts.
     fn hot(&mut self, hot: &[(u128, Vec<u8>)], total: u128) -> io::Result<()>;
     /// Prints the summaries of the records without and with context sensitivity, and the totals.
     fn summaries(
@@ -89,6 +95,8 @@ pub trait Printer {
         totals: &Totals,
         detailed: bool,
     ) -> io::Result<()>;
+    /// Prints the sums of the heap profile that is in the same file.
+    fn heap(&mut self, sum: ContextSum) -> io::Result<()>;
     /// Called last.
     fn end(&mut self, faults: &Faults) -> io::Result<()>;
 }

@@ -1,21 +1,25 @@
 //! Profiles as text for people.
 use super::{Context, Details, Layout, Printer, RecordView};
-use crate::{grouped, percent, plural};
+use crate::{BarStyle, bar, grouped, percent, plural};
 use profkit_abi::value_kind;
+use profkit_analysis::doctor::Readers;
 use profkit_analysis::faults::Faults;
+use profkit_analysis::heap::ContextSum;
 use profkit_analysis::instr::InstrFacts;
 use profkit_analysis::instr::{Totals, counter_sum};
 use profkit_analysis::names;
 use profkit_data::bytes::Endian;
 use profkit_data::ids::{BuildId, NameRef};
 use profkit_data::instr::raw::PointerWidth;
-use profkit_data::instr::releases::display_range;
+use profkit_data::instr::releases::{display_compilers, display_range};
 use profkit_data::instr::{InstrKind, KindValues, TemporalTraces};
 use profkit_data::summary::Summary;
 use std::io::{self, Write};
 
 /// The number of counters per row.
 const ROW: usize = 8;
+/// The largest number of build ids on the first screen.
+const MOST_IDS: usize = 3;
 /// The number of bitmap bytes per row.
 const BITMAP_ROW: usize = 32;
 
@@ -26,15 +30,17 @@ pub struct TextPrinter<W> {
     mangled: bool,
     /// Whether sizes of memory intrinsics stand for ranges, as in profiles of LLVM 12 and later.
     ranges: bool,
+    bars: BarStyle,
 }
 
 impl<W: Write> TextPrinter<W> {
     /// Makes a printer that writes to `out`, with demangled names unless `mangled` is true.
-    pub fn new(out: W, mangled: bool) -> Self {
+    pub fn new(out: W, mangled: bool, bars: BarStyle) -> Self {
         TextPrinter {
             out,
             mangled,
             ranges: false,
+            bars,
         }
     }
 
@@ -115,29 +121,53 @@ impl<W: Write> TextPrinter<W> {
         }
     }
 
-    fn summary(&mut self, title: &str, summary: &Summary) -> io::Result<()> {
+    /// Prints a summary. With `totals`, it says how much of the program ran.
+    fn summary(
+        &mut self,
+        title: &str,
+        summary: &Summary,
+        totals: Option<&Totals>,
+    ) -> io::Result<()> {
+        let ran = |part: u64, whole: u64, what: &str| {
+            let share = percent(u128::from(part), u128::from(whole));
+            format!("{} {what} ({share})", grouped(part))
+        };
+        let (entered, above) = totals.map_or_else(Default::default, |totals| {
+            (
+                ran(totals.functions_entered, summary.functions, "entered"),
+                ran(totals.counters_above_zero, summary.blocks, "above 0"),
+            )
+        });
+        let none = String::new;
         let lines = [
-            ("functions", summary.functions),
-            ("counters", summary.blocks),
-            ("sum of counters", summary.total_count),
-            ("largest first counter", summary.max_function_count),
-            ("largest other counter", summary.max_internal_count),
+            ("functions", summary.functions, entered),
+            ("counters", summary.blocks, above),
+            ("sum of counters", summary.total_count, none()),
+            ("largest first counter", summary.max_function_count, none()),
+            ("largest other counter", summary.max_internal_count, none()),
         ];
         writeln!(self.out, "{title}")?;
-        self.lines(&lines.map(|(name, value)| (name, grouped(value), String::new())))
+        self.lines(&lines.map(|(name, value, remark)| (name, grouped(value), remark)))
     }
 
-    /// Prints one line per entry: name, number (right-aligned), remark.
-    fn lines(&mut self, lines: &[(&str, String, String)]) -> io::Result<()> {
-        let name_width = lines.iter().map(|(name, ..)| name.len()).max().unwrap_or(0);
-        let width = lines.iter().map(|(_, number, _)| number.len()).max();
-        let width = width.unwrap_or(0);
-        for (name, number, remark) in lines {
-            let line = format!("  {name:name_width$}  {number:>width$}  {remark}");
-            writeln!(self.out, "{}", line.trim_end())?;
-        }
-        Ok(())
+    fn lines(&mut self, rows: &[(&str, String, String)]) -> io::Result<()> {
+        lines(&mut self.out, rows)
     }
+}
+
+/// Prints one line per row: name, number (right-aligned), remark.
+///
+/// # Errors
+/// Those of the writer.
+pub fn lines(out: &mut impl Write, rows: &[(&str, String, String)]) -> io::Result<()> {
+    let name_width = rows.iter().map(|(name, ..)| name.len()).max().unwrap_or(0);
+    let width = rows.iter().map(|(_, number, _)| number.len()).max();
+    let width = width.unwrap_or(0);
+    for (name, number, remark) in rows {
+        let line = format!("  {name:name_width$}  {number:>width$}  {remark}");
+        writeln!(out, "{}", line.trim_end())?;
+    }
+    Ok(())
 }
 
 impl<W: Write> Printer for TextPrinter<W> {
@@ -152,6 +182,28 @@ impl<W: Write> Printer for TextPrinter<W> {
         };
         writeln!(self.out, "  instrumentation  {kind}")?;
         writeln!(self.out, "  size             {} bytes", grouped(size))
+    }
+
+    fn origin(&mut self, ids: &[BuildId], readers: &Readers) -> io::Result<()> {
+        for (index, id) in ids.iter().enumerate().take(MOST_IDS) {
+            let label = if index == 0 { "build id" } else { "" };
+            writeln!(self.out, "  {label:15}  {id}")?;
+        }
+        if ids.len() > MOST_IDS {
+            let more = grouped(ids.len() - MOST_IDS);
+            writeln!(self.out, "  {:15}  and {more} more: --binary-ids", "")?;
+        }
+        let text = match (&readers.tool, &readers.compilers) {
+            (_, Some(compilers)) => format!("LLVM {}", display_compilers(compilers)),
+            (Some(tool), None) => format!(
+                "llvm-profdata {}; compilers after `profkit merge`",
+                display_compilers(tool)
+            ),
+            (None, None) => {
+                "no release of LLVM; `profkit merge` makes a profile for compilers".to_owned()
+            }
+        };
+        writeln!(self.out, "  {:15}  {text}", "read by")
     }
 
     fn layout(&mut self, layout: &Layout) -> io::Result<()> {
@@ -259,21 +311,69 @@ impl<W: Write> Printer for TextPrinter<W> {
         ids.iter().try_for_each(|id| writeln!(self.out, "  {id}"))
     }
 
+    fn shares(&mut self, totals: &Totals) -> io::Result<()> {
+        let shares = totals.shares();
+        let [hot, warm, nearly] = shares.as_slice() else {
+            return Ok(());
+        };
+        let all = totals.records - totals.pseudo_records;
+        let warm_alone = warm.functions - hot.functions;
+        let cold = all - warm.functions;
+        let idle = all - totals.functions_entered;
+        let up_to = nearly.functions - warm.functions;
+        let ran_cold = cold.saturating_sub(idle);
+        let mut last = match (ran_cold, up_to) {
+            (0, _) => String::new(),
+            (_, 0) => "the last 1%".to_owned(),
+            _ => format!("the last 1%; {} reach 99.9%", grouped(up_to)),
+        };
+        if idle > 0 {
+            let separator = if last.is_empty() { "" } else { "; " };
+            last += &format!("{separator}{} never entered", grouped(idle));
+        }
+        let lines = [
+            (
+                "hot",
+                grouped(hot.functions),
+                "have 90% of all counts".to_owned(),
+            ),
+            ("warm", grouped(warm_alone), "have the next 9%".to_owned()),
+            ("cold", grouped(cold), last),
+        ];
+        writeln!(self.out, "\nHot and cold functions")?;
+        self.lines(&lines)
+    }
+
     fn hot(&mut self, hot: &[(u128, Vec<u8>)], total: u128) -> io::Result<()> {
         writeln!(
             self.out,
-            "\nHottest functions, by the sum of their counters"
+            "\n{}",
+            top_title(hot.len(), "the sum of their counters")
         )?;
         let width = hot.first().map_or(0, |(sum, _)| grouped(*sum).len()).max(5);
-        writeln!(self.out, "  {:>width$}   share  together  function", "sum")?;
+        let largest = hot.first().map_or(0, |(sum, _)| *sum);
+        let bars: Vec<_> = hot
+            .iter()
+            .map(|(sum, _)| bar(*sum, largest, self.bars))
+            .collect();
+        let bar_width = bars
+            .iter()
+            .map(|bar| bar.chars().count())
+            .max()
+            .unwrap_or(0);
+        let header = format!(
+            "  {:>width$}   share  together  {:bar_width$}  function",
+            "sum", ""
+        );
+        writeln!(self.out, "{header}")?;
         let mut together = 0;
-        for (sum, name) in hot {
+        for ((sum, name), bar) in hot.iter().zip(&bars) {
             together += sum;
             let (share, together) = (percent(*sum, total), percent(together, total));
             let name = names::display(name, self.mangled);
             writeln!(
                 self.out,
-                "  {:>width$}  {share:>6}    {together:>6}  {name}",
+                "  {:>width$}  {share:>6}    {together:>6}  {bar:bar_width$}  {name}",
                 grouped(*sum)
             )?;
         }
@@ -288,11 +388,12 @@ impl<W: Write> Printer for TextPrinter<W> {
         detailed: bool,
     ) -> io::Result<()> {
         writeln!(self.out)?;
+        let ran = (second.is_none() && first.functions > 0).then_some(totals);
         if first.functions > 0 || second.is_none() {
-            self.summary("Summary", first)?;
+            self.summary("Summary", first, ran)?;
         }
         if let Some(second) = second {
-            self.summary("Summary of context-sensitive records", second)?;
+            self.summary("Summary of context-sensitive records", second, None)?;
         }
         let mut more = Vec::new();
         let remark = |count: u64, what: &str| match count {
@@ -355,10 +456,27 @@ impl<W: Write> Printer for TextPrinter<W> {
         Ok(())
     }
 
+    fn heap(&mut self, sum: ContextSum) -> io::Result<()> {
+        writeln!(
+            self.out,
+            "\nHeap profile in the same file: --memory shows it"
+        )?;
+        self.lines(&[
+            ("contexts", grouped(sum.contexts), String::new()),
+            ("allocations", grouped(sum.allocations), String::new()),
+            ("bytes", grouped(sum.bytes), String::new()),
+        ])
+    }
+
     /// This function prints no errors: the command prints them on stderr.
     fn end(&mut self, _faults: &Faults) -> io::Result<()> {
         self.out.flush()
     }
+}
+
+/// The title of a list of the largest: "Top 10 functions by …".
+pub fn top_title(count: usize, by: &str) -> String {
+    format!("Top {} by {by}", plural(count as u64, "function"))
 }
 
 /// Describes a profile, for example `raw profile version 10 (LLVM 19 to 22), 64-bit little-endian`.

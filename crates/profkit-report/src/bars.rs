@@ -1,0 +1,54 @@
+//! Horizontal bars made of characters.
+
+/// The characters of a bar.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BarStyle {
+    /// `#`, for files and for terminals without Unicode.
+    #[default]
+    Ascii,
+    /// Block characters, which show eighths of a column.
+    Blocks,
+}
+
+/// The width of a bar in columns.
+const WIDTH: u128 = 20;
+
+/// Draws `part` of `whole` as a bar. The whole is 20 columns wide; a part above 0 has at least the smallest sign.
+///
+/// ```
+/// use profkit_report::{BarStyle, bar};
+///
+/// assert_eq!(bar(1, 4, BarStyle::Ascii), "#####");
+/// assert_eq!(bar(1, 10_000, BarStyle::Ascii), "#");
+/// assert_eq!(bar(1, 32, BarStyle::Blocks), "▋");
+/// assert_eq!(bar(0, 4, BarStyle::Blocks), "");
+/// ```
+pub fn bar(part: u128, whole: u128, style: BarStyle) -> String {
+    const EIGHTHS: [char; 8] = ['█', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
+    if part == 0 || whole == 0 {
+        return String::new();
+    }
+    let part = part.min(whole);
+    // Divided first if the product would need more than 128 bits.
+    let columns = |parts: u128| {
+        let of = WIDTH * parts;
+        part.checked_mul(of)
+            .map_or_else(|| part / (whole / of).max(1), |product| product / whole)
+            .max(1)
+    };
+    let text = |count: u128, sign: &str| sign.repeat(usize::try_from(count).unwrap_or(0));
+    match style {
+        BarStyle::Ascii => text(columns(1), "#"),
+        BarStyle::Blocks => {
+            let eighths = columns(8);
+            let mut text = text(eighths / 8, "█");
+            let rest = usize::try_from(eighths % 8).unwrap_or(0);
+            if rest > 0
+                && let Some(&last) = EIGHTHS.get(rest)
+            {
+                text.push(last);
+            }
+            text
+        }
+    }
+}

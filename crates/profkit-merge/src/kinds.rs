@@ -36,7 +36,7 @@ pub(crate) fn check(seen: &[Seen], inputs: &dyn Inputs) -> Result<InstrKind, Box
         ),
         (
             InstrKind::FUNCTION_ENTRY_ONLY,
-            "function-entry coverage and profiles of whole functions cannot be merged with each other",
+            "profiles that cover only function entries cannot be merged with profiles that cover all blocks",
             "merge the files of each kind separately",
         ),
     ];

@@ -374,7 +374,8 @@ fn add_frames(
     list
 }
 
-/// The modules of one binary. With build ids, a binary has one module. Without build ids, it may have many mappings.
+/// The modules of one binary. A binary with a build id is one module. A binary without one has a module for each of its
+/// mappings.
 struct Group {
     path: PathBuf,
     modules: Vec<ModuleId>,

@@ -185,7 +185,7 @@ fn clangs_of(version: u32) -> RangeInclusive<Release> {
     origin.compilers()
 }
 
-/// The newest indexed version up to this one that stands for a scheme.
+/// Returns the newest indexed version whose readers hash functions by a scheme. Versions above `version` are not considered.
 fn newest_of_scheme(version: u32, scheme: u8) -> u32 {
     (1..=version)
         .rev()

@@ -3,7 +3,8 @@ use super::{Layout, Slide, fixed_header};
 use profkit_data::instr::raw::{PointerWidth, RawProfile};
 
 impl Layout {
-    /// If the profile has this layout, returns the distance of its addresses from those of the learned run.
+    /// Compares a profile with the layout. If they are equal, returns the difference between the load addresses of the
+    /// profile's run and the run that the layout was learned from.
     pub(super) fn same(&self, profile: &RawProfile<'_>) -> Option<Slide> {
         let sections = profile.sections();
         if let Some(id) = self.metadata {

@@ -312,7 +312,7 @@ fn file_path(text: &str) -> Option<PathBuf> {
 
 /// Checks that a file has this build id. The error describes what is wrong with the file.
 fn states_id(path: &Path, id: &BuildId) -> std::result::Result<(), String> {
-    let wrong = |what: String| format!("the file of the server is the wrong one: {what}");
+    let wrong = |what: String| format!("the debuginfod server sent the wrong file: {what}");
     let file = BinaryFile::open(path).map_err(|error| profkit_data::system_text(&error))?;
     let images = file.images().map_err(|error| wrong(error.to_string()))?;
     let mut ids = Vec::new();

@@ -119,7 +119,7 @@ impl<'data> RawReader<'data> {
         Self::open(file, *options, None)
     }
 
-    /// Opens a raw file whose profiles may not contain their data records and names. `source` then supplies them.
+    /// Opens a raw file. `source` supplies the function records and names of profiles that contain only counters.
     ///
     /// # Errors
     /// The errors of [`parse_with`](Self::parse_with). An error of the source counts as an error of the profile.

@@ -278,9 +278,9 @@ impl<'data> TextReader<'data> {
                 .llvm_detail(message));
         };
         let names = kind != value_kind::MEM_OP_SIZE;
-        let sites = self.value_number("a number of value sites")?;
+        let sites = self.value_number("the number of value sites")?;
         for site in 0..sites {
-            let targets = self.value_number("a number of values at a site")?;
+            let targets = self.value_number("the number of values at a site")?;
             for index in 0..targets {
                 let entry = if names {
                     self.read_target()

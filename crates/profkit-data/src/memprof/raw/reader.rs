@@ -8,8 +8,8 @@ use crate::{Error, ErrorKind, Result, Structure};
 
 /// The dumps of a raw MemProf file.
 ///
-/// Opening the file reads only the headers of the dumps. Damaged files never cause a panic. The reader needs memory for
-/// one small item per dump, and each dump has at least the bytes of a header in the file.
+/// Opening the file reads only the headers of the dumps. Damaged files never cause a panic. The reader keeps
+/// one small item per dump. A dump takes up at least a header in the file, so the size of the file limits the memory.
 ///
 /// ```
 /// use profkit_data::memprof::raw::{DumpToWrite, RawMemProf, RawMemProfOptions, Version, write};

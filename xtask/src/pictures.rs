@@ -32,7 +32,7 @@ const SCREENS: &[Screen] = &[
     },
     Screen {
         name: "show",
-        commands: &["profkit show --top 5 plain.profdata"],
+        commands: &["profkit show plain.profdata"],
     },
     Screen {
         name: "doctor",

@@ -77,7 +77,7 @@ fn merge_files_for_llvm_16() {
     let folder = tempfile::tempdir().unwrap();
     let output = folder.path().join("out.profdata");
     let inputs = [
-        "raw/clang-22-ir-plain.profraw",
+        "raw/clang-16-ir-plain.profraw",
         "raw/clang-13-ir-plain.profraw",
     ]
     .map(fixture);

@@ -106,7 +106,7 @@ pub fn command(advice: Advice, name: &str) -> (String, &'static str) {
         ),
         Advice::Correlate => (
             format!("profkit merge {name} --binaries PROGRAM -o merged.profdata"),
-            "with the program that ran: its functions are in the program or its debug info",
+            "reads the functions of the profile from the program that ran, or from its debug info",
         ),
         Advice::KeepSound => (
             format!("profkit merge {name} -o merged.profdata"),

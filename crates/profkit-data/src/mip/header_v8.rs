@@ -64,7 +64,7 @@ impl HeaderV8 {
             )
             .at(at)
             .found(format_args!("{raw_section_offset:#x}"))
-            .expected("0, as in layout A1")
+            .expected("0, as in layout A1 of MIP version 8")
             .with_hint("only layouts A1 and B are read"));
         }
         if preamble.kind == MipKind::Map

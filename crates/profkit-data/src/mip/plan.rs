@@ -13,7 +13,7 @@ pub enum Kind {
     Calls,
 }
 
-/// Neighbouring bytes of one kind, and the number of their first slot.
+/// A run of adjacent bytes in the record section that have the same meaning ([`Kind`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
     /// The meaning of the bytes.

@@ -185,7 +185,8 @@ impl<T: Entry> Spot<T> {
     }
 }
 
-/// The state of additions to the vectors of one [`Samples`], and to the vectors of the functions inlined in it.
+/// Entries that were added to one [`Samples`] out of order and are not yet sorted into its vectors, and those of the
+/// functions inlined in it.
 #[derive(Debug, Default)]
 pub(super) struct PendingEntries {
     pub(super) body: Spot<BodyLine>,

@@ -160,7 +160,8 @@ impl MergeKind for Heap {
     type Worker = HeapWorker;
     type Error = Cancelled;
 
-    /// Each worker gets neighbouring inputs, because timestamps, CPUs and overlaps depend on the order of inputs.
+    /// Each worker gets a contiguous range of the inputs. Timestamps, CPU numbers and overlap counts depend on the order
+    /// of the inputs, and joining ranges in order keeps it.
     fn schedule(&self) -> Schedule {
         Schedule::Ranges { at_least: 1 }
     }

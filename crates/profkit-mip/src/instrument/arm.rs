@@ -23,15 +23,17 @@ impl Backend for Elf {
     fn supports(&self, options: &Options) -> Result<(), String> {
         match options.mode {
             Mode::Function(Counter::Store) if !options.blocks => Ok(()),
-            Mode::Function(Counter::Store) => {
-                Err("cannot have block coverage: on 32-bit Arm there is function coverage only".to_owned())
-            }
-            Mode::Function(Counter::Unary) => Err(
-                "cannot have unary counters: on 32-bit Arm, they need twice as much code as a store".to_owned(),
+            Mode::Function(Counter::Store) => Err(
+                "cannot have block coverage: on 32-bit Arm there is function coverage only"
+                    .to_owned(),
             ),
-            Mode::Calls { .. } => {
-                Err("cannot have mode calls: on 32-bit Arm there is function coverage only".to_owned())
-            }
+            Mode::Function(Counter::Unary) => Err(
+                "cannot have unary counters: on 32-bit Arm there is function coverage only"
+                    .to_owned(),
+            ),
+            Mode::Calls { .. } => Err(
+                "cannot have mode calls: on 32-bit Arm there is function coverage only".to_owned(),
+            ),
         }
     }
 
@@ -308,7 +310,7 @@ mod tests {
                 .to_string()
         };
         insta::assert_snapshot!(refused(Mode::Function(Counter::Store), true), @"a.s cannot have block coverage: on 32-bit Arm there is function coverage only");
-        insta::assert_snapshot!(refused(Mode::Function(Counter::Unary), false), @"a.s cannot have unary counters: on 32-bit Arm, they need twice as much code as a store");
+        insta::assert_snapshot!(refused(Mode::Function(Counter::Unary), false), @"a.s cannot have unary counters: on 32-bit Arm, there is function coverage only");
         insta::assert_snapshot!(refused(Mode::Calls { return_addresses: None }, false), @"a.s cannot have mode calls: on 32-bit Arm there is function coverage only");
     }
 

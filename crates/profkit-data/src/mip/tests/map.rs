@@ -89,7 +89,7 @@ main at 0x40: record 0x1a address 0x110 size 0x30 signature 0x1111 modes 0x3 blo
     let mut a2 = map.clone();
     a2.patch_u32("start", 0x1000);
     insta::assert_snapshot!(refused(&a2), @r"
-the map has layout A2, which no finished tool ever wrote in header of map at offset 0x10: found 0x1000, expected 0, as in layout A1
+the map has layout A2, which no finished tool ever wrote in header of map at offset 0x10: found 0x1000, expected 0, as in layout A1 of MIP version 8
 hint: only layouts A1 and B are read
 ");
 }

@@ -310,7 +310,7 @@ mod tests {
                 .to_string()
         };
         insta::assert_snapshot!(refused(Mode::Function(Counter::Store), true), @"a.s cannot have block coverage: on 32-bit Arm there is function coverage only");
-        insta::assert_snapshot!(refused(Mode::Function(Counter::Unary), false), @"a.s cannot have unary counters: on 32-bit Arm, there is function coverage only");
+        insta::assert_snapshot!(refused(Mode::Function(Counter::Unary), false), @"a.s cannot have unary counters: on 32-bit Arm there is function coverage only");
         insta::assert_snapshot!(refused(Mode::Calls { return_addresses: None }, false), @"a.s cannot have mode calls: on 32-bit Arm there is function coverage only");
     }
 

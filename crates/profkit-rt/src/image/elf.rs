@@ -211,10 +211,11 @@ pub fn facts() -> Facts {
         build_id: &[],
         program: true,
     };
-    // SAFETY: the linker's symbol is the address of the ELF header if the header is in memory, and then the program
-    // headers are in the same segment. If not, it is null in a program at a fixed address, and the first byte of other
-    // images. The program loader has used the headers of the loaded segments, so these are right; the other headers are
-    // checked against them.
+    // If the ELF header is not in memory, the linker's symbol is null in a program at a fixed address, and the address of
+    // the first byte of other images.
+    // SAFETY: if the ELF header is in memory, the linker's symbol is its address, and the program headers are in the same
+    // segment. The program loader has used the headers of the loaded segments, so these are right; the other headers
+    // are checked against them.
     unsafe {
         if header.is_null() || get::<[u8; 4]>(header, 0) != *b"\x7fELF" {
             return facts;

@@ -19,7 +19,7 @@ pub mod variant;
 /// compile the MIP run-time library for another target.
 #[cfg(feature = "source")]
 pub mod source {
-    /// The source text of the module [`mip`](crate::mip). The MIP run-time library is compiled with a crate named
-    /// `profkit_abi` that has only this module.
+    /// The source text of the module [`mip`](crate::mip). The MIP run-time library is compiled together with a crate
+    /// named `profkit_abi` that contains only this module.
     pub const MIP: &str = include_str!("mip.rs");
 }

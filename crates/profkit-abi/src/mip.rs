@@ -52,8 +52,9 @@ pub mod mode {
     /// set together with [`FUNCTION_COVERAGE`].
     pub const UNARY_COUNTER: u16 = 0x20;
     /// The function is a part of another function that was moved elsewhere, such as `F.cold` of gcc and clang. It is
-    /// entered only by jumps, so only the bytes of its blocks change; those for its entry do not. The flag occurs only
-    /// in map entries, together with [`BLOCK_COVERAGE`].
+    /// entered only by jumps, so the program changes the bytes of its blocks, but never its entry counter. The flag
+    /// occurs in map entries and profiles, but not in the headers of raw files. It is always set together with
+    /// [`BLOCK_COVERAGE`].
     pub const PART: u16 = 0x40;
     /// All flags that version 9 allows in the header of a raw file.
     pub const ALL: u16 = 0x3f;
@@ -90,7 +91,8 @@ pub mod record {
     /// The value of the count and of the ordinal in the record of a function that was never called.
     pub const INITIAL_WORD: u32 = 0xffff_ffff;
     /// The ordinal of the first function that is called in an image. It is also the start value of the counter
-    /// [`ORDINAL`](super::symbol::ORDINAL). If the count of a record wraps around to 0, the record keeps its ordinal.
+    /// [`ORDINAL`](super::symbol::ORDINAL). A record that already has an ordinal keeps it, even if its count wraps
+    /// around and the next call looks like a first call.
     pub const FIRST_ORDINAL: u32 = 1;
     /// The number of bytes in a record for each block except the entry block. These bytes follow the entry counter, in
     /// the order of the map entry.
@@ -173,11 +175,10 @@ pub mod raw_header {
 /// of the instrumenter sets its number of slots. The called function stores a sample in the slot `NEXT modulo slots`
 /// and adds one to `NEXT` ([`RING_NEXT`](symbol::RING_NEXT)), without a lock.
 pub mod ring {
-    /// The offset in a sample of the record offset: the distance from the start of the record section to the record of
-    /// the called function (32 bits).
+    /// The offset of a field in a sample: the position of the called function's record in the record section (32 bits).
     pub const RECORD_OFFSET: usize = 0;
-    /// The offset in a sample of the return address minus the start of the record section, which may wrap around (32
-    /// bits). The value 0 marks an empty slot, because there is no code at that address.
+    /// The offset of a field in a sample: the return address minus the start of the record section, modulo 2^32 (32
+    /// bits). The value 0 marks an empty slot, because there is no code at the start of the record section.
     pub const RETURN_OFFSET: usize = 4;
     /// The size of a return-address sample in bytes.
     pub const SAMPLE_SIZE: usize = 8;
@@ -195,9 +196,9 @@ pub mod section {
     /// is stripped before it is shipped, this section is removed.
     pub const MAP: &str = "__llvm_mipmap";
     /// The section of mode flags. It has a 32-bit number for each combination of mode flags that occurs in the image.
-    /// It is allocated, read-only, 4-aligned, retained, and in a COMDAT group
-    /// [`symbol::MODE_GROUP_PREFIX`](super::symbol::MODE_GROUP_PREFIX)`+ two hex digits`. The run-time library needs
-    /// the flags to know how to add up records.
+    /// It is allocated, read-only, 4-aligned, retained, and in a COMDAT group. The group's name is
+    /// [`symbol::MODE_GROUP_PREFIX`](super::symbol::MODE_GROUP_PREFIX) and the flags as two hex digits. The run-time
+    /// library needs the flags to know how to add up records.
     pub const MODES: &str = "__llvm_mipmode";
     /// The section of the ring of return-address samples. It is allocated, writable and has no bytes in the file. It is
     /// in a COMDAT group named [`symbol::RING_GROUP_PREFIX`](super::symbol::RING_GROUP_PREFIX)` + number of slots in
@@ -277,8 +278,9 @@ pub mod v8 {
 
     /// The other header fields of layout B. The header has 32 bytes.
     pub mod header_b {
-        /// The offset of the distance from this header to the start of the records (64 bits; for 32-bit targets 32 bits
-        /// and four zero bytes). The distance is signed. It is 0 in raw files and profiles.
+        /// The offset of a field with the distance from this header to the start of the records. The distance is
+        /// signed. It has 64 bits; for 32-bit targets it has 32 bits, and four zero bytes follow. It is 0 in raw files
+        /// and profiles.
         pub const RAW_SECTION_OFFSET: usize = 16;
         /// The offset of a reserved field, which is 0 (32 bits).
         pub const RESERVED: usize = 24;
@@ -314,9 +316,10 @@ pub mod v8 {
     /// The offsets of the fields in a map entry of layout B for 64-bit targets. The name has no terminator. Entries are
     /// aligned, but the padding of the last entry may be missing at the end of the file.
     pub mod map_entry_b64 {
-        /// The offset of the record's address minus the address of this entry (64 bits, signed).
+        /// The offset of the field with the record's address, relative to the address of this entry (64 bits, signed).
         pub const RECORD: usize = 0;
-        /// The offset of the function's address minus the address of this entry (64 bits, signed).
+        /// The offset of the field with the function's address, relative to the address of this entry (64 bits,
+        /// signed).
         pub const FUNCTION: usize = 8;
         /// The offset of the function's size in bytes (32 bits).
         pub const FUNCTION_SIZE: usize = 16;
@@ -333,9 +336,10 @@ pub mod v8 {
 
     /// The offsets of the fields in a map entry of layout B for 32-bit targets, and of layout A2.
     pub mod map_entry_b32 {
-        /// The offset of the record's address minus the address of this entry (32 bits, signed).
+        /// The offset of the field with the record's address, relative to the address of this entry (32 bits, signed).
         pub const RECORD: usize = 0;
-        /// The offset of the function's address minus the address of this entry (32 bits, signed).
+        /// The offset of the field with the function's address, relative to the address of this entry (32 bits,
+        /// signed).
         pub const FUNCTION: usize = 4;
         /// The offset of the function's size in bytes (32 bits).
         pub const FUNCTION_SIZE: usize = 8;
@@ -352,11 +356,13 @@ pub mod v8 {
 
     /// The offsets of the fields in a map entry of layout A1.
     pub mod map_entry_a1 {
-        /// The offset of the start of the records minus the address of this entry (32 bits, signed).
+        /// The offset of the field with the start of the records, relative to the address of this entry (32 bits,
+        /// signed).
         pub const RAW_SECTION_START: usize = 0;
-        /// The offset of the record's address minus the address of this entry (32 bits, signed).
+        /// The offset of the field with the record's address, relative to the address of this entry (32 bits, signed).
         pub const RECORD: usize = 4;
-        /// The offset of the function's address minus the address of this entry (32 bits, signed).
+        /// The offset of the field with the function's address, relative to the address of this entry (32 bits,
+        /// signed).
         pub const FUNCTION: usize = 8;
         /// The offset of the function's size in bytes (32 bits).
         pub const FUNCTION_SIZE: usize = 12;

@@ -154,12 +154,12 @@ impl FileKind {
     }
 
     /// Returns advice for a user who gave a file of this kind instead of a profile. Returns `None` for profiles, and
-    /// for files of which nothing is known.
+    /// for kinds of files for which there is no advice.
     pub fn advice(self) -> Option<&'static str> {
         match self {
             FileKind::ObjectFile => Some("run the program, and give the profile that it writes"),
             FileKind::Archive => Some(
-                "give the profiles that programs wrote, not the libraries that they are made of",
+                "give the profiles that programs wrote, not the libraries that programs are linked with",
             ),
             FileKind::PerfData => Some(
                 "make a sample profile of the recording first, with llvm-profgen or create_llvm_prof",

@@ -119,7 +119,7 @@ impl ForeignFile {
                 "fetch the file that the pointer stands for: git lfs pull"
             }
             ForeignFile::ChangedLineEndings => {
-                "something took the file for text (git with autocrlf, FTP in ASCII mode): copy the original again as binary"
+                "a program converted the file as text (git with autocrlf, FTP in ASCII mode): copy the original again in binary mode"
             }
             ForeignFile::Utf16 => "convert it first: iconv -f UTF-16 -t UTF-8 FILE",
             ForeignFile::Utf8Mark => "remove the first three bytes: tail -c +4 FILE",
@@ -212,8 +212,9 @@ impl ForeignFile {
     }
 }
 
-/// Whether this is a version 10 profile whose line feeds were converted. Version 10 is the only version whose number is
-/// a line feed. After the conversion the version number is 0x0a0d (2573).
+/// Whether this is a version 10 profile in which every line feed became a carriage return and a line feed. Only version
+/// 10 can be recognised, because its number is the byte of a line feed. After the conversion the version number is
+/// 0x0a0d (2573).
 fn has_changed_line_endings(data: &[u8]) -> bool {
     let Some((head, rest)) = data.split_first_chunk::<8>() else {
         return false;

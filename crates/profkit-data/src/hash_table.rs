@@ -73,8 +73,8 @@ pub struct HashTable<'data> {
 /// One item of a hash table: a key and its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry<'data> {
-    /// The hash of the key, as the file stores it. The low bits select the bucket of this item; they were checked. The
-    /// other bits were not.
+    /// The hash of the key, as the file stores it. A reader that uses the bucket index has checked only the low bits,
+    /// which select the bucket.
     pub hash: u64,
     /// The key of the item.
     pub key: &'data [u8],
@@ -245,8 +245,8 @@ impl<'data> HashTable<'data> {
     }
 
     /// Returns one share of the items: those whose hash modulo `shares` is `share`, in the order of
-    /// [`entries`](Self::entries). `shares` must be a power of two. The number of buckets does not matter, so the same
-    /// share of several files has the same keys.
+    /// [`entries`](Self::entries). `shares` must be a power of two. A key is in the same share of every file, even if
+    /// the files have different numbers of buckets.
     pub fn entries_of_share(&self, share: usize, shares: usize) -> Entries<'data> {
         debug_assert!(shares.is_power_of_two() && share < shares);
         let step = shares.min(self.bucket_count()).max(1);

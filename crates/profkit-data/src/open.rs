@@ -42,7 +42,7 @@ impl ReadOptions {
 #[non_exhaustive]
 #[allow(
     clippy::large_enum_variant,
-    reason = "a file has only one such value, and it is seldom moved"
+    reason = "a program has one such value for each open file, and seldom moves it"
 )]
 pub enum Profile<'data> {
     /// A raw instrumentation profile.
@@ -162,17 +162,17 @@ pub fn open<'data>(data: &'data [u8], options: &ReadOptions) -> Result<Profile<'
     }
 }
 
-/// Files up to this size are read whole by [`sound_family`]. A larger file is taken for sound if its header is sound:
-/// raising this makes it slower to find the kind of a merge.
+/// The size in bytes up to which [`sound_family`] reads a sample profile completely. For a larger file it reads only
+/// the header. A larger limit makes a merge slower to find the family of its inputs.
 #[cfg(feature = "sample")]
 const MOST_READ: usize = 4096;
 
-/// The family of a profile of which something can be read; `None` for other files, and for a profile that is cut off or
-/// damaged near its beginning. Few bytes of large files are read.
+/// Returns the family of a profile if a part of the profile can be read. Returns `None` for other files, and for a
+/// profile that is cut off or damaged near its beginning. Only few bytes of a large file are read.
 pub fn sound_family(data: &[u8]) -> Option<Family> {
     let kind = detect(data);
     let is_sound = match kind {
-        // These were recognised by more than a magic.
+        // [`detect`] has checked more than a magic number to recognise these kinds.
         FileKind::SampleText | FileKind::MemProfYaml | FileKind::MipYaml | FileKind::MipMap => true,
         FileKind::MipUnknown | FileKind::SampleUnknown => false,
         kind if kind.is_mip() => true,

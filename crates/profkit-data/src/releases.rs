@@ -21,7 +21,7 @@ use std::ops::RangeInclusive;
 pub struct Release {
     /// The major version number of the LLVM release.
     pub major: u8,
-    /// The minor version number. It is always 0 from LLVM 4 on, because its minor releases change no format.
+    /// The minor version number. It is always 0 from LLVM 4 on, because from then on minor releases change no format.
     pub minor: u8,
 }
 
@@ -47,7 +47,7 @@ pub enum FrontEndScheme {
     V1,
     /// The scheme of indexed version 5 (LLVM 6 to 10). More kinds of statements affect the hash.
     V2,
-    /// The scheme of indexed version 6 (LLVM 11). The hash has another form.
+    /// The scheme of indexed version 6 (LLVM 11). The hash is computed differently.
     V3,
     /// The scheme of indexed versions 7 to 12 (LLVM 12 to 21). Logical operators have counters.
     V3Logical,
@@ -205,10 +205,10 @@ pub struct HashOrigin {
 const OLDEST_WRITTEN: u32 = 3;
 
 impl HashOrigin {
-    /// The releases of the compilers that may have made the hashes. The version of an indexed file is that of the tool
-    /// that wrote it: of a front-end profile it stands for the scheme of the hashes, of an IR profile it is only the
-    /// newest that the compilers can be, and nothing from version 11 on, which profkit writes for IR profiles of any
-    /// release.
+    /// Returns the releases of the compilers that may have made the function hashes. For a raw profile, these are the
+    /// releases that write its version. For an indexed front-end profile, they are the releases that use the hashing
+    /// scheme of its version. For an indexed IR profile, they are all releases up to the newest one that writes its
+    /// version. From version 11 on, this range includes compilers of every IR scheme.
     pub fn compilers(&self) -> RangeInclusive<Release> {
         let (oldest, newest) = (RELEASES[0].release, RELEASES[RELEASES.len() - 1].release);
         match (self.is_raw, self.front_end) {
@@ -232,7 +232,8 @@ impl HashOrigin {
         }
     }
 
-    /// The number of the scheme that a release has for this level of instrumentation.
+    /// Returns the number of the scheme that a release uses: the scheme of its front end if `front_end` is set,
+    /// otherwise that of its middle end. Newer schemes have larger numbers.
     pub fn scheme(&self, release: Release) -> u8 {
         let facts = release.facts();
         match self.front_end {
@@ -241,9 +242,10 @@ impl HashOrigin {
         }
     }
 
-    /// Returns the indexed version that implies the hashing scheme of a front-end profile. If all releases with its raw
-    /// version use one scheme, this is the newest indexed version that the oldest of these releases reads. If their
-    /// schemes differ (raw 4, 5 and 10), it is the indexed version of the newest release, and the second value is `true`.
+    /// Returns the indexed version that implies the hashing scheme of a front-end profile. For a raw profile, this
+    /// depends on the releases with its raw version. If all of them use one scheme, the result is the newest indexed
+    /// version that the oldest of them reads. If their schemes differ (raw 4, 5 and 10), the result is the newest
+    /// indexed version that any of them reads, and the second value is `true`.
     pub fn front_end_version(&self) -> (u32, bool) {
         let last = profkit_abi::indexed::VERSION_LAST;
         if !self.is_raw {
@@ -262,7 +264,8 @@ impl HashOrigin {
         if releases().any(|facts| facts.front_end_scheme() != scheme) {
             return (newest, true);
         }
-        // All releases agree, so the version that the oldest reads serves all of them.
+        // All these releases use one scheme. The indexed version that the oldest of them reads is therefore right for
+        // all.
         let oldest = releases().map(|facts| facts.indexed).min();
         let version = oldest.unwrap_or(newest).clamp(OLDEST_WRITTEN, newest);
         (version, false)

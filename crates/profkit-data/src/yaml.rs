@@ -203,7 +203,7 @@ impl<'a> Events<'a> {
         }
         let bytes = scalar.text.chars().map(u8::try_from);
         bytes.collect::<std::result::Result<_, _>>().map_err(|_| {
-            malformed(scalar.place, "a character does not stand for a byte")
+            malformed(scalar.place, "a character is too large for a byte")
                 .within(Structure::BytesTag)
                 .expected("characters up to \\xFF")
         })

@@ -235,7 +235,8 @@ fn from_text(text: &[u8]) -> InstrProfile {
     }
 }
 
-/// Every set of the matrix that can be built on this machine, with the tools of its release.
+/// Builds the programs of the test matrix for which this machine has a clang and the LLVM tools of the same release.
+/// Returns their raw profiles, the release and the tools.
 fn built_sets() -> Vec<(RawSet, u8, Llvm)> {
     let mut sets = Vec::new();
     for set in matrix::sets() {

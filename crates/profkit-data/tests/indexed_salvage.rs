@@ -243,7 +243,7 @@ fn a_table_of_nothing_but_wrong_lengths_ends() {
     let buckets = 1u64 << 15;
     let item = |left: u64| {
         let mut item = 1u16.to_le_bytes().to_vec();
-        // A wrong hash, and a key that ends at the end of the table.
+        // The stored hash is wrong, and the key ends at the end of the table.
         item.extend([0; 8]);
         item.extend(left.saturating_sub(26).to_le_bytes());
         item.extend([0; 8]);

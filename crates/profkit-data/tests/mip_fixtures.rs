@@ -1,4 +1,4 @@
-//! Checks that the MIP files among the fixtures are what the builders make. `BLESS=1` writes them.
+//! Checks that the MIP fixtures have the bytes that this test builds. `BLESS=1` writes the fixtures.
 #![allow(clippy::expect_used, reason = "helpers of tests fail by panicking")]
 
 use profkit_data::ids::BuildId;

@@ -251,7 +251,8 @@ fn compare_merged(
     }
     assert!(compared > 0 || records.is_empty(), "{}", path.display());
     assert_eq!(their_records.len(), ours.len(), "{}", path.display());
-    // The text format has no field for the first two flags; LLVM 16 and older do not write the third.
+    // The text format has no field for FRONT_END and FUNCTION_ENTRY_ONLY; LLVM 16 and older do not write
+    // SINGLE_BYTE_COVERAGE.
     let unstated = InstrKind::FRONT_END
         | InstrKind::FUNCTION_ENTRY_ONLY
         | if release < 19 {
@@ -325,7 +326,8 @@ fn fixtures_decode_as_llvm_22_shows_them() {
     fixtures_decode_as(22, 20);
 }
 
-/// Profiles that our writer makes for a version: all kinds of sections that the releases can read.
+/// Raw profiles of one version, made by our writer. They have all kinds of sections that the releases with this version
+/// can read.
 fn images(version: u32) -> Vec<RawImage> {
     let mut images = Vec::new();
     let modes: &[u64] = match version {

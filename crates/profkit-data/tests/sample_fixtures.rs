@@ -45,7 +45,7 @@ fn every_release_and_encoding_is_the_text_it_was_made_from() {
         let original = sound(&std::fs::read(original).unwrap());
         let found = sound(&fixture(&path));
         match *encoding {
-            // LLVM 13 writes the hash of a whole context. It does not tell the function.
+            // LLVM 13 writes the hash of a whole calling context. The function cannot be found from this hash.
             ["ext", "md5"] if *release == "13" && *source == "contexts" => {
                 assert_eq!(found.functions().len(), original.functions().len());
             }

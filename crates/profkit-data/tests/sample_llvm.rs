@@ -83,7 +83,7 @@ fn write(profile: &SampleProfile, form: Form) -> profkit_data::Result<Vec<u8>> {
 }
 
 fn merge(llvm: &Llvm, options: &str, input: &Path) -> Result<Vec<u8>, String> {
-    // Standard output will not do: LLVM's writers seek.
+    // LLVM's writers seek in their output, so it must be a file and not standard output.
     let written = input.with_extension("out");
     let output = Command::new(llvm.profdata())
         .args(["merge", "--sample", "-o"])
@@ -228,7 +228,8 @@ fn what_is_written_is_read_by_every_release() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Goes through text, extensible binary in every layout and, if it can hold the profile, binary, in random order.
+    /// Writes and reads a profile in a random sequence of encodings: text, extensible binary in every layout and, if it
+    /// can hold the profile, binary. The profile must not change.
     #[test]
     fn every_encoding_comes_back(
         seed: u64,

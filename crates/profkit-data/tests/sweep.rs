@@ -1,6 +1,6 @@
-//! Damages every fixture in small ways: truncates it at every byte, flips every bit of the header and random bits after
-//! it. Readers must not panic, use more memory than they promise, loop forever, or fail without the place and the
-//! structure.
+//! Damages every fixture in small ways: truncates it at many places, flips every bit of the header and random bits
+//! after it. Readers must not panic, use more memory than they promise, or loop forever. Every error must state its
+//! place and the structure.
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Mutex;
@@ -26,12 +26,12 @@ static ALLOCATOR: CountingAllocator = CountingAllocator;
 const RATIO: usize = 4;
 const FLOOR: usize = 64 << 20;
 
-/// The number of first bytes of which every bit is flipped. The longest header has 19 words.
+/// The number of bytes at the start of a file in which every bit is flipped. The longest header has 19 words.
 const HEADER: usize = 19 * 8;
 /// The number of random bits after these that are flipped, one at a time.
 const RANDOM_BITS: usize = 400;
-/// Files up to this size are truncated at every byte, larger files at about this number of places. The second number is
-/// for runs of all tests.
+/// Files up to this size in bytes are truncated at every byte, larger files at about this number of places. The first
+/// number is for short runs, the second for runs of all tests.
 const EVERY_LENGTH: [usize; 2] = [256, 1024];
 
 #[test]

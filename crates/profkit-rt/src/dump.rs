@@ -14,7 +14,7 @@ use profkit_abi::mip::{raw_header, record, DEFAULT_FILE_NAME};
 static BUSY: AtomicBool = AtomicBool::new(false);
 /// The id of the process whose calls are counted in the records.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
-/// Whether this process was forked from another process with this runtime.
+/// Whether this process is a forked child of a process that already contained this runtime.
 static FORKED: AtomicBool = AtomicBool::new(false);
 /// Whether the missing build id was reported already.
 static REPORTED: AtomicBool = AtomicBool::new(false);
@@ -187,7 +187,7 @@ fn dump_with(work: &mut Work) -> i32 {
     let pattern = if length == 0 {
         DEFAULT_FILE_NAME.as_bytes()
     } else {
-        // SAFETY: `start` has written this number of bytes. They are never written again after their number was stored.
+        // SAFETY: `start` has written `length` bytes before it stored the length, and never writes them again.
         unsafe { core::slice::from_raw_parts(addr_of_mut!(PATTERN).cast::<u8>(), length) }
     };
     let mut facts = Facts {

@@ -88,13 +88,14 @@ extern "C" fn in_child() {
 }
 
 static INITIALIZED: AtomicBool = AtomicBool::new(false);
-/// The handler that was registered for the signal before the runtime's handler. It is stored with Release after the
-/// system was set to pass three arguments to the runtime's handler, because these are passed on.
+/// The handler that was registered for the signal before the runtime's handler. The runtime's handler passes its own
+/// three arguments to it. So this address is stored, with Release, only after the system was set to pass three
+/// arguments to the runtime's handler.
 static PREVIOUS: AtomicUsize = AtomicUsize::new(0);
 
 /// A signal handler that was registered with `SA_SIGINFO`: its arguments are the signal number, `siginfo_t` and
-/// `ucontext_t`. A handler registered without `SA_SIGINFO` uses only the first argument. C passes the others in
-/// registers, so they do no harm.
+/// `ucontext_t`. A handler registered without `SA_SIGINFO` uses only the first argument. The other two do no harm,
+/// because C passes them in registers.
 type Handler = extern "C" fn(i32, *const u8, *const u8);
 
 extern "C" {
@@ -141,7 +142,7 @@ extern "C" fn on_signal(number: i32, info: *const u8, context: *const u8) {
     }
 }
 
-/// Parses a signal number in decimal. Returns 0 if there is none.
+/// Parses a signal number in decimal. Returns 0 if the text is null or does not begin with a digit.
 ///
 /// # Safety
 /// `text` is null or zero-terminated.

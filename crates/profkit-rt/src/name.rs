@@ -22,8 +22,8 @@ pub struct Facts<'a> {
     pub no_pool: bool,
 }
 
-// These functions replace adaptors of core, which would need landing pads. Each landing pad adds an entry to the unwind
-// table.
+// These functions replace methods of `Option` in core, which would need landing pads. Each landing pad adds an entry to
+// the unwind table.
 
 fn byte_or_zero(byte: Option<&u8>) -> u8 {
     match byte {
@@ -154,8 +154,7 @@ impl Name {
     /// processes and images, text is inserted before the extension: the build id for a shared library; the process id
     /// for a forked child, or if a pool cannot be used.
     pub fn expand(&mut self, pattern: &[u8], facts: &Facts<'_>) {
-        // Finds the directives of the pattern and the start of its extension. A file name that only begins with a dot
-        // has no extension.
+        // Finds the start of the pattern's extension. A dot at the start of a file name does not begin an extension.
         let mut found = Found::default();
         let mut extension = pattern.len();
         let mut before = b'/';

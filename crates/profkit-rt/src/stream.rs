@@ -88,9 +88,9 @@ impl<S: Sink> Stream<S> {
 
     /// Returns the hash of all bytes. The stream must have received more than 16 bytes.
     fn hash(&self) -> u64 {
-        // SAFETY: the block has `filled` bytes, and a stripe stands before it. An input of up to SHORT_MAX bytes was
-        // never flushed. `short` gets a length of at least SHORT_MIN, even if fewer bytes were written: the buffer is
-        // longer than that.
+        // SAFETY: the block has `filled` bytes, and a stripe precedes it in the buffer. If the input has at most
+        // SHORT_MAX bytes, the block still holds all of them, because it was never flushed. `short` gets a length of at
+        // least SHORT_MIN, even if fewer bytes were written, and the buffer is longer than SHORT_MIN.
         unsafe {
             let block = self.buffer.as_ptr().add(STRIPE);
             if self.total <= SHORT_MAX as u64 {

@@ -272,8 +272,9 @@ fn grow(
         *total = sum;
     }
     let bucket_starts = totals;
-    // From this line on, `fronts` and `backs` hold positions for each bucket. `fronts` counts down: the next item at
-    // the front goes before its position. `backs` counts up: the next item at the back goes to its position.
+    // From this line on, `fronts` and `backs` hold a position for each bucket. An item at the front of a bucket goes to
+    // the position before that in `fronts`, which counts down. An item at the back goes to the position in `backs`,
+    // which counts up.
     let mut backs = Vec::with_capacity(buckets);
     for (front, &start) in fronts.iter_mut().zip(&bucket_starts) {
         *front += start;

@@ -89,8 +89,8 @@ impl Reservoir {
         self.sampled.traces.append(&mut traces);
         self.shuffle(&mut rest);
         let mut rest = rest.into_iter().peekable();
-        // The first number is the size of the reservoir, not the number of traces seen so far. So once the reservoir is
-        // full, an input with a single trace changes nothing.
+        // The range of this loop begins at the number of traces in the reservoir, not at the number of traces seen so
+        // far. So once the reservoir is full, an input with a single trace changes nothing.
         for seen in self.sampled.traces.len() as u64..stream_size.min(MAX_DRAWS) {
             if rest.peek().is_none() {
                 break;
@@ -118,8 +118,8 @@ impl Reservoir {
             traces.into_iter().for_each(|trace| self.add_one(trace));
             return;
         }
-        // Both sides were already sampled. Draw one number for each trace that the input had before sampling, to find
-        // the traces of the reservoir that the input replaces.
+        // Both the input and this reservoir were already sampled. Draw one number for each trace that the input had
+        // before sampling, to find the traces of the reservoir that the input replaces.
         let mut replaced: Vec<usize> = Vec::new();
         let mut known = FxHashSet::default();
         for _ in 0..stream_size.min(MAX_DRAWS) {

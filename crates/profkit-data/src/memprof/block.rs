@@ -217,7 +217,7 @@ impl Schema {
                 .found(id)
                 .expected(format_args!("1 to {FIELD_COUNT}"))
                 .llvm_detail("memprof schema invalid")
-                .with_hint("a newer LLVM wrote the profile: merge it with llvm-profdata of that LLVM; as the only input of a merge, its MemProf section is copied unread"));
+                .with_hint("a newer LLVM wrote the profile: merge it with llvm-profdata of that LLVM, or give it to profkit merge as the only input, which copies the MemProf section without reading it"));
             };
             if fields.contains(&field) {
                 return Err(
@@ -333,9 +333,9 @@ impl MemInfoBlock {
                 continue;
             }
             let added = |by: u64| old.saturating_add(by).min(field.max());
-            // In the first block of `later`, the count of its first allocation is replaced by a comparison with the
-            // last allocation of this block, as in LLVM. The counts of the blocks that were added to the first one are
-            // kept.
+            // Adds a count of `later`, as LLVM does: what the first block of `later` counted itself (`own`) is left
+            // out. In its place, `same` states whether the first block fits the last allocation of this block. The
+            // counts of the blocks that were added to the first one are kept.
             let counted = |own: u64, same: bool| added((new - own.min(new)) + u64::from(same));
             let value = match field {
                 F::AllocCount

@@ -52,7 +52,8 @@ pub fn build<'a>(
     frames: &IndexVec<AddressId, FrameList>,
     contexts: impl IntoIterator<Item = Context<'a>>,
 ) {
-    // The functions in the order of their first occurrence. Each has its addresses in the same order.
+    // The calling functions in the order of their first occurrence, each with the addresses of its calls in the same
+    // order.
     let mut callers: Vec<(u64, Vec<AddressId>)> = Vec::new();
     let mut caller_numbers: FxHashMap<u64, usize> = FxHashMap::default();
     let mut called: FxHashSet<(u64, AddressId)> = FxHashSet::default();

@@ -39,8 +39,8 @@ impl MemProfile {
         list
     }
 
-    /// Returns each call stack that allocates once, in the order of the function records. Its statistics are the sum
-    /// over its contexts.
+    /// Returns one entry for each call stack that makes allocations, in the order of the function records. The
+    /// statistics of an entry are the sum over the contexts with this call stack.
     pub fn allocations_by_stack(&self) -> Vec<Allocations> {
         let mut places: FxHashMap<StackId, usize> = FxHashMap::default();
         let mut list: Vec<Allocations> = Vec::new();

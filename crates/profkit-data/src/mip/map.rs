@@ -287,7 +287,7 @@ fn fields_v9(mut cursor: Cursor<'_>) -> Result<EntryV9<'_>> {
             u32::from(reserved) << 16 | u32::from(modes.0)
         ))
         .expected(
-            "coverage 0x1, unary 0x21 or calls 0xc, with blocks 0x2 and return addresses 0x10",
+            "0x1 (coverage), 0x21 (unary) or 0xc (calls), with or without 0x2 (blocks) and 0x10 (return addresses); 0x40 (part) only with 0x2",
         ));
     }
     let record = cursor.u64()?;

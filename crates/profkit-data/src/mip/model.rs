@@ -116,7 +116,7 @@ pub enum Identity {
 }
 
 impl Identity {
-    /// The identity of an image of which nothing is known.
+    /// The identity of an unknown image: a build id without bytes.
     pub const UNKNOWN: Identity = Identity::BuildId(BuildId(Vec::new()));
 
     /// Whether nothing is known about the image.

@@ -105,8 +105,8 @@ impl RecordPlan {
     /// Adds the record of a function to the plan.
     fn add(&mut self, record: u64, modes: Modes, blocks: usize) -> Slots {
         let Ok(offset) = usize::try_from(record) else {
-            // The offset exceeds the address space of this machine. No raw file can be that long, so the largest size
-            // makes the check of sizes reject every raw file.
+            // The offset exceeds the address space of this machine. No raw file can be long enough for this record. The
+            // plan therefore requires the largest possible size, so that every raw file is rejected as too short.
             self.end = u64::MAX;
             return Slots {
                 kind: Kind::Coverage,

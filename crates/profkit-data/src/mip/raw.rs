@@ -184,7 +184,7 @@ impl<'data> RawParts<'data> {
             let records = header.records.min(left);
             part.records = cursor.take_u64(records)?;
             part.damage = Some(
-                Error::new(ErrorKind::Truncated, "the end is missing")
+                Error::new(ErrorKind::Truncated, "the end of the part is missing")
                     .at(at_records + left)
                     .within(Structure::MipRaw)
                     .found(format_args!(

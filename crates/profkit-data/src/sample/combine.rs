@@ -33,8 +33,8 @@ pub fn absorb(
 /// The largest count of a profile, and whether the profile has checksums.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extremes {
-    /// The largest count in the profile. Counts of lines, call targets and function entries and totals of functions are
-    /// compared.
+    /// The largest count in the profile: of all lines, call targets, vtables and function entries, and of the totals of
+    /// all functions.
     pub count: u64,
     /// Whether any function has a checksum.
     pub has_checksums: bool,
@@ -73,7 +73,7 @@ pub fn checksums_differ(one: &SampleProfile, two: &SampleProfile) -> bool {
                 ..*frame
             })
         });
-        // If this profile does not have one of the names, it does not have the function.
+        // If the profile `one` does not have the name of the function or of a caller, it does not have the function.
         let (Some(callers), Some(name)) =
             (callers.collect::<Option<Vec<_>>>(), id(theirs.samples.name))
         else {

@@ -12,10 +12,10 @@ pub struct Losses {
     pub checksums: u64,
     /// The number of function attributes that were left out.
     pub attributes: u64,
-    /// The number of names of which only the hash was written.
+    /// The number of names whose text was left out. Only the hash of the name was written.
     pub names: u64,
-    /// The number of line numbers above 65535, with which LLVM rejects the file. In text these are line numbers of
-    /// locations without a discriminator. In the binary encodings they are line numbers of lines, vtables and callers.
+    /// The number of line numbers above 65535. LLVM rejects a file with such a line number. The text encoding counts
+    /// those of locations without a discriminator. The binary encodings count those of lines, vtables and callers.
     pub large_lines: u64,
     /// The number of names that a text profile cannot hold. Such a name is empty, contains a line break or a zero byte,
     /// or begins with a blank or `#`. A name counts each time it occurs.

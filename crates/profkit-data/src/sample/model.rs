@@ -121,7 +121,7 @@ impl ProfileKind {
     pub const PRE_INLINED: Self = ProfileKind(1 << 2);
     /// Discriminators were set by FS-AFDO (`ProfileIsFS`, flag `fs-discriminator`).
     pub const FS_DISCRIMINATORS: Self = ProfileKind(1 << 3);
-    /// Of some names, only the MD5 hash is known (`ProfileIsMD5`, flag `md5`).
+    /// Some names are known only by their MD5 hash (`ProfileIsMD5`, flag `md5`).
     pub const MD5_NAMES: Self = ProfileKind(1 << 4);
     /// The profile covers code that is shared with other programs (flag `partial`).
     pub const PARTIAL: Self = ProfileKind(1 << 5);

@@ -51,8 +51,8 @@ fn rename(
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Facts {
     Kept,
-    /// Checksums, attributes, calling contexts and vtables are lost, as in LLVM's `remapSamples`. It also cuts
-    /// discriminators to the bits in `mask`, except in call sites.
+    /// Checksums, attributes, calling contexts and vtables are lost. Discriminators lose the bits that are not in
+    /// `mask`, except in call sites. LLVM's `remapSamples` does the same.
     Lost {
         mask: u32,
     },

@@ -252,7 +252,7 @@ impl<R: Read> Read for Limited<R> {
         let left = self.left.load(Ordering::Relaxed);
         if left == 0 && !out.is_empty() {
             return Err(io::Error::other(
-                "the records before a member are larger than 1 MiB",
+                "the metadata before a member are larger than 1 MiB",
             ));
         }
         let most = usize::try_from(left).unwrap_or(usize::MAX).min(out.len());

@@ -79,12 +79,13 @@ impl Compression {
         }
     }
 
-    /// Decompresses the bytes of a file that may be cut off. Of a file that ends too early, the bytes before the cut are
-    /// returned with the error. Bytes that are wrong may make others wrong before a checksum shows it, so nothing is
-    /// returned of them.
+    /// Decompresses the bytes of a file that may be cut off. If the file ends too early, the bytes before the cut are
+    /// returned together with the error. If the file has wrong bytes, nothing is returned, because bytes that were
+    /// decompressed before a checksum shows the damage may be wrong too.
     ///
     /// # Errors
-    /// The same as [`expand`](Self::expand), but not for a file that is only cut off after its first decompressed byte.
+    /// The errors of [`expand`](Self::expand). A file that is only cut off is no error here if at least one byte could
+    /// be decompressed.
     pub fn expand_front(
         self,
         bytes: &[u8],
@@ -121,7 +122,7 @@ impl Compression {
     }
 }
 
-/// Bytes that note whether a reader asked for more of them than there are.
+/// The bytes of a file, and a flag that is set if a reader asks for more bytes than the file has.
 struct Ending<'r> {
     bytes: &'r [u8],
     ended: &'r AtomicBool,

@@ -106,14 +106,18 @@ pub fn expand(bytes: &[u8]) -> Result<Option<Vec<u8>>, StoredError> {
     }
 }
 
-/// [`expand`] for bytes that may be cut off: returns the decompressed bytes before the cut, with the error.
+/// Decompresses bytes that may be cut off, as [`expand`] does. Returns the decompressed bytes before the cut together
+/// with the error.
 ///
 /// # Errors
-/// The same as [`expand`], but not for a file that is only cut off.
-#[allow(clippy::type_complexity, reason = "bytes, and why there are no more")]
+/// The errors of [`expand`]. A file that is only cut off is no error here if at least one byte could be decompressed.
+#[allow(
+    clippy::type_complexity,
+    reason = "the decompressed bytes, and the error at the end of a file that is cut off"
+)]
 pub fn expand_front(bytes: &[u8]) -> Result<Option<(Vec<u8>, Option<StoredError>)>, StoredError> {
-    /// The maximum number of times that a file is decompressed. Without it, a file that contains itself would never
-    /// end.
+    /// The maximum number of times that a file is decompressed. Without this limit, a compressed file that contains
+    /// itself would never end.
     const LAYERS: usize = 3;
     let mut front: Option<(Vec<u8>, Option<StoredError>)> = None;
     for _ in 0..LAYERS {

@@ -396,7 +396,7 @@ fn what_is_dropped_and_why() {
 8.mipraw: dropped: the checksum is wrong in raw file at offset 0x51: found 0x3a146c6f3ef98de0, expected 0x78cdce7e09851ea6 for the bytes before it
   hint: the file was changed after it was written: copy it again
 9.mipraw: dropped: the program was built without a mode that the profile has in raw file at offset 0x0: found mode bits 0x1, expected all bits of 0x3f
-10.mipraw: repaired: the end is missing in raw file at offset 0x46: found 14 bytes of records, samples and checksum, expected 33 bytes
+10.mipraw: repaired: the end of the part is missing in raw file at offset 0x46: found 14 bytes of records, samples and checksum, expected 33 bytes
   hint: the file lost its end after it was written: copy it again
 11.mipraw: dropped: the checksum is wrong in raw file of part 2 at offset 0xaa: found 0x3a146c6f3ef98de0, expected 0x78cdce7e09851ea6 for the bytes before it
   hint: the file was changed after it was written: copy it again

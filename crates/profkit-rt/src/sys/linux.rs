@@ -274,8 +274,8 @@ pub fn pass_three_arguments(signal: i32) -> bool {
         }
         (*place).flags |= SA_SIGINFO;
         if cfg!(target_arch = "arm") {
-            // libc has registered return code that is right only for handlers of one argument. Without it, the kernel
-            // uses its own return code for three arguments.
+            // libc has registered a signal trampoline (`sa_restorer`) that is right only for handlers of one argument.
+            // Without it, the kernel uses its own trampoline for three arguments.
             (*place).flags &= !SA_RESTORER;
         }
         call(

@@ -508,8 +508,9 @@ impl<'data> IndexedReader<'data> {
     }
 
     /// Returns the offset in the file of the function table item that the last record came from. It increases from name
-    /// to name in reading order. This also holds for the readers of shares, so their records can be put into the order
-    /// of the whole file.
+    /// to name in reading order. This is also true for a reader of one share of the records
+    /// ([`IndexedProfile::records_of_share`]), so the records of all shares can be put into the order of the whole
+    /// file.
     pub fn record_offset(&self) -> u64 {
         self.current.as_ref().map_or(0, NameRecords::offset)
     }

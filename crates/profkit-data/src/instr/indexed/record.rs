@@ -98,7 +98,7 @@ impl<'data> NameRecords<'data> {
         if !len.is_multiple_of(8) {
             return Err(Error::new(
                 ErrorKind::Malformed,
-                "the data of a name are not a whole number of words",
+                "the data of a function have a wrong length",
             )
             .at(self.data.offset())
             .found(format_args!("{len} bytes"))
@@ -134,7 +134,7 @@ fn read_record(data: &mut Cursor<'_>, version: u32, record: &mut Record) -> Resu
     Ok(())
 }
 
-/// Reads a length in words of 8 bytes, and checks that so many words follow.
+/// Reads a length that counts words of 8 bytes, and checks that the data still have this number of words.
 fn read_len(data: &mut Cursor<'_>, message: &'static str) -> Result<u64> {
     let offset = data.offset();
     let len = data.u64().map_err(too_short)?;

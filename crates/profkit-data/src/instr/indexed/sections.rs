@@ -117,7 +117,7 @@ pub(super) fn read_binary_ids(mut ids: Cursor<'_>) -> Result<Vec<BuildId>> {
         let available = ids.remaining();
         let len = ids.u64().map_err(|_| {
             bad(
-                "the length of a build id is cut",
+                "the length of a build id is cut off",
                 available,
                 8,
                 "not enough data to read binary id length",

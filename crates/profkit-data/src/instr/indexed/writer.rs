@@ -249,8 +249,7 @@ impl<'p> IndexedPlan<'p> {
             });
         let memprof = profile.memprof.as_ref().filter(|section| {
             let known = version >= header::MEMPROF.since
-                // If the version of the section cannot be read, the section is not dropped here. It gives an error
-                // later.
+                // A MemProf section whose version cannot be read is not dropped here. It gives an error later.
                 && memprof::version(section)
                     .is_none_or(|version| options.known_memprof.contains(&version));
             losses.memprof = !known;

@@ -102,7 +102,7 @@ impl RawDialect {
                     .within(Structure::RawProfile)
                     .found(format_args!("bytes {found:02x?}"))
                     .expected(
-                        "\"lprofr\" or \"lprofR\" between 0xff and 0x81, in either direction",
+                        "\"lprofr\" or \"lprofR\" between 0xff and 0x81, in either byte order",
                     ),
             );
         };
@@ -531,7 +531,7 @@ fn v5_words(data: &[u8], offset: u64, endian: Endian) -> Result<usize> {
     }
     Err(Error::new(
         ErrorKind::BadHeader,
-        "neither form of the version 5 header fits",
+        "the header has neither of the two forms of version 5",
     )
     .at(offset + 8 * 7)
     .within(Structure::Header)

@@ -46,9 +46,9 @@ impl<'data> RawProfile<'data> {
         Ok(profile)
     }
 
-    /// Opens the profile at `offset` in a file that may be cut off. An incomplete section ([`RawSection::is_whole`])
-    /// has fewer bytes than its header states. The error that [`parse_at`](Self::parse_at) gives for this is returned
-    /// together with the view.
+    /// Opens the profile at `offset` in a file that may be cut off. If it is, the error that
+    /// [`parse_at`](Self::parse_at) gives is returned together with the view. An incomplete section
+    /// ([`RawSection::is_whole`]) has fewer bytes than the header states.
     ///
     /// # Errors
     /// An error if the header cannot be read.
@@ -446,7 +446,7 @@ impl<'data> RawProfile<'data> {
             };
             let len = cursor.u64().map_err(|_| {
                 bad(
-                    "the length of a build id is cut",
+                    "the length of a build id is cut off",
                     "not enough data to read binary id length",
                 )
             })?;
@@ -455,7 +455,7 @@ impl<'data> RawProfile<'data> {
             }
             let cut = |cursor: &Cursor<'_>| {
                 bad(
-                    "a build id is cut",
+                    "a build id is cut off",
                     "not enough data to read binary id data",
                 )
                 .found(format_args!("{} bytes left", cursor.remaining()))
@@ -498,8 +498,9 @@ impl<'data> RawProfile<'data> {
     }
 }
 
-/// The maximum number of data records to examine. If pointers are read the wrong way, the counters of each record move
-/// by one more record length than those of the record before. After a few records they overlap or leave the section.
+/// The maximum number of data records to examine. If absolute pointers are read as relative ones or the reverse, each
+/// record adds the length of one record to the error in the position of its counters. After a few records the counters
+/// overlap or leave the section.
 const RECORDS_TO_JUDGE_BY: usize = 1 << 10;
 
 /// The elements of a section that a data record refers to.

@@ -95,7 +95,7 @@ impl<'data> IndexedMemProf<'data> {
             .at(start)
             .found(first)
             .expected("0 to 4")
-            .with_hint("an LLVM after 22 wrote it: convert it with llvm-profdata of that LLVM, or give the raw profiles"));
+            .with_hint("LLVM 23 or later wrote the profile: convert it with llvm-profdata of that LLVM, or give the raw profiles"));
         };
         let mut word = || cursor.u64();
         let (records, stacks, summary, data_access, schema, payload);

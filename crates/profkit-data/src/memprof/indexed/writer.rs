@@ -23,8 +23,9 @@ pub struct IndexedMemProfOptions {
 }
 
 impl IndexedMemProfOptions {
-    /// Returns the options to write a version as the newest LLVM release that writes it does. With `full`, memory info
-    /// blocks have all fields. Versions 0 and 1 always have all fields.
+    /// Returns the options for a version of the MemProf section. The ids are those of the newest LLVM release that
+    /// writes this version. With `full`, memory info blocks have all fields, otherwise those of [`Schema::hot_cold`].
+    /// Versions 0 and 1 always have all fields.
     pub fn for_version(version: u32, full: bool) -> Self {
         let ids = match version {
             0 | 1 => IdScheme::Combined,

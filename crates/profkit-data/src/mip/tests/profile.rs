@@ -110,7 +110,7 @@ hint: a newer version of profkit may support this kind of section
     insta::assert_snapshot!(with(list + 2 * 24 + 16, 12), @"a function claims more blocks than are left in function 0 of section of functions of MIP profile at offset 0x120: found 3, expected at most 1");
     let functions = list + 7 * 24;
     insta::assert_snapshot!(with(functions, 99), @"the number of a name is out of bounds in function 0 of section of functions of MIP profile at offset 0x100: found 99, expected a number below 5");
-    insta::assert_snapshot!(with(functions + 4, 2), @"the mode flags are not a valid combination in function 0 of section of functions of MIP profile at offset 0x104: found 0x2, expected coverage 0x1, unary 0x21 or calls 0xc, with blocks 0x2 and return addresses 0x10");
+    insta::assert_snapshot!(with(functions + 4, 2), @"the mode flags are not a valid combination in function 0 of section of functions of MIP profile at offset 0x104: found 0x2, expected 0x1 (coverage), 0x21 (unary) or 0xc (calls), with or without 0x2 (blocks) and 0x10 (return addresses); 0x40 (part) only with 0x2");
     insta::assert_snapshot!(with(functions + 32, 1), @"bytes after the last entry in section of blocks of MIP profile at offset 0x32c: found 24 bytes, expected the end of the section");
     insta::assert_snapshot!(with(functions + 32, 99), @"a function claims more blocks than are left in function 0 of section of functions of MIP profile at offset 0x120: found 99, expected at most 5");
     insta::assert_snapshot!(with(functions + 36, 9), @"the number of a stack entry is out of bounds in function 0 of section of functions of MIP profile at offset 0x124: found 9, expected at most 3");

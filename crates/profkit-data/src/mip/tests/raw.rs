@@ -86,7 +86,7 @@ fn parts_stand_behind_each_other() {
 error: the checksum is wrong in raw file of part 2 at offset 0xaa: found 0x60e89cf86d139bdb, expected 0x13443ca96f8f77ee for the bytes before it
 hint: the file was changed after it was written: copy it again
 0xb2: version 9 build id abababababababababababababababababababab modes 0x3f runs 1 25 of 25 bytes of records, 0 samples 
-0x10b: version 9 build id abababababababababababababababababababab modes 0x3f runs 1 24 of 25 bytes of records, 0 samples the end is missing in raw file at offset 0x15b: found 24 bytes of records, samples and checksum, expected 33 bytes
+0x10b: version 9 build id abababababababababababababababababababab modes 0x3f runs 1 24 of 25 bytes of records, 0 samples the end of the part is missing in raw file at offset 0x15b: found 24 bytes of records, samples and checksum, expected 33 bytes
 hint: the file lost its end after it was written: copy it again
 ");
     insta::assert_snapshot!(parts(&[&one[..], V8_RAW].concat()), @r"
@@ -132,7 +132,7 @@ hint: give the map, or the raw files that runs of the program wrote
     insta::assert_snapshot!(with("samples.size", 9), @"error: the last sample is incomplete in header at offset 0x10: found 9 bytes, expected a multiple of 8");
     insta::assert_snapshot!(with("runs", 0), @"error: the number of runs is 0 in header at offset 0x14: found 0, expected at least 1");
     insta::assert_snapshot!(with("records.size", u32::MAX), @r"
-0x0: version 9 build id abababababababababababababababababababab modes 0x3f runs 1 41 of 4294967295 bytes of records, 0 samples the end is missing in raw file at offset 0x61: found 41 bytes of records, samples and checksum, expected 4294967311 bytes
+0x0: version 9 build id abababababababababababababababababababab modes 0x3f runs 1 41 of 4294967295 bytes of records, 0 samples the end of the part is missing in raw file at offset 0x61: found 41 bytes of records, samples and checksum, expected 4294967311 bytes
 hint: the file lost its end after it was written: copy it again
 ");
     let mut changed = image.raw_with(&image.records(), 1, &[]);
@@ -144,7 +144,7 @@ hint: the file was changed after it was written: copy it again
     let whole = image.raw(&image.records());
     insta::assert_snapshot!(parts(&whole[..40]), @"error: the data end too early in build id at offset 0x20: found 8 bytes left, expected 20 bytes");
     insta::assert_snapshot!(parts(&whole[..whole.len() - 1]), @r"
-0x0: version 9 build id abababababababababababababababababababab modes 0x3f runs 1 25 of 25 bytes of records, 0 samples the end is missing in raw file at offset 0x58: found 32 bytes of records, samples and checksum, expected 33 bytes
+0x0: version 9 build id abababababababababababababababababababab modes 0x3f runs 1 25 of 25 bytes of records, 0 samples the end of the part is missing in raw file at offset 0x58: found 32 bytes of records, samples and checksum, expected 33 bytes
 hint: the file lost its end after it was written: copy it again
 ");
     let mut returns = V8_RAW.to_vec();

@@ -170,7 +170,7 @@ fn what_is_no_profile() {
     insta::assert_snapshot!(function("    Call Edges:\n      - { Caller Index: 3, Caller Name: g, Weight: 1 }\n"), @"the caller of a call edge is not in the profile in MIP YAML at line 5, column 9: found number 3, `g`, expected number and name of a function of the profile, numbered from 0");
     insta::assert_snapshot!(refused(&format!("{HEADER}Profiles:\n  - Function Size: 7\n")), @"a key of a function is missing in MIP YAML at line 3, column 5: expected Function Name");
     insta::assert_snapshot!(refused(&format!("{HEADER}Profiles:\n  - Function Name: !b 7\n")), @"an unknown tag in MIP YAML at line 3, column 20: found !b, expected none, or !bytes");
-    insta::assert_snapshot!(refused(&format!("{HEADER}Profiles:\n  - Function Name: !bytes \"\\u0100\"\n")), @r"a character does not stand for a byte in !bytes of MIP YAML at line 3, column 20: expected characters up to \xFF");
+    insta::assert_snapshot!(refused(&format!("{HEADER}Profiles:\n  - Function Name: !bytes \"\\u0100\"\n")), @r"a character is too large for a byte in !bytes of MIP YAML at line 3, column 20: expected characters up to \xFF");
     insta::assert_snapshot!(message(&yaml::parse(b"a: \xff").unwrap_err()), @"the text is not UTF-8 in MIP YAML at line 1, column 4");
 }
 

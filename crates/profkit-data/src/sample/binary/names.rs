@@ -243,8 +243,8 @@ impl NamePlan {
         self.index.get(name).copied().unwrap_or(0)
     }
 
-    /// Appends the name table: each name is ended by a zero byte. A name of which only the hash is known is written as
-    /// a decimal number, as LLVM does.
+    /// Appends the name table: each name is ended by a zero byte. If only the hash of a name is known, the hash is
+    /// written as a decimal number, as LLVM does.
     pub(in crate::sample) fn put_plain(&self, out: &mut Vec<u8>, names: &SampleNames) {
         numbers::put(out, self.order.len() as u64);
         let mut buffer = itoa::Buffer::new();

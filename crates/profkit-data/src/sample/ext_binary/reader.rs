@@ -625,8 +625,8 @@ impl Tables<'_> {
 }
 
 impl Tables<'_> {
-    /// Returns the numbers of the entries in the name table that are calling contexts, written as text, of these
-    /// functions.
+    /// Finds the calling contexts of these functions in a name table that has contexts as text. Returns the numbers of
+    /// the table's entries.
     fn spelled_contexts_of(&self, wanted: &[&[u8]]) -> Vec<u64> {
         let leaf = |index: usize| match self.names.get(index, self.names_section)? {
             SampleName::Text(text @ [b'[', ..]) => frames(text).ok()?.last()?.ok(),

@@ -118,7 +118,7 @@ impl GcovProfile {
             if file != NO_FILE && file as usize >= self.files.len() {
                 return Err(Error::new(
                     ErrorKind::Malformed,
-                    "a file's number is not in the file table",
+                    "the number of a source file is not in the table of files",
                 )
                 .at(at)
                 .found(file)

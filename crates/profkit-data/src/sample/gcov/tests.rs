@@ -334,7 +334,7 @@ fn summary_files_and_depth_are_checked() {
         Ok(profile) => format!("{:?}", profile.damage.map(|damage| damage.to_string())),
     });
     insta::assert_snapshot!(said.join("\n"), @r#"
-    a file's number is not in the file table in names at offset 0x1be: found 5, expected below 1, or 0xffffffff
+    the number of a source file is not in the table of files in names at offset 0x1be: found 5, expected below 1, or 0xffffffff
     the data end too early in summary of names at offset 0x40: found 2416 bytes left, expected 85899345900 bytes
     Some("inlined functions nest too deeply in functions at offset 0x2042: expected at most 512 levels")
     "#);

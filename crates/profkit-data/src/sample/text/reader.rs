@@ -243,7 +243,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Reads pairs `NAME:COUNT`. If a name occurs twice, it is an error, or the later count is kept as in LLVM.
+    /// Reads pairs `NAME:COUNT`. If a name occurs twice and `unique` is set, this is an error. If `unique` is not set,
+    /// the later count is kept, as in LLVM.
     fn pairs(
         &mut self,
         mut pairs: line::Targets<'_>,

@@ -50,7 +50,7 @@ fn an_empty_file() {
 #[test]
 fn another_magic() {
     insta::assert_snapshot!(message(|file| file[1] = b'x'), @r#"
-    not the magic of a raw profile in header of raw profile at offset 0x0: found bytes [81, 78, 66, 6f, 72, 70, 6c, ff], expected "lprofr" or "lprofR" between 0xff and 0x81, in either direction
+    not the magic of a raw profile in header of raw profile at offset 0x0: found bytes [81, 78, 66, 6f, 72, 70, 6c, ff], expected "lprofr" or "lprofR" between 0xff and 0x81, in either byte order
     BadMagic: -
     "#);
 }
@@ -85,7 +85,7 @@ fn a_version_5_header_of_neither_form() {
     let mut file = bytes(5);
     put_u64(&mut file, 9 * 8, 77);
     insta::assert_snapshot!(texts(&read(&file).unwrap_err()), @r"
-    neither form of the version 5 header fits in header of raw profile at offset 0x38: found words 7 and 9 0x10090 and 0x4d, expected a value kind (0 to 2) in one of them
+    the header has neither of the two forms of version 5 in header of raw profile at offset 0x38: found words 7 and 9 0x10090 and 0x4d, expected a value kind (0 to 2) in one of them
     BadHeader: -
     ");
     file.truncate(70);
@@ -122,7 +122,7 @@ fn a_build_id_without_length() {
 #[test]
 fn a_build_id_beyond_its_section() {
     insta::assert_snapshot!(message(|file| put_u64(file, BINARY_IDS, 25)), @r"
-    a build id is cut in build ids at offset 0x80: found 24 bytes left, expected 25 bytes
+    a build id is cut off in build ids at offset 0x80: found 24 bytes left, expected 25 bytes
     Malformed: not enough data to read binary id data
     ");
 }
@@ -134,7 +134,7 @@ fn a_cut_length_of_a_build_id() {
     let mut file = image.to_bytes().unwrap();
     put_u64(&mut file, 88, 8);
     insta::assert_snapshot!(texts(&read(&file).unwrap_err()), @r"
-    the length of a build id is cut in build ids at offset 0x68
+    the length of a build id is cut off in build ids at offset 0x68
     Malformed: not enough data to read binary id length
     ");
 }

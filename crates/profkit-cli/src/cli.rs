@@ -71,17 +71,16 @@ pub enum Command {
 }
 
 impl Cli {
-    /// Parses a command line. Also returns what the parser knows about it, for commands that have to know whether an
-    /// option was given.
+    /// Parses a command line. Also returns the parser's matches, which show whether an option was given.
     ///
     /// # Errors
-    /// If the parser rejects it.
+    /// If the parser rejects the command line.
     pub fn parse_with_matches(args: &[OsString]) -> Result<(Self, ArgMatches), clap::Error> {
         let matches = Self::command().try_get_matches_from(args)?;
         Ok((Self::from_arg_matches(&matches)?, matches))
     }
 
-    /// Runs the command. `matches` belongs to the same command line.
+    /// Runs the command. `matches` are the matches that the parser returned together with the command.
     pub fn run(self, matches: &ArgMatches) -> ExitCode {
         let matches = matches
             .subcommand()

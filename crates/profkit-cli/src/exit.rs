@@ -117,7 +117,7 @@ impl Failure {
         }
     }
 
-    /// The messages, in one line each.
+    /// The messages. Each message is one line.
     pub fn messages(&self) -> &[String] {
         &self.messages
     }
@@ -137,10 +137,11 @@ impl Failure {
     }
 }
 
-/// Looks whether a file or folder exists, for libraries that report a missing file in other words.
+/// Checks that a file or folder exists. Commands call this before a library whose own message for a missing file is
+/// different.
 ///
 /// # Errors
-/// It does not, or its folder cannot be searched.
+/// If the file or folder does not exist, or if the folder that contains it cannot be searched.
 pub fn must_exist(path: &Path) -> Result<()> {
     match std::fs::metadata(path) {
         Ok(_) => Ok(()),
@@ -161,7 +162,10 @@ pub fn system_hint(path: &Path, error: &io::Error) -> Option<String> {
             Some(format!("the folder {} does not exist", path_text(folder)))
         }
         io::ErrorKind::NotFound => Some(match nearest_name(folder, path) {
-            Some(near) => format!("the nearest name there is {}", path_text(&near)),
+            Some(near) => format!(
+                "the nearest name in the same folder is {}",
+                path_text(&near)
+            ),
             None => format!(
                 "`profkit doctor {}` lists the profiles there",
                 path_text(folder)
@@ -175,8 +179,8 @@ pub fn system_hint(path: &Path, error: &io::Error) -> Option<String> {
     }
 }
 
-/// The file of a folder whose name is most like the one of `path`, if any is like it. Only the first thousand files are
-/// looked at.
+/// Returns the file in `folder` whose name is most similar to the file name of `path`; `None` if no name is similar.
+/// Only the first thousand entries of the folder are examined.
 fn nearest_name(folder: &Path, path: &Path) -> Option<PathBuf> {
     let wanted = path.file_name()?.to_string_lossy();
     let files = std::fs::read_dir(folder).ok()?.take(1000).flatten();

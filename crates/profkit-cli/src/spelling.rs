@@ -1,5 +1,5 @@
-//! Checks how options are spelled before the parser sees them, and words the parser's errors as ours. Options of
-//! llvm-profdata are answered with their native spelling.
+//! Checks how options are spelled before the parser sees them, and replaces the parser's errors by profkit's own
+//! messages. If the user writes an option of llvm-profdata, the message names the profkit option to write instead.
 use crate::exit::Failure;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, Command, CommandFactory};
@@ -21,7 +21,7 @@ const SPELLINGS: &str = include_str!("spellings.txt");
 pub fn check(args: &[OsString]) -> Result<(), Failure> {
     let root = crate::cli::Cli::command();
     let (command, names) = command_of(&root, args);
-    // `mip cc` and the personality pass their words on to programs with other rules.
+    // `mip cc` and `llvm-profdata` pass their arguments on to other parsers, which have other rules for spelling.
     if command.get_arguments().any(Arg::is_allow_hyphen_values_set) {
         return Ok(());
     }
@@ -48,7 +48,7 @@ pub fn check(args: &[OsString]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether the command has such an option, and the option takes a value.
+/// Whether the command has an option for which `is_it` returns true, and this option takes a value.
 fn takes_value(command: &Command, is_it: impl Fn(&Arg) -> bool) -> bool {
     let option = command.get_arguments().find(|option| is_it(option));
     option.is_some_and(|option| matches!(option.get_action(), ArgAction::Set | ArgAction::Append))
@@ -89,7 +89,8 @@ fn check_short(command: &Command, of: &str, text: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The answer to an option of llvm-profdata in the native command `of`. `written` is the option as the user wrote it.
+/// Returns the failure for an option of llvm-profdata that was given to profkit's own command `of`. `written` is the
+/// option as the user wrote it.
 fn of_llvm(command: &Command, of: &str, written: &str, name: &str) -> Failure {
     let failure = Failure::usage(format_args!(
         "{written} is an option of llvm-profdata, not of profkit {of}"
@@ -119,12 +120,12 @@ fn of_llvm(command: &Command, of: &str, written: &str, name: &str) -> Failure {
     }
 }
 
-/// Whether the parser answers with a help text: there is no command, or only half of one.
+/// Whether the parser answers with a help text, because the command or its subcommand is missing.
 pub fn is_help(error: &clap::Error) -> bool {
     error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
 }
 
-/// An error of the parser in our words.
+/// Converts an error of the parser to a failure with profkit's own message and hint.
 pub fn failure(error: &clap::Error, args: &[OsString]) -> Failure {
     let text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.clone()),
@@ -256,7 +257,8 @@ pub fn failure(error: &clap::Error, args: &[OsString]) -> Failure {
     }
 }
 
-/// Why a value is not accepted: what is wrong with the number, or the words of our own parser.
+/// Returns why a value is not accepted: what is wrong with a number, or the message of the function that parses the
+/// value.
 fn problem(error: &clap::Error, value: &str) -> String {
     let Some(source) = error.source() else {
         return format!("{value} is not a valid value");
@@ -274,7 +276,7 @@ fn problem(error: &clap::Error, value: &str) -> String {
     }
 }
 
-/// A parser for whole numbers of a range, with our own words for a number outside it.
+/// Returns a parser for whole numbers from `low` to `high`. If it rejects a text, its message names this range.
 pub fn between<T>(low: T, high: T) -> impl Fn(&str) -> Result<T, String> + Clone
 where
     T: FromStr + PartialOrd + Display + Copy,
@@ -287,7 +289,7 @@ where
     }
 }
 
-/// A parser for a share of 1.
+/// Parses a share as a number from 0 to 1.
 ///
 /// # Errors
 /// If the text is not a number from 0 to 1.
@@ -298,7 +300,7 @@ pub fn share(text: &str) -> Result<f32, String> {
     }
 }
 
-/// A parser for a share of 100.
+/// Parses a share in percent. A percent sign may follow the number.
 ///
 /// # Errors
 /// If the text is not a number from 0 to 100.
@@ -309,7 +311,7 @@ pub fn percent(text: &str) -> Result<f64, String> {
     }
 }
 
-/// The subcommand that the arguments name, and the names that lead to it.
+/// Returns the subcommand that the arguments name, and the words of its name, for example `mip` and `merge`.
 fn command_of<'a>(root: &'a Command, args: &[OsString]) -> (&'a Command, Vec<&'a str>) {
     let mut command = root;
     let mut names = Vec::new();

@@ -150,7 +150,7 @@ fn counters_of_another_stage_are_named_and_fail_a_gate() {
         assert_eq!(code, Some(3), "{stdout}{stderr}");
         assert!(stdout.contains("their hashes never agree"), "{stdout}");
         assert!(
-            stderr.contains("and no binary does: no count can be used"),
+            stderr.contains("but no binary has such counters: no count can be used"),
             "{stderr}"
         );
     }

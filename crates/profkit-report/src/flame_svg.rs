@@ -15,7 +15,7 @@ const HEAD: usize = 54;
 const FOOT: usize = 26;
 /// The smallest width of a frame that is drawn. Narrower frames cannot be seen, and a graph may have thousands of them.
 const NARROWEST: f64 = 0.2;
-/// The most rows that are drawn.
+/// The largest number of rows of frames that are drawn.
 const MOST_ROWS: usize = 400;
 /// Width of a letter in the frames' font.
 const LETTER: f64 = 6.7;
@@ -164,7 +164,7 @@ fn byte(part: f64) -> u8 {
     part.clamp(0.0, 255.0) as u8
 }
 
-/// A name of at most this many characters.
+/// Returns a name, shortened to at most this many characters.
 fn cut(name: &str, most: usize) -> String {
     if name.chars().count() <= most {
         return name.to_owned();

@@ -24,7 +24,7 @@ pub struct MatchReport {
     /// What the counts of the profile are: `counters`, `calls` or `samples`.
     unit: &'static str,
     binaries: Vec<BinaryReport>,
-    /// Programs and libraries of folders whose functions could not be read.
+    /// Programs and libraries that were found in a folder, but whose functions could not be read.
     skipped: Vec<Skipped>,
     functions: FunctionShares,
     /// The counts of the profile, divided by whether their functions match.
@@ -48,10 +48,11 @@ struct BinaryReport {
     #[serde(serialize_with = "origin")]
     origin: Origin,
     functions: u64,
-    /// `ir` or `front-end`, if the binary is instrumented and that is known.
+    /// `ir` or `front-end`; `None` if the binary is not instrumented, or if it does not show which of the two it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     instrumentation: Option<&'static str>,
-    /// Whether the hashes of profile and binary can never agree, because the compiler computes them in another stage.
+    /// Whether the compiler placed the counters of the profile in one stage (front end or LLVM IR) and the counters of
+    /// the binary in the other, so that no hash of one occurs in the other.
     other_instrumentation: bool,
 }
 
@@ -77,7 +78,7 @@ pub struct CountShares {
     total: u128,
     matched: u128,
     changed: u128,
-    /// Counts of functions that the binaries have only inlined into others.
+    /// Counts of functions that the binaries contain only as copies inlined into other functions.
     inlined: u128,
     /// Counts of functions that are in no binary.
     gone: u128,
@@ -93,7 +94,7 @@ struct Lost {
     demangled: String,
     count: u64,
     percent: Option<f64>,
-    /// `changed`, `inlined` or `gone`.
+    /// How the function was found in the binaries: `changed`, `inlined` or `gone`.
     outcome: &'static str,
 }
 
@@ -201,12 +202,12 @@ impl MatchReport {
         {
             let profile = words(self.instrumentation);
             return Some(format!(
-                "the profile has {profile}, and no binary does: no count can be used"
+                "the profile has {profile}, but no binary has such counters: no count can be used"
             ));
         }
         let Some(share) = counts.matched_percent else {
             return Some(format!(
-                "all counts of the profile are 0, so that no share of them (--fail-under {least}) can match"
+                "all counts of the profile are 0: no share of them can match, so --fail-under {least} is not met"
             ));
         };
         (share < least).then(|| {

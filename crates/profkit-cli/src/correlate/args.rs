@@ -52,8 +52,8 @@ impl BinaryArgs {
         !self.binaries.is_empty() || self.debuginfod
     }
 
-    /// Indexes the binaries. Problems that do not stop this become `notes`. With `progress`, downloads show their
-    /// progress on a terminal.
+    /// Indexes the binaries. Problems with single files or with the cache become `notes`. With `progress`, downloads
+    /// show their progress on a terminal.
     ///
     /// # Errors
     /// If a path that was named does not exist or is not a binary.

@@ -79,7 +79,8 @@ pub fn file(out: &mut dyn Write, name: &str, diagnosis: &Diagnosis, first: bool)
     Ok(())
 }
 
-/// The number of functions, and how many of them can be kept.
+/// Returns the number of functions as text. In a damaged file, this is the number of functions that can be kept. The
+/// numbers of functions without names and without value data follow, if there are any.
 fn functions(diagnosis: &Diagnosis) -> String {
     let count = grouped(diagnosis.functions);
     let mut text = match diagnosis.functions_stated {

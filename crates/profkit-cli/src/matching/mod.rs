@@ -17,10 +17,10 @@ flow. It is changed if the profile has the name only with other hashes: the code
 since, and a compiler drops the counts. Otherwise it is unknown. Counts are those of the
 profile. Binaries that were built with instrumentation (or with -profile-correlate) hold the
 hashes. Other binaries are compared by their symbols, by name alone; so are MIP profiles.
-Functions that such a binary has only inlined are found in its debug info and counted apart,
-because their hashes are not known. Sample profiles are compared by name, and by checksum
-where both the profile and the binary (.pseudo_probe_desc) have one. Of a folder, all
-programs and libraries are read.
+If such a binary contains a function only as copies inlined into others, the function is found
+in the debug info and counted separately, because its hash is not known. Sample profiles are
+compared by name, and by checksum where both the profile and the binary (.pseudo_probe_desc)
+have one. If a folder is given, all programs and libraries in it are read.
 
 Examples:
   profkit match old.profdata build/app

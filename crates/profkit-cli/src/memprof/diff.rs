@@ -35,7 +35,7 @@ pub struct DiffArgs {
     #[arg(value_name = "OLD")]
     old: PathBuf,
 
-    /// The new heap profile, in any of these forms; of the same build or another one
+    /// The new heap profile: raw, indexed or YAML; it may come from another build than the old one
     #[arg(value_name = "NEW")]
     new: PathBuf,
 
@@ -262,7 +262,7 @@ impl<'a> Report<'a> {
         if ambiguous > 0 {
             writeln!(
                 out,
-                "Contexts listed as gone or appeared that may only have moved, because several contexts of the other profile have the same functions with other line numbers: {}",
+                "Contexts listed as gone or appeared that may only have other line numbers (several contexts of the other profile have the same functions): {}",
                 grouped(ambiguous)
             )?;
         }
@@ -389,7 +389,8 @@ impl<'a> Report<'a> {
     }
 }
 
-/// The version of the JSON. Every change that programs which read the JSON could notice raises it.
+/// The version of the JSON. It is raised when a member is renamed or removed, or changes its meaning; new members do
+/// not raise it.
 const SCHEMA_VERSION: u32 = 1;
 
 #[derive(Serialize)]

@@ -32,7 +32,7 @@ pub struct ThresholdArgs {
 }
 
 impl ThresholdArgs {
-    /// Returns the limits in the library's form.
+    /// Returns the limits as the type that profkit-data uses.
     pub fn thresholds(&self) -> Thresholds {
         Thresholds {
             cold_density: self.cold_density,

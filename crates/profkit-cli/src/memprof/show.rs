@@ -66,7 +66,7 @@ pub enum Order {
     Bytes,
     /// Shortest average lifetime first
     ShortLife,
-    /// Of the contexts that live longest, those with the fewest accesses per byte and second first
+    /// Fewest accesses per byte and second first
     Cold,
 }
 

@@ -56,7 +56,8 @@ pub struct MergeArgs {
 
     /// Give every input the same influence, however long its run was
     ///
-    /// Counts are scaled so that the sum of each input becomes the sum of the largest one; then its weight applies.
+    /// The counts of each input are scaled until their sum equals the largest sum of any input. Then they are
+    /// multiplied by the weight of the input.
     #[arg(long)]
     pub(super) normalize: bool,
 
@@ -104,7 +105,7 @@ pub struct MergeArgs {
     #[arg(long)]
     pub(super) mixed_hashes: bool,
 
-    /// Threads to use; by default one per core, but no more than there are inputs for
+    /// Threads to use; by default one per core, but not more than there are inputs
     ///
     /// The number of threads changes the result only if value profiles are merged with weights and --llvm is given: the
     /// help of --llvm says why.
@@ -253,14 +254,15 @@ pub struct ReportArgs {
 #[derive(Clone, Copy, Debug, Default, Args)]
 #[command(next_help_heading = "Report")]
 pub struct ToleranceArgs {
-    /// Exit with code 3 and write nothing if more inputs are dropped: a number of files, or a share such as 5%
+    /// Exit with code 3 and write nothing if more inputs than this are dropped: a number of files, or a share such as
+    /// 5%
     ///
     /// Without it, the exit code is 1 if more than half of the inputs, and more than one, are dropped; the result is
     /// written all the same. An empty file counts as dropped.
     #[arg(long, value_name = "N|P%")]
     max_dropped: Option<DropLimit>,
 
-    /// Exit with code 3 and write nothing if fewer inputs can be used
+    /// Exit with code 3 and write nothing if fewer inputs than this can be used
     #[arg(long, value_name = "N")]
     min_files: Option<u64>,
 }

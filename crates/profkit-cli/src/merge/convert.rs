@@ -35,9 +35,10 @@ pub struct ConvertArgs {
 
     /// The form to convert to
     ///
-    /// Without it, the name of the output decides (.profdata: indexed, .proftext or .txt: text). If the name is another
-    /// one, the input decides: indexed becomes text; raw and text become indexed. Sample profiles: text becomes
-    /// extensible binary; every other encoding becomes text.
+    /// Without it, the extension of the output decides. Instrumentation profiles: .profdata is indexed, .proftext and .txt
+    /// are text. Sample profiles: .proftext and .txt are text, .afdo and .gcov are GCC's encoding. With any other
+    /// extension, the input decides: an indexed profile becomes text, a raw or text profile becomes indexed; a sample
+    /// profile in text becomes extensible binary, a sample profile in another encoding becomes text.
     #[arg(long, value_enum, value_name = "FORMAT")]
     to: Option<Format>,
 
@@ -135,7 +136,8 @@ fn format_of_name(path: &Path) -> Option<Format> {
     }
 }
 
-/// Fails if the name of the output promises a form that is not written.
+/// Fails if the output has the extension of a form that `profkit convert` does not write. With `--to`, the extension is
+/// not checked.
 fn check_name(args: &ConvertArgs) -> Result<()> {
     let extension = args.output.extension().and_then(|name| name.to_str());
     let hint = match extension.filter(|_| args.to.is_none()) {

@@ -71,7 +71,7 @@ pub enum Form {
 pub enum Version {
     /// The newest version that fits the LLVM release that wrote the inputs.
     Fitting,
-    /// This one.
+    /// Exactly this version.
     Exact(u32),
     /// A version that this LLVM release can read.
     Release(Release),

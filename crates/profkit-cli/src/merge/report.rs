@@ -98,7 +98,7 @@ pub struct FullReport<'a> {
     /// Whether to print warnings only.
     #[serde(skip)]
     pub quiet: bool,
-    /// Whether nothing was to be written.
+    /// Whether `--dry-run` was given, so that no profile is written.
     #[serde(skip)]
     pub dry_run: bool,
 }

@@ -78,7 +78,8 @@ pub struct NoResult {
     pub report: Box<Report>,
     /// The failure.
     pub failure: Failure,
-    /// Whether the failure says all, so that the report is written only as JSON.
+    /// Whether the failure's messages already contain everything that the report would add. The report is then not
+    /// printed, but only written as JSON.
     pub says_all: bool,
 }
 
@@ -142,7 +143,8 @@ impl<'a> Run<'a> {
             job.check()?;
         }
         if let Some(path) = &self.args.report {
-            // Checked here so that a bad path stops the command before the profile is written.
+            // The path of the report is checked here, so that a bad path stops the command before the profile is
+            // written.
             Output::new(path, Content::Text)?;
         }
         let merged = job.merge(inputs);
@@ -154,7 +156,8 @@ impl<'a> Run<'a> {
             Err(none) => (Err(none.failure), *none.report, !none.says_all),
         };
         name_commands(&mut report);
-        // The result of earlier merges is meant to be among the inputs if it is the output too.
+        // If an input is also the output, it holds the result of earlier merges and is meant to be counted. The event
+        // that it may count twice is therefore removed.
         report.events.retain(|event| {
             event.reason != Reason::MayCountTwice || !self.sums.contains(&event.file)
         });

@@ -27,8 +27,8 @@ pub fn is_sample(data: &[u8]) -> bool {
     detect(data).is_sample()
 }
 
-/// Whether the first input that is a sound profile is a sample profile. The merge then finds out whether all inputs are
-/// of its family.
+/// Whether the first sound profile among the inputs is a sample profile. The merge then checks that the other inputs
+/// are sample profiles too.
 pub fn are_samples(inputs: &InputStore<'_>) -> bool {
     // Inputs that cannot be read are skipped here; the merge reports them.
     let first = |family: &dyn Fn(&[u8]) -> Option<Family>| {

@@ -63,7 +63,7 @@ pub struct MergeArgs {
     #[command(flatten)]
     tolerance: ToleranceArgs,
 
-    /// Threads to use; by default one per core, but no more than there are inputs for
+    /// Threads to use; by default one per core, but not more than there are inputs
     #[arg(short = 'j', long, value_name = "N")]
     threads: Option<NonZeroUsize>,
 }
@@ -370,7 +370,7 @@ impl Profiles {
             (Some(folder), None) => folder.join(file_name(identity)),
             (None, None) => {
                 return Err(Failure::input(format_args!(
-                    "none of the profiles that -p names is of the build of an input, {identity}"
+                    "an input is of a build ({identity}) to which none of the profiles that -p names belongs"
                 ))
                 .with_hint("to merge profiles of several builds, give a folder: -p FOLDER"));
             }

@@ -19,7 +19,7 @@ pub enum FormatVersion {
     /// The original format, for profiles that were created from maps of that format
     #[value(name = "8")]
     V8,
-    /// profkit's own
+    /// profkit's own format
     #[value(name = "9")]
     V9,
 }

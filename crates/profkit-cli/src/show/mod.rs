@@ -195,7 +195,8 @@ impl Show<'_> {
             self.printer
                 .summaries(&first, second.as_ref(), &totals, args.detailed_summary)?;
         }
-        // The counters of such a profile say only whether a block ran, so their sums compare nothing.
+        // Counters of single-byte coverage show only whether a block ran, so their sums do not show which functions are
+        // hot.
         let counts = !facts
             .instrumentation
             .contains(InstrKind::SINGLE_BYTE_COVERAGE);

@@ -1,5 +1,5 @@
-//! Profiles as JSON: one object, written piece by piece while the profile is read. docs/formats/show-json.md is its
-//! schema; a change that readers can notice raises [`SCHEMA_VERSION`].
+//! Profiles as JSON: one object, written piece by piece while the profile is read. docs/formats/show-json.md describes
+//! its members.
 use super::text::{bits, endian_name};
 use super::{Context, Details, Layout, Printer, RecordView};
 use profkit_abi::value_kind;

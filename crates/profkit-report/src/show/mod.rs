@@ -68,16 +68,16 @@ pub trait Printer {
     fn file(&mut self, name: &str, size: u64, facts: &InstrFacts) -> io::Result<()>;
     /// Prints which programs wrote the profile, and which releases read it.
     fn origin(&mut self, ids: &[BuildId], readers: &Readers) -> io::Result<()>;
-    /// Called for each profile in the file.
+    /// Prints the header and the sections of a profile. Called once per profile in the file, if they are to be printed.
     fn layout(&mut self, layout: &Layout) -> io::Result<()>;
-    /// Called for each record.
+    /// Prints a record. Called once per selected record.
     fn record(
         &mut self,
         view: &RecordView<'_>,
         details: Details,
         context: &Context<'_>,
     ) -> io::Result<()>;
-    /// Called after the last record.
+    /// Ends the list of records.
     fn records_end(&mut self) -> io::Result<()>;
     /// Prints the temporal traces.
     fn traces(&mut self, traces: &TemporalTraces, context: &Context<'_>) -> io::Result<()>;
@@ -97,6 +97,6 @@ pub trait Printer {
     ) -> io::Result<()>;
     /// Prints the sums of the heap profile that is in the same file.
     fn heap(&mut self, sum: ContextSum) -> io::Result<()>;
-    /// Called last.
+    /// Ends the output. Called last. JSON contains the faults; the text form leaves them to the caller.
     fn end(&mut self, faults: &Faults) -> io::Result<()>;
 }

@@ -474,7 +474,7 @@ impl<W: Write> Printer for TextPrinter<W> {
     }
 }
 
-/// The title of a list of the largest: "Top 10 functions by …".
+/// Returns the title of a list of functions with the largest values: "Top 10 functions by …".
 pub fn top_title(count: usize, by: &str) -> String {
     format!("Top {} by {by}", plural(count as u64, "function"))
 }

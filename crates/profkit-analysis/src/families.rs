@@ -42,7 +42,7 @@ fn kind(inputs: &InputList, opened: &InputStore<'_>, index: usize) -> io::Result
         let mut head = [0; 8];
         let read = File::open(&file.path)?.read(&mut head)?;
         let head = head.get(..read).unwrap_or_default();
-        // Text, and what is compressed or in an archive, is known by more than its first bytes.
+        // The first bytes do not decide which profile a text, a compressed file or an archive holds.
         let kind = detect(head);
         if kind.family().is_some() && !kind.is_text() {
             return Ok(kind);

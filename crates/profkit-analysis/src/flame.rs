@@ -26,12 +26,12 @@ pub struct FlameBuilder {
 /// How often the memory of an allocation is accessed. The stacks of all profiles but heap profiles are warm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Temperature {
-    /// Rarely.
+    /// The memory is rarely accessed.
     Cold,
-    /// Neither.
+    /// The memory is accessed neither rarely nor often.
     #[default]
     Warm,
-    /// Often.
+    /// The memory is often accessed.
     Hot,
 }
 
@@ -42,7 +42,7 @@ struct Node {
     weight: u128,
     cold: u128,
     hot: u128,
-    /// The numbers of the nodes that this frame called, by the number of the function name.
+    /// The functions that this frame called: maps the number of a function name to the number of a node.
     children: FxHashMap<usize, usize>,
 }
 

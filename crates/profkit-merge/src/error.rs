@@ -49,8 +49,8 @@ pub enum Difference {
     Family,
     /// What the counters count.
     Kind,
-    /// How the compilers named and hashed functions. [`MergeOptions::mixed_hashes`](crate::MergeOptions::mixed_hashes)
-    /// allows it.
+    /// How the compilers named and hashed functions. With
+    /// [`MergeOptions::mixed_hashes`](crate::MergeOptions::mixed_hashes), inputs that differ only in this are merged.
     Hashes,
 }
 
@@ -90,7 +90,7 @@ impl fmt::Display for GroupConflict {
     }
 }
 
-/// The number and the first of some inputs.
+/// The number of inputs in a group, and the indexes of its first inputs, which messages name.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Members {
     count: u64,

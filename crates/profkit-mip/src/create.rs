@@ -342,7 +342,7 @@ pub fn locate(profile: &MipProfile, path: &Path, arch: Option<&str>) -> Result<L
             fail(
                 DataError::new(ErrorKind::Unsupported, "no section __llvm_mipraw")
                     .within(Structure::Sections)
-                    .with_hint("the addresses of this profile are relative to that section: give the program that was profiled"),
+                    .with_hint("the addresses of this profile are relative to the section __llvm_mipraw: give the program that was profiled"),
             )
         })?;
         addresses.push(address);

@@ -199,8 +199,8 @@ fn instrumentation(image: &Image<'_>) -> Option<InstrKind> {
     Some(InstrKind::from_version_word(word))
 }
 
-/// Reads names and hashes from profile sections. Neither counters nor their addresses are needed for that, so that the
-/// records of LLVM 13 and older, whose counter pointers are addresses that the loader fills in, are read like the others.
+/// Reads names and hashes from profile sections. Counters and their addresses are not needed. So this also works for
+/// LLVM 13 and older, where the counter pointers in the records are addresses that the loader fills in.
 fn of_sections(image: &Image<'_>, set: SectionSet) -> Option<Vec<Function>> {
     if !binary::has_sections(image, set) {
         return None;

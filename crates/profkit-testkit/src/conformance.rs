@@ -483,8 +483,8 @@ impl Bench<'_> {
         Some((0..3).map(convert).collect())
     }
 
-    /// Checks that `llvm-profdata show` of that release prints the same for `own` (LLVM's output) and `ours` (profkit's
-    /// output).
+    /// Checks that `llvm-profdata show` of the release `llvm` prints the same for two files: `own`, which LLVM wrote,
+    /// and `ours`, which profkit wrote.
     fn same_show(&mut self, what: &str, llvm: &Llvm) {
         let options = [
             "--all-functions",
@@ -507,7 +507,8 @@ impl Bench<'_> {
         self.add(&format!("{what}, shown"), outcome);
     }
 
-    /// Checks that the compiler makes the same object files with `own` (LLVM's output) and `ours` (profkit's output).
+    /// Checks that the compiler makes the same object files with two profiles: `own`, which LLVM wrote, and `ours`,
+    /// which profkit wrote.
     fn same_objects(&mut self, what: &str) {
         let what = format!("{what}, compiled");
         let compile = |file: &str| self.set.compile_using(&self.folder.join(file));

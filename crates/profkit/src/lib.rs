@@ -301,9 +301,10 @@
 //! ```
 //!
 //! # Is this profile stale for this binary?
-//! A profile is stale if functions of the binary have changed since. [`MatchShares`](analysis::matching::MatchShares)
-//! compares the functions of a profile, [`ProfileFunctions`](analysis::matching::ProfileFunctions), with those of
-//! binaries, [`BinaryFunctions`](analysis::matching::BinaryFunctions).
+//! A profile is stale if functions of the program have changed since the profile was collected.
+//! [`MatchShares`](analysis::matching::MatchShares) compares the functions of a profile,
+//! [`ProfileFunctions`](analysis::matching::ProfileFunctions), with those of binaries,
+//! [`BinaryFunctions`](analysis::matching::BinaryFunctions).
 //!
 //! Only a binary with hashes can show that a function changed: one that was built with instrumentation or coverage
 //! mapping. For other binaries only names are compared ([`Origin::Symbols`](object::functions::Origin::Symbols)): a

@@ -41,7 +41,7 @@ impl Key {
     }
 }
 
-/// Metadata by key.
+/// The metadata of programs, by the keys of the raw profiles that need them.
 #[derive(Debug, Default)]
 pub struct Joined {
     /// For each key: the metadata that were found, or the reason why none were found.

@@ -46,7 +46,7 @@ pub struct Binaries {
     pub servers: Option<Box<dyn BinaryServers>>,
 }
 
-/// The binary of one program, for those of its profiles that have the same raw version, byte order and pointer width.
+/// The binary of one program, for those of its profiles that have the same [`Key`].
 #[derive(Clone, Debug)]
 pub struct Assignment {
     /// The build ids of the profiles.
@@ -87,7 +87,7 @@ pub struct Match {
 /// ```
 #[derive(Debug, Default)]
 pub struct Plan {
-    /// One entry per program and dialect, sorted by their first input.
+    /// One entry for each different [`Key`] of the profiles, sorted by the first input of each entry.
     pub assignments: Vec<Assignment>,
     /// The metadata that the merge needs.
     pub joined: Joined,
@@ -105,8 +105,8 @@ impl Plan {
         Self::with_paths(inputs, &[], binaries)
     }
 
-    /// Does the same as [`new`](Self::new), and gets the paths of the inputs that are files. Only the first bytes of
-    /// such a file are read if they are enough.
+    /// Does the same as [`new`](Self::new). For each input that is a file, `paths` contains its path; only the first
+    /// bytes of such a file are read if they are enough.
     pub fn with_paths(inputs: &dyn Inputs, paths: &[Option<PathBuf>], binaries: &Binaries) -> Self {
         let keys: Vec<Vec<(Key, RawDialect, RecordLayout)>> = (0..inputs.len())
             .into_par_iter()
@@ -456,7 +456,8 @@ impl Wanted<'_> {
     fn check_counters(&self, image: &Image<'_>) -> Result<()> {
         let counters = CounterSection::of(image)?;
         let len = counters.end.saturating_sub(counters.start);
-        // The run-time library rounds up to whole counters. In COFF it also adds a byte that marks the end.
+        // The two sizes may differ by a few bytes: the run-time library rounds the size in a profile up to whole
+        // counters, and in COFF it adds a byte that marks the end of the section.
         if len.abs_diff(self.counter_bytes) <= COUNTER_SLACK {
             return Ok(());
         }

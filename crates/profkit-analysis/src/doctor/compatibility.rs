@@ -29,7 +29,8 @@ pub struct Readers {
 }
 
 impl Readers {
-    /// The readers of an instrumentation profile. `oldest` is the first release that reads all records of a text.
+    /// The releases that can use an instrumentation profile. For a text profile, `oldest` is the first release that
+    /// reads all its records.
     pub fn of(facts: &InstrFacts, oldest: Option<Release>) -> Self {
         let version = facts.version.unwrap_or(0);
         let range = |reads: &dyn Fn(&ReleaseFacts) -> bool| {
@@ -92,8 +93,8 @@ pub fn of_text(oldest: Release) -> Vec<Support> {
     table(|facts| (facts.release >= oldest, false))
 }
 
-/// Returns which LLVM releases support a sample profile that these releases read. Compilers accept the same profiles as
-/// the tool.
+/// Returns which LLVM releases support a sample profile. `releases` are those whose llvm-profdata reads its encoding;
+/// their compilers accept it too.
 pub fn of_samples(releases: std::ops::RangeInclusive<u8>) -> Vec<Support> {
     table(|facts| {
         let reads = releases.contains(&facts.release.major);
@@ -101,7 +102,8 @@ pub fn of_samples(releases: std::ops::RangeInclusive<u8>) -> Vec<Support> {
     })
 }
 
-/// The oldest release whose text reader accepts the directives of a kind.
+/// The oldest release whose text reader accepts the directives that text profiles of this kind of instrumentation
+/// contain.
 pub fn oldest_for_kind(kind: InstrKind) -> Release {
     const SINCE: [(InstrKind, u8); 5] = [
         (InstrKind::CONTEXT_SENSITIVE, 9),

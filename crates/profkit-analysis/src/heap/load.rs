@@ -10,7 +10,7 @@ use profkit_merge::{Cancelled, Inputs, Report, RunOptions, Threads};
 /// The sum of heap profiles, and the report of the merge.
 #[derive(Debug, Default)]
 pub struct LoadedHeap {
-    /// The sum.
+    /// The sum of the heap profiles.
     pub profile: MemProfile,
     /// The source locations of the frames, in the order of the profile's frames. They are known only if all inputs are
     /// raw dumps.

@@ -28,7 +28,7 @@ pub struct Totals {
     pub bitmap_bytes: u64,
     /// The functions with the largest sums.
     pub hottest: Hottest,
-    /// The number of records with counts of which at least one is not 0.
+    /// The number of records that have real counts and a counter above 0.
     pub functions_entered: u64,
     /// The number of counters that are not 0.
     pub counters_above_zero: u64,
@@ -38,7 +38,7 @@ pub struct Totals {
     sums: SummaryBuilder,
 }
 
-/// The shares of all counts for which [`Totals::shares`] is computed, in millionths: the hot, the warm, and nearly all.
+/// The shares of all counts for which [`Totals::shares`] is computed, in millionths: 90, 99 and 99.9 percent.
 pub const SHARES: [u32; 3] = [900_000, 990_000, 999_000];
 
 /// How many of the hottest functions together make a share of all counts.

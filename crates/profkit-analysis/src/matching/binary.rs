@@ -74,7 +74,7 @@ pub struct BinaryFunctions {
     inlined: FxHashSet<Vec<u8>>,
     /// Programs and libraries of a folder whose functions could not be read, with the reason.
     pub skipped: Vec<(String, Error)>,
-    /// Whether the functions are read for a sample profile, and then their names by the hash of the name.
+    /// For a sample profile: the names of the functions, by the hash of the name. `None` for other profiles.
     sampled: Option<FxHashMap<NameRef, Vec<u8>>>,
 }
 

@@ -185,7 +185,7 @@ pub struct SampleOverlap {
     pub functions: Vec<FunctionOverlap>,
 }
 
-/// Smaller differences are treated as rounding errors, as in LLVM.
+/// Differences below this number are treated as rounding errors, as in LLVM.
 const EPSILON: f64 = 0.000_005;
 
 #[expect(

@@ -338,7 +338,7 @@ fn metadata_of(
     }
 }
 
-/// `show --debug-info`: prints the number of functions that debug info describes, or all of them.
+/// `show --debug-info`: prints the number of functions that debug info describes, or lists these functions.
 ///
 /// # Errors
 /// If the file cannot be used.

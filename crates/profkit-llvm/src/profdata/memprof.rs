@@ -166,7 +166,7 @@ fn check_headers(name: &[u8], data: &[u8]) -> Result<(), Refusal> {
         let (version, size) = match words() {
             Ok((version, Ok(size))) => (version, size),
             Ok((version, Err(_))) => (version, 0),
-            // The bytes that follow are not a header.
+            // The rest of the file is too short for a header.
             Err(_) => (0, 0),
         };
         if !RAW_VERSIONS.contains(&version) {

@@ -67,7 +67,7 @@ impl Fault {
         }
     }
 
-    /// An error for an option of LLVM's tool that this release does not have yet.
+    /// An error for a command or an option of LLVM's tool that this release of profkit does not support.
     pub fn later(what: &str) -> Self {
         Self::new(format!(
             "{what} is not supported by this release of profkit; use llvm-profdata of LLVM {LLVM_VERSION}"

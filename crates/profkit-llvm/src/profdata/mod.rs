@@ -38,8 +38,8 @@ pub fn has_option(name: &str) -> bool {
     options.any(|option| option.name == name)
 }
 
-/// Does what LLVM's tool does with these arguments, of which the first is the program's name, and returns its exit
-/// code. `-` as an input or output is that of `io`.
+/// Does what LLVM's tool does with these arguments, and returns its exit code. The first argument is the program's
+/// name. `-` as an input or output means the standard input or output of `io`.
 ///
 /// ```
 /// use profkit_llvm::{Io, profdata};

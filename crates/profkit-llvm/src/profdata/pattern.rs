@@ -257,8 +257,8 @@ impl Translator<'_> {
         if !self.eat(b']') {
             return Err(BRACKETS);
         }
-        // If the expression was negated, the class is written negated: the `regex` crate has a form for the class of
-        // all bytes, but none for an empty class.
+        // A negated expression is written as a negated class of the listed bytes. If it were written as the class of
+        // all other bytes, that class could be empty, which the `regex` crate cannot parse.
         self.out.push_str(if negated { "[^" } else { "[" });
         for (byte, _) in (0..=u8::MAX).zip(set).filter(|&(_, member)| member) {
             literal(&mut self.out, byte);
@@ -279,7 +279,8 @@ impl Translator<'_> {
         self.next().ok_or(BRACKETS)
     }
 
-    /// Returns the text between `[:` and `:]`, or between the other pairs of this kind.
+    /// Returns the text between two brackets with a mark: `[:` and `:]`, `[.` and `.]`, or `[=` and `=]`. `end` is the
+    /// closing pair.
     fn until(&mut self, end: &[u8], missing: &'static str) -> Result<&[u8], &'static str> {
         let inner = self.rest.get(2..).unwrap_or_default();
         let Some(length) = inner.windows(2).position(|window| window == end) else {

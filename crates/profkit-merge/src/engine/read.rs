@@ -562,8 +562,8 @@ impl FileStats {
 /// Whether an event reports that the names of a file are cut off.
 fn are_names_cut(event: &Event) -> bool {
     event.error.as_ref().is_some_and(|error| {
-        // If the names section is larger than the rest of the file, one of these two errors occurs. The file may be cut
-        // off, but its header may also be wrong.
+        // If the names section is larger than the rest of the file, the error has one of these two kinds: the file may
+        // be cut off, but its header may also be wrong.
         matches!(error.kind(), ErrorKind::BadHeader | ErrorKind::Truncated)
             && matches!(error.structures(), [Structure::Names, ..])
     })
@@ -597,7 +597,7 @@ pub(super) fn vtable_names(source: &mut Source<'_>, keep: bool) -> Vec<Vec<u8>> 
             Some(profile) => {
                 let mut names = SymbolTable::new();
                 let section = profile.sections().vtable_names;
-                // Errors of this section were reported when the profile was read.
+                // Errors in the names of virtual tables were reported when the profile was read.
                 let _ = names.read_blob(section.bytes, section.offset);
                 list(&names)
             }

@@ -17,7 +17,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-/// The inputs of each origin.
+/// The inputs, grouped by the origin of their function hashes: front end or IR, raw or indexed, and version.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Generations {
     origins: BTreeMap<HashOrigin, Members>,
@@ -43,7 +43,8 @@ impl Generations {
         }
     }
 
-    /// The origins of one level of instrumentation, with the compilers that each may come from.
+    /// Returns the origins of front-end profiles or of IR profiles. Each comes with the compilers that may have made
+    /// its inputs, and with these inputs.
     fn of_level(
         &self,
         front_end: bool,
@@ -54,8 +55,9 @@ impl Generations {
             .map(|(origin, members)| (*origin, origin.compilers(), members))
     }
 
-    /// The newest scheme that the oldest compilers use at the most, and the oldest scheme that the newest compilers use
-    /// at least. If the first is older than the second, some inputs do not fit each other.
+    /// Returns the oldest and the newest hashing scheme that all inputs may have. The inputs of an origin may come from
+    /// several compilers, and so may have any scheme from that of the oldest to that of the newest of them. If the
+    /// first result is newer than the second, the inputs have no scheme in common.
     fn schemes(&self, front_end: bool) -> Option<(u8, u8)> {
         let schemes = self.of_level(front_end).map(|(origin, clangs, _)| {
             (origin.scheme(*clangs.start()), origin.scheme(*clangs.end()))
@@ -129,7 +131,7 @@ pub(crate) fn suggest(generations: &Generations) -> Suggestion {
         let (mut fitting, ambiguous) = origin.front_end_version();
         if ambiguous {
             let newest = fitting;
-            // If all inputs may come from one compiler, another input may tell which of the schemes it has.
+            // If one compiler may have made all inputs, the other inputs may show which of the schemes this input has.
             let schemes = same.map(|(first, last)| (origin.scheme(first), origin.scheme(last)));
             if let Some((_, scheme)) = schemes.filter(|(first, last)| first == last) {
                 fitting = newest_of_scheme(newest, scheme);
@@ -196,7 +198,7 @@ fn newest_of_scheme(version: u32, scheme: u8) -> u32 {
 fn ambiguous_note(input: usize, raw: u32, newest: u32, fitting: u32) -> Event {
     if fitting < newest {
         let message = format!(
-            "its raw version {raw} does not tell which clang hashed its functions; like other inputs, they are taken for those of clang {}",
+            "raw version {raw} does not show which clang computed the function hashes; because of the other inputs, clang {} is assumed",
             display_compilers(&clangs_of(fitting))
         );
         return Event::new(input, Action::Kept, Reason::HashGenerations, message);
@@ -276,7 +278,7 @@ mod tests {
         assert_eq!(suggestion(&[(true, 10), (false, 13)]).0, 13);
         let (version, notes) = suggestion(&[(true, 10), (false, 12)]);
         assert_eq!(version, 12);
-        insta::assert_snapshot!(notes.join("\n"), @": kept, but its raw version 10 does not tell which clang hashed its functions; like other inputs, they are taken for those of clang 12 to 21");
+        insta::assert_snapshot!(notes.join("\n"), @": kept, but raw version 10 does not show which clang computed the function hashes; because of the other inputs, clang 12 to 21 is assumed");
     }
 
     #[test]

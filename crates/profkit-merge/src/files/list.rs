@@ -373,9 +373,9 @@ impl InputList {
         }
     }
 
-    /// Adds a file, unless the same file is in the list. A file counts once, whatever links lead to it; only if the user
-    /// names the same path twice (`again`: the folder that it is in), it counts twice. The weight of a file that is named
-    /// is worth more than that of its folder.
+    /// Adds a file, unless the list already contains it under this path or another path. A file counts twice only if
+    /// the user names its path twice, or names its folder twice (`again` is true for the second time). If a file is
+    /// named and is also in a folder that is named, the weight of the file applies.
     fn add_file(&mut self, input: InputFile, id: Option<FileId>, named: bool, again: bool) {
         let next = self.counted.len();
         let index = id.map_or(next, |id| *self.seen.entry(id).or_insert(next));

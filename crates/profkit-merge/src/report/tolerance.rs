@@ -5,9 +5,9 @@ use std::str::FromStr;
 /// The largest number of inputs that may be dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DropLimit {
-    /// This many inputs.
+    /// At most this many inputs may be dropped.
     Files(u64),
-    /// This many percent of the inputs.
+    /// At most this many percent of the inputs may be dropped.
     Percent(u64),
 }
 

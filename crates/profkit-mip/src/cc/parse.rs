@@ -481,7 +481,8 @@ pub fn parse(words: &[OsString], family: Family) -> Result<Request, Unsupported>
     }
     let compiles = inputs().any(|kind| kind != Kind::Other);
     if stop == Stop::Object && !compiles {
-        // These languages are headers to precompile, or names that the compiler will reject.
+        // With `-c`, no input is compiled or assembled. The inputs are headers to precompile, or the compiler ignores
+        // or rejects them.
         return Ok(Request::PassOn);
     }
     if family == Family::Clang

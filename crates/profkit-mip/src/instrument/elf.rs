@@ -93,7 +93,7 @@ fn of_section(
     }
 }
 
-/// Appends the items of which an image has only one, in COMDAT groups: the anchor of the map, the mode word, the ring.
+/// Appends the items that an image has only once, in COMDAT groups: the anchor of the map, the mode word, the ring.
 fn once(planned: &[Planned<'_>], backend: &dyn Backend, options: &Options, out: &mut String) {
     let start = format!("{}{}", section::ELF_START_PREFIX, section::RECORDS);
     let _ = write!(

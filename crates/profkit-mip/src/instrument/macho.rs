@@ -67,7 +67,7 @@ fn kept(name: &str, align: usize, out: &mut String) {
     );
 }
 
-/// Appends the items of which an image has only one: the anchor of the map, the mode word, the ring.
+/// Appends the items that an image has only once: the anchor of the map, the mode word, the ring.
 fn once(backend: &dyn Backend, options: &Options, out: &mut String) {
     let segment = section::MACHO_SEGMENT;
     let flags = options.flags();

@@ -19,7 +19,7 @@ pub fn inlined_functions<'data, R: ReadRef<'data>>(
     let mut headers = dwarf.units();
     while let Ok(Some(header)) = headers.next() {
         if let Ok(unit) = dwarf.unit(header) {
-            // The names before damage in a unit are kept; without debug info there are no names either.
+            // If a unit is damaged, the names before the damage are kept.
             let _ = of_unit(&unit.unit_ref(&dwarf), &mut names);
         }
     }

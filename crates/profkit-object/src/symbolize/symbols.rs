@@ -26,8 +26,8 @@ pub(super) struct Symbols<'data> {
 }
 
 impl<'data> Symbols<'data> {
-    /// Reads the symbols of the binary. If the binary is stripped, those of its debug file are read; if it has none
-    /// either, the dynamic symbols. A symbol table that cannot be read counts as empty.
+    /// Reads the symbols of the binary. If the binary has none, reads those of its debug file. If that file has
+    /// none either, reads the dynamic symbols of the binary. A symbol table that cannot be read counts as empty.
     pub(super) fn read<R: ReadRef<'data>>(
         binary: &object::File<'data, R>,
         debug: Option<&object::File<'data, R>>,

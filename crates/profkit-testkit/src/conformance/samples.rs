@@ -40,16 +40,17 @@ const MERGES: [&str; 3] = [
     "--text --convert-sample-profile-layout=flat",
 ];
 
-/// In LLVM the order of this metadata depends on a hash table; see docs/formats/llvm-profdata.md.
-const METADATA_ORDER: &str = "metadata of sample profiles (checksums, attributes) stand in the order of a hash table in LLVM's files; all other \
-     sections have the same bytes, and the same text comes of both files";
+/// The reason why files of LLVM and profkit may differ in the order of checksums and attributes.
+/// docs/formats/llvm-profdata.md describes this difference.
+const METADATA_ORDER: &str = "in LLVM's files, metadata of sample profiles (checksums, attributes) have the order of a hash table; all other \
+     sections have the same bytes, and LLVM reads the same text from both files";
 const OTHER_ZLIB: &str =
     "compressed sections of sample profiles hold the same data, compressed by zlib-rs";
 const CONTEXTS_OF_13: &str =
     "LLVM refuses the contexts of extensible binary files that LLVM 13 wrote; profkit reads them";
 /// The message that both tools print if an encoding cannot contain a profile.
 const NO_WRITER: &str = "Profile encoding format unsupported for writing operations";
-const NO_CONTEXT_TABLE: &str = "LLVM writes a split layout of contexts without their table, which nobody can read; profkit refuses to";
+const NO_CONTEXT_TABLE: &str = "LLVM writes profiles with contexts in the split layout without a table of contexts, which no tool can read; profkit refuses to write them";
 const HASHES_AS_DIGITS: &str = "LLVM 16 orders call targets of equal samples by the digits of their hashes; profkit by their value, as LLVM 22";
 
 /// A sample profile as text, from which test inputs are made.

@@ -76,7 +76,8 @@ fn varargs(n: usize, c: u64, _: u64, s: usize) -> String {
     )
 }
 
-/// In such a call, the number of vector registers is passed in a register, and no prologue may change that register.
+/// A variadic call with floating-point arguments passes the number of vector registers in a register, and no prologue
+/// may change that register.
 fn varargs_of_doubles(n: usize, c: u64, _: u64, s: usize) -> String {
     let count = 1 + s;
     let values: Vec<String> = (0..count)

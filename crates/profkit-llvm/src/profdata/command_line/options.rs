@@ -298,8 +298,8 @@ impl OptionSpec {
         !self.takes_no_value() && self.kind != Flag
     }
 
-    /// Whether several such options may be written as one word (`-xy`). LLVM allows this for all options with
-    /// one-letter names.
+    /// Whether this option may be written together with other options as one word (`-xy`). LLVM allows this for all
+    /// options with one-letter names.
     pub(super) fn groups(&self) -> bool {
         self.name.len() == 1
     }

@@ -244,7 +244,7 @@ fn pad(lines: &mut Lines<'_>, width: usize) {
     lines.text(" ".repeat(width));
 }
 
-/// The data that printing functions needs.
+/// The data that is needed to print functions.
 pub(super) struct Show<'p> {
     pub(super) names: &'p SampleNames,
     pub(super) ranks: IndexVec<NameId, u32>,

@@ -23,7 +23,7 @@ fn xz(bytes: &[u8]) -> Vec<u8> {
     writer.finish().unwrap()
 }
 
-/// Makes an archive with the profiles of several runs of a program. The archive also contains a folder and a link.
+/// Makes an archive with the profiles of several runs of a program. The archive also contains a folder.
 fn tar(runs: u64) -> Vec<u8> {
     let mut builder = tar::Builder::new(Vec::new());
     let mut header = tar::Header::new_gnu();
@@ -122,8 +122,8 @@ fn damage_is_reported_with_the_bytes_before_it() {
                 }
                 other => panic!("{compression} cut to {cut} bytes: {other:?}"),
             }
-            // What comes before the cut is kept, and it is right. The decoder of zstd keeps a window back, which is larger
-            // than these bytes.
+            // The bytes before the cut are kept, and they are right. The zstd decoder holds back the last bytes, and
+            // more of them than this file has.
             match profkit_data::stored::expand_front(&bytes[..cut]) {
                 Err(StoredError::Damaged {
                     expanded: 0,
@@ -247,7 +247,8 @@ fn a_cut_archive_gives_the_members_before_the_cut() {
     use crate::files::InputNote;
     let folder = tempfile::tempdir().unwrap();
     let whole = tar(3);
-    // The archive is cut after the entries of the folder and of one run, and the header of the next run.
+    // The first part of the archive has four blocks: the header of the folder, the header and the contents of one run,
+    // and the header of the next run.
     let cut = &whole[..512 * 4];
     for (name, bytes) in [("cut.tar", cut.to_vec()), ("cut.tar.gz", gzip(cut))] {
         let list = listed(&write(folder.path(), name, &bytes));

@@ -263,7 +263,7 @@ fn condition(word: &str) -> Option<&'static str> {
         .copied()
 }
 
-/// Pairs of conditions of which one is the opposite of the other.
+/// Pairs of opposite conditions.
 const OPPOSITES: [[&str; 2]; 9] = [
     ["eq", "ne"],
     ["cs", "cc"],

@@ -231,7 +231,7 @@ fn edge_helper(slots: u32) -> String {
     format!("__profkit_mip_edge_{slots}")
 }
 
-/// Writes a hidden helper function, of which the linker keeps only one per image.
+/// Writes a hidden helper function. If several objects contain it, the linker keeps one copy per image.
 fn helper(name: &str, body: &[String], addressing: Addressing, out: &mut String) {
     let name = addressing.global(name);
     let _ = match addressing.format {

@@ -145,8 +145,8 @@ fn blocks(site: &Site<'_, '_>, starts: &[usize]) -> BlockProbes {
     }
 }
 
-/// Whether a text contains instructions of x86-64. Instructions that 32-bit x86 also has count, unless the text uses
-/// the stack pointer of 32-bit x86.
+/// Whether a text contains instructions of x86-64. Registers and directives that 32-bit x86 also has are accepted as a
+/// sign of x86-64, unless the text uses the stack pointer of 32-bit x86.
 pub(super) fn shows(text: &[u8]) -> bool {
     const SURE: [&[u8]; 11] = [
         b"%rsp", b"%rip", b"%rbp", b"%rdi", b"%rsi", b"%rax", b"%rbx", b"[rsp", b"[rip", b"retq",

@@ -185,13 +185,14 @@ fn global(name: &str, format: ObjectFormat) -> String {
 /// convention.
 const FIRST: &str = "__profkit_mip_first";
 
-/// Code that loads the address of the record into rax. The stub whose call returns to the address at `32(%rsp)` belongs
-/// to that record. The code uses rcx, rdx and rsi.
+/// Code that loads the address of the record into rax. It finds the record through the stub whose call returns to the
+/// address at `32(%rsp)`. The code uses rcx, rdx and rsi.
 ///
-/// The stub ends with a jump to the end of the probe, `incl record(%rip); je stub`, and the increment contains the
-/// offset of the record. The assembler gives both jumps 8 or 32 bits. If the two bytes before the end of the probe are
-/// an 8-bit `je` to the stub, the `je` has 8 bits: as the upper half of a 32-bit offset, these bytes would mean a
-/// distance of more than 2^16, but the stub is nearer.
+/// The stub ends with a jump to the end of the probe. The probe is `incl record(%rip); je stub`, and its increment
+/// contains the offset of the record. The assembler encodes the distance of each of the two jumps in 8 or in 32 bits.
+/// The code follows the jump, and looks at the two bytes before the end of the probe. If they are an 8-bit `je` to the
+/// stub, the `je` has 8 bits; otherwise it has 32 bits. This is certain: as the upper half of a 32-bit distance, the
+/// same two bytes would mean more than 2^16, but the stub is nearer.
 const FIND_RECORD: &str = "\
 \tmovq 32(%rsp), %rsi
 \tmovsbq 1(%rsi), %rax
@@ -221,7 +222,7 @@ fn edge_helper(slots: u32) -> String {
     format!("__profkit_mip_edge_{slots}")
 }
 
-/// Writes a hidden helper function, of which the linker keeps only one per image.
+/// Writes a hidden helper function. If several objects contain it, the linker keeps one copy per image.
 fn helper(name: &str, body: &str, format: ObjectFormat, out: &mut String) {
     let name = global(name, format);
     if format == ObjectFormat::MachO {

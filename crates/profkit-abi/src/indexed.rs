@@ -7,7 +7,7 @@ pub const MAGIC: u64 = 0x8169_666f_7270_6cff;
 pub const VERSION_FIRST: u32 = 1;
 /// The newest version of the format whose whole layout is known (LLVM 22).
 pub const VERSION_LAST: u32 = 13;
-/// A version of which only the header is known (LLVM 23, main in 2026).
+/// The version whose header and sections are known, but not the layout of its function records (LLVM 23, main in 2026).
 pub const VERSION_HEADER_ONLY: u32 = 14;
 /// The hash type of all indexed profiles: the low 64 bits of the MD5.
 pub const HASH_TYPE_MD5: u64 = 0;

@@ -166,8 +166,8 @@ pub mod raw_header {
     pub const BUILD_ID_ALIGN: usize = 8;
     /// The size in bytes of the checksum at the end of a part.
     pub const CHECKSUM_SIZE: usize = 8;
-    /// The maximum length of a build id in bytes. The run-time library writes no longer build id, and readers may
-    /// reject one.
+    /// The maximum length of a build id in bytes. The run-time library cuts a longer build id to this length, and
+    /// readers may reject a part with a longer one.
     pub const BUILD_ID_MAX: usize = 64;
 }
 
@@ -201,8 +201,8 @@ pub mod section {
     /// library needs the flags to know how to add up records.
     pub const MODES: &str = "__llvm_mipmode";
     /// The section of the ring of return-address samples. It is allocated, writable and has no bytes in the file. It is
-    /// in a COMDAT group named [`symbol::RING_GROUP_PREFIX`](super::symbol::RING_GROUP_PREFIX)` + number of slots in
-    /// decimal`, so that objects with rings of different sizes never share slots.
+    /// in a COMDAT group, so that objects with rings of different sizes never share slots. The group's name is
+    /// [`symbol::RING_GROUP_PREFIX`](super::symbol::RING_GROUP_PREFIX) and the number of slots in decimal.
     pub const RING: &str = "__llvm_mipring";
     /// The segment of all these sections in Mach-O.
     pub const MACHO_SEGMENT: &str = "__DATA";

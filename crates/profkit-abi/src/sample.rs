@@ -98,5 +98,5 @@ pub const BASE_DISCRIMINATOR_BITS: u32 = 8;
 /// (`FSDiscriminatorBitWidth`).
 pub const FS_DISCRIMINATOR_BITS: u32 = 6;
 
-/// The text that all names contain that clang made unique (`-funique-internal-linkage-names`).
+/// The text in every name that clang has made unique (`-funique-internal-linkage-names`).
 pub const UNIQUE_SUFFIX: &[u8] = b".__uniq.";

@@ -171,9 +171,9 @@ impl FileKind {
     }
 }
 
-/// Returns the kind of a file, which it finds out from the bytes in `data`. The first eight bytes decide for binary
-/// kinds. In a text, the lines up to the first ones that are not comments are read; in YAML, the lines up to its first
-/// keys. `data` may be only the beginning of a file. If the beginning is too short to decide, the result is
+/// Returns the kind of a file, which it finds out from the bytes in `data`. The first eight bytes decide for most binary
+/// kinds. A text is read up to the first lines that are not comments, and YAML is read up to its first keys. `data` may
+/// be only the beginning of a file. If the beginning is too short to decide, the result is
 /// [`Unknown`](FileKind::Unknown), or [`InstrText`](FileKind::InstrText) for text.
 ///
 /// The cargo features do not matter, with two exceptions. Without `mip`, all files with MIP's magic number are

@@ -388,7 +388,7 @@ pub struct Entries<'data> {
     /// bytes would be read twice.
     read_to: u64,
     seen: u64,
-    /// Whether the number of items is not to be checked: it was already checked, or the check is impossible.
+    /// Whether the number of items was already checked or cannot be checked.
     counted: bool,
 }
 

@@ -424,8 +424,8 @@ impl Work {
         };
         let _ = sys::close(folder);
         if let Some(Ok(())) = result {
-            // The counts are reset so that they are not added twice. The next ordinal is not reset, so that ordinals
-            // already in the pool stay the earlier ones.
+            // The counts are reset so that they are not added twice. The next ordinal is not reset, so that later first
+            // calls get larger ordinals than those in the pool.
             part.records.fill(record::INITIAL_BYTE);
         }
         result

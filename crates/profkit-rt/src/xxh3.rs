@@ -44,8 +44,8 @@ unsafe fn word(at: *const u8) -> u64 {
     u64::from_le_bytes(unsafe { at.cast::<[u8; 8]>().read() })
 }
 
-/// Returns eight bytes of the secret. All callers pass constants or loop counters that are in range. The limit makes
-/// the access safe without a branch that could panic.
+/// Returns eight bytes of the secret. All callers pass constants or loop counters that are in range. An offset beyond
+/// the range would be replaced by 0, which makes the access safe without a branch that could panic.
 fn secret(at: usize) -> u64 {
     let at = if at > SECRET.len() - 8 { 0 } else { at };
     // SAFETY: `at` + 8 is not beyond the end of the secret.

@@ -272,9 +272,9 @@ fn grow(
         *total = sum;
     }
     let bucket_starts = totals;
-    // From this line on, `fronts` and `backs` hold a position for each bucket. An item at the front of a bucket goes to
-    // the position before that in `fronts`, which counts down. An item at the back goes to the position in `backs`,
-    // which counts up.
+    // From this line on, `fronts` and `backs` hold a position for each bucket. For an item at the front of the bucket,
+    // the position in `fronts` is reduced by one, and the item goes there. An item at the back goes to the position in
+    // `backs`, which is then increased by one.
     let mut backs = Vec::with_capacity(buckets);
     for (front, &start) in fronts.iter_mut().zip(&bucket_starts) {
         *front += start;

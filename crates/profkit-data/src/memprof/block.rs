@@ -68,11 +68,11 @@ fields! {
     /// The number of allocations that were freed on a different CPU than the one they were made on. Merging two blocks
     /// does not change this field.
     15 NumMigratedCpu 4;
-    /// The number of allocations whose lifetime overlaps with that of the allocation that was counted before them.
+    /// The number of allocations whose lifetime overlaps with that of the previously counted allocation.
     16 NumLifetimeOverlaps 4;
-    /// The number of allocations that were made on the same CPU as the allocation that was counted before them.
+    /// The number of allocations that were made on the same CPU as the previously counted allocation.
     17 NumSameAllocCpu 4;
-    /// The number of allocations that were freed on the same CPU as the allocation that was counted before them.
+    /// The number of allocations that were freed on the same CPU as the previously counted allocation.
     18 NumSameDeallocCpu 4;
     /// Reserved for a hash of the allocated type. LLVM always writes 0.
     19 DataTypeId 8;
@@ -333,9 +333,9 @@ impl MemInfoBlock {
                 continue;
             }
             let added = |by: u64| old.saturating_add(by).min(field.max());
-            // Adds a count of `later`, as LLVM does: what the first block of `later` counted itself (`own`) is left
-            // out. In its place, `same` states whether the first block fits the last allocation of this block. The
-            // counts of the blocks that were added to the first one are kept.
+            // Adds a count of `later` as LLVM does. The count of the first block of `later` (`own`) is left out. In its
+            // place, 1 is added if `same` is set, which compares the first block with the last allocation of this
+            // block. The counts of the blocks that were added to the first one are kept.
             let counted = |own: u64, same: bool| added((new - own.min(new)) + u64::from(same));
             let value = match field {
                 F::AllocCount

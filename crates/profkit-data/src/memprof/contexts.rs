@@ -46,7 +46,7 @@ pub struct Context<'a> {
 /// ```
 ///
 /// # Panics
-/// If an address has no list, or a list has a frame of another profile.
+/// If an address has no list of frames, or a list has a frame of another profile.
 pub fn build<'a>(
     profile: &mut MemProfile,
     frames: &IndexVec<AddressId, FrameList>,

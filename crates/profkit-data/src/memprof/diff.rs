@@ -144,7 +144,8 @@ pub fn diff(old: &MemProfile, new: &MemProfile) -> Difference {
     difference
 }
 
-/// The contexts without a partner, of both profiles, that have the same functions.
+/// The contexts without a partner whose call stacks have the same functions: their numbers in the old and the new
+/// profile, and one of the old contexts.
 #[derive(Default)]
 struct Candidates {
     old: usize,

@@ -6,7 +6,7 @@ use super::names::NameId;
 /// Counts what went wrong while samples were added.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AddOutcome {
-    /// The number of additions whose sum exceeded 2^64 − 1. Such a count stays at 2^64 − 1.
+    /// The number of additions whose sum exceeded 2^64 − 1. Such a sum stays at 2^64 − 1.
     pub overflows: u64,
     /// The number of functions, including inlined ones, that were left out because their checksums differ.
     pub mismatches: u64,
@@ -140,8 +140,8 @@ impl<'s> Adding<'s> {
         outcome.accumulate(&mut target.count, count, weight);
     }
 
-    /// Returns the samples of a function that was inlined at a location, and whether they are new. If there are none,
-    /// they are added without counts.
+    /// Returns the samples of a function that was inlined at a location, and whether they are new. If the function is
+    /// new at this location, it is added without counts.
     #[inline]
     pub fn inlined_at(&mut self, location: Location, name: NameId) -> (&mut Samples, bool) {
         let list = &mut self.samples.inlined;
@@ -216,8 +216,8 @@ impl<'s> Adding<'s> {
 }
 
 impl Samples {
-    /// Returns the samples of a function that was inlined at a location. If there are none, they are added without
-    /// counts.
+    /// Returns the samples of a function that was inlined at a location. If the function is new at this location, it is
+    /// added without counts.
     pub fn inlined_at(&mut self, location: Location, name: NameId) -> &mut Samples {
         let found = self
             .inlined

@@ -1,4 +1,5 @@
-//! Adds one sample profile to another. Also finds the largest count and the checksums of a profile before the addition.
+//! Adds one sample profile to another. Also finds the largest count of a profile, and whether the checksums of two
+//! profiles differ.
 use super::{AddOutcome, Frame, Function, Inlined, NameId, SampleProfile, Samples};
 
 /// Adds one sample profile to another, one function at a time. Calls `report` for each function with overflows or with

@@ -242,8 +242,8 @@ struct Adder<'a> {
 }
 
 impl Adder<'_> {
-    /// Adds the elements of one function up to its [`Step::Leave`]. If the checksum of the function differs, its
-    /// elements are skipped.
+    /// Adds the elements of one function up to its [`Step::Leave`]. If the function has another checksum than in the
+    /// profile, its elements are skipped.
     fn enter(
         &mut self,
         adding: &mut Adding<'_>,

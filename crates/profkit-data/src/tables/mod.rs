@@ -138,8 +138,8 @@ impl Tables {
     }
 }
 
-/// Returns the index of the next entry of a table. References are stored as the index plus one. The limit makes sure
-/// that this number fits 32 bits.
+/// Returns the index of the next entry of a table. A table is full at 2^32 − 2 entries, because references are stored
+/// as the index plus one and must fit 32 bits.
 fn next_index(len: usize, table: Structure) -> Result<u32> {
     match u32::try_from(len) {
         Ok(index) if index < u32::MAX - 1 => Ok(index),

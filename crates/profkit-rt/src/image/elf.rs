@@ -174,8 +174,9 @@ struct Segments {
 }
 
 impl Segments {
-    /// Returns the contents of a segment in memory. None unless the segment is inside a loaded segment: linkers also
-    /// write headers for parts that exist only in the file, and tools change files after linking.
+    /// Returns the contents of a segment in memory. Returns None if the segment is not inside a loaded segment. This
+    /// happens because linkers also write headers for parts that exist only in the file, and tools change files after
+    /// linking.
     ///
     /// # Safety
     /// The headers are those of an image in memory.
@@ -211,11 +212,11 @@ pub fn facts() -> Facts {
         build_id: &[],
         program: true,
     };
-    // If the ELF header is not in memory, the linker's symbol is null in a program at a fixed address, and the address of
-    // the first byte of other images.
-    // SAFETY: if the ELF header is in memory, the linker's symbol is its address, and the program headers are in the same
-    // segment. The program loader has used the headers of the loaded segments, so these are right; the other headers
-    // are checked against them.
+    // The ELF header may be missing in memory. In a program at a fixed address, the linker's symbol is then null. In
+    // other images it is the address of their first byte.
+    // SAFETY: if the ELF header is in memory, the linker's symbol is its address, and the program headers are in the
+    // same segment. The program loader has used the headers of the loaded segments, so these are right; the other
+    // headers are checked against them.
     unsafe {
         if header.is_null() || get::<[u8; 4]>(header, 0) != *b"\x7fELF" {
             return facts;

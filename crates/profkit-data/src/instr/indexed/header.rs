@@ -14,11 +14,11 @@ pub struct IndexedHeader {
     pub max_function_count: u64,
     /// The offset of the function table's bucket index, which finds a function by its name.
     pub hash_offset: u64,
-    /// The offset of the MemProf section. The word exists from version 8, if flag 62 is set.
+    /// The offset of the MemProf section (from version 8). It has a meaning only if bit 62 of the version word is set.
     pub memprof_offset: u64,
     /// The offset of the build ids (from version 9).
     pub binary_ids_offset: u64,
-    /// The offset of the temporal traces. The word exists from version 10, if flag 63 is set.
+    /// The offset of the temporal traces (from version 10). It has a meaning only if bit 63 of the version word is set.
     pub traces_offset: u64,
     /// The offset of the vtable names (from version 12).
     pub vtable_names_offset: u64,

@@ -148,7 +148,8 @@ impl<'data> IndexedProfile<'data> {
             .transpose()?;
         let vtable_names = section(&header::VTABLE_NAMES, header.vtable_names_offset)?;
         if let Some(mut names) = vtable_names {
-            // Check only that the file contains the length of the names. The names are checked when they are read.
+            // Check only that the file contains the length of the vtable names. The names themselves are checked when
+            // they are read.
             names.u64().map_err(|error| {
                 error
                     .within(Structure::VTableNames)
@@ -236,7 +237,7 @@ impl<'data> IndexedProfile<'data> {
     }
 
     /// Returns a reader of all function records. They come in LLVM's order: one bucket of the function table after the
-    /// other, and in a bucket as stored.
+    /// other, and inside a bucket in the order of the file.
     pub fn records(&self) -> IndexedReader<'data> {
         self.records_of_share(0, 1)
     }
@@ -244,8 +245,8 @@ impl<'data> IndexedProfile<'data> {
     /// Returns a reader of one share of the function records: those of the names whose hash modulo `shares` is `share`.
     /// `shares` must be a power of two.
     ///
-    /// The same share of several files holds the same names. So several threads can merge the files without locks, if
-    /// each thread merges one share of all files.
+    /// A name is in the same share of every file. So several threads can merge the files without locks, if each thread
+    /// merges one share of all files.
     pub fn records_of_share(&self, share: usize, shares: usize) -> IndexedReader<'data> {
         let walks = self.damage.as_ref().is_some_and(|damage| damage.walk);
         IndexedReader {

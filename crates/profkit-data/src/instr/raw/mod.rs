@@ -13,9 +13,9 @@
 //! |---|---|---|
 //! | 1 | 3.5 | |
 //! | 2 | 3.8 | value data; a pointer to the function in the record |
-//! | 3 | 3.9 development | names compressed; the record has their hash in place of a pointer |
+//! | 3 | 3.9 development | names compressed; the record has the hash of the name in place of a pointer |
 //! | 4 | 3.9 to 8 | header without the value data's size |
-//! | 5 | 9 to 12 | bit 60 of FuncHash marks the context-sensitive stage; from LLVM 10 two more header words for paddings around the counters, under the same number |
+//! | 5 | 9 to 12 | bit 60 of FuncHash marks the context-sensitive stage; from LLVM 10 two more header words for the padding around the counters, without a new version number |
 //! | 6 | 13 development | binary ids |
 //! | 7 | 13 | BinaryIdsSize moves to the front of the header |
 //! | 8 | 14 to 17 | counter pointers are relative to the record |

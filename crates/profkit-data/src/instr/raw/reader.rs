@@ -523,7 +523,8 @@ fn missing_correlation(profile: &RawProfile<'_>) -> Error {
         .with_hint("the program was built with -profile-correlate: its records are in the binary or its debug info")
 }
 
-/// Returns the offset of the profile that follows this one. `values` is a cursor after the value data of this profile.
+/// Returns the offset of the profile after `profile` in the file; `None` if there is none. `values` is a cursor after
+/// the value data of `profile`.
 fn next_profile(
     file: &[u8],
     mut values: Cursor<'_>,
@@ -546,8 +547,8 @@ fn next_profile(
             .expected(format_args!("nothing or at least {header_len} bytes"))
             .llvm_detail("not enough space for another header"));
     }
-    // In versions 6 and 7, build ids without padding may shift the next profile to another alignment, so it is not
-    // checked. (LLVM 13 checks it and rejects such files that it wrote itself.)
+    // In versions 6 and 7, build ids without padding may shift the next profile to another alignment, so its alignment
+    // is not checked. (LLVM 13 checks it and rejects such files that it wrote itself.)
     if profile.header().pads_binary_ids() && !offset.is_multiple_of(8) {
         return Err(fault("the next profile does not begin at a multiple of 8")
             .llvm_detail("insufficient padding"));

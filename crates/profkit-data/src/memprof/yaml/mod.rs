@@ -2,7 +2,7 @@
 //! and read it with `llvm-profdata merge`.
 //!
 //! A function is written as `0x` and its hash. A text may also have the function's name, whose hash is then used. All
-//! other values are those of the profile.
+//! other values are written as they are in the profile.
 mod reader;
 mod writer;
 

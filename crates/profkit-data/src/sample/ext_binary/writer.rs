@@ -20,7 +20,7 @@ pub struct ExtBinaryOptions {
     pub md5_names: bool,
     /// Whether to compress all sections (`--compress-all-sections`).
     pub compress: bool,
-    /// Whether to write functions that contain inlined functions and functions that do not in separate sections
+    /// Whether to write functions with inlined functions to one section and all other functions to another
     /// (`--split-layout`).
     pub split_layout: bool,
     /// Whether to mark the file as a profile of code that is shared with other programs (`--gen-partial-profile`). A

@@ -242,8 +242,8 @@ impl<'data> Iterator for Targets<'data> {
         }
         for colon in memchr::memchr_iter(b':', text) {
             let rest = text.get(colon + 1..).unwrap_or_default();
-            // The digits after a colon are parsed before the blank after them is searched. If the blank were searched
-            // first, the time would be quadratic in the number of colons.
+            // The digits after a colon are parsed before the blank after them is looked for. If the blank were looked
+            // for first, the time would be quadratic in the number of colons.
             let (Some(count), end) = leading(rest) else {
                 continue;
             };

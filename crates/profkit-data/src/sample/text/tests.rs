@@ -228,7 +228,7 @@ fn many_targets_of_a_line_are_kept_apart_by_name() {
     assert_eq!(parse(vtables.as_bytes()).1.fault_count, 1);
 }
 
-/// These lines would take minutes if the reader searched all call targets for each call target, or searched a blank
+/// These lines would take minutes if the reader searched all call targets for each call target, or looked for a blank
 /// after each colon.
 #[test]
 fn long_lines_take_time_with_their_length() {

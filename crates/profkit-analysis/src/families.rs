@@ -34,8 +34,8 @@ pub fn not_heap_profiles(inputs: &InputList, opened: &InputStore<'_>) -> Vec<usi
         .collect()
 }
 
-/// The kind of an input. Its first bytes are read first, and the whole file only if they do not decide it: reading
-/// thousands of files whole takes long.
+/// The kind of an input. Its first bytes are read first. The whole file is read only if these bytes do not show the
+/// kind, because reading thousands of whole files takes long.
 fn kind(inputs: &InputList, opened: &InputStore<'_>, index: usize) -> io::Result<FileKind> {
     let file = inputs.files.get(index).filter(|file| !is_stdio(&file.path));
     if let Some(file) = file.filter(|_| opened.can_reopen(index)) {

@@ -30,7 +30,7 @@ pub struct Difference<'p> {
 /// were called in both profiles, in the order of their first calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moved<'p> {
-    /// Its name.
+    /// The function's name.
     pub name: &'p [u8],
     /// The function's position in the old profile, from 1.
     pub old: usize,

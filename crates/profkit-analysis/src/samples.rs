@@ -38,7 +38,7 @@ pub struct SampleView<'data> {
 /// The functions with the most samples.
 #[derive(Clone, Debug)]
 pub struct HotFunctions<'p> {
-    /// The hottest first.
+    /// The functions, hottest first.
     pub functions: Vec<&'p Function>,
     /// The sum of the samples of all functions.
     pub total: u128,

@@ -57,7 +57,7 @@ fn takes_value(command: &Command, is_it: impl Fn(&Arg) -> bool) -> bool {
 /// Checks a word that begins with one dash; `text` is the word without it.
 ///
 /// # Errors
-/// The word is neither a short option nor several short options without values.
+/// If the word is a long option, or a short option together with its value.
 fn check_short(command: &Command, of: &str, text: &str) -> Result<(), Failure> {
     let name = text.split('=').next().unwrap_or_default();
     let first = name.chars().next();

@@ -27,7 +27,7 @@ const MOST_NAME: usize = 1024;
 pub struct Labels<'a> {
     /// The heading.
     pub title: &'a str,
-    /// The line below it.
+    /// The line below the heading.
     pub subtitle: &'a str,
     /// The unit of the weights, in the plural: `bytes`.
     pub unit: &'a str,

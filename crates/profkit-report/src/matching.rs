@@ -88,9 +88,9 @@ pub struct CountShares {
 
 #[derive(Clone, Debug, Serialize)]
 struct Lost {
-    /// The name as in the profile.
+    /// The function's name as in the profile.
     function: String,
-    /// The name for people.
+    /// The function's name for people, demangled.
     demangled: String,
     count: u64,
     percent: Option<f64>,

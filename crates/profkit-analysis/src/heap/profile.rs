@@ -26,7 +26,7 @@ pub enum HeapForm {
     Raw,
     /// The MemProf section of an indexed profile.
     Indexed,
-    /// YAML.
+    /// A YAML file.
     Yaml,
 }
 

@@ -146,7 +146,7 @@ impl BinarySource for IndexedBinaries<'_> {
 pub struct OneBinary {
     /// The path of the binary.
     pub path: PathBuf,
-    /// Its build id.
+    /// The build id of the binary.
     pub id: BuildId,
     /// No folder of debug files is searched: LLVM reads only the binary itself.
     pub folders: DebugFolders,

@@ -34,7 +34,7 @@ pub enum Outcome {
 pub struct Binary {
     /// The path, as the user gave it.
     pub path: String,
-    /// Its build id.
+    /// The build id of the binary.
     pub build_id: Option<BuildId>,
     /// The part of the binary in which its functions were found.
     pub origin: Origin,
@@ -148,7 +148,8 @@ impl BinaryFunctions {
             Some(_) => (sampled_functions(image)?, build_id(image)?),
             None => (functions(image, path)?, build_id(image)?),
         };
-        // A debug file or a stripped copy of a binary whose hashes are known must not hide that a hash has changed.
+        // A binary without hashes is not added if a binary with the same build id and with hashes was added before.
+        // Otherwise a function that has changed would match by its name alone.
         let known = |binary: &Binary| binary.build_id == id && binary.origin != Origin::Symbols;
         let is_copy = id.is_some() && self.binaries.iter().any(known);
         if !is_copy || list.origin != Origin::Symbols {

@@ -68,11 +68,11 @@ impl CountShares {
 /// A hot function of the profile that does not match.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LostFunction {
-    /// Its name in the profile.
+    /// The function's name in the profile.
     pub name: Vec<u8>,
-    /// Its count.
+    /// The function's count.
     pub count: u64,
-    /// [`Outcome::Changed`], [`Outcome::Inlined`] or [`Outcome::Unknown`].
+    /// Why the function does not match: [`Outcome::Changed`], [`Outcome::Inlined`] or [`Outcome::Unknown`].
     pub outcome: Outcome,
 }
 

@@ -58,9 +58,9 @@ pub enum Destination {
 /// The form of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// Text.
+    /// The text format.
     Text,
-    /// Indexed.
+    /// The indexed format.
     Indexed(Version),
     /// The heap profile as YAML.
     MemProfYaml,

@@ -20,16 +20,16 @@ const LINES_PER_FILE: usize = 3;
 /// A profile that was written.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Written {
-    /// Its path, `-` for standard output.
+    /// The path of the profile; `-` for standard output.
     pub path: String,
-    /// Its size in bytes.
+    /// The size of the profile in bytes.
     pub bytes: u64,
-    /// `indexed`, `text`, `MIP` and so on.
+    /// The format of the profile: `indexed`, `text`, `MIP` and so on.
     pub format: &'static str,
     /// The version of an indexed profile.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub indexed_version: Option<u32>,
-    /// The number of functions (names) in it.
+    /// The number of functions (names) in the profile.
     pub functions: u64,
     /// MIP profiles: the number of functions that a run entered.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -41,13 +41,13 @@ pub fn are_samples(inputs: &InputStore<'_>) -> bool {
 /// An encoding of sample profiles, with its version resolved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SampleForm {
-    /// Text.
+    /// The text encoding.
     Text,
-    /// Extensible binary.
+    /// The extensible binary encoding.
     ExtBinary,
-    /// Binary.
+    /// The binary encoding.
     Binary,
-    /// Compact binary, for LLVM 7 to 16.
+    /// The compact binary encoding, for LLVM 7 to 16.
     CompactBinary,
     /// GCC's encoding.
     Gcov(GcovVersion),

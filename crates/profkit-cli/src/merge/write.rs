@@ -16,9 +16,9 @@ use profkit_merge::files::write_indexed;
 /// An output format, with its version and options resolved.
 #[derive(Clone, Debug)]
 pub enum Encoding {
-    /// Text.
+    /// The text format.
     Text(TextOptions),
-    /// Indexed.
+    /// The indexed format.
     Indexed(IndexedWriteOptions),
     /// The heap profile as YAML. The heap profile passes through a MemProf section first; the options choose the
     /// version of that section.

@@ -60,8 +60,8 @@ pub fn write(
     })
 }
 
-/// Opens an output, and calls `write` to write to it. The outer error of `write` is an error of the sink; the inner
-/// error stops the tool.
+/// Opens an output, and calls `write` to write to it. `write` returns a result inside a result: an error of the outer
+/// one is an error of the sink, an error of the inner one stops the tool.
 ///
 /// # Errors
 /// Those of [`write`](fn@write).

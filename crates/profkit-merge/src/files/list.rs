@@ -110,7 +110,7 @@ pub enum InputNote {
     Same {
         /// The path that is left out. It equals `other` if the file is named and also found in a folder.
         path: PathBuf,
-        /// The path that counts.
+        /// The path under which the file or folder counts.
         other: PathBuf,
     },
     /// The number of further files and folders that are the same as others.

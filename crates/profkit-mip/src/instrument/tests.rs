@@ -64,7 +64,7 @@ fn flow_of_control() {
     insta::assert_snapshot!(body("leaq .LT(%rip), %rax\njmp *%rax\n.section .rodata\n.LT: .long .LA-.LT\n.long .LB-.LT, .LA-.LT\n.text\n.LA: nop\n.LB: ret\n.LC: ud2"), @"f: 3[1, 2] 9[2] 10[] 11[] a6afb9fd");
     // The code has numeric labels, a tail call, and a conditional branch to another function.
     insta::assert_snapshot!(body("1: dec %edi\nje 1b\njs 1f\njle g\njmp g\n1: ret"), @"f: 3[1, 0] 5[2, 4] 6[3] 7[] 8[] a41dbd39");
-    // The code has calls with a landing pad. Each call in such a region ends a block.
+    // The code has a region with a landing pad. Each call in this region ends a block.
     insta::assert_snapshot!(body(".LB: call g\ncall h\n.LE:\nret\n.LP: call k\nret\n.section .gcc_except_table,\"a\",@progbits\n.byte 0xff\n.byte 0x9b\n.uleb128 .LTT-.LTD\n.LTD: .byte 0x1\n.uleb128 .LCE-.LCB\n.LCB: .uleb128 .LB-f\n.uleb128 .LE-.LB\n.uleb128 .LP-f\n.uleb128 0x1\n.LCE:\n.LTT:\n.text"), @"f: 3[1, 3] 4[2, 3] 6[] 7[] 40255191");
     // Inline assembly belongs to one block, which `asm goto` ends.
     insta::assert_snapshot!(body("nop\n#APP\n1: jmp 1b\njne .L7\n#NO_APP\nnop\n.L7: ret"), @"f: 3[1, 2] 8[2] 9[] 70c9fa27");

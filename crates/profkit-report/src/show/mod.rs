@@ -16,11 +16,11 @@ use std::io;
 /// The details that are printed for a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Details {
-    /// Its counters.
+    /// Whether the function's counters are printed.
     pub counts: bool,
-    /// Value profiles, indexed by value kind.
+    /// For each value kind: whether the function's value profiles of this kind are printed.
     pub values: [bool; 3],
-    /// Its MC/DC bitmap.
+    /// Whether the function's MC/DC bitmap is printed.
     pub bitmaps: bool,
 }
 
@@ -56,7 +56,8 @@ pub struct Layout {
     pub index: Option<usize>,
     /// The offset of the profile in the file.
     pub offset: u64,
-    /// LLVM's name, the absolute offset and the value of each word.
+    /// For each word of the header: LLVM's name, the absolute offset, and the value. `None` if the header is not
+    /// printed.
     pub header: Option<Vec<(&'static str, u64, u64)>>,
     /// The sections, if they are to be printed.
     pub sections: Option<Vec<SectionPlace>>,

@@ -70,7 +70,7 @@ pub enum OptionKind {
     U32List,
     /// A floating-point number.
     Float,
-    /// One of these words.
+    /// One of the words in this list.
     Choice(&'static [&'static str]),
     /// No value: the option is itself one choice of a group, and the last choice on the command line counts. Messages
     /// name the group by this title.
@@ -88,7 +88,7 @@ pub struct OptionSpec {
     pub name: &'static str,
     /// The kind of the option's value.
     pub kind: OptionKind,
-    /// The subcommands that have it.
+    /// The subcommands that have this option.
     pub commands: Commands,
     /// The name of the option's value in the help text, if it has one.
     pub value: &'static str,
@@ -96,7 +96,7 @@ pub struct OptionSpec {
     pub about: &'static str,
     /// The option for which this option is another name.
     pub alias_of: Option<&'static str>,
-    /// Whether only `--help-hidden` shows it.
+    /// Whether only `--help-hidden` shows this option.
     pub hidden: bool,
 }
 

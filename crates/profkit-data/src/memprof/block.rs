@@ -217,7 +217,7 @@ impl Schema {
                 .found(id)
                 .expected(format_args!("1 to {FIELD_COUNT}"))
                 .llvm_detail("memprof schema invalid")
-                .with_hint("a newer LLVM wrote the profile: merge it with llvm-profdata of that LLVM, or give it to profkit merge as the only input, which copies the MemProf section without reading it"));
+                .with_hint("a newer LLVM wrote the profile: merge it with llvm-profdata of that LLVM, or with inputs that have no MemProf section: profkit then copies the section without reading it"));
             };
             if fields.contains(&field) {
                 return Err(

@@ -179,11 +179,12 @@ impl Depths {
         let above = parent.and_then(|parent| self.0.get(parent as usize));
         let depth = above.map_or(1, |above| above.saturating_add(1));
         if depth > TABLE_DEPTH {
-            return Err(
-                Error::new(ErrorKind::LimitExceeded, "a chain of entries is too long")
-                    .found(format_args!("{depth} entries"))
-                    .expected(format_args!("at most {TABLE_DEPTH}")),
-            );
+            return Err(Error::new(
+                ErrorKind::LimitExceeded,
+                "a path or a call stack is too long",
+            )
+            .found(format_args!("{depth} entries"))
+            .expected(format_args!("at most {TABLE_DEPTH}")));
         }
         self.0.push(depth);
         Ok(())

@@ -146,7 +146,7 @@ fn chains_have_a_limit() {
     tables.intern_path(&deepest).unwrap();
     read(&written(&tables)).unwrap();
     tables.intern_path(&[&deepest[..], b"/"].concat()).unwrap();
-    insta::assert_snapshot!(read(&written(&tables)).unwrap_err(), @"a chain of entries is too long in file path table at offset 0x8010: found 4097 entries, expected at most 4096");
+    insta::assert_snapshot!(read(&written(&tables)).unwrap_err(), @"a path or a call stack is too long in file path table at offset 0x8010: found 4097 entries, expected at most 4096");
 }
 
 #[test]

@@ -3,14 +3,14 @@
 //!
 //! | module | question |
 //! |---|---|
-//! | [`correlate`] | which raw profile belongs to which binary, and what are its functions called? |
+//! | [`correlate`] | which raw profile belongs to which binary, and what are the names of its functions? |
 //! | [`doctor`] | what is a file, who can use it, what is wrong with it? |
 //! | [`families`] | which inputs are profiles of which family? |
-//! | [`heap`] | which functions are the addresses of a raw heap profile in? |
+//! | [`heap`] | which functions contain the addresses of a raw heap profile? |
 //! | [`instr`] | what is in an instrumentation profile of any form? |
 //! | [`matching`] | how much of a profile can the functions of a binary use? |
-//! | [`mip_diff`] | which functions does a new MIP profile call that the old one does not, and in which order? |
-//! | [`names`] | how is a function called in its own language? |
+//! | [`mip_diff`] | which functions were called only in one of two MIP profiles, and which earlier or later? |
+//! | [`names`] | what is the name of a function in its own language? |
 //! | [`order`] | in which order should a linker lay out functions? |
 //! | [`overlap`] | how alike are two profiles? |
 //! | [`samples`] | what is in a sample profile of any encoding? |

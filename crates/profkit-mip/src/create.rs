@@ -133,7 +133,7 @@ impl fmt::Display for Note {
         match &self.kind {
             NoteKind::SharedRecords(count) => write!(
                 f,
-                "{count} functions share their record with another function: calls of either count for both"
+                "{count} functions share their record with another function: a call of one counts for both"
             ),
             NoteKind::MapWithoutBuildId => f.write_str(
                 "a map has no build id: a merge takes the build id from the first raw file that it reads (--build-id sets the build id now)",

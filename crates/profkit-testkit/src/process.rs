@@ -18,8 +18,8 @@ pub struct Measured {
     pub wall: Duration,
     /// The user and system time of all threads together.
     pub cpu: Duration,
-    /// The largest resident set in bytes. When a process starts another program, the kernel keeps the resident set that
-    /// it had before. So the caller must use little memory to measure a small child process.
+    /// The largest resident set in bytes. When a process starts another program, this number still counts the memory
+    /// that the process used before. So the caller must use little memory to measure a small child process.
     pub peak_rss: u64,
     /// The number of page faults for which the disk had to be read.
     pub major_faults: u64,

@@ -1,4 +1,4 @@
-//! Downloads binaries that no folder contains from servers.
+//! Downloads binaries from servers, if no folder contains them.
 use profkit_data::Result;
 use profkit_data::ids::BuildId;
 use std::fmt;

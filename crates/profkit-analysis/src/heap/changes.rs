@@ -69,12 +69,12 @@ pub enum Moved {
     Perhaps,
 }
 
-/// A context that one or both profiles have, with its numbers in each profile.
+/// A context that one or both profiles have, with its memory statistics in each profile.
 #[derive(Clone, Debug)]
 pub struct ContextChange {
-    /// The numbers of the context in the old profile.
+    /// The context with its statistics in the old profile; `None` if the old profile lacks it.
     pub old: Option<Allocations>,
-    /// The numbers of the context in the new profile.
+    /// The context with its statistics in the new profile; `None` if the new profile lacks it.
     pub new: Option<Allocations>,
     /// Whether the line numbers of the context changed.
     pub moved: Moved,

@@ -84,7 +84,7 @@ impl HeapProfile {
         let section = IndexedMemProf::parse(data.get(..end).unwrap_or(data), section.offset)?;
         let mut damage = Faults::default();
         let mut heap = section.to_profile_salvaging(|error| damage.push(error));
-        // The section holds only hashes. The functions that the file has counters of have names.
+        // The section holds only hashes. Names are known only for functions that have counters in the same file.
         let unknown: Vec<u64> = heap.frames().iter().map(|frame| frame.function).collect();
         for function in unknown {
             if let Some(name) = profile.name_of(NameRef(function)) {

@@ -9,7 +9,7 @@ const FUNCTION_ALIGN: u64 = 16;
 pub struct Footprint {
     /// The number of functions.
     pub functions: usize,
-    /// The sum of their sizes.
+    /// The sum of the sizes of the functions.
     pub bytes: u64,
     /// The number of pages that contain bytes of these functions in the layout of the linked binary.
     pub pages_before: u64,

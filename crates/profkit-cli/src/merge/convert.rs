@@ -150,7 +150,7 @@ fn check_name(args: &ConvertArgs) -> Result<()> {
             "only programs write raw profiles: choose a form with --to"
         }
         Some("gz" | "zst" | "xz" | "bz2" | "zip") => {
-            "-o - writes to standard output, for a program that compresses"
+            "write to standard output with -o -, and pipe that into a program that compresses"
         }
         _ => return Ok(()),
     };

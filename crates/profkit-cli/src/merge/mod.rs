@@ -73,7 +73,7 @@ enum Reporting {
     Only,
     /// The report is printed before the merge.
     First,
-    /// The report is printed together with the rest of the report.
+    /// The report of the merge shows which profile belongs to which binary.
     Last,
 }
 

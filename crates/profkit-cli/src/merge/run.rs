@@ -74,7 +74,7 @@ pub struct Remarks {
 /// The reason why a merge has no result, and what happened to the inputs until then.
 #[derive(Debug)]
 pub struct NoResult {
-    /// What happened to the inputs, as far as the merge came.
+    /// What happened to the inputs until the merge stopped.
     pub report: Box<Report>,
     /// The failure.
     pub failure: Failure,

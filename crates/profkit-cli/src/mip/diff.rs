@@ -22,7 +22,7 @@ pub struct DiffArgs {
     #[arg(value_name = "OLD")]
     old: PathBuf,
 
-    /// The new MIP profile; of the same build or another one
+    /// The new MIP profile; it may come from another build than the old one
     #[arg(value_name = "NEW")]
     new: PathBuf,
 

@@ -8,7 +8,7 @@ use profkit_analysis::heap::is_heap_alone;
 use profkit_data::detect::{Family, FileKind, detect};
 use profkit_merge::files::Input;
 
-/// The kind of a profile, as far as options depend on it.
+/// A kind of profile. Each kind accepts its own set of options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Raw,

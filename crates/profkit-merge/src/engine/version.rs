@@ -3,8 +3,8 @@
 //!
 //! A compiler that reads a front-end profile decides by the *version* of the indexed file how it must hash functions
 //! (docs/formats, `FrontEndScheme`). A raw file has only a raw version, which several LLVM releases with different
-//! schemes may share. The indexed version to write is the newest whose scheme is that of all releases with the raw
-//! version.
+//! schemes may share. If these releases use one scheme, the indexed version to write is one that implies this
+//! scheme. If their schemes differ, the other inputs decide; if they cannot, the newest scheme is assumed.
 use crate::error::{Difference, GroupConflict, Members};
 use crate::inputs::Inputs;
 use crate::report::{Action, Event, Reason};

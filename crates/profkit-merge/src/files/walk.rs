@@ -43,8 +43,8 @@ pub(super) struct Walk {
 }
 
 impl Walk {
-    /// Adds the regular files in a folder and the folders below it. Links are left for later, so that a file is found by
-    /// its own path if it has one here. Other kinds of files are ignored.
+    /// Adds the regular files in a folder and the folders below it. Links are collected and followed later, so that a
+    /// file that is also in the folder itself is found there first. Other kinds of files are ignored.
     pub(super) fn folder(&mut self, folder: &Path, depth: usize) -> io::Result<()> {
         if depth == MOST_FOLDERS {
             return Err(io::Error::other("folders nest too deeply"));

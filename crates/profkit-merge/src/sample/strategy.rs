@@ -1,5 +1,5 @@
 //! The rules of a merge of sample profiles: what happens to inputs that cannot be read or have faults, and to functions
-//! whose name is unknown and only its hash is given.
+//! that are known only by the hash of their name.
 use super::engine::SampleMergeError;
 use super::options::SampleMergeOptions;
 use crate::driver::{Outcome, unreadable};

@@ -100,7 +100,8 @@ impl MergeKind for SampleKind<'_, '_> {
     type Worker = SampleWorker;
     type Error = SampleMergeError;
 
-    /// Each worker gets neighbouring inputs, because of several contradicting functions the first is kept.
+    /// Each worker gets a contiguous range of the inputs. If functions contradict each other, the first one is kept, so
+    /// the sums of the workers must be joined in the order of the inputs.
     fn schedule(&self) -> Schedule {
         Schedule::Ranges {
             at_least: INPUTS_PER_THREAD,

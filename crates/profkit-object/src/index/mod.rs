@@ -21,7 +21,7 @@ use std::time::UNIX_EPOCH;
 /// The largest nesting depth of folders that are searched.
 const MOST_FOLDERS: usize = 256;
 
-/// A set of flags that shows which parts useful for profiles a binary contains.
+/// A set of flags: one for each part of a binary that is useful for profiles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Contents(u8);
 
@@ -40,7 +40,7 @@ impl Contents {
         self.0 & other.0 == other.0
     }
 
-    /// Finds out which parts useful for profiles an object file contains.
+    /// Returns the parts of an object file that are useful for profiles.
     pub fn of(image: &Image<'_>) -> Self {
         let mut contents = 0;
         if has_sections(image, SectionSet::Correlation) {
@@ -301,7 +301,7 @@ fn first_time(metadata: &Metadata, seen: &mut FxHashSet<(u64, u64)>) -> bool {
     }
 }
 
-/// Reads the build ids of a file, and which parts useful for profiles it contains. `None` if the file is not a binary
+/// Reads the build ids of a file, and finds its parts that are useful for profiles. `None` if the file is not a binary
 /// or does not exist.
 fn examine(path: &Path) -> Result<Option<(Vec<BuildId>, Contents)>, String> {
     let file = match BinaryFile::open(path) {

@@ -84,7 +84,7 @@ pub trait Printer {
     fn traces(&mut self, traces: &TemporalTraces, context: &Context<'_>) -> io::Result<()>;
     /// Prints the build ids of the programs that wrote the profile.
     fn binary_ids(&mut self, ids: &[BuildId]) -> io::Result<()>;
-    /// Prints how many functions make the most of the counts.
+    /// Prints how many of the hottest functions together reach certain shares of all counts.
     fn shares(&mut self, totals: &Totals) -> io::Result<()>;
     /// Prints the functions with the largest sums. `total` is the sum of all counts.
     fn hot(&mut self, hot: &[(u128, Vec<u8>)], total: u128) -> io::Result<()>;

@@ -94,7 +94,8 @@ impl Backend for X86_64 {
     }
 
     fn is_filler(&self, instruction: &Instruction<'_>) -> bool {
-        // A compiler adds a return instruction even to a naked function, whose inline assembly contains its own.
+        // A return instruction outside of inline assembly shows that the function is not naked: a compiler adds none to
+        // a naked function, whose inline assembly contains its own.
         flow::is_nop(instruction) || instruction.mnemonic.starts_with(b"ud")
     }
 

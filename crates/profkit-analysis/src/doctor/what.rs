@@ -28,7 +28,7 @@ pub enum What {
     BrokenRaw(Option<u32>),
     /// An indexed profile with a broken header.
     BrokenIndexed,
-    /// A raw heap profile, of which only the header is examined. The field is the version, if it can be read.
+    /// A raw heap profile. Only its header is examined. The field is the version, if it can be read.
     HeapRaw(Option<u64>),
     /// A heap profile in YAML. Its contents are not examined.
     HeapYaml,

@@ -1,4 +1,4 @@
-//! The report of which raw profile belongs to which binary, as text and as JSON.
+//! Reports which raw profile belongs to which binary, as text and as JSON.
 use profkit_analysis::correlate::{Assignment, Plan};
 use serde::Serialize;
 use std::fmt;

@@ -179,7 +179,7 @@ pub(crate) enum Schedule {
     /// writers. Workers are joined as LLVM joins its writers: the upper half is added to the lower half until one is
     /// left.
     InTurn {
-        /// The number of LLVM's writers, each of which has its own inputs.
+        /// The number of LLVM's writers. Each writer has its own inputs.
         writers: usize,
     },
 }
@@ -281,7 +281,8 @@ impl ReportPart {
         }
     }
 
-    /// Reports an input of which only the first bytes can be read. Returns its outcome.
+    /// Reports an input that can be read only in part: the bytes after its first bytes cannot be read. Returns its
+    /// outcome.
     fn cut(&mut self, outcome: Outcome, index: usize, problem: &str) -> Outcome {
         let (action, outcome) = match outcome {
             Outcome::Pending | Outcome::Counted => return outcome,

@@ -141,7 +141,8 @@ mod tests {
     use super::*;
     use std::process::Command;
 
-    /// A path of more than 4096 bytes cannot be opened, whoever asks; the permissions of a folder do not stop root.
+    /// The test uses a path of more than 4096 bytes, because no user can open it. Permissions of a folder would not
+    /// stop root.
     #[test]
     fn a_folder_that_cannot_be_read_is_found_and_the_rest_is_walked() {
         let folder = tempfile::tempdir().unwrap();

@@ -14,7 +14,7 @@ use std::io;
 /// The smallest number of inputs for which a thread is started.
 const INPUTS_PER_THREAD: usize = 2;
 /// The number of inputs a worker may meet that cannot be added to its current sum. After that, its remaining inputs are
-/// left to be read in order. Raising this limit makes more and shorter sums, each of which takes memory.
+/// left to be read in order. Raising this limit makes more and shorter sums, and each sum takes memory.
 const MOST_ODD: usize = 4;
 
 /// The merge of sample profiles, as the driver runs it.

@@ -22,7 +22,7 @@ fn command(kind: FileKind, is_mip: bool) -> Option<&'static str> {
         }
         FileKind::ObjectFile if is_mip => None,
         FileKind::ObjectFile => Some(
-            "run the program and name the profile that it writes; a program that raw profiles need is named with --binaries",
+            "run the program and name the profile that it writes; if raw profiles among the inputs need this program, name it with --binaries",
         ),
         _ if is_mip => Some(
             "use the raw file, which a program built with profkit mip cc writes when it ends: default.mipraw",

@@ -1,5 +1,6 @@
 //! The native command line: the list of commands.
 use crate::memprof::diff;
+use crate::print::OutputArgs;
 use crate::{completions, doctor, exit, matching, merge, mip, show};
 use clap::builder::styling::Styles;
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -14,13 +15,17 @@ use std::sync::OnceLock;
     name = "profkit",
     version,
     long_version = long_version(),
-    styles = Styles::plain(),
+    styles = styles(),
     arg_required_else_help = true,
     subcommand_required = true,
     max_term_width = 100,
     after_help = EXIT_CODES,
 )]
 pub struct Cli {
+    /// The options of all commands about their output.
+    #[command(flatten)]
+    pub output: OutputArgs,
+
     /// The command to run.
     #[command(subcommand)]
     pub command: Command,
@@ -82,6 +87,7 @@ impl Cli {
 
     /// Runs the command. `matches` are the matches that the parser returned together with the command.
     pub fn run(self, matches: &ArgMatches) -> ExitCode {
+        self.output.apply();
         let matches = matches
             .subcommand()
             .map_or(matches, |(_, of_command)| of_command);
@@ -104,6 +110,12 @@ impl Cli {
             Command::Man(args) => completions::man(&args),
         })
     }
+}
+
+/// The styles of help: bold headings.
+const fn styles() -> Styles {
+    let bold = clap::builder::styling::Style::new().bold();
+    Styles::plain().header(bold).usage(bold)
 }
 
 /// The text of `--version`.

@@ -45,6 +45,7 @@ pub fn run(args: Vec<OsString>) -> ExitCode {
     if args.get(1).is_some_and(|first| first == "llvm-profdata") {
         return llvm_profdata(args.into_iter().skip(1).collect());
     }
+    print::apply_colour(&args);
     if let Err(failure) = spelling::check(&args) {
         return exit::finish(Err(failure));
     }

@@ -312,10 +312,23 @@ pub fn percent(text: &str) -> Result<f64, String> {
 }
 
 /// Returns the subcommand that the arguments name, and the words of its name, for example `mip` and `merge`.
+/// Options about the output may stand before it.
 fn command_of<'a>(root: &'a Command, args: &[OsString]) -> (&'a Command, Vec<&'a str>) {
     let mut command = root;
     let mut names = Vec::new();
-    for word in args.iter().skip(1) {
+    let mut words = args.iter().skip(1);
+    while let Some(word) = words.next() {
+        let option = word.to_str().and_then(|word| word.strip_prefix("--"));
+        match option.and_then(|option| option.split('=').next()) {
+            Some("color") => {
+                if !word.to_string_lossy().contains('=') {
+                    words.next();
+                }
+                continue;
+            }
+            Some("no-pager") => continue,
+            _ => {}
+        }
         let Some(next) = word.to_str().and_then(|name| command.find_subcommand(name)) else {
             break;
         };

@@ -80,3 +80,125 @@ fn text_is_escaped() {
     let piped = piped.expect("sh runs").stdout;
     assert!(String::from_utf8_lossy(&piped).contains("evil\x1b[2Jname"));
 }
+
+/// What a command prints on a terminal of this size. Line feeds are not preceded by carriage returns.
+fn on_terminal(size: (u32, u32), setting: &str, command: &str) -> (String, Option<i32>) {
+    let (columns, rows) = size;
+    let program = env!("CARGO_BIN_EXE_profkit");
+    let line = format!("stty cols {columns} rows {rows} -onlcr; {setting} {program} {command}");
+    let mut script = Command::new("script");
+    script
+        .args(["-qec", &line, "/dev/null"])
+        .env("TERM", "xterm")
+        .env("LC_ALL", "C.UTF-8")
+        .env_remove("LESS")
+        .current_dir(profkit_testkit::repo_root().join("tests"))
+        .stdin(Stdio::null());
+    let output = script.output().expect("script (util-linux) runs");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    (text, output.status.code())
+}
+
+/// A name that would clear the screen and look like an error, and a long one.
+fn evil_profile(folder: &std::path::Path) -> String {
+    let profile = folder.join("evil.proftext");
+    let long = format!("begin{}end", "x".repeat(200));
+    let text = format!(":ir\nevil\x1b[31mname\n12\n1\n90\n\n{long}\n13\n1\n10\n\n");
+    std::fs::write(&profile, text).expect("a profile is written");
+    profile.display().to_string()
+}
+
+#[test]
+fn colours_are_ours_alone() {
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let profile = evil_profile(folder.path());
+    let show = format!("show {profile}");
+    let (seen, _) = on_terminal((100, 50), "", &show);
+    assert!(seen.contains("\x1b[1mSummary\x1b[0m"), "{seen:?}");
+    assert!(seen.contains("\x1b[31mhot\x1b[0m"), "{seen:?}");
+    assert!(seen.contains("evil\\u{1b}[31mname"), "{seen:?}");
+    let (seen, _) = on_terminal((100, 50), "", "show fixtures/missing.profraw");
+    assert!(
+        seen.starts_with("\x1b[1m\x1b[31merror:\x1b[0m cannot read"),
+        "{seen:?}"
+    );
+    for (setting, options) in [("NO_COLOR=1", ""), ("TERM=dumb", ""), ("", "--color never")] {
+        let (seen, _) = on_terminal((100, 50), setting, &format!("{show} {options}"));
+        assert!(!seen.contains('\x1b'), "{setting} {options}: {seen:?}");
+    }
+    let piped = |arguments: &[&str], force: bool| {
+        let mut command = profkit(arguments);
+        command.env_remove("CLICOLOR_FORCE");
+        if force {
+            command.env("CLICOLOR_FORCE", "1");
+        }
+        let output = command.output();
+        String::from_utf8(output.expect("profkit runs").stdout).expect("text")
+    };
+    assert!(!piped(&["show", &profile], false).contains('\x1b'));
+    assert!(piped(&["show", &profile], true).contains('\x1b'));
+    assert!(piped(&["show", "--color=always", &profile], false).contains('\x1b'));
+    assert!(piped(&["show", "--color", "always", "--help"], false).contains('\x1b'));
+    assert!(
+        !piped(
+            &["show", "--color", "always", "--format", "json", &profile],
+            true
+        )
+        .contains('\x1b')
+    );
+}
+
+#[test]
+fn names_are_cut_to_the_width_of_a_terminal() {
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let profile = evil_profile(folder.path());
+    for width in [60, 80, 200] {
+        let (seen, _) = on_terminal((width, 50), "NO_COLOR=1", &format!("show {profile}"));
+        let list = seen.split_once("Top 2").expect("a list").1;
+        for line in list.lines() {
+            assert!(line.chars().count() <= width as usize, "{width}: {line}");
+        }
+        assert!(
+            list.contains("begin") && list.contains("…") && list.contains("end"),
+            "{list}"
+        );
+    }
+    let piped = profkit(&["show", &profile])
+        .output()
+        .expect("profkit runs")
+        .stdout;
+    let long = format!("begin{}end", "x".repeat(200));
+    assert!(String::from_utf8_lossy(&piped).contains(&long));
+}
+
+#[test]
+fn long_texts_go_through_the_pager() {
+    let long = format!("show --functions {PROFILE}");
+    let numbered = |setting: &str, command: &str| on_terminal((80, 10), setting, command);
+    // The pager numbers the lines, so its output can be told from ours.
+    let (seen, code) = numbered("PAGER='cat -n'", &long);
+    assert!(
+        seen.contains("     1\t") && seen.contains("    12\t"),
+        "{seen}"
+    );
+    assert_eq!(code, Some(0));
+    let (seen, _) = numbered("PAGER='sed s/^/+/'", &format!("--no-pager {long}"));
+    assert!(!seen.contains("\n+"), "{seen}");
+    // A text that fits needs no pager, and a pager that cannot be started is none.
+    let (seen, _) = on_terminal((80, 200), "PAGER='sed s/^/+/'", &long);
+    assert!(!seen.contains('+'), "{seen}");
+    for pager in ["PAGER=/nowhere/pager", "PAGER=", "PAGER=cat"] {
+        let (seen, code) = numbered(pager, &long);
+        assert!(
+            seen.contains("Top") || seen.contains("hash"),
+            "{pager}: {seen}"
+        );
+        assert_eq!(code, Some(0), "{pager}");
+    }
+    // The exit code is the command's, also if the pager is left at once.
+    let damaged = "show --functions fixtures/readme/clang-22-truncated.profraw";
+    let (_, code) = numbered("PAGER=true", &long);
+    assert_eq!(code, Some(0));
+    let (_, code) = numbered("PAGER=true", damaged);
+    assert_eq!(code, Some(1));
+}

@@ -1,5 +1,6 @@
 //! Writes text to a terminal. The text may contain names and paths from files, and control characters in them must not
 //! reach the terminal.
+use std::fmt::Display;
 use std::io::{self, Write};
 
 /// A writer that escapes control characters, except for line feeds and tabs.
@@ -35,12 +36,18 @@ impl<W: Write> Screen<W> {
         }
     }
 
-    /// Writes text of profkit itself in a colour, given as an SGR code.
+    /// Writes a code for the terminal, such as a colour, as it is. It must be made by profkit: text from files is written
+    /// with [`Write`].
     ///
     /// # Errors
-    /// If the terminal does not accept the text.
-    pub fn coloured(&mut self, code: u8, text: &str) -> io::Result<()> {
-        write!(self.to, "\x1b[{code}m{text}\x1b[0m")
+    /// If the terminal does not accept the code.
+    pub fn code(&mut self, code: impl Display) -> io::Result<()> {
+        write!(self.to, "{code}")
+    }
+
+    /// The writer below.
+    pub fn get_mut(&mut self) -> &mut W {
+        &mut self.to
     }
 
     fn escape(&mut self, text: &str) -> io::Result<()> {

@@ -11,10 +11,15 @@
 #![forbid(unsafe_code)]
 
 mod bars;
+mod console;
 pub mod flame_svg;
+pub mod heap;
 pub mod matching;
 mod numbers;
 pub mod show;
+mod table;
 
 pub use bars::{BarStyle, bar};
+pub use console::{Console, Look, Style};
 pub use numbers::{grouped, percent, plural, quoted, size};
+pub use table::{Cell, Column, Table, cut_middle};

@@ -1,14 +1,17 @@
 //! A heap profile of any form, with the function names and source locations of its frames.
 use super::load::LoadedHeap;
 use super::symbolize::SourceLocation;
+use crate::doctor::Readers;
 use crate::faults::Faults;
 use profkit_data::ids::NameRef;
 use profkit_data::index_vec::IndexVec;
 use profkit_data::instr::indexed::IndexedProfile;
 use profkit_data::memprof::indexed::IndexedMemProf;
 use profkit_data::memprof::{Frame, FrameId, MemProfile, StackId};
+use profkit_data::releases::Release;
 use profkit_data::{Error, ErrorKind, Result};
 use std::fmt;
+use std::ops::RangeInclusive;
 
 /// Whether an indexed profile holds a heap profile and no counters.
 pub fn is_heap_alone(data: &[u8]) -> bool {
@@ -114,6 +117,33 @@ impl HeapProfile {
             locations: loaded.locations,
             damage,
         }
+    }
+
+    /// The releases that wrote this version, and surely read it; `None` for YAML, which has no version. The versions are those
+    /// of docs/formats/memprof.md.
+    pub fn writers(&self) -> Option<RangeInclusive<Release>> {
+        let (first, last) = match (self.form, self.version?) {
+            (HeapForm::Raw, 1) => (14, 15),
+            (HeapForm::Raw, 2) => (16, 17),
+            (HeapForm::Raw, 3) => (18, 18),
+            (HeapForm::Raw, 4) => (19, 21),
+            (HeapForm::Raw, 5) => (22, 22),
+            (HeapForm::Indexed, 0) => (15, 19),
+            (HeapForm::Indexed, 1) => (19, 19),
+            (HeapForm::Indexed, 2 | 3) => (19, 22),
+            (HeapForm::Indexed, 4) => (21, 22),
+            _ => return None,
+        };
+        Some(Release::new(first)..=Release::new(last))
+    }
+
+    /// The releases that read the profile. Compilers read only indexed profiles.
+    pub fn readers(&self) -> Option<Readers> {
+        let tool = self.writers()?;
+        Some(Readers {
+            compilers: (self.form == HeapForm::Indexed).then(|| tool.clone()),
+            tool: Some(tool),
+        })
     }
 
     /// Returns the name of a function. An empty name counts as missing.

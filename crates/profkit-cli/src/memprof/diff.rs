@@ -1,19 +1,15 @@
 //! `profkit diff`: which contexts of a heap profile grew, shrank, appeared or disappeared, and which became hot or
 //! cold.
-use super::heap::{Heap, JsonFrame, JsonSum, ThresholdArgs, hotness_name, may_be_heap, percent};
+use super::heap::{Heap, ThresholdArgs, may_be_heap};
 use super::is_memprof_input;
 use crate::correlate::args::BinaryArgs;
 use crate::exit::{self, Failure, Status};
 use crate::print::{Format, stdout_for};
-use crate::print::{grouped, plural};
 use clap::{Args, ValueEnum};
-use profkit_analysis::heap::{ContextChange, HeapChanges, Measure, Moved, access_density, average};
+use profkit_analysis::heap::{HeapChanges, Measure};
 use profkit_data::detect::{FileKind, detect};
-use profkit_data::memprof::{Allocations, Field, StackId, Thresholds};
 use profkit_merge::files::{Input, is_stdio};
-use profkit_report::show::json::error as json_error;
-use serde::Serialize;
-use std::io::{self, Write};
+use profkit_report::heap::HeapDiff;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -76,16 +72,6 @@ enum By {
     Lifetime,
 }
 
-impl By {
-    fn name(self) -> &'static str {
-        match self {
-            By::Bytes => "bytes",
-            By::Allocations => "allocations",
-            By::Lifetime => "lifetime",
-        }
-    }
-}
-
 impl From<By> for Measure {
     fn from(by: By) -> Self {
         match by {
@@ -113,22 +99,22 @@ pub fn run(args: &DiffArgs) -> exit::Result {
     let mut new = Heap::open(&args.binaries, new_input)?;
     let (by, thresholds) = (args.by.into(), args.thresholds.thresholds());
     let changes = HeapChanges::new(&mut old.heap, &mut new.heap, by, &thresholds);
-    let report = Report {
-        args,
-        old: &old,
-        new: &new,
-        thresholds,
-        sections: sections(&changes, args.by),
+    let report = HeapDiff {
+        sides: [
+            old.view(old_input, args.mangled),
+            new.view(new_input, args.mangled),
+        ],
         changes: &changes,
+        by,
+        thresholds,
+        top: args.top,
     };
     let mut out = stdout_for(args.format);
-    let printed = match args.format {
-        Format::Text => report.text([old_input, new_input], &mut out),
-        Format::Json => report.json([old_input, new_input], &mut out),
-    };
-    printed
-        .and_then(|()| out.flush())
-        .map_err(|error| Failure::print(&error))?;
+    match args.format {
+        Format::Text => report.text(&mut out),
+        Format::Json => report.json(&mut out),
+    }
+    .map_err(|error| Failure::print(&error))?;
     let damaged = [&old, &new].iter().any(|shown| shown.heap.damage.count > 0);
     match args.format {
         // The errors are part of the JSON, so they are not printed as text.
@@ -170,267 +156,4 @@ fn check_kinds(inputs: &[Input; 2]) -> Result<(), Failure> {
         )),
         _ => failure.with_hint("`profkit doctor` says what a file is"),
     })
-}
-
-/// A list of contexts that changed in the same way. The context that changed most comes first.
-struct Section<'a> {
-    title: String,
-    name: &'static str,
-    changes: &'a [ContextChange],
-}
-
-/// Returns the lists of changed contexts, with their titles.
-fn sections(changes: &HeapChanges, by: By) -> Vec<Section<'_>> {
-    let by = by.name();
-    [
-        (format!("Grew in {by}"), "grew", &changes.grew),
-        (format!("Shrank in {by}"), "shrank", &changes.shrank),
-        ("Appeared".to_owned(), "appeared", &changes.appeared),
-        ("Gone".to_owned(), "gone", &changes.gone),
-        (
-            "Changed between cold, warm and hot".to_owned(),
-            "hotness_changed",
-            &changes.hotness_changed,
-        ),
-    ]
-    .map(|(title, name, changes)| Section {
-        title,
-        name,
-        changes,
-    })
-    .into()
-}
-
-struct Report<'a> {
-    args: &'a DiffArgs,
-    old: &'a Heap,
-    new: &'a Heap,
-    thresholds: Thresholds,
-    sections: Vec<Section<'a>>,
-    changes: &'a HeapChanges,
-}
-
-impl<'a> Report<'a> {
-    fn hotness(&self, context: &Allocations) -> &'static str {
-        hotness_name(self.thresholds.hotness(&context.block, true))
-    }
-
-    fn text(&self, inputs: [&Input; 2], out: &mut impl Write) -> io::Result<()> {
-        let sides = [
-            (inputs[0], self.old, self.changes.old),
-            (inputs[1], self.new, self.changes.new),
-        ];
-        for (input, heap, share) in sides {
-            writeln!(
-                out,
-                "{}: {}: {}, {}, {}",
-                input.name(),
-                heap.describe(),
-                plural(share.contexts, "context"),
-                plural(share.allocations, "allocation"),
-                plural(share.bytes, "byte"),
-            )?;
-            for note in &heap.notes {
-                writeln!(out, "note: {note}")?;
-            }
-        }
-        let (old, new) = (self.changes.old.bytes, self.changes.new.bytes);
-        let sign = if new < old { '-' } else { '+' };
-        let change = plural(new.abs_diff(old), "byte");
-        match old {
-            0 => writeln!(out, "Change: {sign}{change}")?,
-            _ => writeln!(
-                out,
-                "Change: {sign}{change} ({sign}{:.1}%)",
-                percent(new.abs_diff(old), old)
-            )?,
-        }
-        for section in &self.sections {
-            self.section(section, out)?;
-        }
-        writeln!(out, "Unchanged: {}", grouped(self.changes.unchanged as u64))?;
-        if self.changes.moved > 0 {
-            writeln!(
-                out,
-                "Contexts paired by their functions alone, because their line numbers changed: {}",
-                grouped(self.changes.moved as u64)
-            )?;
-        }
-        let ambiguous = self.sections.iter().flat_map(|section| section.changes);
-        let ambiguous = ambiguous.filter(|change| change.moved == Moved::Perhaps);
-        let ambiguous = ambiguous.count() as u64;
-        if ambiguous > 0 {
-            writeln!(
-                out,
-                "Contexts listed as gone or appeared that may only have other line numbers (several contexts of the other profile have the same functions): {}",
-                grouped(ambiguous)
-            )?;
-        }
-        Ok(())
-    }
-
-    fn section(&self, section: &Section<'_>, out: &mut impl Write) -> io::Result<()> {
-        let count = section.changes.len();
-        writeln!(out, "{}: {}", section.title, grouped(count as u64))?;
-        for change in section.changes.iter().take(self.args.top) {
-            self.change(change, out)?;
-        }
-        match count.saturating_sub(self.args.top) {
-            0 => Ok(()),
-            more => writeln!(out, "  … and {} more", grouped(more as u64)),
-        }
-    }
-
-    fn change(&self, change: &ContextChange, out: &mut impl Write) -> io::Result<()> {
-        let mark = match change.moved {
-            Moved::No => "",
-            Moved::Yes => ", lines moved",
-            Moved::Perhaps => ", perhaps moved",
-        };
-        let bytes = |context: &Allocations| context.block.get(Field::TotalSize);
-        let count = |context: &Allocations| context.block.get(Field::AllocCount);
-        let life = |context: &Allocations| average(&context.block, Field::TotalLifetime);
-        match (&change.old, &change.new) {
-            (Some(old), Some(new)) => {
-                let kinds = match (self.hotness(old), self.hotness(new)) {
-                    (old, new) if old == new => old.to_owned(),
-                    (old, new) => format!("{old} -> {new}"),
-                };
-                writeln!(
-                    out,
-                    "  {} -> {}, allocations {} -> {}, life {:.0} -> {:.0} ms, {kinds}{mark}",
-                    grouped(bytes(old)),
-                    plural(bytes(new), "byte"),
-                    grouped(count(old)),
-                    grouped(count(new)),
-                    life(old),
-                    life(new),
-                )?;
-            }
-            (Some(one), None) | (None, Some(one)) => writeln!(
-                out,
-                "  {} in {}, life {:.0} ms, {}{mark}",
-                plural(bytes(one), "byte"),
-                plural(count(one), "allocation"),
-                life(one),
-                self.hotness(one)
-            )?,
-            (None, None) => {}
-        }
-        match self.place(change) {
-            Some((heap, stack)) => heap.print_stack(stack, self.args.mangled, out),
-            None => Ok(()),
-        }
-    }
-
-    /// The call stack of a context: from the new profile if it has the context, otherwise from the old one.
-    fn place(&self, change: &ContextChange) -> Option<(&Heap, StackId)> {
-        match (&change.new, &change.old) {
-            (Some(new), _) => Some((self.new, new.stack)),
-            (None, Some(old)) => Some((self.old, old.stack)),
-            (None, None) => None,
-        }
-    }
-
-    fn json(&self, inputs: [&'a Input; 2], out: &mut impl Write) -> io::Result<()> {
-        let side = |input: &'a Input, heap: &'a Heap, share| JsonSide {
-            path: input.name(),
-            size: input.len(),
-            form: heap.heap.form.to_string(),
-            version: heap.heap.version,
-            notes: &heap.notes,
-            share: JsonSum::from(share),
-            errors: heap.heap.damage.first.iter().map(json_error).collect(),
-            error_count: heap.heap.damage.count,
-        };
-        let [old, new] = inputs;
-        let mut report = serde_json::json!({
-            "schema": "profkit-diff",
-            "schema_version": SCHEMA_VERSION,
-            "kind": "heap",
-            "by": self.args.by.name(),
-            "old": serde_json::to_value(side(old, self.old, self.changes.old))?,
-            "new": serde_json::to_value(side(new, self.new, self.changes.new))?,
-            "unchanged": self.changes.unchanged,
-            "moved": self.changes.moved,
-        });
-        for section in &self.sections {
-            let changes = section.changes.iter().take(self.args.top);
-            let changes = JsonSection {
-                count: section.changes.len(),
-                contexts: changes.map(|change| self.json_change(change)).collect(),
-            };
-            if let Some(members) = report.as_object_mut() {
-                members.insert(section.name.to_owned(), serde_json::to_value(changes)?);
-            }
-        }
-        serde_json::to_writer_pretty(&mut *out, &report)?;
-        writeln!(out)
-    }
-
-    fn json_change(&self, change: &ContextChange) -> JsonChange {
-        let figures = |context: &Allocations| JsonFigures {
-            allocations: context.block.get(Field::AllocCount),
-            bytes: context.block.get(Field::TotalSize),
-            average_lifetime_ms: average(&context.block, Field::TotalLifetime),
-            lifetime_access_density: access_density(&context.block),
-            kind: self.hotness(context),
-        };
-        let stack = |(heap, stack): (&Heap, StackId)| heap.json_stack(stack);
-        let old_stack = change.old.as_ref().filter(|_| change.moved == Moved::Yes);
-        JsonChange {
-            old: change.old.as_ref().map(figures),
-            new: change.new.as_ref().map(figures),
-            moved: change.moved == Moved::Yes,
-            ambiguous: change.moved == Moved::Perhaps,
-            stack: self.place(change).map(stack).unwrap_or_default(),
-            old_stack: old_stack.map(|context| self.old.json_stack(context.stack)),
-        }
-    }
-}
-
-/// The version of the JSON. It is raised when a member is renamed or removed, or changes its meaning; new members do
-/// not raise it.
-const SCHEMA_VERSION: u32 = 1;
-
-#[derive(Serialize)]
-struct JsonSide<'a> {
-    path: &'a str,
-    size: usize,
-    form: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    version: Option<u32>,
-    notes: &'a [String],
-    #[serde(flatten)]
-    share: JsonSum,
-    errors: Vec<serde_json::Value>,
-    error_count: u64,
-}
-
-#[derive(Serialize)]
-struct JsonSection {
-    count: usize,
-    contexts: Vec<JsonChange>,
-}
-
-#[derive(Serialize)]
-struct JsonChange {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    old: Option<JsonFigures>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    new: Option<JsonFigures>,
-    moved: bool,
-    ambiguous: bool,
-    stack: Vec<JsonFrame>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    old_stack: Option<Vec<JsonFrame>>,
-}
-
-#[derive(Serialize)]
-struct JsonFigures {
-    allocations: u64,
-    bytes: u64,
-    average_lifetime_ms: f64,
-    lifetime_access_density: f64,
-    kind: &'static str,
 }

@@ -1,18 +1,15 @@
-//! Heap profiles of any form: opens them, and prints their contexts.
+//! Heap profiles of any form: opens them, and reports their errors.
 use super::{inputs, is_memprof_input};
 use crate::correlate::args::BinaryArgs;
 use crate::exit::{self, Failure, Status};
 use clap::Args;
-use profkit_analysis::heap::{ContextSum, HeapFrame, HeapProfile, IndexedBinaries, load_heap};
-use profkit_analysis::names;
+use profkit_analysis::heap::{HeapProfile, IndexedBinaries, load_heap};
 use profkit_data::ErrorKind;
 use profkit_data::detect::{FileKind, detect};
-use profkit_data::memprof::{Hotness, StackId, Thresholds};
+use profkit_data::memprof::Thresholds;
 use profkit_merge::RunOptions;
 use profkit_merge::files::{Input, SingleInput};
-use serde::Serialize;
-use std::borrow::Cow;
-use std::io::{self, Write};
+use profkit_report::heap::HeapView;
 
 /// The limits that decide which contexts are cold or hot.
 #[derive(Debug, Args)]
@@ -40,25 +37,6 @@ impl ThresholdArgs {
             hot_density: self.hot_density,
         }
     }
-}
-
-/// The word for contexts of this hotness.
-pub fn hotness_name(hotness: Hotness) -> &'static str {
-    match hotness {
-        Hotness::Cold => "cold",
-        Hotness::Warm => "warm",
-        Hotness::Hot => "hot",
-    }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a rounded number for display")]
-pub fn to_f64(number: u64) -> f64 {
-    number as f64
-}
-
-/// Returns a part of a whole in percent; 0 if the whole is 0.
-pub fn percent(part: u64, whole: u64) -> f64 {
-    100.0 * to_f64(part) / to_f64(whole.max(1))
 }
 
 /// A heap profile, with notes about what was read and what was left out.
@@ -119,71 +97,15 @@ impl Heap {
         }
     }
 
-    /// Describes the file, for example "heap profile, indexed version 4".
-    pub fn describe(&self) -> String {
-        let version = self
-            .heap
-            .version
-            .map(|version| format!(" version {version}"));
-        format!(
-            "heap profile, {}{}",
-            self.heap.form,
-            version.unwrap_or_default()
-        )
-    }
-
-    /// The name of a function for people, or its GUID.
-    pub fn name(&self, function: u64, mangled: bool) -> Cow<'_, str> {
-        match self.heap.name(function) {
-            Some(name) => names::display(name, mangled),
-            None => Cow::Owned(format!("{function:#018x}")),
+    /// The profile in the form that is printed.
+    pub fn view<'a>(&'a self, input: &'a Input, mangled: bool) -> HeapView<'a> {
+        HeapView {
+            path: input.name(),
+            size: input.len() as u64,
+            heap: &self.heap,
+            notes: &self.notes,
+            mangled,
         }
-    }
-
-    /// Prints a call stack, one line per frame. The frame that allocates comes first.
-    pub fn print_stack(
-        &self,
-        stack: StackId,
-        mangled: bool,
-        out: &mut impl Write,
-    ) -> io::Result<()> {
-        for HeapFrame {
-            frame, location, ..
-        } in self.heap.frames(stack)
-        {
-            let inlined = if frame.is_inline { " (inlined)" } else { "" };
-            let name = self.name(frame.function, mangled);
-            write!(out, "        {name}{inlined}")?;
-            match location {
-                Some(place) => {
-                    let file = names::printable(&place.file);
-                    writeln!(out, " {file}:{}:{}", place.line, place.column)?;
-                }
-                None => {
-                    let line = frame.line_offset.cast_signed();
-                    writeln!(out, " +{line}:{}", frame.column)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// The frames of a call stack for JSON. The frame that allocates comes first.
-    pub fn json_stack(&self, stack: StackId) -> Vec<JsonFrame> {
-        let frames = self.heap.frames(stack).map(|known| JsonFrame {
-            guid: format!("{:#018x}", known.frame.function),
-            name: known.name.map(|name| names::printable(name).into_owned()),
-            demangled: known.name.and_then(names::demangle),
-            line_offset: known.frame.line_offset,
-            column: known.frame.column,
-            inlined: known.frame.is_inline,
-            file: known
-                .location
-                .map(|place| names::printable(&place.file).into_owned()),
-            line: known.location.map(|place| place.line),
-            discriminator: known.location.map(|place| place.discriminator),
-        });
-        frames.collect()
     }
 
     /// Ends a command that has printed the sound parts of its files: reports the errors of each file, with the file's
@@ -209,43 +131,6 @@ impl Heap {
         match failure {
             Some(failure) => Err(failure),
             None => Ok(Status::Done),
-        }
-    }
-}
-
-/// A frame in JSON, as docs/formats/show-json.md describes it.
-#[derive(Serialize)]
-pub struct JsonFrame {
-    guid: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    name: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    demangled: Option<String>,
-    line_offset: u32,
-    column: u32,
-    inlined: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    file: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    line: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    discriminator: Option<u32>,
-}
-
-/// A sum of contexts in JSON.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct JsonSum {
-    contexts: u64,
-    allocations: u64,
-    bytes: u64,
-}
-
-impl From<ContextSum> for JsonSum {
-    fn from(sum: ContextSum) -> Self {
-        JsonSum {
-            contexts: sum.contexts,
-            allocations: sum.allocations,
-            bytes: sum.bytes,
         }
     }
 }

@@ -2,13 +2,14 @@
 use super::profile::{ImageArgs, Located, Opened, locate, open, pattern};
 use crate::exit::{Failure, Result, Status};
 use crate::print;
-use crate::print::{Format, Screen, stdout_for};
+use crate::print::{Console, Format, stdout_for};
 use clap::Args;
 use profkit_analysis::names::display;
 use profkit_data::mip::{CallEdge, EntryKind, Function, FunctionId, Identity, MipProfile, Modes};
 use profkit_data::tables::Frame;
+use profkit_report::Style;
 use serde::Serialize;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -73,7 +74,6 @@ pub fn run(args: &ShowArgs) -> Result {
                 .is_none_or(|regex| regex.is_match(&function.name))
         },
         mangled: args.mangled,
-        colours: io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none(),
     };
     let mut out = stdout_for(args.format);
     match args.format {
@@ -85,16 +85,11 @@ pub fn run(args: &ShowArgs) -> Result {
     Ok(Status::Done)
 }
 
-/// The colours of blocks, as terminal codes.
-const RED: u8 = 31;
-const CYAN: u8 = 36;
-
 struct View<'a> {
     opened: &'a Opened,
     located: Option<Located>,
     wanted: &'a dyn Fn(&Function) -> bool,
     mangled: bool,
-    colours: bool,
 }
 
 impl View<'_> {
@@ -117,7 +112,7 @@ impl View<'_> {
         }
     }
 
-    fn text(&self, out: &mut Screen<impl Write>) -> io::Result<()> {
+    fn text(&self, out: &mut Console<impl Write>) -> io::Result<()> {
         let profile = self.profile();
         let mut edges = profile.edges_by_callee();
         for (id, function) in profile.functions.entries() {
@@ -172,7 +167,7 @@ impl View<'_> {
         Ok(())
     }
 
-    fn blocks(&self, function: &Function, out: &mut Screen<impl Write>) -> io::Result<()> {
+    fn blocks(&self, function: &Function, out: &mut Console<impl Write>) -> io::Result<()> {
         write!(out, "  Block Coverage:")?;
         let blocks = function.blocks.iter().map(|block| block.runs > 0);
         let entry = (!function.is_part()).then(|| function.is_covered());
@@ -180,11 +175,10 @@ impl View<'_> {
             if index % BLOCKS_PER_LINE == 0 {
                 write!(out, "\n    ")?;
             }
-            match (hot, self.colours) {
-                (true, true) => out.coloured(RED, " HOT ")?,
-                (false, true) => out.coloured(CYAN, " COLD")?,
-                (true, false) => write!(out, " HOT ")?,
-                (false, false) => write!(out, " COLD")?,
+            if hot {
+                out.styled(Style::Hot, " HOT ")?;
+            } else {
+                out.styled(Style::Cold, " COLD")?;
             }
         }
         writeln!(out)

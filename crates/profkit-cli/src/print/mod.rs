@@ -1,21 +1,128 @@
-//! Printing for all commands: outputs that escape the control characters of file contents.
+//! Printing for all commands: outputs that escape the control characters of file contents, have colours where the
+//! terminal has them, and go through a pager if they are long.
 mod outputs;
+mod pager;
 
-pub use outputs::{json_stdout, stderr, stdout, stdout_for};
-pub use profkit_merge::files::Screen;
-pub use profkit_report::{BarStyle, grouped, percent, plural};
+pub use outputs::{StandardOutput, json_stdout, stderr, stdout, stdout_for};
+pub use profkit_report::{Console, grouped, percent, plural};
 
-use clap::ValueEnum;
-use std::io::IsTerminal;
+use anstream::{AutoStream, ColorChoice};
+use clap::{Args, ValueEnum};
+use profkit_report::{BarStyle, Look};
+use std::ffi::OsString;
+use std::io::{self, IsTerminal};
+use std::sync::OnceLock;
+
+/// Options of all commands about their output.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub struct OutputArgs {
+    /// Colour text: auto (on a terminal, as NO_COLOR and CLICOLOR_FORCE say), always or never
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        value_name = "WHEN",
+        default_value_t,
+        hide_possible_values = true,
+        help_heading = "Output"
+    )]
+    color: When,
+
+    /// Print long texts on a terminal at once, without the pager ($PAGER, or less)
+    #[arg(long, global = true, help_heading = "Output")]
+    no_pager: bool,
+}
+
+/// When text is coloured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum When {
+    /// On a terminal
+    #[default]
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+impl When {
+    fn set(self) {
+        let choice = match self {
+            When::Auto => ColorChoice::Auto,
+            When::Always => ColorChoice::Always,
+            When::Never => ColorChoice::Never,
+        };
+        choice.write_global();
+    }
+}
+
+/// What the options say about the output of this process.
+#[derive(Clone, Copy, Debug)]
+struct Session {
+    /// Whether long texts go through a pager.
+    pages: bool,
+}
+
+static SESSION: OnceLock<Session> = OnceLock::new();
+
+fn session() -> Session {
+    SESSION.get().copied().unwrap_or(Session { pages: false })
+}
+
+impl OutputArgs {
+    /// Applies the options to all outputs of this process.
+    pub fn apply(self) {
+        self.color.set();
+        // The command line is parsed once.
+        let _ = SESSION.set(Session {
+            pages: !self.no_pager,
+        });
+    }
+}
+
+/// Applies `--color` before the command line is parsed: help and messages about wrong options are printed by then.
+pub fn apply_colour(args: &[OsString]) {
+    let args = args.iter().take_while(|arg| *arg != "--");
+    let mut texts = args.filter_map(|arg| arg.to_str());
+    while let Some(arg) = texts.next() {
+        let value = match arg.strip_prefix("--color") {
+            Some("") => texts.next(),
+            Some(value) => value.strip_prefix('='),
+            None => continue,
+        };
+        if let Some(when) = value.and_then(|value| When::from_str(value, false).ok()) {
+            when.set();
+        }
+    }
+}
+
+/// How standard output shows text.
+fn stdout_look() -> Look {
+    let stdout = io::stdout();
+    let width = terminal_size::terminal_size_of(&stdout).filter(|_| stdout.is_terminal());
+    Look {
+        colour: AutoStream::choice(&stdout) != ColorChoice::Never,
+        width: width.map(|(width, _)| usize::from(width.0)),
+        bars: bar_style(),
+    }
+}
+
+/// How standard error shows text. Messages are never cut.
+fn stderr_look() -> Look {
+    Look {
+        colour: AutoStream::choice(&io::stderr()) != ColorChoice::Never,
+        ..Look::default()
+    }
+}
 
 /// The characters of bars on standard output: blocks if it is a terminal with a UTF-8 locale.
-pub fn bar_style() -> BarStyle {
+fn bar_style() -> BarStyle {
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
         .into_iter()
         .find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()))
         .unwrap_or_default()
         .to_ascii_lowercase();
-    if std::io::stdout().is_terminal() && (locale.contains("utf-8") || locale.contains("utf8")) {
+    if io::stdout().is_terminal() && (locale.contains("utf-8") || locale.contains("utf8")) {
         BarStyle::Blocks
     } else {
         BarStyle::Ascii

@@ -1,36 +1,40 @@
 //! Standard output and standard error. Both escape control characters, so that control characters from a file never
 //! reach a terminal.
-use super::{Format, Screen};
+use super::pager::Pager;
+use super::{Console, Format, stderr_look, stdout_look};
 use std::io::{self, BufWriter};
 
 /// The size of the output buffer. A larger buffer would need more memory and save no measurable time.
 const BUFFER: usize = 256 << 10;
 
+/// Standard output: through a pager if it is a terminal and the text is long.
+pub type StandardOutput = Console<BufWriter<Pager>>;
+
 /// Standard output for text. [`Failure::print`](crate::exit::Failure::print) turns its errors into failures.
-pub fn stdout() -> Screen<BufWriter<io::StdoutLock<'static>>> {
-    Screen::text(raw_stdout())
+pub fn stdout() -> StandardOutput {
+    Console::text(paged_stdout(), stdout_look())
 }
 
 /// Standard output for JSON.
-pub fn json_stdout() -> Screen<BufWriter<io::StdoutLock<'static>>> {
-    Screen::json(raw_stdout())
+pub fn json_stdout() -> StandardOutput {
+    Console::json(paged_stdout())
 }
 
 /// Standard output for this format.
-pub fn stdout_for(format: Format) -> Screen<BufWriter<io::StdoutLock<'static>>> {
+pub fn stdout_for(format: Format) -> StandardOutput {
     match format {
         Format::Text => stdout(),
         Format::Json => json_stdout(),
     }
 }
 
-fn raw_stdout() -> BufWriter<io::StdoutLock<'static>> {
-    BufWriter::with_capacity(BUFFER, io::stdout().lock())
+fn paged_stdout() -> BufWriter<Pager> {
+    BufWriter::with_capacity(BUFFER, Pager::new())
 }
 
 /// Standard error for messages.
-pub fn stderr() -> Screen<io::StderrLock<'static>> {
-    Screen::text(io::stderr().lock())
+pub fn stderr() -> Console<io::StderrLock<'static>> {
+    Console::text(io::stderr().lock(), stderr_look())
 }
 
 #[cfg(test)]
@@ -43,7 +47,7 @@ mod tests {
         let name = "a\u{1b}\u{7f}\u{9b}\n→";
         let mut bytes = Vec::new();
         write!(
-            Screen::json(&mut bytes),
+            Console::json(&mut bytes),
             "{}",
             serde_json::to_string(name).unwrap()
         )

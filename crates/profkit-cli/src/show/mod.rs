@@ -9,7 +9,7 @@ pub use args::ShowArgs;
 
 use crate::exit::{self, Failure, Status};
 use crate::memprof::show as heap;
-use crate::print::{Format, bar_style, stdout_for};
+use crate::print::{Format, stdout_for};
 use clap::ArgMatches;
 use kinds::Kind;
 use profkit_analysis::doctor::Readers;
@@ -46,7 +46,7 @@ pub fn run(args: &ShowArgs, matches: &ArgMatches) -> exit::Result {
     }
     let out = stdout_for(args.format);
     let mut printer: Box<dyn Printer> = match args.format {
-        Format::Text => Box::new(TextPrinter::new(out, args.mangled, bar_style())),
+        Format::Text => Box::new(TextPrinter::new(out, args.mangled)),
         Format::Json => Box::new(JsonPrinter::new(out, args.mangled)),
     };
     let joined = if args.correlation.is_used() {

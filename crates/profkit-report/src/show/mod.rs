@@ -1,6 +1,7 @@
-//! The parts of the output of `profkit show` for instrumentation profiles, in the order in which they are printed. Each
+//! The parts of the output of `profkit show`: of instrumentation profiles here, in the order in which they are printed. Each
 //! part goes to the writer of the printer at once.
 pub mod json;
+pub mod sample;
 pub mod text;
 
 use profkit_abi::indexed;

@@ -1,6 +1,6 @@
 //! Profiles as text for people.
 use super::{Context, Details, Layout, Printer, RecordView};
-use crate::{BarStyle, bar, grouped, percent, plural};
+use crate::{Cell, Column, Console, Style, Table, bar, grouped, percent, plural};
 use profkit_abi::value_kind;
 use profkit_analysis::doctor::Readers;
 use profkit_analysis::faults::Faults;
@@ -26,21 +26,19 @@ const BITMAP_ROW: usize = 32;
 /// Prints text.
 #[derive(Debug)]
 pub struct TextPrinter<W> {
-    out: W,
+    out: Console<W>,
     mangled: bool,
     /// Whether sizes of memory intrinsics stand for ranges, as in profiles of LLVM 12 and later.
     ranges: bool,
-    bars: BarStyle,
 }
 
 impl<W: Write> TextPrinter<W> {
     /// Makes a printer that writes to `out`, with demangled names unless `mangled` is true.
-    pub fn new(out: W, mangled: bool, bars: BarStyle) -> Self {
+    pub fn new(out: Console<W>, mangled: bool) -> Self {
         TextPrinter {
             out,
             mangled,
             ranges: false,
-            bars,
         }
     }
 
@@ -146,12 +144,11 @@ impl<W: Write> TextPrinter<W> {
             ("largest first counter", summary.max_function_count, none()),
             ("largest other counter", summary.max_internal_count, none()),
         ];
-        writeln!(self.out, "{title}")?;
-        self.lines(&lines.map(|(name, value, remark)| (name, grouped(value), remark)))
-    }
-
-    fn lines(&mut self, rows: &[(&str, String, String)]) -> io::Result<()> {
-        lines(&mut self.out, rows)
+        self.out.heading(title)?;
+        facts(
+            &mut self.out,
+            lines.map(|(name, value, remark)| (name, grouped(value), remark)),
+        )
     }
 }
 
@@ -159,21 +156,19 @@ impl<W: Write> TextPrinter<W> {
 ///
 /// # Errors
 /// Those of the writer.
-pub fn lines(out: &mut impl Write, rows: &[(&str, String, String)]) -> io::Result<()> {
-    let name_width = rows.iter().map(|(name, ..)| name.len()).max().unwrap_or(0);
-    let width = rows.iter().map(|(_, number, _)| number.len()).max();
-    let width = width.unwrap_or(0);
-    for (name, number, remark) in rows {
-        let line = format!("  {name:name_width$}  {number:>width$}  {remark}");
-        writeln!(out, "{}", line.trim_end())?;
-    }
-    Ok(())
+pub fn facts<W: Write>(
+    out: &mut Console<W>,
+    rows: impl IntoIterator<Item = (&'static str, String, String)>,
+) -> io::Result<()> {
+    let rows = rows.into_iter();
+    Table::of_facts(rows.map(|(name, number, remark)| (name.into(), number, remark))).print(out)
 }
 
 impl<W: Write> Printer for TextPrinter<W> {
     fn file(&mut self, name: &str, size: u64, facts: &InstrFacts) -> io::Result<()> {
         self.ranges = facts.version.is_some_and(|version| version >= 7);
-        writeln!(self.out, "{name}: {}", describe(facts))?;
+        self.out.styled(Style::Heading, name)?;
+        writeln!(self.out, ": {}", describe(facts))?;
         let kind = facts.instrumentation;
         let kind = if kind.is_unknown() {
             "not stated (assumed to be front-end)".to_owned()
@@ -193,16 +188,7 @@ impl<W: Write> Printer for TextPrinter<W> {
             let more = grouped(ids.len() - MOST_IDS);
             writeln!(self.out, "  {:15}  and {more} more: --binary-ids", "")?;
         }
-        let text = match (&readers.tool, &readers.compilers) {
-            (_, Some(compilers)) => format!("LLVM {}", display_compilers(compilers)),
-            (Some(tool), None) => format!(
-                "llvm-profdata {}; compilers after `profkit merge`",
-                display_compilers(tool)
-            ),
-            (None, None) => {
-                "no release of LLVM; `profkit merge` makes a profile for compilers".to_owned()
-            }
-        };
+        let text = read_by(readers);
         writeln!(self.out, "  {:15}  {text}", "read by")
     }
 
@@ -212,7 +198,7 @@ impl<W: Write> Printer for TextPrinter<W> {
             writeln!(self.out, "Profile {index} at offset {:#x}", layout.offset)?;
         }
         if let Some(fields) = &layout.header {
-            writeln!(self.out, "Header")?;
+            self.out.heading("Header")?;
             for (name, offset, value) in fields {
                 let line = format!(
                     "  {offset:#08x}  {name:32}  {value:#018x}  {}",
@@ -222,7 +208,7 @@ impl<W: Write> Printer for TextPrinter<W> {
             }
         }
         if let Some(sections) = &layout.sections {
-            writeln!(self.out, "Sections")?;
+            self.out.heading("Sections")?;
             for section in sections {
                 let size = grouped(section.size);
                 write!(
@@ -251,7 +237,8 @@ impl<W: Write> Printer for TextPrinter<W> {
             [] => format!("(unknown name {})", record.name_ref),
             name => names::display(name, self.mangled).into_owned(),
         };
-        writeln!(self.out, "\n{name}")?;
+        writeln!(self.out)?;
+        self.out.heading(name)?;
         let counters = plural(record.counts.len() as u64, "counter");
         write!(self.out, "  hash {}, {counters}", record.func_hash)?;
         match (view.pseudo(), record.counts.first()) {
@@ -283,12 +270,12 @@ impl<W: Write> Printer for TextPrinter<W> {
 
     fn traces(&mut self, traces: &TemporalTraces, context: &Context<'_>) -> io::Result<()> {
         let (kept, seen) = (traces.traces.len(), traces.stream_size);
-        writeln!(
-            self.out,
-            "\nTemporal traces: {} of {} seen",
+        writeln!(self.out)?;
+        self.out.heading(format_args!(
+            "Temporal traces: {} of {} seen",
             kept,
             grouped(seen)
-        )?;
+        ))?;
         for (index, trace) in traces.traces.iter().enumerate() {
             let functions = plural(trace.functions.len() as u64, "function");
             writeln!(
@@ -304,7 +291,8 @@ impl<W: Write> Printer for TextPrinter<W> {
     }
 
     fn binary_ids(&mut self, ids: &[BuildId]) -> io::Result<()> {
-        writeln!(self.out, "\nBuild ids")?;
+        writeln!(self.out)?;
+        self.out.heading("Build ids")?;
         if ids.is_empty() {
             writeln!(self.out, "  none")?;
         }
@@ -331,53 +319,38 @@ impl<W: Write> Printer for TextPrinter<W> {
             let separator = if last.is_empty() { "" } else { "; " };
             last += &format!("{separator}{} never entered", grouped(idle));
         }
-        let lines = [
+        let rows = [
             (
+                Style::Hot,
                 "hot",
-                grouped(hot.functions),
+                hot.functions,
                 "have 90% of all counts".to_owned(),
             ),
-            ("warm", grouped(warm_alone), "have the next 9%".to_owned()),
-            ("cold", grouped(cold), last),
+            (
+                Style::Warm,
+                "warm",
+                warm_alone,
+                "have the next 9%".to_owned(),
+            ),
+            (Style::Cold, "cold", cold, last),
         ];
-        writeln!(self.out, "\nHot and cold functions")?;
-        self.lines(&lines)
+        writeln!(self.out)?;
+        self.out.heading("Hot and cold functions")?;
+        let rows = rows.map(|(style, name, count, remark)| {
+            (Cell::styled(style, name), grouped(count), remark)
+        });
+        Table::of_facts(rows).print(&mut self.out)
     }
 
     fn hot(&mut self, hot: &[(u128, Vec<u8>)], total: u128) -> io::Result<()> {
-        writeln!(
-            self.out,
-            "\n{}",
-            top_title(hot.len(), "the sum of their counters")
-        )?;
-        let width = hot.first().map_or(0, |(sum, _)| grouped(*sum).len()).max(5);
-        let largest = hot.first().map_or(0, |(sum, _)| *sum);
-        let bars: Vec<_> = hot
-            .iter()
-            .map(|(sum, _)| bar(*sum, largest, self.bars))
-            .collect();
-        let bar_width = bars
-            .iter()
-            .map(|bar| bar.chars().count())
-            .max()
-            .unwrap_or(0);
-        let header = format!(
-            "  {:>width$}   share  together  {:bar_width$}  function",
-            "sum", ""
-        );
-        writeln!(self.out, "{header}")?;
-        let mut together = 0;
-        for ((sum, name), bar) in hot.iter().zip(&bars) {
-            together += sum;
-            let (share, together) = (percent(*sum, total), percent(together, total));
-            let name = names::display(name, self.mangled);
-            writeln!(
-                self.out,
-                "  {:>width$}  {share:>6}    {together:>6}  {bar:bar_width$}  {name}",
-                grouped(*sum)
-            )?;
-        }
-        Ok(())
+        writeln!(self.out)?;
+        self.out
+            .heading(top_title(hot.len(), "the sum of their counters"))?;
+        let rows = hot.iter().map(|(sum, name)| {
+            let name = names::display(name, self.mangled).into_owned();
+            (*sum, name)
+        });
+        shares_table("sum", rows.collect(), total, &mut self.out)
     }
 
     fn summaries(
@@ -396,10 +369,6 @@ impl<W: Write> Printer for TextPrinter<W> {
             self.summary("Summary of context-sensitive records", second, None)?;
         }
         let mut more = Vec::new();
-        let remark = |count: u64, what: &str| match count {
-            0 => String::new(),
-            count => format!("{} {what}", grouped(count)),
-        };
         if totals.pseudo_records > 0 {
             let remark = "marked as pseudo-hot or pseudo-warm, not in the summary".to_owned();
             more.push((
@@ -424,7 +393,7 @@ impl<W: Write> Printer for TextPrinter<W> {
             }
         }
         if totals.bitmap_records > 0 {
-            let remark = remark(totals.bitmap_bytes, "bytes");
+            let remark = plural(totals.bitmap_bytes, "byte");
             more.push((
                 "functions with bitmaps",
                 grouped(totals.bitmap_records),
@@ -432,40 +401,32 @@ impl<W: Write> Printer for TextPrinter<W> {
             ));
         }
         if !more.is_empty() {
-            writeln!(self.out, "Beside the counters")?;
-            self.lines(&more)?;
+            self.out.heading("Beside the counters")?;
+            facts(&mut self.out, more)?;
         }
         if detailed {
             for (title, summary) in [("", Some(first)), (" of context-sensitive records", second)] {
                 let Some(summary) = summary else { continue };
-                writeln!(self.out, "Shares of all counts{title}")?;
-                let width = grouped(summary.max_count).len().max(13);
-                let most = grouped(summary.blocks).len().max(8);
-                writeln!(
-                    self.out,
-                    "     share  {:>most$}  {:>width$}",
-                    "counters", "each at least"
-                )?;
-                for cutoff in &summary.cutoffs {
-                    let share = format!("{}%", cutoff.cutoff as f64 / 10_000.0);
-                    let (min, blocks) = (grouped(cutoff.min_count), grouped(cutoff.blocks));
-                    writeln!(self.out, "  {share:>8}  {blocks:>most$}  {min:>width$}")?;
-                }
+                self.out
+                    .heading(format_args!("Shares of all counts{title}"))?;
+                let rows = summary.cutoffs.iter();
+                let rows = rows.map(|cutoff| (cutoff.cutoff, cutoff.blocks, cutoff.min_count));
+                cutoffs_table("counters", rows, &mut self.out)?;
             }
         }
         Ok(())
     }
 
     fn heap(&mut self, sum: ContextSum) -> io::Result<()> {
-        writeln!(
-            self.out,
-            "\nHeap profile in the same file: --memory shows it"
-        )?;
-        self.lines(&[
+        writeln!(self.out)?;
+        self.out
+            .heading("Heap profile in the same file: --memory shows it")?;
+        let rows = [
             ("contexts", grouped(sum.contexts), String::new()),
             ("allocations", grouped(sum.allocations), String::new()),
             ("bytes", grouped(sum.bytes), String::new()),
-        ])
+        ];
+        facts(&mut self.out, rows)
     }
 
     /// This function prints no errors: the command prints them on stderr.
@@ -477,6 +438,76 @@ impl<W: Write> Printer for TextPrinter<W> {
 /// Returns the title of a list of functions with the largest values: "Top 10 functions by …".
 pub fn top_title(count: usize, by: &str) -> String {
     format!("Top {} by {by}", plural(count as u64, "function"))
+}
+
+/// Says which releases read a profile.
+pub fn read_by(readers: &Readers) -> String {
+    match (&readers.tool, &readers.compilers) {
+        (_, Some(compilers)) => format!("LLVM {}", display_compilers(compilers)),
+        (Some(tool), None) => format!(
+            "llvm-profdata {}; compilers after `profkit merge`",
+            display_compilers(tool)
+        ),
+        (None, None) => {
+            "no release of LLVM; `profkit merge` makes a profile for compilers".to_owned()
+        }
+    }
+}
+
+/// Prints the rows of a list of the largest: number, share of the total, the shares of this and the rows before
+/// together, a bar, and the name.
+///
+/// # Errors
+/// Those of the writer.
+pub fn shares_table<W: Write>(
+    title: &'static str,
+    rows: Vec<(u128, String)>,
+    total: u128,
+    out: &mut Console<W>,
+) -> io::Result<()> {
+    let mut table = Table::new([
+        Column::right(title),
+        Column::right("share"),
+        Column::right("together").optional(),
+        Column::left("").optional(),
+        Column::left("function"),
+    ]);
+    let largest = rows.iter().map(|(number, _)| *number).max().unwrap_or(0);
+    let mut together = 0;
+    for (number, name) in rows {
+        together += number;
+        let bar = bar(number, largest, out.look().bars);
+        table.row([
+            grouped(number).into(),
+            percent(number, total).into(),
+            percent(together, total).into(),
+            Cell::styled(Style::Bar, bar),
+            name.into(),
+        ]);
+    }
+    table.print(out)
+}
+
+/// Prints how many of the hottest counters or lines make each share: the share in millionths, how many, and the smallest
+/// of them.
+///
+/// # Errors
+/// Those of the writer.
+pub fn cutoffs_table<W: Write>(
+    what: &'static str,
+    rows: impl IntoIterator<Item = (u64, u64, u64)>,
+    out: &mut Console<W>,
+) -> io::Result<()> {
+    let mut table = Table::new([
+        Column::right("share"),
+        Column::right(what),
+        Column::right("each at least"),
+    ]);
+    for (share, count, least) in rows {
+        let share = format!("{}%", share as f64 / 10_000.0);
+        table.row([share.into(), grouped(count).into(), grouped(least).into()]);
+    }
+    table.print(out)
 }
 
 /// Describes a profile, for example `raw profile version 10 (LLVM 19 to 22), 64-bit little-endian`.

@@ -1,0 +1,150 @@
+//! Standard output, which goes through a pager if it is a terminal and the text is longer than that.
+use super::{Session, session};
+use std::io::{self, IsTerminal, StdoutLock, Write};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// Standard output, or a pager in front of it.
+#[derive(Debug)]
+pub struct Pager {
+    stdout: StdoutLock<'static>,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    /// Everything goes to standard output.
+    Direct,
+    /// The text so far fits on the terminal: its bytes, and how many rows are left.
+    Short { text: Vec<u8>, rows: usize },
+    /// The pager runs.
+    Pages { pager: Child, to: ChildStdin },
+    /// The user left the pager. The command goes on, because its exit code depends on the rest.
+    Left { pager: Child },
+}
+
+impl Pager {
+    /// Standard output. A pager is started only when the text does not fit on the terminal.
+    pub fn new() -> Self {
+        let stdout = io::stdout().lock();
+        let Session { pages, .. } = session();
+        let dumb = std::env::var_os("TERM").is_none_or(|terminal| terminal == "dumb");
+        let size = terminal_size::terminal_size_of(&stdout).filter(|_| stdout.is_terminal());
+        let state = match size {
+            Some((_, height)) if pages && !dumb => State::Short {
+                text: Vec::new(),
+                rows: usize::from(height.0).saturating_sub(1),
+            },
+            _ => State::Direct,
+        };
+        Pager { stdout, state }
+    }
+}
+
+/// The pager of the user: `$PAGER`, or less. `None` if the user wants none.
+fn command() -> Option<Command> {
+    let wanted = std::env::var("PAGER").unwrap_or_else(|_| "less".to_owned());
+    let words: Vec<&str> = wanted.split_whitespace().collect();
+    let (program, arguments) = words.split_first()?;
+    if words == ["cat"] {
+        return None;
+    }
+    let needs_shell = wanted.contains(|one: char| "|&;<>()$`\\\"'*?[#~=%".contains(one));
+    let mut command = if needs_shell {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &wanted]);
+        shell
+    } else {
+        let mut plain = Command::new(program);
+        plain.args(arguments);
+        plain
+    };
+    // -F: ends at once if the text fits; -R: colours; -X: leaves the text on the terminal.
+    if std::env::var_os("LESS").is_none() {
+        command.env("LESS", "FRX");
+    }
+    command.stdin(Stdio::piped());
+    Some(command)
+}
+
+/// Starts the pager. `None` if there is none, or if it cannot be started: then the text is printed without it.
+fn start() -> Option<(Child, ChildStdin)> {
+    let mut pager = command()?.spawn().ok()?;
+    let to = pager.stdin.take()?;
+    // Ctrl-C is for the pager. Without a handler it would end this program, and the shell would read the same keys as
+    // the pager.
+    let _ = signal_hook::flag::register(
+        signal_hook::consts::SIGINT,
+        Arc::new(AtomicBool::new(false)),
+    );
+    Some((pager, to))
+}
+
+impl Write for Pager {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.state {
+            State::Direct => return self.stdout.write(bytes),
+            State::Left { .. } => {}
+            State::Pages { to, .. } => match to.write(bytes) {
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => self.leave(),
+                result => return result,
+            },
+            State::Short { text, rows } => {
+                text.extend_from_slice(bytes);
+                *rows = rows.saturating_sub(memchr::memchr_iter(b'\n', bytes).count());
+                if *rows == 0 {
+                    let text = std::mem::take(text);
+                    self.state = match start() {
+                        Some((pager, to)) => State::Pages { pager, to },
+                        None => State::Direct,
+                    };
+                    self.write_all(&text)?;
+                }
+            }
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match &mut self.state {
+            State::Short { text, .. } => {
+                let text = std::mem::take(text);
+                self.state = State::Direct;
+                self.stdout.write_all(&text)?;
+                self.stdout.flush()
+            }
+            State::Direct => self.stdout.flush(),
+            State::Pages { to, .. } => match to.flush() {
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+                result => result,
+            },
+            State::Left { .. } => Ok(()),
+        }
+    }
+}
+
+impl Pager {
+    fn leave(&mut self) {
+        if let State::Pages { pager, .. } = std::mem::replace(&mut self.state, State::Direct) {
+            self.state = State::Left { pager };
+        }
+    }
+}
+
+impl Drop for Pager {
+    fn drop(&mut self) {
+        // The commands flush their output before it is dropped, and report its errors then.
+        let _ = self.flush();
+        self.leave();
+        if let State::Left { pager } = &mut self.state
+            && pager.wait().is_ok_and(|status| status.code() == Some(127))
+        {
+            // The shell did not find the pager, and the text is lost.
+            let _ = writeln!(
+                super::stderr(),
+                "note: $PAGER names no program; --no-pager prints without one"
+            );
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Text for people: in colour where the reader's terminal has it, and as wide as the terminal.
+use crate::BarStyle;
+use anstyle::{AnsiColor, Reset};
+use profkit_data::Screen;
+use std::fmt::Display;
+use std::io::{self, Write};
+
+/// How text is shown. The default is for files and pipes: no colour, any width, ASCII.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Look {
+    /// Whether text has styles.
+    pub colour: bool,
+    /// The width of the terminal in columns. Without it, nothing is cut.
+    pub width: Option<usize>,
+    /// The characters of bars.
+    pub bars: BarStyle,
+}
+
+/// What a piece of text means, which decides its colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    /// The word `error`.
+    Error,
+    /// The word `warning`.
+    Warning,
+    /// The word `note`.
+    Note,
+    /// The word `hint`.
+    Hint,
+    /// The title of a part, and the name of a file.
+    Heading,
+    /// Text that can be skipped: titles of columns, units.
+    Dim,
+    /// A bar.
+    Bar,
+    /// Hot functions and memory.
+    Hot,
+    /// Warm functions and memory.
+    Warm,
+    /// Cold functions and memory.
+    Cold,
+}
+
+impl Style {
+    fn codes(self) -> anstyle::Style {
+        let colour = |colour: AnsiColor| colour.on_default();
+        match self {
+            Style::Error => colour(AnsiColor::Red).bold(),
+            Style::Warning => colour(AnsiColor::Yellow).bold(),
+            Style::Note | Style::Cold => colour(AnsiColor::Cyan),
+            Style::Hint => colour(AnsiColor::Green),
+            Style::Heading => anstyle::Style::new().bold(),
+            Style::Dim => anstyle::Style::new().dimmed(),
+            Style::Bar => colour(AnsiColor::Blue),
+            Style::Hot => colour(AnsiColor::Red),
+            Style::Warm => colour(AnsiColor::Yellow),
+        }
+    }
+}
+
+/// The words at the beginning of a line that are styled wherever they are written.
+const WORDS: [(&[u8], Style); 5] = [
+    (b"error:", Style::Error),
+    (b"warning:", Style::Warning),
+    (b"note:", Style::Note),
+    (b"hint:", Style::Hint),
+    (b"gate:", Style::Error),
+];
+
+/// A writer of text. Control characters in the text are escaped, so that text from files cannot change the terminal;
+/// styles are written with [`styled`](Self::styled) alone.
+///
+/// ```
+/// use profkit_report::{Console, Look, Style};
+/// use std::io::Write;
+///
+/// let mut bytes = Vec::new();
+/// let mut console = Console::text(&mut bytes, Look { colour: true, ..Look::default() });
+/// console.styled(Style::Hot, "hot\x1b[2J")?;
+/// console.flush()?;
+/// assert_eq!(bytes, b"\x1b[31mhot\\u{1b}[2J\x1b[0m");
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Console<W> {
+    screen: Screen<W>,
+    look: Look,
+    /// Whether the next byte begins a line.
+    line_start: bool,
+}
+
+impl<W: Write> Console<W> {
+    /// Makes a writer of text.
+    pub fn text(to: W, look: Look) -> Self {
+        Console {
+            screen: Screen::text(to),
+            look,
+            line_start: true,
+        }
+    }
+
+    /// Makes a writer of JSON: without styles, and with the escapes of JSON.
+    pub fn json(to: W) -> Self {
+        Console {
+            screen: Screen::json(to),
+            look: Look::default(),
+            line_start: true,
+        }
+    }
+
+    /// How the text is shown.
+    pub fn look(&self) -> Look {
+        self.look
+    }
+
+    /// The writer below.
+    pub fn get_mut(&mut self) -> &mut W {
+        self.screen.get_mut()
+    }
+
+    /// Writes text in a style.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn styled(&mut self, style: Style, text: impl Display) -> io::Result<()> {
+        if !self.look.colour {
+            return write!(self, "{text}");
+        }
+        self.line_start = false;
+        self.screen.code(style.codes())?;
+        write!(self.screen, "{text}")?;
+        self.screen.code(Reset)
+    }
+
+    /// Writes the title of a part on a line of its own.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn heading(&mut self, text: impl Display) -> io::Result<()> {
+        self.styled(Style::Heading, text)?;
+        writeln!(self)
+    }
+
+    fn write_line(&mut self, line: &[u8]) -> io::Result<()> {
+        let word = |(word, _): &&(&[u8], Style)| line.starts_with(word);
+        let mut rest = line;
+        if self.line_start
+            && let Some(&(word, style)) = WORDS.iter().find(word)
+        {
+            self.screen.code(style.codes())?;
+            let (word, after) = line.split_at(word.len());
+            self.screen.write_all(word)?;
+            self.screen.code(Reset)?;
+            rest = after;
+        }
+        self.line_start = line.ends_with(b"\n");
+        self.screen.write_all(rest)
+    }
+}
+
+impl<W: Write> Write for Console<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if !self.look.colour {
+            return self.screen.write(bytes);
+        }
+        for line in bytes.split_inclusive(|&byte| byte == b'\n') {
+            self.write_line(line)?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.screen.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn coloured(write: impl FnOnce(&mut Console<Vec<u8>>) -> io::Result<()>) -> String {
+        let look = Look {
+            colour: true,
+            ..Look::default()
+        };
+        let mut console = Console::text(Vec::new(), look);
+        write(&mut console).unwrap();
+        String::from_utf8(std::mem::take(console.get_mut())).unwrap()
+    }
+
+    #[test]
+    fn only_the_words_of_messages_are_styled() {
+        let text = coloured(|out| {
+            writeln!(out, "error: {}: no such file", "note: a\x1b[31m")?;
+            write!(out, "two\nhint: {} hint: twice", "name")
+        });
+        assert_eq!(
+            text,
+            "\x1b[1m\x1b[31merror:\x1b[0m note: a\\u{1b}[31m: no such file\ntwo\n\x1b[32mhint:\x1b[0m name hint: twice"
+        );
+    }
+
+    #[test]
+    fn files_have_no_codes() {
+        let mut console = Console::text(Vec::new(), Look::default());
+        console.heading("Summary").unwrap();
+        writeln!(console, "error: no").unwrap();
+        assert_eq!(console.get_mut(), b"Summary\nerror: no\n");
+    }
+}

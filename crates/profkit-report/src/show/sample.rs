@@ -1,0 +1,491 @@
+//! Sample profiles as text and as JSON.
+use super::json::{SCHEMA_VERSION, bare_error};
+use super::text::{cutoffs_table, facts, shares_table, top_title};
+use crate::{Console, Style, grouped, percent};
+use profkit_analysis::names;
+use profkit_analysis::samples::{SampleView, self_samples};
+use profkit_analysis::selection::Selection;
+use profkit_data::sample::{Function, Location, NameId, ProfileKind, SampleEncoding, Samples};
+use profkit_data::summary::Summary;
+use serde_json::{Value, json};
+use std::borrow::Cow;
+use std::io::{self, Write};
+
+/// The parts of a sample profile that are shown.
+#[derive(Clone, Debug, Default)]
+pub struct SampleParts {
+    /// The functions that are shown.
+    pub selection: Selection,
+    /// Whether functions are shown.
+    pub functions: bool,
+    /// Whether the section table is shown.
+    pub sections: bool,
+    /// Whether the list of the program's symbols is shown.
+    pub symbols: bool,
+    /// Whether the summary is shown.
+    pub summary: bool,
+    /// Whether the summary has the shares of all samples.
+    pub detailed: bool,
+    /// The length of the lists of the hottest functions; `None` if they are not shown.
+    pub top: Option<usize>,
+}
+
+/// A sample profile that is shown.
+#[derive(Clone, Copy, Debug)]
+pub struct SampleShow<'a> {
+    /// The name of the file.
+    pub path: &'a str,
+    /// The size of the file in bytes.
+    pub size: u64,
+    /// The profile.
+    pub view: &'a SampleView<'a>,
+    /// Whether names are printed as they are in the profile.
+    pub mangled: bool,
+    /// What is shown.
+    pub parts: &'a SampleParts,
+}
+
+/// The properties of a profile's kind: the flag, its name in JSON, and its description in text.
+const KINDS: [(ProfileKind, &str, &str); 8] = [
+    (
+        ProfileKind::CONTEXT_SENSITIVE,
+        "context_sensitive",
+        "calling contexts",
+    ),
+    (ProfileKind::PROBE_BASED, "probe_based", "pseudo probes"),
+    (
+        ProfileKind::PRE_INLINED,
+        "pre_inlined",
+        "inlining decided by llvm-profgen",
+    ),
+    (
+        ProfileKind::FS_DISCRIMINATORS,
+        "fs_discriminators",
+        "flow-sensitive discriminators",
+    ),
+    (
+        ProfileKind::MD5_NAMES,
+        "md5_names",
+        "names known by their hash",
+    ),
+    (ProfileKind::PARTIAL, "partial", "code of several programs"),
+    (ProfileKind::HAS_ATTRIBUTES, "attributes", "attributes"),
+    (ProfileKind::HAS_VTABLES, "vtables", "vtables"),
+];
+
+impl SampleShow<'_> {
+    fn encoding_name(&self) -> String {
+        let name = match self.view.encoding {
+            Some(SampleEncoding::Text) => "text",
+            Some(SampleEncoding::Binary) => "binary",
+            Some(SampleEncoding::CompactBinary) => "compact binary",
+            Some(SampleEncoding::ExtBinary) => "extensible binary",
+            Some(SampleEncoding::Gcov) => match self.view.gcov_version() {
+                Some(version) => return format!("gcov version {version}"),
+                None => "gcov",
+            },
+            None => "unknown",
+        };
+        name.to_owned()
+    }
+
+    fn name(&self, id: NameId) -> Cow<'_, str> {
+        self.view.name(id, self.mangled)
+    }
+
+    /// The functions to show.
+    fn shown(&self) -> Vec<&Function> {
+        if self.parts.functions {
+            self.view.selected(&self.parts.selection)
+        } else {
+            Vec::new()
+        }
+    }
+
+    /// The summary, if it is asked for.
+    fn summary(&self) -> Option<Summary> {
+        self.parts.summary.then(|| self.view.summary())
+    }
+
+    /// Prints text for people.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn text<W: Write>(&self, out: &mut Console<W>) -> io::Result<()> {
+        out.styled(Style::Heading, self.path)?;
+        writeln!(out, ": sample profile, {}", self.encoding_name())?;
+        let kinds: Vec<_> = KINDS
+            .iter()
+            .filter(|(kind, ..)| self.view.profile.kind.contains(*kind))
+            .map(|(_, _, text)| *text)
+            .collect();
+        if !kinds.is_empty() {
+            writeln!(out, "  with             {}", kinds.join(", "))?;
+        }
+        writeln!(out, "  size             {} bytes", grouped(self.size))?;
+        if self.parts.sections {
+            self.sections(out)?;
+        }
+        for function in self.shown() {
+            self.function(out, function)?;
+        }
+        if self.parts.symbols {
+            writeln!(out)?;
+            let symbols = &self.view.profile.symbols;
+            out.heading(format_args!(
+                "Symbols of the program: {}",
+                grouped(symbols.len())
+            ))?;
+            for symbol in symbols {
+                writeln!(out, "  {}", names::printable(symbol))?;
+            }
+        }
+        if let Some(summary) = self.summary() {
+            self.summary_text(&summary, out)?;
+        }
+        if let Some(count) = self.parts.top {
+            self.hot(out, count)?;
+        }
+        out.flush()
+    }
+
+    fn summary_text<W: Write>(&self, summary: &Summary, out: &mut Console<W>) -> io::Result<()> {
+        let (sampled, contexts) = self.view.sampled_and_contexts();
+        let share = percent(u128::from(sampled), u128::from(summary.functions));
+        let functions = format!("{} with samples ({share})", grouped(sampled));
+        let mut rows = vec![("functions", summary.functions, functions)];
+        if contexts > 0 {
+            rows.push(("calling contexts", contexts, String::new()));
+        }
+        rows.extend([
+            ("lines", summary.blocks, String::new()),
+            ("samples of lines", summary.total_count, String::new()),
+            ("largest line", summary.max_count, String::new()),
+            ("largest head", summary.max_function_count, String::new()),
+        ]);
+        writeln!(out)?;
+        out.heading("Summary")?;
+        let rows = rows.into_iter();
+        facts(
+            out,
+            rows.map(|(name, count, note)| (name, grouped(count), note)),
+        )?;
+        if self.parts.detailed {
+            out.heading("Shares of all samples")?;
+            let rows = summary.cutoffs.iter();
+            let rows = rows.map(|cutoff| (cutoff.cutoff, cutoff.blocks, cutoff.min_count));
+            cutoffs_table("lines", rows, out)?;
+        }
+        Ok(())
+    }
+
+    fn sections<W: Write>(&self, out: &mut Console<W>) -> io::Result<()> {
+        let Some((version, sections)) = self.view.sections() else {
+            return Ok(());
+        };
+        writeln!(out)?;
+        out.heading(format_args!("Sections (version {version})"))?;
+        for entry in sections {
+            writeln!(
+                out,
+                "  {:#010x}  {:>14} bytes  flags {:#x}  {}",
+                entry.offset,
+                grouped(entry.size),
+                entry.flags,
+                entry.name()
+            )?;
+        }
+        Ok(())
+    }
+
+    fn function(&self, out: &mut Console<impl Write>, function: &Function) -> io::Result<()> {
+        writeln!(out)?;
+        out.styled(Style::Heading, self.full_name(function))?;
+        let samples = &function.samples;
+        write!(
+            out,
+            ": {} samples, head {}",
+            grouped(samples.total),
+            grouped(samples.head)
+        )?;
+        self.samples(out, samples, 1)
+    }
+
+    fn samples(
+        &self,
+        out: &mut Console<impl Write>,
+        samples: &Samples,
+        depth: usize,
+    ) -> io::Result<()> {
+        if samples.checksum != 0 {
+            write!(out, ", checksum {:#x}", samples.checksum)?;
+        }
+        if samples.attributes != 0 {
+            write!(out, ", attributes {:#x}", samples.attributes)?;
+        }
+        writeln!(out)?;
+        let pad = "  ".repeat(depth);
+        for line in &samples.body {
+            write!(
+                out,
+                "{pad}{}: {}",
+                place(line.location),
+                grouped(line.samples)
+            )?;
+            for (name, count) in self.view.targets(samples, line.location) {
+                write!(out, "  {} {}", self.name(name), grouped(count))?;
+            }
+            writeln!(out)?;
+        }
+        for target in &samples.vtables {
+            let name = self.name(target.name);
+            writeln!(
+                out,
+                "{pad}{}: vtable {name} {}",
+                place(target.location),
+                grouped(target.count)
+            )?;
+        }
+        for inlined in &samples.inlined {
+            let inner = &inlined.samples;
+            let name = self.name(inner.name);
+            write!(
+                out,
+                "{pad}{}: inlined {name}: {} samples",
+                place(inlined.location),
+                grouped(inner.total)
+            )?;
+            self.samples(out, inner, depth + 1)?;
+        }
+        Ok(())
+    }
+
+    fn hot<W: Write>(&self, out: &mut Console<W>, count: usize) -> io::Result<()> {
+        let hot = self.view.hottest(count);
+        let rows = hot.functions.iter().map(|it| (it.samples.total, *it));
+        self.top(
+            out,
+            rows.collect(),
+            hot.total,
+            "samples, with those of inlined functions",
+        )?;
+        let by_self = self.view.hottest_by_self(count).into_iter();
+        let rows = by_self.map(|it| (self_samples(&it.samples), it)).collect();
+        self.top(out, rows, hot.total, "samples of their own lines")
+    }
+
+    /// Prints one list of functions with their shares and bars.
+    fn top<W: Write>(
+        &self,
+        out: &mut Console<W>,
+        mut rows: Vec<(u64, &Function)>,
+        total: u128,
+        by: &str,
+    ) -> io::Result<()> {
+        rows.retain(|(samples, _)| *samples > 0);
+        if rows.is_empty() {
+            return Ok(());
+        }
+        writeln!(out)?;
+        out.heading(top_title(rows.len(), by))?;
+        let rows = rows.into_iter();
+        let rows = rows.map(|(samples, function)| (u128::from(samples), self.full_name(function)));
+        shares_table("samples", rows.collect(), total, out)
+    }
+
+    /// The name of a function with its callers: `main:3 @ parse`.
+    fn full_name(&self, function: &Function) -> String {
+        let mut text = String::new();
+        for frame in &function.callers {
+            text += &format!("{}:{} @ ", self.name(frame.name), place(frame.location));
+        }
+        text + &self.name(function.samples.name)
+    }
+
+    /// Prints one JSON object.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn json(&self, out: &mut impl Write) -> io::Result<()> {
+        let kinds: Vec<_> = KINDS
+            .iter()
+            .filter(|(kind, ..)| self.view.profile.kind.contains(*kind))
+            .map(|(_, name, _)| *name)
+            .collect();
+        let head = json!({
+            "schema": "profkit-show",
+            "schema_version": SCHEMA_VERSION,
+            "file": {
+                "path": self.path,
+                "size": self.size,
+                "kind": "sample",
+                "encoding": self.encoding_name(),
+                "properties": kinds,
+            },
+        });
+        let head = head.to_string();
+        out.write_all(head.strip_suffix('}').unwrap_or(&head).as_bytes())?;
+        let member =
+            |out: &mut dyn Write, name: &str, value: Value| write!(out, ",\n\"{name}\":{value}");
+        if self.parts.sections
+            && let Some((_, sections)) = self.view.sections()
+        {
+            let sections: Vec<_> = sections
+                .iter()
+                .map(|it| json!({"name": it.name(), "type": it.kind, "flags": it.flags, "offset": it.offset, "size": it.size}))
+                .collect();
+            member(out, "sections", sections.into())?;
+        }
+        if self.parts.functions {
+            out.write_all(b",\n\"functions\":[")?;
+            let mut separator = "\n";
+            for function in self.shown() {
+                write!(out, "{separator}{}", self.function_json(function))?;
+                separator = ",\n";
+            }
+            out.write_all(b"\n]")?;
+        }
+        if self.parts.symbols {
+            let symbols: Vec<_> = self
+                .view
+                .profile
+                .symbols
+                .iter()
+                .map(|it| names::printable(it))
+                .collect();
+            member(out, "symbols", symbols.into())?;
+        }
+        if let Some(count) = self.parts.top {
+            let row = |it: &Function| json!({"name": self.plain(it.samples.name), "total": it.samples.total, "self": self_samples(&it.samples)});
+            let hot: Vec<_> = self
+                .view
+                .hottest(count)
+                .functions
+                .into_iter()
+                .map(row)
+                .collect();
+            member(out, "hot", hot.into())?;
+            let by_self: Vec<_> = self
+                .view
+                .hottest_by_self(count)
+                .into_iter()
+                .map(row)
+                .collect();
+            member(out, "hot_by_self", by_self.into())?;
+        }
+        if let Some(summary) = self.summary() {
+            let cutoffs: Vec<_> = summary
+                .cutoffs
+                .iter()
+                .map(|it| json!({"cutoff": it.cutoff, "min_count": it.min_count, "lines": it.blocks}))
+                .collect();
+            let (sampled, contexts) = self.view.sampled_and_contexts();
+            let mut value = json!({
+                "functions_with_samples": sampled, "contexts": contexts,
+                "functions": summary.functions, "lines": summary.blocks, "samples": summary.total_count,
+                "max_line": summary.max_count, "max_head": summary.max_function_count,
+            });
+            if self.parts.detailed
+                && let Some(members) = value.as_object_mut()
+            {
+                members.insert("cutoffs".to_owned(), cutoffs.into());
+            }
+            member(out, "summary", value)?;
+        }
+        let errors: Vec<_> = self.view.report.faults.iter().map(bare_error).collect();
+        member(out, "errors", errors.into())?;
+        member(out, "error_count", self.view.report.fault_count.into())?;
+        out.write_all(b"}\n")?;
+        out.flush()
+    }
+
+    fn plain(&self, id: NameId) -> Cow<'_, str> {
+        self.view.name(id, true)
+    }
+
+    fn function_json(&self, function: &Function) -> Value {
+        let mut value = self.samples_json(&function.samples);
+        if let Some(members) = value.as_object_mut() {
+            members.insert("head".to_owned(), function.samples.head.into());
+            if !function.callers.is_empty() {
+                let callers = function.callers.iter().map(|frame| {
+                    let mut caller = place_json(frame.location);
+                    if let Some(members) = caller.as_object_mut() {
+                        members.insert("name".to_owned(), self.plain(frame.name).into());
+                    }
+                    caller
+                });
+                members.insert("callers".to_owned(), callers.collect());
+            }
+        }
+        value
+    }
+
+    fn samples_json(&self, samples: &Samples) -> Value {
+        let with = |location: Location, more: Value| {
+            let mut value = place_json(location);
+            if let (Some(members), Value::Object(more)) = (value.as_object_mut(), more) {
+                members.extend(more);
+            }
+            value
+        };
+        let targets = |location| -> Vec<Value> {
+            let targets = self.view.targets(samples, location).into_iter();
+            targets
+                .map(|(name, count)| json!({"name": self.plain(name), "count": count}))
+                .collect()
+        };
+        let mut value = json!({
+            "name": self.plain(samples.name),
+            "total": samples.total,
+            "lines": samples.body.iter().map(|line| {
+                with(line.location, json!({"samples": line.samples, "targets": targets(line.location)}))
+            }).collect::<Vec<_>>(),
+        });
+        let Some(members) = value.as_object_mut() else {
+            return value;
+        };
+        let mut add = |name: &str, value: Value| {
+            members.insert(name.to_owned(), value);
+        };
+        if samples.checksum != 0 {
+            add("checksum", samples.checksum.into());
+        }
+        if samples.attributes != 0 {
+            add("attributes", samples.attributes.into());
+        }
+        if !samples.inlined.is_empty() {
+            let inlined = samples.inlined.iter();
+            add(
+                "inlined",
+                inlined
+                    .map(|it| with(it.location, self.samples_json(&it.samples)))
+                    .collect(),
+            );
+        }
+        if !samples.vtables.is_empty() {
+            let vtables = samples.vtables.iter().map(|target| {
+                with(
+                    target.location,
+                    json!({"name": self.plain(target.name), "count": target.count}),
+                )
+            });
+            add("vtables", vtables.collect());
+        }
+        value
+    }
+}
+
+fn place(location: Location) -> String {
+    match location.discriminator {
+        0 => location.line.to_string(),
+        discriminator => format!("{}.{discriminator}", location.line),
+    }
+}
+
+fn place_json(location: Location) -> Value {
+    match location.discriminator {
+        0 => json!({"line": location.line}),
+        discriminator => json!({"line": location.line, "discriminator": discriminator}),
+    }
+}

@@ -1,0 +1,274 @@
+//! Tables for people: columns of one width, and names cut to the width of the terminal.
+use crate::{Console, Style};
+use std::borrow::Cow;
+use std::io::{self, Write};
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// The space before a table.
+const INDENT: usize = 2;
+/// The space between columns.
+const GAP: usize = 2;
+/// If less than this is left for the last column, columns that may be left out are left out.
+const ROOM: usize = 30;
+
+/// A column of a table.
+#[derive(Clone, Copy, Debug)]
+pub struct Column {
+    title: &'static str,
+    right: bool,
+    optional: bool,
+}
+
+impl Column {
+    /// A column of texts.
+    pub fn left(title: &'static str) -> Self {
+        Column {
+            title,
+            right: false,
+            optional: false,
+        }
+    }
+
+    /// A column of numbers.
+    pub fn right(title: &'static str) -> Self {
+        Column {
+            title,
+            right: true,
+            optional: false,
+        }
+    }
+
+    /// The same column, but on a narrow terminal it is left out.
+    #[must_use]
+    pub fn optional(self) -> Self {
+        Column {
+            optional: true,
+            ..self
+        }
+    }
+}
+
+/// A cell of a table.
+#[derive(Clone, Debug)]
+pub struct Cell {
+    text: String,
+    style: Option<Style>,
+}
+
+impl Cell {
+    /// A cell in a style.
+    pub fn styled(style: Style, text: impl Into<String>) -> Self {
+        Cell {
+            text: text.into(),
+            style: Some(style),
+        }
+    }
+}
+
+impl<T: Into<String>> From<T> for Cell {
+    fn from(text: T) -> Self {
+        Cell {
+            text: text.into(),
+            style: None,
+        }
+    }
+}
+
+/// Rows of cells under columns. The last column holds the names: they are cut in the middle if the terminal is too narrow.
+///
+/// ```
+/// use profkit_report::{Column, Console, Look, Table};
+///
+/// let mut table = Table::new([Column::right("sum"), Column::left("function")]);
+/// table.row(["7".into(), "ns::first(int)".into()]);
+/// table.row(["1,234".into(), "ns::second(int)".into()]);
+/// let look = Look { width: Some(20), ..Look::default() };
+/// let mut text = Vec::new();
+/// table.print(&mut Console::text(&mut text, look))?;
+/// assert_eq!(String::from_utf8_lossy(&text), "    sum  function\n      7  ns::f…(int)\n  1,234  ns::s…(int)\n");
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Table {
+    columns: Vec<Column>,
+    rows: Vec<Vec<Cell>>,
+}
+
+impl Table {
+    /// Makes a table without rows.
+    pub fn new(columns: impl Into<Vec<Column>>) -> Self {
+        Table {
+            columns: columns.into(),
+            rows: Vec::new(),
+        }
+    }
+
+    /// Makes a table of names, numbers and remarks, without titles.
+    pub fn of_facts(rows: impl IntoIterator<Item = (Cell, String, String)>) -> Self {
+        let columns = [Column::left(""), Column::right(""), Column::left("")];
+        let mut table = Table::new(columns);
+        for (name, number, remark) in rows {
+            table.row([name, number.into(), remark.into()]);
+        }
+        table
+    }
+
+    /// Adds a row: a cell for each column.
+    pub fn row(&mut self, cells: impl Into<Vec<Cell>>) {
+        self.rows.push(cells.into());
+    }
+
+    /// Whether there is no row.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Prints the table.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn print<W: Write>(&self, out: &mut Console<W>) -> io::Result<()> {
+        let width_of = |index: usize, column: &Column| {
+            let cells = self.rows.iter().filter_map(|row| row.get(index));
+            let widths = cells.map(|cell| cell.text.width());
+            widths.max().unwrap_or(0).max(column.title.width())
+        };
+        let columns = self.columns.iter().enumerate();
+        let mut shown: Vec<(usize, &Column, usize)> = columns
+            .map(|(index, column)| (index, column, width_of(index, column)))
+            .collect();
+        let last = self.columns.len().saturating_sub(1);
+        let fixed = |shown: &[(usize, &Column, usize)]| {
+            let before = shown.iter().filter(|(index, ..)| *index != last);
+            INDENT + before.map(|(.., width)| width + GAP).sum::<usize>()
+        };
+        let mut room = usize::MAX;
+        if let Some(width) = out.look().width {
+            let least = shown.last().map_or(0, |(.., width)| *width).min(ROOM);
+            while width < fixed(&shown) + least
+                && let Some(at) = shown.iter().rposition(|(_, column, _)| column.optional)
+            {
+                shown.remove(at);
+            }
+            room = width.saturating_sub(fixed(&shown)).max(8);
+        }
+        if self.columns.iter().any(|column| !column.title.is_empty()) {
+            let titles = |column: &Column| Cell::styled(Style::Dim, column.title);
+            let titles: Vec<Cell> = self.columns.iter().map(titles).collect();
+            print_row(out, &titles, &shown, last, room)?;
+        }
+        for row in &self.rows {
+            print_row(out, row, &shown, last, room)?;
+        }
+        Ok(())
+    }
+}
+
+fn print_row<W: Write>(
+    out: &mut Console<W>,
+    row: &[Cell],
+    shown: &[(usize, &Column, usize)],
+    last: usize,
+    room: usize,
+) -> io::Result<()> {
+    // Spaces are written before the next text only, so that no line ends with them.
+    let mut spaces = INDENT;
+    for &(index, column, width) in shown {
+        let Some(cell) = row.get(index) else {
+            continue;
+        };
+        let text = if index == last {
+            cut_middle(&cell.text, room)
+        } else {
+            Cow::Borrowed(cell.text.as_str())
+        };
+        let fill = width.saturating_sub(text.width());
+        let (before, after) = if column.right { (fill, 0) } else { (0, fill) };
+        spaces += before;
+        if !text.is_empty() {
+            write!(out, "{:spaces$}", "")?;
+            match cell.style {
+                Some(style) => out.styled(style, &text)?,
+                None => write!(out, "{text}")?,
+            }
+            spaces = 0;
+        }
+        spaces += after + GAP;
+    }
+    writeln!(out)
+}
+
+/// Cuts a text in the middle to this many columns; `…` stands for what is left out.
+///
+/// ```
+/// assert_eq!(profkit_report::cut_middle("llvm::SmallVector::push_back(int)", 20), "llvm::Smal…back(int)");
+/// assert_eq!(profkit_report::cut_middle("main", 20), "main");
+/// ```
+pub fn cut_middle(text: &str, columns: usize) -> Cow<'_, str> {
+    if text.len() <= columns || text.width() <= columns {
+        return Cow::Borrowed(text);
+    }
+    let room = columns.saturating_sub(1);
+    let fits = |most: usize| {
+        let mut used = 0;
+        move |one: &char| {
+            used += one.width().unwrap_or(0);
+            used <= most
+        }
+    };
+    let start: String = text.chars().take_while(fits(room - room / 2)).collect();
+    let end: Vec<char> = text.chars().rev().take_while(fits(room / 2)).collect();
+    Cow::Owned(format!(
+        "{start}…{}",
+        end.into_iter().rev().collect::<String>()
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Look;
+
+    fn printed(width: Option<usize>) -> String {
+        let columns = [
+            Column::right("sum"),
+            Column::right("together").optional(),
+            Column::left("").optional(),
+            Column::left("function"),
+        ];
+        let mut table = Table::new(columns);
+        let long = "a".repeat(20) + &"b".repeat(20);
+        table.row(["9".into(), "50.0%".into(), "####".into(), long.into()]);
+        table.row(["10".into(), "100.0%".into(), "".into(), "日本".into()]);
+        let look = Look {
+            width,
+            ..Look::default()
+        };
+        let mut console = Console::text(Vec::new(), look);
+        table.print(&mut console).unwrap();
+        String::from_utf8(std::mem::take(console.get_mut())).unwrap()
+    }
+
+    #[test]
+    fn names_are_cut_and_columns_left_out_on_narrow_terminals_only() {
+        let long = "a".repeat(20) + &"b".repeat(20);
+        assert_eq!(
+            printed(None),
+            format!(
+                "  sum  together        function\n    9     50.0%  ####  {long}\n   10    100.0%        日本\n"
+            )
+        );
+        assert_eq!(
+            printed(Some(54)),
+            "  sum  together        function\n    9     50.0%  ####  aaaaaaaaaaaaaaa…bbbbbbbbbbbbbbb\n   10    100.0%        日本\n"
+        );
+        assert_eq!(
+            printed(Some(47)),
+            "  sum  together  function\n    9     50.0%  aaaaaaaaaaaaaaa…bbbbbbbbbbbbbb\n   10    100.0%  日本\n"
+        );
+        assert_eq!(
+            printed(Some(12)),
+            "  sum  function\n    9  aaaa…bbb\n   10  日本\n"
+        );
+    }
+}

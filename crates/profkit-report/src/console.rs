@@ -191,8 +191,9 @@ mod tests {
     #[test]
     fn only_the_words_of_messages_are_styled() {
         let text = coloured(|out| {
-            writeln!(out, "error: {}: no such file", "note: a\x1b[31m")?;
-            write!(out, "two\nhint: {} hint: twice", "name")
+            let [file, name] = ["note: a\x1b[31m", "name"];
+            writeln!(out, "error: {file}: no such file")?;
+            write!(out, "two\nhint: {name} hint: twice")
         });
         assert_eq!(
             text,

@@ -23,8 +23,8 @@ pub fn keep_family(inputs: &mut InputList, wanted: Family) -> u64 {
     count
 }
 
-/// The indexes of the inputs that are not heap profiles: only these may need a binary to be merged. An input that cannot
-/// be read is included; the merge reports it.
+/// The indexes of the inputs that are not heap profiles: only such inputs can be raw instrumentation profiles, which
+/// may need a binary. An input that cannot be read is included; the merge reports it.
 pub fn not_heap_profiles(inputs: &InputList, opened: &InputStore<'_>) -> Vec<usize> {
     (0..inputs.files.len())
         .filter(|&index| {

@@ -35,14 +35,14 @@ pub enum Temperature {
     Hot,
 }
 
-/// A frame of the tree. Number 0 is the root.
+/// A frame of the tree. The frame with index 0 is the root.
 #[derive(Clone, Debug, Default)]
 struct Node {
     name: usize,
     weight: u128,
     cold: u128,
     hot: u128,
-    /// The functions that this frame called: maps the number of a function name to the number of a node.
+    /// The functions that this frame called: maps the index of a function name to the index of a node.
     children: FxHashMap<usize, usize>,
 }
 
@@ -114,7 +114,8 @@ impl FlameBuilder {
     pub fn layout(self) -> FlameGraph {
         let mut places = Vec::with_capacity(self.nodes.len());
         let mut depth = 0;
-        // The frames that have no position yet, as number, depth and start. The last one is positioned next.
+        // The frames that have no position yet: for each, its index, depth and start. The last frame of the list is
+        // positioned next.
         let mut pending = vec![(0, 0, 0u128)];
         while let Some((at, level, start)) = pending.pop() {
             let Some(node) = self.nodes.get(at) else {

@@ -38,7 +38,7 @@ pub struct Moved<'p> {
     pub new: usize,
 }
 
-/// Identifies a function: its name, and its number among the functions with this name.
+/// Identifies a function by its name and its index among the functions with this name.
 type Key<'p> = (&'p [u8], usize);
 
 fn keys(profile: &MipProfile) -> IndexVec<FunctionId, Key<'_>> {

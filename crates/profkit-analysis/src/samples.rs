@@ -131,7 +131,7 @@ impl<'data> SampleView<'data> {
         functions
     }
 
-    /// The number of functions that have a sample, and the number of functions that are listed with their callers.
+    /// The number of functions that have a sample, and the number of functions that have a calling context.
     pub fn sampled_and_contexts(&self) -> (u64, u64) {
         let functions = self.profile.functions();
         let sampled = functions.iter().filter(|it| it.samples.total > 0).count();

@@ -225,8 +225,8 @@ fn static_names(functions: &BTreeMap<Vec<u8>, Entry>, unique: bool) -> BTreeMap<
         let key = match suffix {
             Some(suffix) if !unique => name.get(..suffix).unwrap_or_default().to_vec(),
             None if unique => {
-                // A name without a suffix gets the suffix of its file, so that static functions with the same name stay
-                // distinct.
+                // A name without a suffix gets the suffix that belongs to its file, so that static functions with the
+                // same name stay distinct.
                 let key = [name, unique_suffix(file).as_bytes()].concat();
                 statics.insert(key, Static::One(full.clone()));
                 continue;
@@ -299,7 +299,7 @@ impl Flat<'_> {
 
 /// The largest count that LLVM writes (`getInstrMaxCountValue`).
 const LARGEST: u64 = u64::MAX - 2;
-/// The largest count of a corrected function is this multiple of the threshold.
+/// Counts are scaled so that the largest count of the function becomes this multiple of the hot or cold threshold.
 const FACTOR: u64 = 3;
 
 fn correct(

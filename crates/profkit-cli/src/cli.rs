@@ -48,7 +48,7 @@ pub enum Command {
     /// Merge profiles of one kind (instrumentation, sample, heap) that any LLVM release wrote, and report what was
     /// repaired or dropped
     Merge(merge::MergeArgs),
-    /// Find the binaries of raw profiles that hold only counters, by build id, and merge the profiles
+    /// Merge raw profiles that hold only counters, with their binaries, which are found by build id
     Correlate(merge::CorrelateArgs),
     /// Report how much of a profile the functions of a binary can use, and which hot functions are lost
     Match(matching::MatchArgs),
@@ -76,7 +76,7 @@ pub enum Command {
 }
 
 impl Cli {
-    /// Parses a command line. Also returns the parser's matches, which show whether an option was given.
+    /// Parses a command line. Also returns the `ArgMatches` of `clap`, which show whether an option was given.
     ///
     /// # Errors
     /// If the parser rejects the command line.
@@ -85,7 +85,7 @@ impl Cli {
         Ok((Self::from_arg_matches(&matches)?, matches))
     }
 
-    /// Runs the command. `matches` are the matches that the parser returned together with the command.
+    /// Runs the command. `matches` are the second value that [`parse_with_matches`](Self::parse_with_matches) returned.
     pub fn run(self, matches: &ArgMatches) -> ExitCode {
         self.output.apply();
         let matches = matches

@@ -8,8 +8,8 @@
 //! | 3 | a condition that the user set was not met |
 //! | any | the exit code of the compiler that `profkit mip cc` runs |
 //!
-//! An error is one or more lines on stderr that begin with `error: `. If there is something that the user can do about
-//! it, a line that begins with `hint: ` follows.
+//! An error is one or more lines on stderr that begin with `error: `. If the user can do something about the error, a
+//! line that begins with `hint: ` follows.
 use crate::print;
 use profkit_data::path_text;
 use profkit_merge::files::system_text;
@@ -21,7 +21,7 @@ use std::process::ExitCode;
 /// The result of a command that ran to its end. Its messages have been printed already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// Everything was done.
+    /// The command did everything that it was asked to do.
     Done,
     /// An input was bad, and the command has reported it.
     InputBad,
@@ -137,8 +137,8 @@ impl Failure {
     }
 }
 
-/// Checks that a file or folder exists. Commands call this before a library whose own message for a missing file is
-/// different.
+/// Checks that a file or folder exists. A command calls this before a library function that has another message for a
+/// missing file, so that all commands print the same message.
 ///
 /// # Errors
 /// If the file or folder does not exist, or if the folder that contains it cannot be searched.
@@ -149,8 +149,8 @@ pub fn must_exist(path: &Path) -> Result<()> {
     }
 }
 
-/// What the user can do about an error of the system, if there is a step that helps. `path` is the file that could not
-/// be opened.
+/// Returns what the user can do about an error of the operating system; `None` if no step is known. `path` is the file
+/// that could not be opened.
 pub fn system_hint(path: &Path, error: &io::Error) -> Option<String> {
     let folder = match path.parent() {
         Some(folder) if folder.as_os_str().is_empty() => Path::new("."),

@@ -14,7 +14,8 @@ use std::str::FromStr;
 const SPELLINGS: &str = include_str!("spellings.txt");
 
 /// Rejects spellings that the parser would take for something else: long options after one dash, and values glued to a
-/// short option, with `=` or without. `-output=x` would otherwise write a file `utput=x`.
+/// short option, with `=` or without. Without this check, `-output=x` would be read as the option `-o` with the value
+/// `utput=x`.
 ///
 /// # Errors
 /// The first such spelling.
@@ -89,8 +90,8 @@ fn check_short(command: &Command, of: &str, text: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns the failure for an option of llvm-profdata that was given to profkit's own command `of`. `written` is the
-/// option as the user wrote it.
+/// Returns the failure for an option of llvm-profdata that the user gave to a command of profkit; `of` is the name of
+/// this command. `written` is the option as the user wrote it.
 fn of_llvm(command: &Command, of: &str, written: &str, name: &str) -> Failure {
     let failure = Failure::usage(format_args!(
         "{written} is an option of llvm-profdata, not of profkit {of}"

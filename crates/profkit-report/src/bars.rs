@@ -29,7 +29,7 @@ pub fn bar(part: u128, whole: u128, style: BarStyle) -> String {
         return String::new();
     }
     let part = part.min(whole);
-    // If the product would need more than 128 bits, `whole` is divided first.
+    // If the product `part * of` would need more than 128 bits, `whole` is divided by `of` instead.
     let columns = |parts: u128| {
         let of = WIDTH * parts;
         part.checked_mul(of)

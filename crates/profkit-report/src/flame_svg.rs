@@ -5,13 +5,13 @@ use std::fmt::Write;
 
 /// Width of the picture in pixels; it scales with the window.
 const WIDTH: f64 = 1200.0;
-/// Space at the left and right.
+/// Space at the left and right edges of the picture.
 const MARGIN: f64 = 10.0;
-/// Height of a frame with the gap to the next.
+/// Height of a frame, together with the gap between it and the next frame.
 const ROW: usize = 17;
-/// Height of title and subtitle.
+/// Height of the space for the title and the subtitle.
 const HEAD: usize = 54;
-/// Space at the bottom of the picture, for the note.
+/// Height of the space for the note at the bottom of the picture.
 const FOOT: usize = 26;
 /// The smallest width of a frame that is drawn. Narrower frames cannot be seen, and a graph may have thousands of them.
 const NARROWEST: f64 = 0.2;

@@ -42,7 +42,8 @@ struct BinaryReport {
     path: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     build_id: Option<String>,
-    /// Whether the profile was collected from this build. `None` if the profile or the binary has no build id.
+    /// Whether the profile was collected from the build of this binary. `None` if the profile or the binary has no
+    /// build id.
     #[serde(skip_serializing_if = "Option::is_none")]
     same_build: Option<bool>,
     #[serde(serialize_with = "origin")]
@@ -52,7 +53,7 @@ struct BinaryReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     instrumentation: Option<&'static str>,
     /// Whether the compiler placed the counters of the profile in one stage (front end or LLVM IR) and the counters of
-    /// the binary in the other, so that no hash of one occurs in the other.
+    /// the binary in the other, so that no function hash of the profile occurs in the binary.
     other_instrumentation: bool,
 }
 
@@ -78,9 +79,9 @@ pub struct CountShares {
     total: u128,
     matched: u128,
     changed: u128,
-    /// Counts of functions that the binaries contain only as copies inlined into other functions.
+    /// The sum of the counts of functions that the binaries contain only as copies inlined into other functions.
     inlined: u128,
-    /// Counts of functions that are in no binary.
+    /// The sum of the counts of functions that are in no binary.
     gone: u128,
     /// The matched share of all counts, in percent; `None` if all counts are zero.
     pub matched_percent: Option<f64>,
@@ -191,7 +192,8 @@ impl MatchReport {
         self.unit == "counters" && self.binaries.iter().any(symbols)
     }
 
-    /// Returns why a gate that requires this share of matched counts, in percent, does not hold; `None` if it holds.
+    /// Returns `None` if at least this share of all counts, in percent, is matched. Otherwise returns the message that
+    /// `--fail-under` prints.
     pub fn gate(&self, least: f64) -> Option<String> {
         let counts = &self.counts;
         if !self.binaries.is_empty()

@@ -48,9 +48,10 @@
 //! | [`IndexError`](object::index::IndexError) | [`Binaries::open`](analysis::correlate::Binaries::open) | the path |
 //!
 //! All of them implement [`std::error::Error`], so that `?` works in a function that returns `Result<(), Box<dyn
-//! std::error::Error>>`. Print an error with `{error}` and not with `{error:?}`, which is what `main` does when it
-//! returns one. When nothing can be merged, [`MergeError::NothingLeft`](merge::MergeError::NothingLeft) holds the
-//! report with the reasons. Do not make decisions by the text of an error; use the items in the last column.
+//! std::error::Error>>`. Print an error with `{error}`. Do not return it from `main`: Rust prints such an error with
+//! `{error:?}`. When nothing can be merged, [`MergeError::NothingLeft`](merge::MergeError::NothingLeft) holds the
+//! report with the reasons. Do not make decisions by the text of an error; use the items that the last column of the
+//! table above names.
 //!
 //! # Read and print
 //! [`open`] recognises a file by its content and returns a [`Profile`], an enum with one variant per kind. An
@@ -236,9 +237,9 @@
 //! [`sample::read`](data::sample::read) adds the samples of a file of any encoding to a
 //! [`SampleProfile`](data::sample::SampleProfile), so that reading several files merges them. Each encoding has a
 //! module with a `write`: [`text`](data::sample::text), [`binary`](data::sample::binary) (and `write_compact`),
-//! [`ext_binary`](data::sample::ext_binary), [`gcov`](data::sample::gcov). The last one needs a version and cannot
-//! contain contexts: [`nest`](data::sample::nest) the profile first. Each `write` returns the losses: data that the
-//! encoding cannot contain.
+//! [`ext_binary`](data::sample::ext_binary), [`gcov`](data::sample::gcov). The encoding of [`gcov`](data::sample::gcov)
+//! needs a version and cannot contain contexts: [`nest`](data::sample::nest) the profile before you write it. Each
+//! `write` returns the losses: data that the encoding cannot contain.
 //!
 //! ```
 //! use profkit::data::sample::ext_binary::{self, ExtBinaryOptions};
@@ -259,9 +260,9 @@
 //! an indexed profile, use [`from_indexed`](analysis::heap::HeapProfile::from_indexed). For raw dumps and YAML, first
 //! call [`load_heap`](analysis::heap::load_heap), which adds up its inputs, then
 //! [`from_loaded`](analysis::heap::HeapProfile::from_loaded). Raw dumps need the binaries that ran:
-//! [`IndexedBinaries::of`](analysis::heap::IndexedBinaries::of). Without them all their contexts are dropped, which
-//! only [`contexts_dropped`](analysis::heap::LoadedHeap::contexts_dropped) shows. An indexed profile contains hashes
-//! instead of names: `frame.name` is `None` if the hash is not among the names of `heap.profile`.
+//! [`IndexedBinaries::of`](analysis::heap::IndexedBinaries::of). Without the binaries, all contexts of raw dumps are
+//! dropped, and only [`contexts_dropped`](analysis::heap::LoadedHeap::contexts_dropped) shows this. An indexed profile
+//! contains hashes instead of names: `frame.name` is `None` if the hash is not among the names of `heap.profile`.
 //!
 //! ```
 //! # #[cfg(not(feature = "analysis"))] fn main() {}

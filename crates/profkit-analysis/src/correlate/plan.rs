@@ -202,7 +202,7 @@ fn keys_of_front(path: &Path) -> Option<Vec<KeyOf>> {
     if !ids.is_whole() {
         return None;
     }
-    // The end of a profile that holds only counters is either the start of another profile or the end of the file.
+    // If the file does not end where this profile ends, another profile may follow. `None` is returned then.
     let end = profile.sections().value_data.offset;
     (end >= metadata.len()).then(|| key_of(&profile).into_iter().collect())
 }
@@ -317,8 +317,9 @@ impl Binaries {
         {
             return Ok(None);
         }
-        // The debug file is tried first: it also has the sections that are used only for correlation. Only the program
-        // itself has the sections that the program uses when it runs.
+        // The debug file is asked for first, because it also has the sections that are used only for correlation. If it
+        // does not suffice, the program itself is needed: only the program has the contents of the sections that it
+        // loads when it runs.
         let debug_info = servers.find(id, Artifact::DebugInfo);
         if let Ok(path) = &debug_info
             && (key.debug_info || wanted.read(path, &key.ids).is_ok())
@@ -456,8 +457,9 @@ impl Wanted<'_> {
     fn check_counters(&self, image: &Image<'_>) -> Result<()> {
         let counters = CounterSection::of(image)?;
         let len = counters.end.saturating_sub(counters.start);
-        // The two sizes may differ by a few bytes: the run-time library rounds the size in a profile up to whole
-        // counters, and in COFF it adds a byte that marks the end of the section.
+        // The size of the counters in the binary and in the profile may differ by a few bytes: the run-time library
+        // rounds the size in a profile up to whole counters, and in COFF it adds a byte that marks the end of the
+        // section.
         if len.abs_diff(self.counter_bytes) <= COUNTER_SLACK {
             return Ok(());
         }

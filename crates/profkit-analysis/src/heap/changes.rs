@@ -8,10 +8,10 @@ use std::cmp::Ordering;
 /// The quantity by which the contexts of two profiles are compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Measure {
-    /// Bytes allocated.
+    /// The number of bytes allocated.
     #[default]
     Bytes,
-    /// Allocations.
+    /// The number of allocations.
     Allocations,
     /// The average lifetime.
     Lifetime,
@@ -61,11 +61,12 @@ impl Measure {
 /// Whether the line numbers of a context changed between the profiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moved {
-    /// The line numbers did not change, or the other profile has no context with the same functions.
+    /// The line numbers did not change, or only one of the two profiles has a context with these functions.
     No,
     /// The line numbers changed, but the functions of the call stack are the same.
     Yes,
-    /// Unknown: several contexts of the other profile have the same functions with other line numbers.
+    /// It is not known whether the line numbers changed: only one profile has this context, and the other profile has
+    /// several contexts with the same functions and other line numbers.
     Perhaps,
 }
 

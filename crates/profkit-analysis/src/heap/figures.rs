@@ -21,9 +21,9 @@ pub(super) fn to_f64(number: u64) -> f64 {
 pub struct ContextSum {
     /// The number of contexts.
     pub contexts: u64,
-    /// The number of allocations; sums above 64 bits become the largest number.
+    /// The number of allocations; a sum above 64 bits becomes the largest 64-bit number.
     pub allocations: u64,
-    /// The number of bytes allocated; sums above 64 bits become the largest number.
+    /// The number of bytes allocated; a sum above 64 bits becomes the largest 64-bit number.
     pub bytes: u64,
 }
 

@@ -7,14 +7,14 @@ use rustc_hash::FxHashMap;
 /// The quantity that weights a call stack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HeapWeight {
-    /// Bytes allocated.
+    /// The number of bytes allocated.
     #[default]
     Bytes,
-    /// Allocations.
+    /// The number of allocations.
     Allocations,
-    /// Accesses.
+    /// The number of accesses.
     Accesses,
-    /// Bytes times average lifetime in milliseconds.
+    /// The number of bytes allocated, multiplied by the average lifetime in milliseconds.
     ByteLifetime,
 }
 
@@ -51,7 +51,8 @@ const MOST_NAME: usize = 1024;
 
 /// Returns a function name in a form that folded stacks can hold. Readers of folded stacks take `;` as the end of a
 /// name, a number at the end of a line as a weight, and `# ` at the beginning of a line as a comment. They also trim
-/// white space. XML does not allow U+FFFE and U+FFFF.
+/// white space. XML, the format of the flame graph, does not allow U+FFFE and U+FFFF. This function replaces or removes
+/// all of these.
 fn frame_name(name: &str) -> String {
     let mut name: String = name
         .trim()

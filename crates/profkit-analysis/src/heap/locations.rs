@@ -11,7 +11,7 @@ pub struct LocationSizes {
     pub stacks: u64,
     /// The number of bytes in portable tables ([`profkit_data::tables`]).
     pub table_bytes: u64,
-    /// The number of bytes if each frame is stored once, and a stack is a list of frame numbers.
+    /// The number of bytes if each frame is stored once, and a stack is a list of indexes of frames.
     pub frame_bytes: u64,
     /// The number of bytes if each frame of each stack is stored as plain text.
     pub plain_bytes: u64,
@@ -33,11 +33,12 @@ fn sizes(heap: &HeapProfile) -> Option<LocationSizes> {
     }
     let mut tables = Tables::default();
     let mut plain = 0usize;
-    // The size in bytes if each frame is stored once, and a stack is a list of frame numbers.
+    // Returns the size of one frame as plain text, in bytes.
     let text = |id: FrameId| {
         let frame = &profile.frames()[id];
         let name = heap.name(frame.function).map_or(0, <[u8]>::len);
-        // A frame has a function, a file, and four bytes each for line and column.
+        // A frame consists of the function and the file, each with one byte that ends it, and four bytes each for line
+        // and column.
         Some(name + locations.get(id)?.file.len() + 2 + 8)
     };
     let mut once: usize = profile.frames().ids().filter_map(text).sum();

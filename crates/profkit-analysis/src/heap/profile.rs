@@ -65,7 +65,7 @@ pub struct HeapFrame<'p> {
     pub frame: &'p Frame,
     /// The mangled name of the frame's function; `None` if only the hash is known.
     pub name: Option<&'p [u8]>,
-    /// Its source location, if the file has it.
+    /// The source location of the frame, if the file has it.
     pub location: Option<&'p SourceLocation>,
 }
 

@@ -28,7 +28,8 @@ const MOST_FUNCTIONS: usize = 8;
 
 /// Finds the binaries of the modules in a raw dump.
 pub trait BinarySource: Sync {
-    /// Returns the binary of a module. `None` if there is no binary, and this is not an error.
+    /// Returns the binary of a module. Returns `None` if the source has no binary for this module and does not treat
+    /// that as an error.
     ///
     /// # Errors
     /// The reason why the binary cannot be found.
@@ -302,7 +303,8 @@ pub fn symbolize(contexts: &RawContexts, source: &dyn BinarySource) -> Symbolize
         report.more_functions = functions.len() - report.functions.len();
     }
     let mut dropped = 0;
-    // The last context that was counted for each module.
+    // For each module, the index of the last context that was counted in its report. Thus a context with several
+    // unknown addresses in a module is counted once.
     let mut counted = IndexVec::parallel_to(&reports, usize::MAX);
     for (number, context) in contexts.contexts().enumerate() {
         let mut any = false;

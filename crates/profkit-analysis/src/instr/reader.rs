@@ -114,7 +114,7 @@ pub struct InstrFacts {
     pub version: Option<u32>,
     /// The version word, with its flags, as it is in the file.
     pub version_word: u64,
-    /// Releases that write this version.
+    /// The LLVM releases that write this version.
     pub writers: Option<RangeInclusive<Release>>,
     /// The byte order and pointer width of a raw profile.
     pub machine: Option<(PointerWidth, Endian)>,
@@ -131,7 +131,7 @@ impl InstrFacts {
                 let version = version_of(word);
                 let dialect = reader.profile().map(|profile| profile.dialect());
                 let writers = match (version, reader.profile()) {
-                    // Raw version 5 has two forms of the header. Only LLVM 9 writes the short one.
+                    // Raw version 5 has two forms of the header. Only LLVM 9 writes the shorter header.
                     (5, Some(profile)) if profile.header().has_counter_padding() => {
                         Some(Release::new(10)..=Release::new(12))
                     }

@@ -11,7 +11,7 @@ use std::collections::BinaryHeap;
 pub struct Totals {
     /// The number of records.
     pub records: u64,
-    /// The number of records with a mark, "hot" or "warm", instead of counts.
+    /// The number of records with a marker, "hot" or "warm", instead of counts.
     pub pseudo_records: u64,
     /// The sum of all counters of records without a marker.
     pub sum: u128,
@@ -20,7 +20,7 @@ pub struct Totals {
     /// The number of context-sensitive records.
     pub context_sensitive: u64,
     two_stages: bool,
-    /// The sites of each value kind.
+    /// For each value kind, the numbers of value sites and values.
     pub values: [ValueTotals; 3],
     /// The number of records with MC/DC bitmaps.
     pub bitmap_records: u64,
@@ -28,7 +28,7 @@ pub struct Totals {
     pub bitmap_bytes: u64,
     /// The functions with the largest sums.
     pub hottest: Hottest,
-    /// The number of records that have real counts and a counter above 0.
+    /// The number of records that have counts instead of a marker, and a counter above 0.
     pub functions_entered: u64,
     /// The number of counters that are not 0.
     pub counters_above_zero: u64,

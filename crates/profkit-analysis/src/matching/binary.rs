@@ -46,7 +46,7 @@ pub struct Binary {
 
 impl Binary {
     /// Whether the compiler placed the counters of the profile in one stage and those of this binary in another: in the
-    /// front end and in LLVM IR. No hash of one can then be found in the other.
+    /// front end and in LLVM IR. No function hash of the profile can then be found in the binary.
     pub fn is_other_stage(&self, profile: &ProfileFunctions) -> bool {
         let stages = InstrKind::IR | InstrKind::FRONT_END;
         let stage = |kind: InstrKind| {
@@ -91,8 +91,8 @@ impl BinaryFunctions {
         }
     }
 
-    /// Opens a binary and adds its functions. If the file has several architectures, the functions of all are added. Of a
-    /// folder, all programs and libraries are added; symbolic links to folders are not followed.
+    /// Opens a binary and adds its functions. If the file has several architectures, the functions of all are added. If
+    /// the path is a folder, all programs and libraries in it are added; symbolic links to folders are not followed.
     ///
     /// # Errors
     /// If the file cannot be read, is not a binary, or has neither profile sections nor symbols; if a folder holds no
@@ -217,8 +217,8 @@ impl BinaryFunctions {
     }
 }
 
-/// Whether a compiler can use counts with this hash for a function with these hashes. Where a hash is not known, the name
-/// is enough.
+/// Whether a compiler can use counts of a function with this hash, if the binaries have these hashes for its name. If
+/// either hash is not known, the equal name is enough.
 pub(super) fn fits(hashes: &FxHashSet<Option<FuncHash>>, hash: Option<FuncHash>) -> bool {
     hash.is_none() || hashes.contains(&hash) || hashes.contains(&None)
 }

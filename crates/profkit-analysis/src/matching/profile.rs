@@ -18,7 +18,7 @@ pub struct Known {
     /// The control-flow hash. `None` for functions of MIP profiles: MIP profiles have signatures, which are in no
     /// binary.
     pub hash: Option<FuncHash>,
-    /// The sum of the function's counts; sums above 64 bits become the largest number.
+    /// The sum of the function's counts; a sum above 64 bits becomes the largest 64-bit number.
     pub count: u64,
 }
 
@@ -67,7 +67,8 @@ impl ProfileFunctions {
         }
     }
 
-    /// An error for a profile without functions: 100 percent of nothing would pass every gate.
+    /// Fails if the profile has no functions. Otherwise the matched share of an empty profile would satisfy every
+    /// `--fail-under`.
     fn with_functions(self) -> Result<Self> {
         if self.functions.is_empty() {
             let error = Error::new(
@@ -162,7 +163,8 @@ pub(super) fn own_samples(samples: &Samples) -> u64 {
         .saturating_sub(inlined.fold(0, u64::saturating_add))
 }
 
-/// The name of a function in a sample profile. If only the hash of the name is known, the hash as a decimal number.
+/// The name of a function in a sample profile. If only the hash of the name is known, returns the hash as a decimal
+/// number.
 pub(super) fn sample_name(name: SampleName<'_>) -> Vec<u8> {
     match name {
         SampleName::Text(text) => text.to_vec(),

@@ -12,22 +12,22 @@ use std::borrow::Cow;
 const HOT_SHARE: f64 = 0.99;
 
 /// The numbers of functions in the binaries, by whether the profile has them. Each name is counted once. A binary has
-/// functions that no profile contains, such as `_start`, so fewer than 100 percent match for a fresh profile, too.
-/// [`CountShares`] divides the counts of the profile instead.
+/// functions that no profile contains, such as `_start`, so fewer than 100 percent of them match even if the profile is
+/// fresh. [`CountShares`] divides the counts of the profile instead.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FunctionShares {
-    /// The number of functions.
+    /// The number of all functions in the binaries.
     pub total: u64,
-    /// Functions whose name and hash are in the profile. If the binary has no hash, the name is enough.
+    /// The number of functions whose name and hash are in the profile. If the binary has no hash, the name is enough.
     pub matched: u64,
-    /// Functions whose name is in the profile, but only with other hashes.
+    /// The number of functions whose name is in the profile, but only with other hashes.
     pub changed: u64,
-    /// Functions that the profile does not have.
+    /// The number of functions that the profile does not have.
     pub unknown: u64,
 }
 
 impl FunctionShares {
-    /// The share of functions that match, in percent; `None` if there are none.
+    /// The share of functions that match, in percent; `None` if the binaries have no functions.
     pub fn matched_percent(&self) -> Option<f64> {
         percent(self.matched.into(), self.total.into())
     }
@@ -43,13 +43,14 @@ impl FunctionShares {
 pub struct CountShares {
     /// The sum of all counts.
     pub total: u128,
-    /// The counts of functions that match.
+    /// The sum of the counts of functions that match.
     pub matched: u128,
-    /// The counts of functions that the binaries have with another hash.
+    /// The sum of the counts of functions that the binaries have with another hash.
     pub changed: u128,
-    /// The counts of functions that the binaries have only inlined into others, so that their hash is not known.
+    /// The sum of the counts of functions that the binaries have only inlined into other functions, so that their hash
+    /// is not known.
     pub inlined: u128,
-    /// The counts of functions that no binary has.
+    /// The sum of the counts of functions that no binary has.
     pub gone: u128,
 }
 

@@ -67,7 +67,7 @@ struct Node {
 /// ```
 ///
 /// # Panics
-/// If the number of a function in a trace is not below `functions`.
+/// If the index of a function in a trace is not below `functions`.
 pub fn balanced(functions: usize, traces: &[Trace], options: &Partitioning) -> Vec<FunctionId> {
     let utilities = utility_nodes(functions, traces, true);
     let mut earliest = IndexVec::parallel_to(&utilities, None::<usize>);
@@ -102,8 +102,8 @@ pub fn balanced(functions: usize, traces: &[Trace], options: &Partitioning) -> V
     nodes.into_iter().map(|node| node.function).collect()
 }
 
-/// Orders the functions of a group. `bucket` is the number of the group in the tree of halves: the root is 1, and the
-/// halves of group n are 2n and 2n + 1.
+/// Orders the functions of a group. `bucket` is the index of the group in the tree of halves: the root has the index 1,
+/// and the halves of the group with index n have the indexes 2n and 2n + 1.
 fn bisect(nodes: &mut [Node], depth: u32, bucket: u64, options: &Partitioning) {
     if nodes.len() <= 1 || depth >= options.depth {
         nodes.sort_by_key(|node| node.place);
@@ -255,8 +255,8 @@ fn exchange(
     moved
 }
 
-/// Random numbers by splitmix64 (Steele, Lea, Flood 2014). The seed is the number of the group, so the random numbers
-/// of a group do not depend on other groups.
+/// Random numbers by splitmix64 (Steele, Lea, Flood 2014). The seed is the index of the group, so the random numbers of
+/// a group do not depend on other groups.
 struct Random(u64);
 
 impl Random {

@@ -27,7 +27,8 @@ pub enum OrderFile {
     /// `--section-ordering-file` of gold: names of sections. With `-ffunction-sections`, compilers give each function a
     /// section that is named after it.
     Gold,
-    /// `-order_file` of ld64 and of lld for Mach-O: symbol names, with the leading underscore that they have there.
+    /// `-order_file` of ld64 and of lld for Mach-O: symbol names, with the leading underscore that symbols have in
+    /// Mach-O.
     MachO,
 }
 

@@ -68,7 +68,7 @@ fn files_of_linkers() {
     );
 }
 
-/// These values were published together with the rule for utility nodes.
+/// The expected values were published together with the rule that makes utility nodes of traces.
 #[test]
 fn utility_nodes_of_traces() {
     let one = utility_nodes(4, &[functions(0..4)], false);

@@ -40,8 +40,8 @@ impl fmt::Display for RunError {
 
 impl std::error::Error for RunError {}
 
-/// Makes the traces of the runs in a file: one for each part of a raw file, or one for a profile. Functions are
-/// numbered as in `profile`.
+/// Makes the traces of the runs in a file: one for each part of a raw file, or one for a profile. A trace names a
+/// function by its index in `profile`.
 ///
 /// # Errors
 /// If the file cannot be read, or is of another build than `profile`.
@@ -93,7 +93,7 @@ fn trace_of_records(profile: &MipProfile, records: &[u8]) -> Trace {
 /// they add nothing: nodes with only one function, and nodes with more than half of all functions.
 ///
 /// # Panics
-/// If the number of a function in a trace is not below `functions`.
+/// If the index of a function in a trace is not below `functions`.
 pub fn utility_nodes(
     functions: usize,
     traces: &[Trace],

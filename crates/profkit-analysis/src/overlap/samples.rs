@@ -346,8 +346,9 @@ impl Compared<'_, '_> {
         self.hot.either += count(base || test);
     }
 
-    /// Adds a line, or an inlined function that only one profile has. `None` stands for the profile that lacks it.
-    /// Returns the difference of the two shares.
+    /// Adds the samples of a line, or of an inlined function that only one profile has. The count of a profile that
+    /// lacks the line or function is `None`. Returns by how much the shares of these samples in the two functions
+    /// differ.
     fn unit(
         &mut self,
         base: Option<u64>,

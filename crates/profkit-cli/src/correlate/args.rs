@@ -47,16 +47,16 @@ pub struct BinaryArgs {
 }
 
 impl BinaryArgs {
-    /// Whether binaries or servers were named.
+    /// Whether the options name binaries, or ask for the debuginfod servers.
     pub fn is_used(&self) -> bool {
         !self.binaries.is_empty() || self.debuginfod
     }
 
-    /// Indexes the binaries. Problems with single files or with the cache become `notes`. With `progress`, downloads
-    /// show their progress on a terminal.
+    /// Indexes the binaries. Problems with single files or with the cache are added to `notes`. With `progress`,
+    /// downloads show their progress on a terminal.
     ///
     /// # Errors
-    /// If a path that was named does not exist or is not a binary.
+    /// If a path of `--binaries` does not exist, or is a file that is not a binary.
     pub fn index(&self, notes: &mut Vec<String>, progress: bool) -> Result<Binaries> {
         let mut cache = match cache_file() {
             Some(file) if !self.no_index_cache => IndexCache::open(&file),

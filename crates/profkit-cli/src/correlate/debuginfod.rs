@@ -6,11 +6,11 @@ use profkit_analysis::correlate::{
 use std::io::IsTerminal;
 use std::time::Duration;
 
-/// Makes the client that the environment variables describe. With `progress`, it shows downloads on stderr if that is a
-/// terminal.
+/// Makes a client for debuginfod servers. The servers and limits come from the environment variables of debuginfod.
+/// With `progress`, it shows downloads on stderr if that is a terminal.
 ///
 /// # Errors
-/// If a variable is wrong, or this program was built without a client.
+/// If the value of a variable is wrong, or if this program was built without a client.
 pub fn from_environment(
     budget: Option<Duration>,
     progress: bool,

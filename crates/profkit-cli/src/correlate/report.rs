@@ -20,22 +20,22 @@ pub struct CorrelationReport {
 /// The profiles of one program, and the binary that belongs to them.
 #[derive(Clone, Debug, Serialize)]
 pub struct ProgramReport {
-    /// The profiles' build ids.
+    /// The build ids that the profiles state.
     pub build_ids: Vec<String>,
     /// The source of the functions' metadata: `binary` or `debug-info`.
     pub metadata: &'static str,
     /// The inputs that hold the program's profiles.
     pub inputs: Vec<String>,
-    /// The file that the function records come from.
+    /// The file that supplies the function records: a binary or a debug file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub binary: Option<String>,
-    /// The number of functions in this file.
+    /// The number of functions in the file `binary`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub functions: Option<u64>,
-    /// Warnings about this file, in LLVM's words.
+    /// Warnings about the file `binary`, in LLVM's words.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
-    /// The number of warnings that are not listed.
+    /// The number of further warnings, which `warnings` does not list.
     #[serde(skip_serializing_if = "is_zero")]
     pub more_warnings: u64,
     /// The reason why no binary can be used.

@@ -50,7 +50,8 @@ pub struct MatchArgs {
     #[arg(long, value_enum, default_value_t = Format::Text, value_name = "FORMAT")]
     format: Format,
 
-    /// Write function names as in the profile, without demangling them; the JSON has both
+    /// Write function names as in the profile, without demangling them; the JSON has the mangled and the demangled
+    /// names
     #[arg(long)]
     mangled: bool,
 }

@@ -6,7 +6,8 @@ use profkit_data::Error;
 use profkit_data::detect::detect;
 use profkit_merge::memprof::Module;
 
-/// Whether a file holds only a heap profile: it is a raw heap profile, or YAML with one of LLVM's keys.
+/// Whether a file holds only a heap profile: it is a raw heap profile, or YAML that begins with a key of LLVM's heap
+/// profiles.
 pub fn is_memprof_input(bytes: &[u8]) -> bool {
     detect(bytes).is_memprof()
 }

@@ -38,7 +38,7 @@ pub struct HeapArgs {
     #[arg(long, value_name = "FILE.svg")]
     pub flamegraph: Option<PathBuf>,
 
-    /// The weight that the width of a function shows in the flame graph
+    /// The quantity that the width of a function shows in the flame graph
     #[arg(
         long,
         value_enum,

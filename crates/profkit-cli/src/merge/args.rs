@@ -83,8 +83,8 @@ pub struct MergeArgs {
 
     /// Write this version of the MemProf section, 0 to 4
     ///
-    /// The default is the version that llvm-profdata writes in the LLVM release that the result is for; in LLVM 22 that
-    /// is 3.
+    /// The default is the version that llvm-profdata writes by default. It depends on the LLVM release that the result
+    /// is for: LLVM 22 writes version 3.
     #[arg(long, value_name = "V", value_parser = crate::spelling::between(0_u32, 4))]
     pub(super) memprof_version: Option<u32>,
 
@@ -94,14 +94,15 @@ pub struct MergeArgs {
 
     /// Merge only the inputs of this kind; profiles of other kinds are left out, and a note says how many
     ///
-    /// Without it, a merge of instrumentation or heap profiles with sample profiles is an error, because they count
-    /// different things.
+    /// Without this option, a merge of instrumentation or heap profiles with sample profiles is an error, because they
+    /// count different things.
     #[arg(long, value_enum, value_name = "KIND")]
     pub(super) only: Option<Only>,
 
     /// Merge profiles although the compilers that made them name or hash functions differently
     ///
-    /// Functions are then in the result twice, and a compiler finds only its own. Without it, such a merge is an error.
+    /// The result then holds a function once per name or hash, and each compiler finds only the entry with the name and
+    /// hash that it computes itself. Without this option, such a merge is an error.
     #[arg(long)]
     pub(super) mixed_hashes: bool,
 
@@ -123,8 +124,8 @@ pub struct MergeArgs {
 
     /// Read the inputs and print the report, but write no profile
     ///
-    /// profkit correlate reports only which profile belongs to which binary, and exits with code 1 if a profile has no
-    /// binary.
+    /// With this option, profkit correlate reports only which profile belongs to which binary, and exits with code 1 if
+    /// a profile has no binary.
     #[arg(long, help_heading = "Report")]
     pub(super) dry_run: bool,
 
@@ -257,8 +258,8 @@ pub struct ToleranceArgs {
     /// Exit with code 3 and write nothing if more inputs than this are dropped: a number of files, or a share such as
     /// 5%
     ///
-    /// Without it, the exit code is 1 if more than half of the inputs, and more than one, are dropped; the result is
-    /// written all the same. An empty file counts as dropped.
+    /// Without this option, the exit code is 1 if more than half of the inputs, and more than one, are dropped; the
+    /// result is written nevertheless. An empty file counts as dropped.
     #[arg(long, value_name = "N|P%")]
     max_dropped: Option<DropLimit>,
 

@@ -24,17 +24,17 @@ const OLDEST_WRITTEN: u32 = 3;
 
 /// A merge of instrumentation profiles, with all options resolved.
 pub struct Job<'a> {
-    /// How to merge.
+    /// The options for merging the inputs.
     pub options: MergeOptions,
-    /// How to write the MemProf section.
+    /// The version and the fields of the MemProf section that is written.
     pub section: SectionChoice,
     /// A function that makes one profile of the heap profiles among the inputs.
     pub symbolize: &'a Symbolize<'a>,
     /// The sample profile that corrects the merged profile.
     pub supplement: Option<Supplement>,
-    /// Leave out functions that never ran.
+    /// Whether functions that never ran are left out.
     pub sparse: bool,
-    /// The form to write.
+    /// The form of the profile that is written.
     pub form: Form,
     /// The file or folder to write.
     pub destination: Destination,
@@ -43,10 +43,10 @@ pub struct Job<'a> {
 }
 
 /// A function that makes one profile of heap profiles. Raw dumps need their binaries. The function adds messages for
-/// the user to the remarks.
+/// the user to the [`Remarks`].
 pub type Symbolize<'a> = dyn Fn(&HeapParts, &Report, &mut Remarks) -> Result<MemProfile> + 'a;
 
-/// Where results go.
+/// The place where the results of a merge are written.
 #[derive(Debug)]
 pub enum Destination {
     /// A file for the only result.

@@ -299,7 +299,7 @@ fn totals(totals: &Totals, outputs: &[Written]) -> String {
         let mut separator = "; ";
         for (number, what) in group {
             if number > 0 {
-                // Makes the singular: "1 function dropped".
+                // For the number 1, the words are put into the singular: "1 function dropped".
                 let what = match number {
                     1 => what
                         .replacen("functions", "function", 1)

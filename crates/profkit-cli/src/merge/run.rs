@@ -76,7 +76,7 @@ pub struct Remarks {
 pub struct NoResult {
     /// What happened to the inputs until the merge stopped.
     pub report: Box<Report>,
-    /// The failure.
+    /// The failure that stopped the merge.
     pub failure: Failure,
     /// Whether the failure's messages already contain everything that the report would add. The report is then not
     /// printed, but only written as JSON.
@@ -98,24 +98,24 @@ impl From<Failure> for NoResult {
 pub struct Run<'a> {
     /// The options for damaged input and for the report.
     pub args: &'a ReportArgs,
-    /// The messages so far.
+    /// The messages of the command that were made so far.
     pub remarks: Remarks,
     /// The binary of each raw profile that needed one.
     pub correlation: Option<CorrelationReport>,
     /// Whether `correlation` has been printed already.
     pub correlation_printed: bool,
-    /// The names of inputs that are replaced by the result.
+    /// The names of inputs that are also the output: the result replaces these files.
     pub sums: Vec<String>,
-    /// Whether nothing is written but the report.
+    /// Whether only the report is written, and no profile.
     pub dry_run: bool,
-    /// How many inputs may be dropped.
+    /// The limits for the number of dropped inputs.
     pub tolerance: Tolerance,
     /// The progress bar.
     pub progress: Option<Arc<Progress>>,
 }
 
 impl<'a> Run<'a> {
-    /// Starts a run. `notes` are about the names of inputs.
+    /// Starts a run. `notes` were made when the inputs were collected, for example about a file that is named twice.
     pub fn new(args: &'a ReportArgs, notes: Vec<String>) -> Self {
         Run {
             args,
@@ -156,8 +156,8 @@ impl<'a> Run<'a> {
             Err(none) => (Err(none.failure), *none.report, !none.says_all),
         };
         name_commands(&mut report);
-        // If an input is also the output, it holds the result of earlier merges and is meant to be counted. The event
-        // that it may count twice is therefore removed.
+        // If an input is also the output, it holds the result of earlier merges, and its counts are meant to be added.
+        // The event which warns that this input may be counted twice is therefore removed.
         report.events.retain(|event| {
             event.reason != Reason::MayCountTwice || !self.sums.contains(&event.file)
         });
@@ -224,7 +224,7 @@ impl<'a> Run<'a> {
             _ => "the result was written".to_owned(),
         };
         Err(Failure::input(format_args!(
-            "{} of {} were dropped; {what}, but it holds only the others",
+            "{} of {} were dropped; {what}, but it holds only the other inputs",
             grouped(dropped),
             plural(totals.files, "input"),
         ))

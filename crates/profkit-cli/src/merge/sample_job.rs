@@ -124,7 +124,7 @@ pub struct SampleJob<'a> {
     pub strict: bool,
     /// Threads, progress display, and cancelling.
     pub run: RunOptions,
-    /// New names of functions.
+    /// Maps names of functions to their new names.
     pub remapping: Option<Remapping>,
     /// Decides which functions are kept.
     pub filter: Option<NameFilter>,
@@ -269,7 +269,8 @@ impl SampleJob<'_> {
         Ok(())
     }
 
-    /// Encodes the profile. Drops functions until the file is small enough. Also returns messages about losses.
+    /// Encodes the profile. If the user set a size limit, functions are dropped until the encoded profile is not larger
+    /// than this limit. Also returns messages about losses.
     fn encode(&self, profile: &mut SampleProfile) -> Result<(Vec<u8>, Vec<String>)> {
         let name = profkit_data::path_text(&self.output);
         let encoded = encode_within(profile, self.args.size_limit, |profile, bytes| {

@@ -23,7 +23,8 @@ pub struct SupplementArgs {
     #[arg(long, value_name = "N", requires = "supplement_with")]
     supplement_min_counters: Option<u64>,
 
-    /// Mark functions whose share of zero counters is larger than this, and scale the others; 0.7 by default
+    /// Mark functions as warm or hot, instead of scaling their counts, if their share of zero counters is larger than
+    /// this; 0.7 by default
     #[arg(long, value_name = "SHARE", requires = "supplement_with", value_parser = crate::spelling::share)]
     supplement_zero_share: Option<f32>,
 

@@ -68,7 +68,7 @@ pub fn run(args: &CcArgs) -> Result {
     }
 }
 
-/// Parses [`Setup::words`] again.
+/// Parses the words that [`Setup::words`] holds, when profkit runs as the assembler of GCC.
 #[derive(Debug, Parser)]
 struct Words {
     #[command(flatten)]

@@ -32,8 +32,8 @@ pub struct InstrumentArgs {
 
     /// The code model that the assembly was compiled for
     ///
-    /// In the large model, a 32-bit offset may not reach a record. If the code is in sections named .ltext, the large
-    /// model is used without this option.
+    /// In the large model, a 32-bit offset may not reach a record. If a code section has the flag l, as the section
+    /// .ltext of clang 18 and later has, the large model is assumed even if this option is not given.
     #[arg(long, value_enum, value_name = "MODEL", default_value = "small")]
     mcmodel: CodeModel,
 

@@ -46,7 +46,8 @@ pub struct MergeArgs {
     #[arg(short, long, value_name = "FILE|DIR", required = true)]
     profile: Vec<PathBuf>,
 
-    /// A binary or map, or a folder of binaries: builds that have no profile yet get one; may be repeated
+    /// A binary or map, or a folder of binaries: a new profile is made for each of their builds that has none yet; may
+    /// be repeated
     #[arg(long, value_name = "BINARY|MAP|DIR")]
     binary: Vec<PathBuf>,
 
@@ -80,7 +81,7 @@ struct Place {
 struct Profiles {
     targets: Vec<MipTarget>,
     places: Vec<Place>,
-    /// The folder for the profiles of further builds.
+    /// The folder for the new profiles of builds that have no profile yet.
     folder: Option<PathBuf>,
     /// The path of a profile that does not exist yet.
     new_file: Option<PathBuf>,

@@ -39,7 +39,7 @@ pub struct ModeArgs {
     #[arg(long, value_name = "N", requires = "group", value_parser = crate::spelling::between(1, u64::MAX))]
     groups: Option<u64>,
 
-    /// The number of the group to instrument, from 0
+    /// The index of the group to instrument, from 0
     #[arg(long, value_name = "I", requires = "groups")]
     group: Option<u64>,
 

@@ -167,7 +167,7 @@ impl ShowArgs {
             || self.detailed_summary
     }
 
-    /// Whether nothing special was asked for, so that the first screen is shown.
+    /// Whether no option asks for a particular part of the profile, so that the overview is shown.
     pub fn is_overview(&self) -> bool {
         !self.shows_functions()
             && !self.traces

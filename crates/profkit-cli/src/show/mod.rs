@@ -31,8 +31,8 @@ use std::io;
 /// Shows a profile. `matches` says which options stand on the command line.
 ///
 /// # Errors
-/// If it cannot be opened, if an option does not fit its kind, or if nothing of it can be read. A file that is damaged
-/// further on is not an error, but [`Status::InputBad`].
+/// If the file cannot be opened, if an option does not fit the kind of the profile, or if nothing of the profile can be
+/// read. If only a later part of the file is damaged, the result is not an error, but [`Status::InputBad`].
 pub fn run(args: &ShowArgs, matches: &ArgMatches) -> exit::Result {
     let input = Input::open(&args.file)?;
     let kind = Kind::of(args, &input);

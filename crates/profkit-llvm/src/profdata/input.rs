@@ -31,7 +31,8 @@ impl AsRef<[u8]> for FileBytes {
 /// An open profile, with the function names that its own bytes contain.
 pub struct Profile<'data> {
     source: Source<'data>,
-    /// The function names of an indexed profile, by hash. Such a profile stores them only in its table of functions.
+    /// The function names of an indexed profile, by hash. An indexed profile stores the names only in its table of
+    /// functions.
     names: FxHashMap<NameRef, &'data [u8]>,
 }
 
@@ -46,7 +47,7 @@ impl<'data> Profile<'data> {
     /// names can be looked up by hash.
     ///
     /// # Errors
-    /// Those of LLVM's reader, of the same kinds.
+    /// The same errors as those of LLVM's reader.
     pub fn open(data: &'data [u8], names: bool) -> Result<Self, Error> {
         let mut known = FxHashMap::default();
         let source = match detect(data) {

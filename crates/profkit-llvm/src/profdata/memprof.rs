@@ -120,8 +120,8 @@ fn read_raw(name: &[u8], data: &[u8], parsed: &Parsed) -> Result<Raw, Refusal> {
     let mut contexts = RawContexts::default();
     let mut first = None;
     contexts.add(&profile, |skipped| {
-        // If a dump has the same stack id twice, LLVM uses the second stack. A stack id with different stacks in two
-        // dumps was rejected before.
+        // If a dump has the same stack id twice, LLVM uses the second stack. If two dumps have different stacks for the
+        // same stack id, the profile has already been rejected.
         if skipped.lost {
             first.get_or_insert(skipped.error);
         }

@@ -9,7 +9,7 @@ use profkit_data::{Error, ErrorKind};
 use profkit_merge::files::{self, Content, OutputError, OutputProblem, write_to};
 use std::io;
 
-/// The place for text or a profile.
+/// The destination of text or of a profile.
 #[derive(Debug)]
 pub enum Output {
     /// Standard output.

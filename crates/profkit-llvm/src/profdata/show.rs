@@ -18,7 +18,7 @@ use profkit_merge::files::Content;
 #[derive(Clone, Debug, Default)]
 struct Options {
     all_functions: bool,
-    /// Show functions whose name contains this text, unless it is empty.
+    /// Show functions whose name contains this text. If the text is empty, no function is selected by its name.
     function: Vec<u8>,
     counts: bool,
     call_targets: bool,

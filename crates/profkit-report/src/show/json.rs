@@ -83,8 +83,8 @@ impl<W: Write> JsonPrinter<W> {
         value
     }
 
-    /// Returns a function as JSON. If only its hash is known, the object holds only the hash. Null stands for functions
-    /// outside the program.
+    /// Returns a function as JSON. If only the hash of the function is known, the object holds only the hash. A
+    /// function outside the program becomes null.
     fn function(&self, value: u64, context: &Context<'_>) -> Value {
         let name_ref = NameRef(value);
         let mut function = match context.source.name_of(name_ref) {
@@ -302,7 +302,7 @@ impl<W: Write> Printer for JsonPrinter<W> {
     }
 }
 
-/// Describes the file.
+/// Returns the JSON object that describes the file.
 pub fn file(name: &str, size: u64, facts: &InstrFacts) -> Value {
     let writers = facts.writers.as_ref().map(
         |range| json!({ "first": range.start().to_string(), "last": range.end().to_string() }),
@@ -322,12 +322,12 @@ pub fn file(name: &str, size: u64, facts: &InstrFacts) -> Value {
     without_nulls(value)
 }
 
-/// An error whose message includes the place.
+/// Returns an error as JSON. Its message includes the position in the file.
 pub fn error(error: &Error) -> Value {
     error_saying(error, &error.to_string())
 }
 
-/// An error whose message does not include the place.
+/// Returns an error as JSON. Its message does not include the position in the file.
 pub fn bare_error(error: &Error) -> Value {
     error_saying(error, error.message())
 }
@@ -378,7 +378,7 @@ fn number(sum: u128) -> Value {
     }
 }
 
-/// Removes members without a value.
+/// Removes the members of an object that are null.
 fn without_nulls(mut value: Value) -> Value {
     if let Some(members) = value.as_object_mut() {
         members.retain(|_, value| !value.is_null());

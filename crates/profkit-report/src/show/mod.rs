@@ -53,7 +53,7 @@ impl RecordView<'_> {
 /// The header and the sections of one profile.
 #[derive(Clone, Debug)]
 pub struct Layout {
-    /// The number of the profile, from 1, if a file holds several.
+    /// The position of the profile among the profiles of the file, from 1. `None` if the file holds only one profile.
     pub index: Option<usize>,
     /// The offset of the profile in the file.
     pub offset: u64,
@@ -68,7 +68,7 @@ pub struct Layout {
 pub trait Printer {
     /// Called first: describes the file.
     fn file(&mut self, name: &str, size: u64, facts: &InstrFacts) -> io::Result<()>;
-    /// Prints which programs wrote the profile, and which releases read it.
+    /// Prints which programs wrote the profile, and which LLVM releases read it.
     fn origin(&mut self, ids: &[BuildId], readers: &Readers) -> io::Result<()>;
     /// Prints the header and the sections of a profile. Called once per profile in the file, if they are to be printed.
     fn layout(&mut self, layout: &Layout) -> io::Result<()>;
@@ -99,6 +99,7 @@ pub trait Printer {
     ) -> io::Result<()>;
     /// Prints the sums of the heap profile that is in the same file.
     fn heap(&mut self, sum: ContextSum) -> io::Result<()>;
-    /// Ends the output. Called last. JSON contains the faults; the text form leaves them to the caller.
+    /// Ends the output. Called last. The JSON output contains the faults. The text output does not: the caller prints
+    /// them.
     fn end(&mut self, faults: &Faults) -> io::Result<()>;
 }

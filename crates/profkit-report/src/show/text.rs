@@ -18,7 +18,7 @@ use std::io::{self, Write};
 
 /// The number of counters per row.
 const ROW: usize = 8;
-/// The largest number of build ids on the first screen.
+/// The largest number of build ids that are listed if `--binary-ids` is not given.
 const MOST_IDS: usize = 3;
 /// The number of bitmap bytes per row.
 const BITMAP_ROW: usize = 32;
@@ -28,7 +28,7 @@ const BITMAP_ROW: usize = 32;
 pub struct TextPrinter<W> {
     out: Console<W>,
     mangled: bool,
-    /// Whether sizes of memory intrinsics stand for ranges, as in profiles of LLVM 12 and later.
+    /// Whether the size of a memory intrinsic stands for a range of sizes, as in profiles of LLVM 12 and later.
     ranges: bool,
 }
 
@@ -119,7 +119,7 @@ impl<W: Write> TextPrinter<W> {
         }
     }
 
-    /// Prints a summary. With `totals`, it says how much of the program ran.
+    /// Prints a summary. If `totals` are given, the text also says how much of the program ran.
     fn summary(
         &mut self,
         title: &str,

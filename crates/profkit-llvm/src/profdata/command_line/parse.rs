@@ -242,8 +242,8 @@ impl Parser<'_> {
         {
             return self.provide(spec, spec.name, value, args);
         }
-        // Options of one letter may be written together. If that fails in the middle, suggestions are made for the
-        // rest.
+        // Options of one letter may be written together. If the word does not consist of such options only, suggestions
+        // are made for the part of it that was not understood.
         let mut name = name;
         if name.len() > 1 {
             while let Some(spec) = self.grouped(name) {

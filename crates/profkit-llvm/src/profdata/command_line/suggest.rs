@@ -167,7 +167,8 @@ pub(super) fn nearest_option(command: Commands, typed: &[u8]) -> Option<Vec<u8>>
     best.map(|(_, suggestion)| suggestion)
 }
 
-/// Returns the subcommand that is one edit away, if there is one.
+/// Returns the subcommand whose name differs from the typed word by at most one edit (insertion, deletion or
+/// replacement of a byte), if there is one.
 pub(super) fn nearest_command(typed: &[u8]) -> Option<&'static str> {
     Commands::NAMED
         .iter()

@@ -60,11 +60,11 @@ pub fn run(parsed: &Parsed, session: &Session<'_>) -> Result<(), Fault> {
 struct Loaded<'n> {
     file: &'n [u8],
     profile: SampleProfile,
-    /// The smallest number of samples of a hot line.
+    /// The smallest number of samples for which a line is hot.
     threshold: u64,
 }
 
-/// One of the two profiles.
+/// One of the two profiles that are compared.
 struct Side<'l> {
     file: &'l [u8],
     profile: &'l SampleProfile,

@@ -12,7 +12,8 @@ use std::fmt;
 pub enum MergeError {
     /// The merge was given no inputs.
     NoInputs,
-    /// Some inputs cannot be merged with each other. The report says what happened to each input until then.
+    /// Some inputs cannot be merged with each other. The report says what was done with each input before this error
+    /// was found.
     Groups(Box<GroupConflict>, Box<Report>),
     /// No input could be used. The report in this variant gives the reason for each input.
     NothingLeft(Box<Report>),
@@ -45,19 +46,20 @@ pub struct GroupConflict {
 /// What groups of inputs differ in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Difference {
-    /// The family: instrumentation, samples, allocations, MIP.
+    /// The groups differ in the family of their profiles: instrumentation, sample, heap or MIP profiles.
     Family,
-    /// What the counters count.
+    /// The groups differ in what the counters count.
     Kind,
-    /// How the compilers named and hashed functions. With
+    /// The groups differ in how the compilers named and hashed functions. With
     /// [`MergeOptions::mixed_hashes`](crate::MergeOptions::mixed_hashes), inputs that differ only in this are merged.
     Hashes,
 }
 
-/// Inputs that have something in common.
+/// Inputs of the same family, of the same kind, or with functions that were named and hashed in the same way; see
+/// [`Difference`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InputGroup {
-    /// What each input is: "IR profile".
+    /// A description of each input in the group, such as "IR profile".
     pub what: String,
     /// The family of the inputs, if the groups differ in it.
     pub family: Option<Family>,
@@ -98,7 +100,7 @@ pub(crate) struct Members {
 }
 
 impl Members {
-    /// How many inputs a message names.
+    /// The largest number of inputs that a message names.
     const NAMED: usize = 3;
 
     pub(crate) fn add(&mut self, input: usize) {

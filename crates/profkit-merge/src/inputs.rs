@@ -71,7 +71,8 @@ pub enum InputData<'s> {
     Buffer(Vec<u8>),
     /// An object that owns the bytes and is dropped after the merge has used them, such as a memory map.
     Owned(Box<dyn AsRef<[u8]> + Send + Sync + 's>),
-    /// The first bytes of an input, and the reason why the others cannot be read. The merge reports the reason.
+    /// The first bytes of an input, and the reason why the remaining bytes cannot be read. The merge reports the
+    /// reason.
     Cut(Vec<u8>, String),
 }
 

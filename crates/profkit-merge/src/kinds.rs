@@ -64,7 +64,8 @@ pub(crate) fn check(seen: &[Seen], inputs: &dyn Inputs) -> Result<InstrKind, Box
     Ok(known().fold(InstrKind::UNKNOWN, |all, seen| all | seen.kind))
 }
 
-/// Checks that the families of the inputs may be merged with each other. `own` are the families of this merge.
+/// Checks that the families of the inputs may be merged with each other. `seen` are the families of the inputs. `own`
+/// are the families that this merge accepts.
 pub(crate) fn check_families(
     seen: &BTreeMap<Family, Members>,
     own: &[Family],

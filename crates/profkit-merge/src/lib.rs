@@ -23,9 +23,9 @@
 //! are added to the accumulators, and the accumulators to each other. Sums are commutative, and each record stores the
 //! first input that contains it, so neither threads nor scheduling change a result.
 //!
-//! Indexed inputs of more than 1 MiB at the start of the list are read by all threads together. Each thread reads only
-//! the functions whose name hash is in its own share of the hashes, so the results of the threads have no function in
-//! common and need not be merged.
+//! Indexed inputs of 1 MiB or more at the start of the list are read by all threads together. The hashes of names are
+//! divided among the threads, and each thread reads only the functions with its hashes. So the results of the threads
+//! have no function in common and need not be merged.
 //!
 //! A raw file whose names are cut off is read last. Its records contain the hashes of the names, so the names can be
 //! found in any other input with the same functions.
@@ -33,7 +33,7 @@
 //! # Where LLVM's result depends on the order of inputs
 //! | situation | LLVM | [`Policy::Tolerant`] |
 //! |---|---|---|
-//! | a value site contains one value twice (unknown targets, value 0) | counts are added in the order of the new input's list | the largest count is added to the largest |
+//! | a value site contains one value twice (unknown targets, value 0) | the counts of the value are added in their order in the new input | the largest count of the value in one input is added to its largest count in the other input |
 //! | a value site has more than 255 values | the site is cut after every input | the site is cut at the end |
 //! | a value is new to its value site | the weight of the input is ignored | the weight is applied; with [`ValueWeights::AsLlvm`] as in LLVM |
 //! | a pseudo-hot record comes from an input with a weight | the marker is scaled to the largest count, and is no longer a marker | the record stays pseudo-hot |
@@ -48,7 +48,8 @@
 //! these writers samples its own temporal traces. Everything else is as under the tolerant policy.
 //!
 //! LLVM samples temporal traces into a reservoir of limited size. Between releases 19 and 22 it changed the method
-//! ([`TraceSampling`]): now a full reservoir only accepts traces from inputs with more traces than the reservoir holds.
+//! ([`TraceSampling`]): since then, a full reservoir only accepts traces from inputs with more traces than the reservoir
+//! holds.
 
 mod accumulate;
 mod driver;

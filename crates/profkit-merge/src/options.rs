@@ -15,8 +15,8 @@ pub enum Policy {
     /// Keeps everything that is sound, and reports the rest. The result does not depend on the number of threads.
     ///
     /// For sound inputs of weight 1 the result equals that of LLVM's tool, with one exception: a value site may hold
-    /// one value several times (for example several unknown call targets). profkit then adds the largest count of one
-    /// input to the largest count of the other, so that the order of inputs does not matter.
+    /// one value several times (for example several unknown call targets). profkit then adds the largest count of the
+    /// value in one input to its largest count in the other input, so that the order of inputs does not matter.
     #[default]
     Tolerant,
     /// Does what llvm-profdata of LLVM 22 does, in the same order. A file is read up to its first bad record; the
@@ -26,8 +26,8 @@ pub enum Policy {
     Llvm,
 }
 
-/// How the weight of an input applies to value profiles under [`Policy::Tolerant`]. Under [`Policy::Llvm`] it always
-/// applies as in [`AsLlvm`](Self::AsLlvm).
+/// How the weight of an input applies to value profiles under [`Policy::Tolerant`]. Under [`Policy::Llvm`] the weight
+/// always applies as in [`AsLlvm`](Self::AsLlvm).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ValueWeights {
     /// The weight multiplies every count of the input. The result does not depend on the order of inputs or on the
@@ -78,7 +78,8 @@ pub struct MergeOptions {
     /// set of build ids.
     pub separate_by_build_id: bool,
     /// Whether profiles are merged although their versions show that the compilers named or hashed functions in different
-    /// ways. Functions are then kept twice, and a compiler can use only its own. Without this, such a merge is an error.
+    /// ways. The result then contains a function twice, once for each of the ways, and each compiler can use only one of
+    /// the two. If this is false, such a merge is an error.
     pub mixed_hashes: bool,
     /// Whether names of virtual tables are kept (`--keep-vtable-symbols`).
     pub keep_vtable_names: bool,

@@ -17,8 +17,8 @@ use std::fmt;
 /// The version of the report's serialised form. Since version 2, merges of all kinds of profiles have the same form of
 /// report.
 pub const REPORT_VERSION: u32 = 2;
-/// The number of events that a report lists for each reason; further events are only counted. Raising this limit costs
-/// about 200 bytes per event and thread.
+/// The number of events that a report lists for each reason; further events are only counted. With a higher limit, each
+/// thread needs about 200 bytes more for each additional event.
 pub const EVENTS_PER_REASON: usize = 1000;
 
 /// The report of a merge: what was done with each input.
@@ -32,8 +32,8 @@ pub struct Report {
     pub omitted: BTreeMap<Reason, u64>,
     /// The totals of all inputs.
     pub totals: Totals,
-    /// For instrumentation profiles: the newest indexed version that implies the hashing scheme of the inputs' function
-    /// hashes. 0 for other profiles.
+    /// For instrumentation profiles: the indexed version to write. It is the newest one that makes compilers hash
+    /// functions in the same way as in the inputs. 0 for other profiles.
     #[serde(skip_serializing_if = "is_zero")]
     pub suggested_indexed_version: u32,
     /// The part of the report that only MIP merges have.
@@ -295,7 +295,7 @@ impl fmt::Display for Action {
     }
 }
 
-/// The reason for an event. Scripts can compare these codes.
+/// The reason for an event. In the serialised report it is a code that scripts can compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -342,7 +342,7 @@ pub enum Reason {
     HashGenerations,
     /// The raw version of the input is shared by clang releases that hash functions differently.
     HashGenerationUnknown,
-    /// An indexed input has the build id of raw inputs, so it may have been made of them.
+    /// An indexed input has the same build id as raw inputs, so it may have been made from these raw inputs.
     MayCountTwice,
     /// A MemProf section was left out of the result.
     MemProfDropped,
@@ -354,7 +354,8 @@ pub enum Reason {
     OtherBuild,
     /// A MIP file belongs to the same build as the profile, but the layout of its records differs.
     OtherLayout,
-    /// A function in a MIP profile was compiled differently in the profile that it should be merged into.
+    /// A function was compiled differently in a MIP profile among the inputs than in the profile that it should be
+    /// merged into.
     SignatureChanged,
     /// The MIP profile had no build id. It was given the build id of the first raw file.
     BuildIdTaken,
@@ -392,7 +393,8 @@ impl Reason {
     }
 }
 
-/// An error of LLVM's tool for the same fault: an `instrprof_error` and the detail that the tool prints.
+/// The error that LLVM's tool reports for the fault of an event: an `instrprof_error` and the detail that the tool
+/// prints.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LlvmFault {
     /// The code of LLVM's error.
@@ -490,7 +492,7 @@ impl Default for EventLog {
 }
 
 impl EventLog {
-    /// Makes a log that keeps every event, because LLVM's tool prints a line for each.
+    /// Makes a log that keeps every event, because LLVM's tool prints a line for each event.
     pub(crate) fn unlimited() -> Self {
         EventLog {
             limit: u64::MAX,

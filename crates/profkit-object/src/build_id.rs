@@ -42,7 +42,8 @@ where
     if let Some(id) = file.build_id().map_err(|error| damaged(&error))? {
         return Ok(Some(id.to_vec()));
     }
-    // The function `build_id` of the `object` crate reads segments only if the file has no sections at all.
+    // The function `build_id` of the `object` crate reads segments only if the file has no sections at all, so the
+    // segments are searched here.
     let endian = file.endian();
     for segment in file.elf_program_headers() {
         let notes = segment

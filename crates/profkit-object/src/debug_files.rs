@@ -2,8 +2,8 @@
 //! bundles, and the `.dwo` and `.dwp` files of split DWARF.
 //!
 //! Files are searched where gdb searches them ("Separate Debug Files" in its manual). For a program `/dir/app` with
-//! debug link `app.debug` these are `/dir/app.debug`, `/dir/.debug/app.debug` and `/usr/lib/debug/dir/app.debug`. By
-//! build id, it is `/usr/lib/debug/.build-id/ab/cdef.debug`.
+//! debug link `app.debug` these are `/dir/app.debug`, `/dir/.debug/app.debug` and `/usr/lib/debug/dir/app.debug`. For a
+//! program with build id `abcdef` it is `/usr/lib/debug/.build-id/ab/cdef.debug`.
 use crate::binary::{BinaryFile, Image, damaged};
 use crate::build_id::build_id;
 use flate2::Crc;

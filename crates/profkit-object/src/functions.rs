@@ -17,7 +17,8 @@ use std::path::Path;
 /// The part of a binary from which its functions were read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// The section `__llvm_covdata`, or `__llvm_prf_data` of an instrumented program. They contain names and hashes.
+    /// The section `__llvm_covdata`, or the section `__llvm_prf_data` of an instrumented program. Either section gives
+    /// the names and hashes of functions.
     Sections,
     /// Annotations in the debug info, which contain names and hashes.
     DebugInfo,
@@ -199,8 +200,8 @@ fn instrumentation(image: &Image<'_>) -> Option<InstrKind> {
     Some(InstrKind::from_version_word(word))
 }
 
-/// Reads names and hashes from profile sections. Counters and their addresses are not needed. So this also works for
-/// LLVM 13 and older, where the counter pointers in the records are addresses that the loader fills in.
+/// Reads the names and hashes of functions from profile sections. Counter pointers are not used. So this function also
+/// works for programs of LLVM 13 and older, in which the counter pointers are addresses that the loader fills in.
 fn of_sections(image: &Image<'_>, set: SectionSet) -> Option<Vec<Function>> {
     if !binary::has_sections(image, set) {
         return None;

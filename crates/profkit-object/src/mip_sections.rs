@@ -176,7 +176,7 @@ fn follow_fixups<'data, R: ReadRef<'data>>(
     Ok(())
 }
 
-/// Returns the number of the pointer format in a segment; 0 if the segment has no pointers.
+/// Returns the code of the pointer format in a segment; 0 if the segment has no pointers.
 fn pointer_format(payload: &[u8], segment: usize) -> Result<u16> {
     let cursor = Cursor::new(payload, 0, Endian::Little);
     let at = |offset: u64| {

@@ -306,7 +306,7 @@ fn split_debug_info() {
             .collect();
         assert_eq!(
             warnings[0],
-            "the file has no compile unit with this id in split part of unit at 0x0 of .debug_info"
+            "the file has no compile unit with the id of the skeleton unit in split part of unit at 0x0 of .debug_info"
         );
         assert!(
             warnings[1].starts_with("this is not an object file: "),

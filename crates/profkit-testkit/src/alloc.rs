@@ -45,8 +45,8 @@ fn shrink(bytes: usize) {
 }
 
 #[allow(unsafe_code)]
-// SAFETY: every call is passed on unchanged to the system allocator. The counters neither allocate (they are
-// const-initialised) nor access the memory.
+// SAFETY: every call is passed on unchanged to the system allocator. The counters do not access the memory that is
+// allocated or freed, and they allocate nothing themselves (they are const-initialised).
 unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         grow(layout.size());
@@ -62,7 +62,8 @@ unsafe impl GlobalAlloc for CountingAllocator {
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         shrink(layout.size());
-        // SAFETY: the pointer came from System with this layout.
+        // SAFETY: the caller passes a pointer and a layout that this allocator was used with. All memory of this
+        // allocator comes from System, with the same layout.
         unsafe { System.dealloc(pointer, layout) }
     }
 
@@ -70,7 +71,8 @@ unsafe impl GlobalAlloc for CountingAllocator {
         // While the contents are moved, the old and the new memory may be allocated at the same time.
         grow(new_size);
         shrink(layout.size());
-        // SAFETY: the pointer came from System with this layout, and the caller promises a valid size.
+        // SAFETY: the caller passes a pointer and a layout that this allocator was used with, and a valid size. All
+        // memory of this allocator comes from System, with the same layout.
         unsafe { System.realloc(pointer, layout, new_size) }
     }
 }

@@ -500,7 +500,9 @@ impl Bench<'_> {
         };
         let (own, ours) = (show("own"), show("ours"));
         let outcome = if own.code != Some(0) || own.code != ours.code || own.stderr != ours.stderr {
-            Outcome::Different(format!("LLVM's own {own:?}, of profkit's {ours:?}"))
+            Outcome::Different(format!(
+                "show of LLVM's file: {own:?}; show of profkit's file: {ours:?}"
+            ))
         } else {
             self.compare(&format!("{what}, shown"), &own.stdout, &ours.stdout)
         };
@@ -516,7 +518,9 @@ impl Bench<'_> {
             (Ok(own), Ok(ours)) if own == ours => Outcome::Same,
             (Ok(_), Ok(_)) => Outcome::Different("the object files differ".to_owned()),
             (Err(own), Err(ours)) if normal(&own) == normal(&ours) => Outcome::Same,
-            (own, ours) => Outcome::Different(format!("with LLVM's {own:?}, with ours {ours:?}")),
+            (own, ours) => Outcome::Different(format!(
+                "compiling with LLVM's profile: {own:?}; with profkit's profile: {ours:?}"
+            )),
         };
         self.add(&what, outcome);
     }

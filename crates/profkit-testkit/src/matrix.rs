@@ -151,7 +151,8 @@ impl Mode {
         }
     }
 
-    /// The first of [`RELEASES`] whose clang supports this mode, and the reason why older ones do not.
+    /// The first of [`RELEASES`] whose clang supports this mode, and the reason why the older releases do not support
+    /// it.
     fn since(self) -> (u32, &'static str) {
         match self {
             Mode::FunctionEntry => (14, "-pgo-function-entry-coverage came with LLVM 14"),

@@ -50,8 +50,8 @@ const EDGES: [u64; 20] = [
     0xffff_ffff_ffff_ffff,
 ];
 
-/// Damages `data` in one to four ways. It changes bits, bytes, words, or sizes to almost correct values; moves,
-/// duplicates or removes lines and blocks; cuts the data; or inserts pieces of `other`.
+/// Damages `data` in one to four ways: changes bits, bytes, words, or sizes to almost correct values; duplicates,
+/// replaces or removes blocks and lines; cuts the data; or copies a piece of `other` over it.
 pub fn mutate(data: &mut Vec<u8>, other: &[u8], rng: &mut Rng) {
     for _ in 0..=rng.below(4) {
         mutate_once(data, other, rng);
@@ -105,8 +105,8 @@ fn mutate_once(data: &mut Vec<u8>, other: &[u8], rng: &mut Rng) {
             data[at..at + size].copy_from_slice(&other[from..from + size]);
         }
         _ => {
-            // In a text file this moves, duplicates or removes a line. In a binary file it does the same with any
-            // piece.
+            // Replaces a line by another line, inserts a copy of a line, or removes a line. In a binary file, a line is
+            // a piece between two bytes 0x0a.
             let lines: Vec<&[u8]> = data.split(|&byte| byte == b'\n').collect();
             let (from, to) = (rng.below(lines.len()), rng.below(lines.len()));
             let mut changed = lines.clone();

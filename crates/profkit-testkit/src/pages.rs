@@ -52,7 +52,7 @@ pub fn resident(path: &Path) -> io::Result<Vec<bool>> {
     // SAFETY: the range is the mapping made above, and `pages` has one byte for each page of it.
     let asked = unsafe { libc::mincore(start, length, pages.as_mut_ptr()) };
     let error = io::Error::last_os_error();
-    // SAFETY: this is the mapping made above, and nothing refers to it.
+    // SAFETY: this is the mapping made above, and no reference to it exists.
     unsafe { libc::munmap(start, length) };
     if asked != 0 {
         return Err(error);

@@ -3,8 +3,9 @@
 //!
 //! With [`Rules::TOLERANT`] accumulators form a commutative monoid, and the empty accumulator is its identity. Records
 //! with the same name and hash may have different numbers of counters, bitmap bytes or value sites. They stay separate
-//! until [`Accumulator::finish`], which keeps the form of the first input. With [`Rules::LLVM`] the record that came
-//! first is kept at once, as in LLVM's writer (`InstrProfWriter::addRecord`).
+//! until [`Accumulator::finish`], which keeps the form of the first input. With [`Rules::LLVM`] the record that is
+//! added first is kept, and later records of another form are rejected at once, as in LLVM's writer
+//! (`InstrProfWriter::addRecord`).
 mod counts;
 mod sites;
 #[cfg(test)]
@@ -31,10 +32,10 @@ pub(crate) struct Rules {
     /// not, records that differ in these numbers stay separate until all inputs are read.
     pub(crate) first_shape_wins: bool,
     /// Whether the markers in pseudo-hot and pseudo-warm records are treated like counts. If so, weights scale the
-    /// markers, and merging two such records changes only the first marker.
+    /// markers, and merging two such records changes only the marker in the first counter.
     pub(crate) markers_are_counts: bool,
-    /// Whether joining another worker adds its records after the present ones. If not, all records are ordered by
-    /// input.
+    /// Whether the records of another worker are ordered after the records of this worker when the two workers are
+    /// joined. If not, all records are ordered by their input.
     pub(crate) joins_in_order: bool,
 }
 
@@ -156,8 +157,8 @@ impl<'a> Incoming<'a> {
     }
 }
 
-/// Why a record, or a part of it, cannot be added to the present record of the same name and hash. Pairs are the value
-/// in the new record and the value in the present record.
+/// Why a record, or a part of it, cannot be added to the present record of the same name and hash. A variant with two
+/// numbers of one kind holds first the number in the new record, then the number in the present record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     Counters(usize, usize),
@@ -418,8 +419,8 @@ impl Accumulator {
         first_fault
     }
 
-    /// Adds the bitmap and the value sites of a record whose number of counters fits. Returns whether the count of a
-    /// value had to be cut to 64 bits.
+    /// Adds the bitmap and the value sites of a record. The caller has checked that its number of counters is the
+    /// number in the present record. Returns whether the count of a value had to be cut to 64 bits.
     fn add_bitmap_and_values(
         &mut self,
         id: RecordId,
@@ -466,8 +467,8 @@ impl Accumulator {
         overflowed
     }
 
-    /// Adds all records of another accumulator, and calls `fault` for each fault. If the rules join in order, the added
-    /// records are ordered after the present ones.
+    /// Adds all records of another accumulator, and calls `fault` for each fault. If [`Rules::joins_in_order`] is set,
+    /// the added records are ordered after the present ones.
     pub(crate) fn merge(&mut self, other: Accumulator, mut fault: impl FnMut(Fault, &[u8])) {
         let in_order = self.rules.joins_in_order;
         if self.is_empty() && self.rules == other.rules && !in_order {

@@ -133,7 +133,7 @@ pub(crate) trait MergeKind: Sync {
         Next::Join
     }
 
-    /// Called once, after all workers have read their inputs and before the workers are joined. Returns the numbers of
+    /// Called once, after all workers have read their inputs and before the workers are joined. Returns the indexes of
     /// the workers whose inputs must be read again.
     fn before_join(&self, workers: &mut [Done<Self>]) -> Vec<usize>
     where
@@ -176,8 +176,8 @@ pub(crate) enum Schedule {
         at_least: usize,
     },
     /// Inputs are distributed in turn, as LLVM distributes them to its writers, even if there are fewer threads than
-    /// writers. Workers are joined as LLVM joins its writers: the upper half is added to the lower half until one is
-    /// left.
+    /// writers. Workers are joined as LLVM joins its writers: the upper half of the workers is added to the lower half,
+    /// again and again, until one worker is left.
     InTurn {
         /// The number of LLVM's writers. Each writer has its own inputs.
         writers: usize,
@@ -281,8 +281,8 @@ impl ReportPart {
         }
     }
 
-    /// Reports an input that can be read only in part: the bytes after its first bytes cannot be read. Returns its
-    /// outcome.
+    /// Reports an input that can be read only in part: its first bytes were read, and `problem` says why the remaining
+    /// bytes cannot be read. Returns the outcome of the input.
     fn cut(&mut self, outcome: Outcome, index: usize, problem: &str) -> Outcome {
         let (action, outcome) = match outcome {
             Outcome::Pending | Outcome::Counted => return outcome,
@@ -301,8 +301,8 @@ impl ReportPart {
         self.totals.files_dropped += 1;
     }
 
-    /// Counts an input as repaired that was counted as kept before. Called when a fault is found after the input was
-    /// read.
+    /// Counts an input as repaired instead of kept, because a fault was found after the input had been read and counted
+    /// as kept.
     pub(crate) fn repaired_after_all(&mut self) {
         if self.totals.files_kept > 0 {
             self.totals.files_kept -= 1;
@@ -547,8 +547,9 @@ impl<'a> Driver<'a> {
     }
 }
 
-/// Joins workers as LLVM joins its writers: the upper half is added to the lower half until one is left. LLVM may have
-/// more writers than there are workers; the additional writers have no inputs and are empty.
+/// Joins workers as LLVM joins its writers: the upper half of the workers is added to the lower half, again and again,
+/// until one worker is left. LLVM may have more writers than there are workers; the additional writers have no inputs
+/// and are empty.
 fn join_halves<K: MergeKind>(kind: &K, workers: &mut [Option<Done<K>>]) -> Result<(), K::Error> {
     let Schedule::InTurn { writers } = kind.schedule() else {
         return Ok(());

@@ -289,7 +289,7 @@ fn check_inputs(
     let groups = worker.groups.iter();
     let kinds = groups.map(|group| kinds::check(&group.seen, inputs));
     let kinds = kinds.collect::<Result<_, _>>()?;
-    // Compilers may differ between the programs of several results.
+    // Results for different programs may come from different compilers, so they are not compared.
     if !context.options.mixed_hashes && !context.options.separate_by_build_id {
         version::check(&worker.generations, inputs)?;
     }

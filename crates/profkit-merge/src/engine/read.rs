@@ -178,7 +178,7 @@ pub(crate) struct FileStats {
 
 /// One raw profile in a file. A file may hold several, of different programs.
 struct Part {
-    /// The number of the profile in the file, from 1.
+    /// The position of the profile in the file, counted from 1.
     number: usize,
     group: usize,
     kind: InstrKind,
@@ -241,13 +241,14 @@ impl Worker<'_, '_> {
         self.conclude(opened, &mut source, stats, (file, part), late)
     }
 
-    /// Records that an input has no traces, or that its traces come later.
+    /// Records that an input has no traces to add now: it has none, or its traces are added later.
     pub(crate) fn no_traces(&mut self, input: usize) {
         let context = self.context;
         context.traces_of(input, Vec::new(), &mut self.reservoirs);
     }
 
-    /// Reads the part of an indexed profile's records that has this number. Other workers read the other parts.
+    /// Reads one part of the records of an indexed profile: the part with the index `share`. Other workers read the
+    /// other parts.
     pub(crate) fn read_share(
         &mut self,
         input: usize,
@@ -527,8 +528,8 @@ impl FileStats {
             if cut.is_some() {
                 message.push_str(", because the names in this file are cut off");
             }
-            // The event about the cut-off names is replaced by the event that they were found. The new event keeps the
-            // offset of the cut.
+            // The names were found, so one event about this replaces the event about the cut-off names. The new event
+            // keeps the offset at which the names are cut off.
             let here = event(Reason::NamesFromSibling, message);
             file.push(match cut {
                 Some(cut) => Event {
@@ -562,8 +563,8 @@ impl FileStats {
 /// Whether an event reports that the names of a file are cut off.
 fn are_names_cut(event: &Event) -> bool {
     event.error.as_ref().is_some_and(|error| {
-        // If the names section is larger than the rest of the file, the error has one of these two kinds: the file may
-        // be cut off, but its header may also be wrong.
+        // If the names section is larger than the rest of the file, the reader reports either `BadHeader` or
+        // `Truncated`: the file may be cut off, but its header may also be wrong.
         matches!(error.kind(), ErrorKind::BadHeader | ErrorKind::Truncated)
             && matches!(error.structures(), [Structure::Names, ..])
     })

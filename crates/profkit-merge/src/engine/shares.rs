@@ -1,5 +1,6 @@
-//! Reads a large indexed input with several threads. Each thread reads the names of its share of the hashes, and keeps
-//! this share for all inputs. So no two threads have the same name, and the results of the threads need not be merged.
+//! Reads a large indexed input with several threads. Each thread reads the functions whose name hash is in a share of
+//! the hashes that belongs to this thread for all inputs. So no two threads have the same name, and the results of the
+//! threads need not be merged.
 use super::strategy::Instr;
 use super::worker::Worker;
 use crate::driver::{Cancelled, MergeKind, ReportPart};
@@ -78,7 +79,8 @@ pub(super) fn run<'c, 'i>(
         driver.close(opened, &mut buffer);
         done += 1;
     }
-    // If functions are renamed, two threads may have the same name.
+    // If functions are renamed, two threads may have functions of the same name, and the results of the threads must be
+    // merged.
     let disjoint = context.options.remapping.is_none();
     for other in others {
         worker.absorb(other, disjoint);

@@ -68,7 +68,7 @@ impl<'data> Source<'data> {
         }
     }
 
-    /// The number of the profile in the file that is being read, from 1.
+    /// The position in the file of the profile that is being read, counted from 1.
     pub(crate) fn profiles_seen(&self) -> usize {
         match self {
             Source::Raw(reader) => reader.profiles_seen(),
@@ -109,8 +109,8 @@ impl<'data> Source<'data> {
     /// Returns a number for the position of the record that was read last. The number rises through the file.
     pub(crate) fn place(&self, ordinal: u64) -> u64 {
         match self {
-            // An entry of the hash table is longer than 8 bytes, so the divided offset is different for each name, even
-            // if only a share of the names is read.
+            // An entry of the hash table is longer than 8 bytes, so the offset divided by 8 is different for each name,
+            // even if only a share of the names is read.
             Source::Indexed(reader) => reader.record_offset() >> 3,
             _ => ordinal,
         }

@@ -131,7 +131,8 @@ pub(crate) fn suggest(generations: &Generations) -> Suggestion {
         let (mut fitting, ambiguous) = origin.front_end_version();
         if ambiguous {
             let newest = fitting;
-            // If one compiler may have made all inputs, the other inputs may show which of the schemes this input has.
+            // If one compiler may have made all inputs, the other inputs may show which of its schemes the inputs of
+            // this origin have.
             let schemes = same.map(|(first, last)| (origin.scheme(first), origin.scheme(last)));
             if let Some((_, scheme)) = schemes.filter(|(first, last)| first == last) {
                 fitting = newest_of_scheme(newest, scheme);

@@ -103,7 +103,8 @@ impl Group {
         as_in_order
     }
 
-    /// Reports indexed inputs with build ids of raw inputs: they were probably made of these or of earlier runs.
+    /// Reports indexed inputs with build ids of raw inputs: they were probably made from these raw inputs, or from
+    /// earlier runs of the same program.
     pub(crate) fn report_repeated(&mut self, log: &mut EventLog) {
         for (input, ids) in std::mem::take(&mut self.indexed) {
             let Some(id) = ids.iter().find(|id| self.raw_ids.contains(id)) else {
@@ -117,7 +118,8 @@ impl Group {
         }
     }
 
-    /// Adds the data of another worker for the same merged profile. `disjoint` means that no function name is in both.
+    /// Adds the data of another worker for the same merged profile. `disjoint` means that the two workers have no
+    /// function name in common.
     fn absorb(&mut self, other: Group, disjoint: bool) {
         if disjoint {
             self.disjoint.push(other.acc);

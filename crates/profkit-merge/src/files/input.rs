@@ -192,8 +192,9 @@ pub fn open_file(path: &Path, buffer: &mut Vec<u8>) -> io::Result<InputData<'sta
 /// mapped.
 #[allow(unsafe_code)]
 fn map(file: &File) -> io::Result<Mmap> {
-    // SAFETY: the map is read-only and lives as long as everything that borrows it. Readers accept any bytes, so
-    // another process may change the file, as described above.
+    // SAFETY: the map is read-only, and whatever borrows its bytes cannot live longer than the map. Another process may
+    // change the file, and so the bytes; this is sound, because readers accept any bytes and never rely on bytes that
+    // they have read before.
     unsafe { Mmap::map(file) }
 }
 

@@ -31,8 +31,8 @@ pub struct InputFile {
     pub name: String,
     /// The factor that multiplies the counts of the file.
     pub weight: Weight,
-    /// For a member of an archive: the indices of the archive and of the member. `path` is then the path of the
-    /// archive.
+    /// For a member of an archive: the index of the archive, and the index of the member in it. `path` is then the path
+    /// of the archive.
     member: Option<(usize, usize)>,
 }
 
@@ -62,7 +62,8 @@ pub struct InputList {
     /// For each file that was found, its index in `counted`.
     seen: FxHashMap<FileId, usize>,
     counted: Vec<Counted>,
-    /// Files and folders that are left out, each with the path that counts.
+    /// Files and folders that are left out because they were found before. Each has two paths: the one that is left
+    /// out, and the one under which the file or folder counts.
     same: Vec<(PathBuf, PathBuf)>,
     /// The folders that were named.
     folders: Vec<PathBuf>,
@@ -113,7 +114,7 @@ pub enum InputNote {
         /// The path under which the file or folder counts.
         other: PathBuf,
     },
-    /// The number of further files and folders that are the same as others.
+    /// The number of further files and folders that are left out for the same reason and are not listed.
     MoreSame(u64),
     /// A file is named several times. Its counts are added each time.
     Repeated {
@@ -127,7 +128,7 @@ pub enum InputNote {
 }
 
 impl InputNote {
-    /// The name of the input that the output replaces, if the note is about that.
+    /// The name of the input that the output replaces; `None` if the note is about something else.
     pub fn replaced(&self) -> Option<String> {
         match self {
             InputNote::OutputIsInput { name } => Some(name.clone()),
@@ -209,7 +210,7 @@ impl ListError {
             ListError::Missing(_) => {
                 Some("nothing was merged, because some of the named inputs do not exist")
             }
-            ListError::NotAList { .. } => Some("a profile is named without -f"),
+            ListError::NotAList { .. } => Some("to merge a profile, name it without -f"),
             ListError::List { .. } | ListError::Folder { .. } => None,
         }
     }
@@ -316,7 +317,8 @@ impl InputList {
             Err(error) => return Err(ListError::List { name, error }),
         };
         let bytes = map.as_deref().unwrap_or(&buffer);
-        // No path holds a zero byte, and every binary profile does.
+        // A zero byte shows that the file is a binary profile and not a list: every binary profile contains one, and no
+        // path does.
         if bytes.contains(&0) {
             return Err(ListError::NotAList { name });
         }

@@ -33,7 +33,7 @@ impl FileId {
 /// The files and folders below a folder.
 #[derive(Default)]
 pub(super) struct Walk {
-    /// The regular files, and folders that cannot be read: the merge reports these.
+    /// The regular files, and the folders that cannot be read. The merge reports these folders.
     pub(super) found: BTreeSet<PathBuf>,
     links: BTreeSet<PathBuf>,
     folders: FxHashMap<FileId, PathBuf>,

@@ -28,10 +28,11 @@ pub(crate) use sums::LayoutSums;
 pub(crate) struct Layout {
     /// The header of the raw profiles, without the fields that differ from run to run.
     header: RawHeader,
-    /// The number of the program, made from its build ids by `origin_of`.
+    /// A number that identifies the program. `origin_of` makes it from the build ids.
     origin: u32,
     relative_counters: bool,
-    /// For a profile that contains only counters: the id of the metadata that were found for it elsewhere.
+    /// For a profile that contains only counters: the id of the metadata, which were read from the program or its debug
+    /// info.
     metadata: Option<u64>,
     binary_ids: Box<[u8]>,
     data: Box<[u8]>,

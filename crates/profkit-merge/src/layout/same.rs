@@ -72,8 +72,8 @@ impl Layout {
             })
     }
 
-    /// Whether all records have their counters at the same distances from the start of the counter section. Up to raw
-    /// version 7 the counter pointers are addresses and may differ themselves.
+    /// Whether all records have their counters at the same distances from the start of the counter section. The
+    /// pointers themselves are not compared: up to raw version 7 they are addresses, which may differ between runs.
     fn same_counter_places(&self, profile: &RawProfile<'_>) -> bool {
         let counter_len = profile.dialect().counter_len() as u64;
         self.records

@@ -58,8 +58,8 @@ impl ValueSums {
                 for entry in sites.entries_mut() {
                     bits |= entry.count;
                     if kind != value_kind::MEM_OP_SIZE {
-                        // A 32-bit program cannot have this address. When the profile is read record by record, no
-                        // target is found for it either.
+                        // The value has more bits than an address of this program. The profile is then read record by
+                        // record, which finds no target for such a value either.
                         if entry.value & !mask != 0 {
                             return None;
                         }
@@ -135,8 +135,8 @@ impl ValueSums {
     }
 }
 
-/// Returns the name hash for an address of the learned run. The address is number `place` among the addresses of its
-/// record.
+/// Returns the name hash for an address of the learned run. `place` is the index of the address among the addresses of
+/// its record.
 #[inline]
 fn resolve(
     layout: &Layout,
@@ -169,8 +169,9 @@ fn resolve(
 /// Adds the counts of values that the sums already contain. After some profiles, the sums contain most values. For each
 /// value, `places` has the position where it was added last time.
 ///
-/// Returns `false` and changes no sum if a value is new to its site or occurs twice, or if a site has many values; then
-/// [`merge_kind`] must add the values. The sums cannot overflow, because the caller keeps an upper bound of them.
+/// Returns `false` and changes no sum if a value is new to its site or occurs twice, or if a site of the sums has more
+/// than 64 values; then the caller must add the values by [`merge_kind`]. The sums cannot overflow, because the caller
+/// keeps an upper bound of them.
 fn add_in_place(
     mine: &mut KindValues,
     theirs: &KindValues,

@@ -19,7 +19,7 @@ pub enum Module {
     },
     /// A mapping without build id, as in raw versions 1 and 2. Addresses in it are offsets in the mapped file.
     Mapping {
-        /// The number of the mapping in its process, from 0. Mapping 0 is the program itself.
+        /// The index of the mapping in its process. Mapping 0 is the program itself.
         number: usize,
         /// The offset of the mapping in the mapped file.
         file_offset: u64,

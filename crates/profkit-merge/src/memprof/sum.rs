@@ -35,7 +35,7 @@ impl MemProfSum {
         }
     }
 
-    /// Adds a profile. Its runs must be later than those of all profiles that were added before.
+    /// Adds a profile. The caller must add profiles in the order of their runs, the earliest first.
     pub fn add(&mut self, later: &MemProfile) {
         self.added += 1;
         let mut scratch = Vec::new();

@@ -413,7 +413,8 @@ impl MergeKind for Mip<'_> {
     }
 }
 
-/// Returns the outcome of an input from the number of its parts that were added, and the number that were lost.
+/// Returns the outcome of an input. `kept` is the number of its parts that were added, `lost` the number of its parts
+/// that were not.
 fn outcome_of(kept: u64, lost: u64) -> Outcome {
     match (kept, lost) {
         (_, 0) => Outcome::Kept,

@@ -12,7 +12,8 @@ const MOST_PENDING: u8 = u8::MAX;
 pub struct RecordSums {
     /// The number of runs that were added.
     runs: u64,
-    /// For each coverage slot: the number of files that covered it since the last call of [`widen`](Self::widen).
+    /// For each coverage slot: the number of files, since the last call of [`widen`](Self::widen), in which the slot is
+    /// marked as executed.
     pending: Vec<u8>,
     pending_files: u8,
     coverage: Vec<u64>,

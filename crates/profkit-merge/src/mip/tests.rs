@@ -78,8 +78,8 @@ fn the_published_vector_of_version_8() {
     let (profile, report) = merged(&empty, &files([V8_RAW.to_vec()]));
     assert!(report.is_clean(), "{}", events(&report));
     let after = bytes(&profile);
-    // The published MD5 sums begin with bb20819943ea3f34 and 9e0678cc43b9eec8. `NameRef` is the first half of an MD5
-    // sum.
+    // The authors of the original MIP published the MD5 sums of the profile before and after the merge. They begin with
+    // bb20819943ea3f34 and 9e0678cc43b9eec8. `NameRef` is the first half of an MD5 sum.
     let md5 = |bytes: &[u8]| NameRef::of(bytes).0.to_le_bytes();
     assert_eq!(
         md5(&before),

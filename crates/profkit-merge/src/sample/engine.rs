@@ -215,8 +215,8 @@ fn finish(profile: &mut SampleProfile, options: &SampleMergeOptions, report: &mu
     report.totals.functions = profile.functions().len() as u64;
 }
 
-/// Returns LLVM's threshold for cold counts (`getColdCountThreshold`): the smallest of the largest counts that together
-/// make up this share of all samples, in millionths.
+/// Returns LLVM's threshold for cold counts (`getColdCountThreshold`). The largest counts that together make up the
+/// share `cutoff` (in millionths) of all samples are not cold; the threshold is the smallest of them.
 fn cold_threshold(profile: &SampleProfile, cutoff: u32) -> u64 {
     let summary = sample::summarize(profile);
     let entry = summary

@@ -19,8 +19,8 @@ pub(super) struct OrderedSum<'d, 'a> {
     part: ReportPart,
     /// Whether LLVM would treat the result as an FS-AFDO profile; see [`fs_word`].
     is_fs: Option<bool>,
-    /// The limits of all counts and checksums: an upper bound of the counts, and whether there are checksums. `None` if
-    /// they are not known.
+    /// What [`conflicts`](Self::conflicts) must know about the sum: an upper bound of its counts, and whether it has
+    /// checksums. `None` if this must be computed again.
     extremes: Option<Extremes>,
     buffer: Vec<u8>,
 }
@@ -122,7 +122,8 @@ impl<'d, 'a> OrderedSum<'d, 'a> {
         absorb(&mut self.profile, profile, 1, |_, _, _| {})
     }
 
-    /// Whether adding the profile could make a count exceed 64 bits, or meet different checksums of one function.
+    /// Whether adding the profile could make a count exceed 64 bits, or whether a function has another checksum in the
+    /// profile than in the sum.
     fn conflicts(&mut self, other: &SampleProfile) -> bool {
         if self.profile.functions().is_empty() {
             return false;

@@ -68,8 +68,8 @@ pub(super) trait Strategy: Sync {
         false
     }
 
-    /// Finishes the profile after all inputs were added. `is_fs` is the last statement of an input about FS-AFDO; see
-    /// [`fs_word`](super::worker::fs_word).
+    /// Finishes the profile after all inputs were added. `is_fs` says whether the profile is FS-AFDO according to the
+    /// last input that states this; see [`fs_word`](super::worker::fs_word).
     fn finish(&self, profile: &mut SampleProfile, is_fs: Option<bool>, totals: &mut Totals);
 
     /// Whether the merge has a result (an empty profile) even if no input could be used.

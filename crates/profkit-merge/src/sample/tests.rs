@@ -61,8 +61,8 @@ fn generated(shape: SampleShape, seed: u64) -> Vec<u8> {
     sample_text(&options, seed).into_bytes()
 }
 
-/// Makes an input that cannot simply be added to others. `kind` selects why: a different checksum or none, counts near
-/// the largest, hashes instead of names, damage, or calling contexts.
+/// Makes an input that must be added in the order of the inputs, one by one. `kind` selects the reason: a different
+/// checksum or none, counts near the largest, hashes instead of names, damage, or calling contexts.
 fn odd_input(kind: u8, count: u64) -> Vec<u8> {
     let of = |checksum: u32| {
         let tail = match checksum {

@@ -9,7 +9,7 @@ pub struct Statement<'a> {
     pub line: u32,
     /// The offset of the statement's first byte in the file.
     pub start: usize,
-    /// The offset after the statement's last byte, without trailing space.
+    /// The offset after the statement's last byte. White space at the end of the statement is not counted.
     pub end: usize,
     /// The section of the statement. For a directive that changes the section, this is the section before the change.
     pub section: SectionId,

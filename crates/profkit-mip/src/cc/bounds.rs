@@ -57,8 +57,8 @@ fn drops_sections(parsed: &Parsed) -> bool {
     drops
 }
 
-/// Whether an option is `-T` or one of its long forms. Options that only set the address of a section begin with the
-/// same letters.
+/// Whether an option is `-T` or one of its long forms, which name a linker script. Options that set the address of a
+/// section (`-Ttext` and others) begin with the same letters, but do not name a script.
 fn is_script(name: &str) -> bool {
     const ADDRESSES: [&str; 5] = ["Ttext", "Tdata", "Tbss", "Trodata", "Tldata"];
     const SCRIPTS: [&str; 4] = ["T", "dT", "script", "default-script"];

@@ -109,7 +109,7 @@ impl Error {
         }
     }
 
-    /// Whether the error is that the compiler to start does not exist.
+    /// Whether the compiler could not be started because it does not exist.
     pub fn is_missing_compiler(&self) -> bool {
         matches!(self, Error::System { doing: Doing::Start, error, .. } if error.kind() == io::ErrorKind::NotFound)
     }

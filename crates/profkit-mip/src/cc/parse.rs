@@ -481,8 +481,8 @@ pub fn parse(words: &[OsString], family: Family) -> Result<Request, Unsupported>
     }
     let compiles = inputs().any(|kind| kind != Kind::Other);
     if stop == Stop::Object && !compiles {
-        // With `-c`, no input is compiled or assembled. The inputs are headers to precompile, or the compiler ignores
-        // or rejects them.
+        // The inputs are not source or assembly files. With `-c` the compiler precompiles them as headers, ignores
+        // them, or rejects them, so there is nothing to instrument.
         return Ok(Request::PassOn);
     }
     if family == Family::Clang

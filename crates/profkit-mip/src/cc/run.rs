@@ -207,7 +207,7 @@ pub fn run(setup: &Setup, compiler: &Compiler, parsed: &Parsed, words: &[OsStrin
 
 fn discard(group: &Group) {
     for path in &group.discard {
-        // This fails if the file was not made, which is not an error.
+        // Removing fails if the file was not made. This is not an error.
         let _ = fs::remove_file(path);
     }
 }

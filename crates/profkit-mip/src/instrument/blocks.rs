@@ -11,7 +11,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 pub(super) struct Block {
     /// The index of the statement before which the block's probe is inserted.
     pub(super) statement: usize,
-    /// The number of the part of the function that contains the block. Part 0 is the function itself.
+    /// The index of the part of the function that contains the block. Part 0 is the function itself.
     pub(super) part: usize,
     /// The indices of the blocks that may be executed next.
     pub(super) successors: Vec<usize>,
@@ -41,7 +41,7 @@ impl Graph {
             }
             text.push(b'}');
         }
-        // Only the low half of the hash is used. Version 8 stores no more.
+        // Only the low 32 bits of the hash are used, because a map entry has only 32 bits for the signature.
         let [a, b, c, d, ..] = NameRef::of(&text).0.to_le_bytes();
         u32::from_le_bytes([a, b, c, d])
     }

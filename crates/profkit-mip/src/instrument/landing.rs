@@ -89,8 +89,8 @@ impl<'a> DataFacts<'a> {
         let Kind::Label(begin) = at(index + 1)? else {
             return None;
         };
-        // The length of a call-site table comes after a byte with the encoding of call sites. A byte with the encoding
-        // of types comes before another length.
+        // The byte before the length must be the encoding of call sites. An exception table also contains another
+        // length, and the byte before that one is the encoding of types.
         let Kind::Directive(encoding) = at(index.checked_sub(1)?)? else {
             return None;
         };

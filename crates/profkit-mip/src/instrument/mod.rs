@@ -178,7 +178,7 @@ fn tail_at(text: &[u8], at: usize, tail: &str) -> Vec<u8> {
     bytes
 }
 
-/// Whether a section shows that the code uses the large code model, as clang 18 and later do by its flags.
+/// Whether the flags of a section show that the code uses the large code model. clang 18 and later write such flags.
 fn is_large(section: &Section<'_>) -> bool {
     section.code && section.flags.contains(&b'l')
 }

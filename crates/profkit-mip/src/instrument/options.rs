@@ -35,9 +35,9 @@ pub struct Options {
     pub blocks: bool,
     /// The number of instructions that a function must have to be instrumented.
     pub min_instructions: usize,
-    /// The number of groups, and the number of the selected group. A function belongs to the group whose number is the
-    /// hash of its name modulo the number of groups. Only functions of the selected group are instrumented. `None`
-    /// selects all functions.
+    /// The number of groups, and the index of the selected group. A function belongs to the group whose index is the
+    /// hash of the function's name modulo the number of groups. Only functions of the selected group are instrumented.
+    /// `None` selects all functions.
     pub group: Option<(u64, u64)>,
     /// The list of functions and source files that are not instrumented.
     pub ignore: Option<IgnoreList>,

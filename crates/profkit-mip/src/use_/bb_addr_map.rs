@@ -6,7 +6,7 @@
 //!
 //! | version | LLVM | changes |
 //! |---|---|---|
-//! | 1 | 15, 16 | a function has: version, features, address, number of blocks. A block has: offset from the end of the block before it, size, flags. The id is the number of the block |
+//! | 1 | 15, 16 | a function has: version, features, address, number of blocks. A block has: offset from the end of the block before it, size, flags. The id of a block is its index in the function |
 //! | 2 | 17 to 19 | each block begins with its id |
 //! | 3 | 20, 21 | if feature bit 5 is set, call sites follow the offset |
 //! | 4, 5 | 22 | the feature field has two bytes in version 5 |
@@ -91,10 +91,12 @@ fn read_function(cursor: &mut Cursor<'_>, address_size: usize) -> Result<Functio
         cursor.u8()?.into()
     };
     if features & !KNOWN != 0 {
-        return Err(Error::new(ErrorKind::Unsupported, "unknown features")
-            .at(at)
-            .found(format_args!("{features:#x}"))
-            .expected(format_args!("bits of {KNOWN:#x}")));
+        return Err(
+            Error::new(ErrorKind::Unsupported, "the features are unknown")
+                .at(at)
+                .found(format_args!("{features:#x}"))
+                .expected(format_args!("bits of {KNOWN:#x}")),
+        );
     }
     let has = |feature: u16| features & feature != 0;
     let at = cursor.offset();
@@ -105,10 +107,12 @@ fn read_function(cursor: &mut Cursor<'_>, address_size: usize) -> Result<Functio
     };
     // An entry without ranges has no address either.
     if ranges == 0 {
-        return Err(Error::new(ErrorKind::Malformed, "no range of blocks")
-            .at(at)
-            .found(0)
-            .expected("at least 1"));
+        return Err(
+            Error::new(ErrorKind::Malformed, "the list of block ranges is empty")
+                .at(at)
+                .found(0)
+                .expected("at least 1"),
+        );
     }
     let mut function = FunctionBlocks::default();
     for range in 0..ranges {
@@ -136,7 +140,7 @@ fn read_function(cursor: &mut Cursor<'_>, address_size: usize) -> Result<Functio
             address = address.wrapping_add(cursor.uleb128()?);
             cursor.uleb128()?;
             let id = u32::try_from(id).map_err(|_| {
-                Error::new(ErrorKind::Malformed, "a block id that is too large")
+                Error::new(ErrorKind::Malformed, "the block id is too large")
                     .at(at)
                     .found(id)
                     .expected("32 bits")

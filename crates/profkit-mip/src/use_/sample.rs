@@ -2,8 +2,9 @@
 //!
 //! Every address of a function gets the weight of its block, and a source line gets the largest weight of its
 //! addresses, as in profiles made from samples. The weight of the entry is the number of calls if calls were counted.
-//! Otherwise it is the number of runs that called the function. A block that was executed only in some of these runs
-//! gets the same share of that weight. A block that was never executed gets 0.
+//! Otherwise it is the number of runs that called the function. The weight of another block is a share of the weight of
+//! the entry: the runs that executed the block, divided by the runs that called the function. A block that was never
+//! executed gets 0.
 //!
 //! The result is a profile of [`profkit_data::sample`], which can write it in every encoding.
 use crate::instrument::part_of;

@@ -141,7 +141,7 @@ fn block_ids_and_addresses_of_all_versions() {
         bb_addr_map::read(V5, Endian::Little, 8),
         Ok(vec![function.clone()])
     );
-    // In version 1 the id of a block is its number.
+    // In version 1 the id of a block is its index in the function.
     let numbered = bb_addr_map::read(
         &[1, 0, 0, 0x10, 0, 0, 0, 0, 0, 0, 2, 0, 8, 8, 2, 6, 1],
         Endian::Little,
@@ -172,10 +172,10 @@ fn damaged_maps_of_blocks() {
             .unwrap_err()
     };
     insta::assert_snapshot!(message(|bytes| bytes[0] = 6), @"unknown version in function 0 of .llvm_bb_addr_map at offset 0x0: found 6, expected 1 to 5 (LLVM 15 to 22)");
-    insta::assert_snapshot!(message(|bytes| bytes[1] = 0x80), @"unknown features in function 0 of .llvm_bb_addr_map at offset 0x1: found 0x80, expected bits of 0x3f");
-    insta::assert_snapshot!(message(|bytes| bytes.splice(1..2, [8, 0]).for_each(drop)), @"no range of blocks in function 0 of .llvm_bb_addr_map at offset 0x2: found 0, expected at least 1");
+    insta::assert_snapshot!(message(|bytes| bytes[1] = 0x80), @"the features are unknown in function 0 of .llvm_bb_addr_map at offset 0x1: found 0x80, expected bits of 0x3f");
+    insta::assert_snapshot!(message(|bytes| bytes.splice(1..2, [8, 0]).for_each(drop)), @"the list of block ranges is empty in function 0 of .llvm_bb_addr_map at offset 0x2: found 0, expected at least 1");
     insta::assert_snapshot!(message(|bytes| bytes.truncate(14)), @"the data end too early in function 0 of .llvm_bb_addr_map at offset 0xe: found 0 bytes left, expected 1 bytes");
-    insta::assert_snapshot!(message(|bytes| bytes.splice(15..16, [0xff, 0xff, 0xff, 0xff, 0x7f]).for_each(drop)), @"a block id that is too large in function 0 of .llvm_bb_addr_map at offset 0xf: found 34359738367, expected 32 bits");
+    insta::assert_snapshot!(message(|bytes| bytes.splice(15..16, [0xff, 0xff, 0xff, 0xff, 0x7f]).for_each(drop)), @"the block id is too large in function 0 of .llvm_bb_addr_map at offset 0xf: found 34359738367, expected 32 bits");
     // Changing any byte must not cause a panic, or more blocks than the section can contain.
     for place in 0..V5.len() {
         for value in [0, 1, 0x7f, 0x80, 0xff] {

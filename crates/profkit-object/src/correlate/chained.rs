@@ -84,7 +84,8 @@ impl Pointers {
                 let mut text = segments
                     .iter()
                     .filter(|&&(_, size, offset)| offset == 0 && size > 0);
-                // The segment `__PAGEZERO` may also have file offset 0, but it comes before the one with the header.
+                // The segment `__PAGEZERO` may also have file offset 0, but it comes before the segment with the
+                // header, so the last such segment is used.
                 let base = text.next_back().map_or(0, |&(start, ..)| start);
                 Ok(Pointers::Chained { base })
             }
@@ -114,7 +115,7 @@ impl Pointers {
     }
 }
 
-/// Returns the number of the pointer format in a segment; `None` if the segment has no pointers.
+/// Returns the code of the pointer format in a segment; `None` if the segment has no pointers.
 fn pointer_format(fixups: &[u8], endian: Endianness, segment: usize) -> Option<u16> {
     let word = |offset: usize| {
         let bytes = fixups.get(offset..)?.first_chunk()?;

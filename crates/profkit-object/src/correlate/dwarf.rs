@@ -310,7 +310,7 @@ impl Walk<'_> {
     /// Reads the split unit that a skeleton unit refers to.
     #[allow(
         clippy::needless_late_init,
-        reason = "the borrowed data must be dropped after the reader"
+        reason = "the reader borrows these data, so they are declared before it and dropped after it"
     )]
     fn split_unit(
         &mut self,
@@ -319,8 +319,8 @@ impl Walk<'_> {
         package: Option<&BinaryFile>,
     ) -> gimli::Result<()> {
         let endian = self.endian;
-        // The sections are borrowed separately for each unit, because the data of a split file does not live as long as
-        // the program's own sections.
+        // The sections are borrowed anew for each unit: the reader of a unit may also borrow the data of a split file,
+        // and these data are dropped at the end of this function.
         let split;
         let packed;
         let split_file;
@@ -465,7 +465,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Adds a counter variable. All its annotations have been read.
+    /// Adds a counter variable. The caller has read all annotations of the variable.
     fn finish(&mut self, unit: &UnitRef<'_, Slice<'_>>, function: Function, open: Variable) {
         // The linker removed the function, so it has neither code nor counters.
         if function.low_pc.is_none() && open.counters.is_none() {

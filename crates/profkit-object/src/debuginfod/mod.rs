@@ -7,7 +7,7 @@
 //! | `DEBUGINFOD_URLS` | the servers, separated by white space, in the order in which they are asked |
 //! | `DEBUGINFOD_CACHE_PATH` | the folder of the cache; by default `~/.debuginfod_client_cache` if it exists, otherwise `debuginfod_client` in `XDG_CACHE_HOME` or `~/.cache` |
 //! | `DEBUGINFOD_TIMEOUT` | seconds after which a server is given up if it has sent neither 100 KiB nor the whole file (default 90; 0: never) |
-//! | `DEBUGINFOD_MAXTIME` | the most seconds for one file (default and 0: only limited by the budget) |
+//! | `DEBUGINFOD_MAXTIME` | the most seconds for one file (default and 0: limited only by [`Client::budget`], the time for all downloads together) |
 //! | `DEBUGINFOD_MAXSIZE` | the most bytes of one file (default and 0: no limit) |
 //! | request | `SERVER/buildid/ID/debuginfo`, `SERVER/buildid/ID/executable` |
 //! | cache | `ID/debuginfo`, `ID/executable`; an empty file means that no server had the file. This is remembered for the number of seconds in the file `cache_miss_s` (default 600) |
@@ -62,7 +62,7 @@ pub type Progress = Box<dyn Fn(&str, u64, Option<u64>) + Send + Sync>;
 pub struct Client {
     servers: Vec<String>,
     cache: PathBuf,
-    /// The time that a server may take without sending enough data. `None`: as long as the budget lasts.
+    /// The time that a server may take without sending enough data. `None` means that only `budget` limits this time.
     timeout: Option<Duration>,
     /// The time that the download of one file may take.
     max_time: Option<Duration>,
@@ -207,8 +207,8 @@ impl Client {
         if let Some(folder) = cached.parent() {
             let _ = http::create_folder(folder);
         }
-        // An existing file in the cache is damaged, or an old record of a missing file. It must be removed first,
-        // because elfutils makes its files read-only.
+        // If the cache has a file under this name, the file is damaged, or it is an old record that no server had the
+        // file. It must be removed first, because elfutils makes its files read-only.
         let _ = fs::remove_file(cached);
         let _ = File::create(cached);
     }

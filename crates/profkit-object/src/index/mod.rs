@@ -171,8 +171,8 @@ impl BinaryIndex {
                     self.walk(&path, depth + 1, files)?;
                 }
             } else if kind.is_file() || (kind.is_symlink() && path.is_file()) {
-                // A symbolic link to a folder is not followed: its target is searched itself, or the user has left it
-                // out on purpose.
+                // A symbolic link to a folder is not followed. Its target is either in a folder that is searched
+                // anyway, or in none of them; then the user did not ask for it.
                 files.push(path);
             }
         }
@@ -263,7 +263,8 @@ impl BinaryIndex {
                 let Some(path) = DebugFolders::build_id_path(tree, id, suffix) else {
                     continue;
                 };
-                // The build id of the file is checked, because users may also change files in such a tree.
+                // The build id in the file is checked, because users may have put a file of another build into the
+                // `.build-id` tree.
                 if let Ok(Some((ids, contents))) = examine(&path)
                     && ids.contains(id)
                     && !found.iter().any(|binary| binary.path == path)

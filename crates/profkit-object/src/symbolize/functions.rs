@@ -9,14 +9,14 @@ use gimli::{
 use std::collections::BTreeMap;
 
 /// The largest number of address ranges of a compile unit, per byte of its entries and range lists. Every range needs
-/// some of these bytes, unless several entries share a list, which compilers do not write.
+/// some of these bytes, unless several entries share a range list, which compilers do not do.
 const RANGES_PER_BYTE: usize = 1;
 
 /// A function that has code, or an inlined copy of a function.
 #[derive(Clone, Debug)]
 pub(super) struct Function<'a> {
     pub(super) own: Own<'a>,
-    /// The number of the function into which this function is inlined; `NONE` if it is not inlined.
+    /// The index of the function into which this function is inlined; `NONE` if it is not inlined.
     pub(super) parent: u32,
     pub(super) call_file: u64,
     pub(super) call_line: u32,
@@ -39,7 +39,7 @@ struct Open {
     depth: isize,
     offset: UnitOffset,
     inlined: bool,
-    /// The number of the function in the list. A function without code is in the list only if it contains an inlined
+    /// The index of the function in the list. A function without code is in the list only if it contains an inlined
     /// function that has code.
     number: Option<u32>,
 }
@@ -124,8 +124,8 @@ impl<'a> Functions<'a> {
         Some(number)
     }
 
-    /// Returns the number of the innermost enclosing function. Enclosing functions that are not in the list yet,
-    /// because they have no code, are added to it.
+    /// Returns the index of the innermost enclosing function. Enclosing functions that are not in the list yet, because
+    /// they have no code, are added to it.
     fn parent(
         &mut self,
         dwarf: &Dwarf<Slice<'a>>,
@@ -202,8 +202,8 @@ impl<'a> Functions<'a> {
         self.ranges.insert(low, (high, number));
     }
 
-    /// Returns the ranges sorted by address. Each has a first address, the address after the range, and the number of
-    /// the innermost function.
+    /// Returns the ranges sorted by address. Each consists of its first address, the address after the range, and the
+    /// index of the innermost function.
     pub(super) fn ranges(&self) -> impl Iterator<Item = (u64, u64, u32)> {
         self.ranges
             .iter()

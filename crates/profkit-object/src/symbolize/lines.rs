@@ -122,7 +122,8 @@ pub(super) fn narrow(value: u64) -> u32 {
 
 /// The paths of the source files in a compile unit. Each path is made only once.
 pub(super) struct Paths {
-    /// For each file whose path was made: the number that the caller's function `keep` returned.
+    /// For each file whose path was made: the index of the path, which the caller's function `keep` returned. `None` if
+    /// the path could not be made or is too long.
     known: FxHashMap<u64, Option<u32>>,
     bytes: usize,
     /// Whether a path, or all paths together, exceeded the limits of this module.
@@ -138,8 +139,8 @@ impl Paths {
         }
     }
 
-    /// Returns the number of a file's path, given the file's index in the unit's line table. A new path is passed to
-    /// `keep`, which returns its number.
+    /// Returns the index of a file's path in the caller's table of strings. `file` is the index of the file in the
+    /// unit's line table. A new path is passed to `keep`, which stores it and returns its index.
     pub(super) fn get(
         &mut self,
         dwarf: &Dwarf<Slice<'_>>,

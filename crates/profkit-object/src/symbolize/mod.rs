@@ -4,8 +4,8 @@
 //! [`ProgramFiles::open`] finds the debug info of a program, in whichever files it is. [`Symbolizer::new`] works with
 //! bytes in memory. [`Symbolizer::symbolize`] takes any number of addresses. It finds the compile unit of each address,
 //! parses each of these units once, using all processor cores, and returns a [`Locations`] table in which equal frames
-//! and strings are stored once. So a few addresses cost as much as their units, and a million addresses cost as much as
-//! one pass over the debug info.
+//! and strings are stored once. So a few addresses take the time to parse their units, and a million addresses take the
+//! time of one pass over the debug info.
 //!
 //! ```no_run
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -43,14 +43,14 @@ impl<'a> Own<'a> {
     }
 }
 
-/// The place of a DWARF entry: in the current unit, or in another unit of the same file, given by the unit's number.
+/// The place of a DWARF entry: in the current unit, or in another unit of the same file, given by the unit's index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Place {
     other: Option<usize>,
     offset: UnitOffset,
 }
 
-/// A function's name, as a number that the caller has assigned to it, and the line of the function's declaration.
+/// A function's name, as an index in the caller's table of strings, and the line of the function's declaration.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Named {
     pub(super) function: Option<u32>,
@@ -87,7 +87,8 @@ impl<'c, 'i, 'a> Names<'c, 'i, 'a> {
     /// Returns the name of a function. It is the linkage name if the function's entry, or an entry that it refers to,
     /// has one; otherwise it is the plain name.
     pub(super) fn resolve(&mut self, own: &Own<'a>, keep: impl FnOnce(&[u8]) -> u32) -> Named {
-        // This is a shortcut: most inlined functions have only one reference, and many refer to the same entry.
+        // Most inlined functions have nothing but one reference, and many refer to the same entry. So the result for
+        // such an entry is kept, and the entry is searched only once.
         let only = match (
             own.linkage_name,
             own.name,

@@ -101,7 +101,8 @@ pub struct Locations {
     more_warnings: usize,
 }
 
-/// The number of a frame in a [`Locations`] table. If two addresses have the same number, they have the same stack.
+/// The index of a frame in a [`Locations`] table. If two addresses have the same innermost frame, they have the same
+/// stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FrameId(u32);
 
@@ -230,7 +231,7 @@ impl Locations {
             .map(FrameId)
     }
 
-    /// Returns the frame with this number; `None` if the number is not in this table.
+    /// Returns the frame with this id; `None` if this table has no such frame.
     pub fn frame(&self, frame: FrameId) -> Option<Frame<'_>> {
         let stored = self.frames.get(frame.index())?;
         Some(Frame {

@@ -158,7 +158,7 @@ impl<'a> Context<'_, 'a> {
                 Ok(None) => {
                     part.warn(inside(Error::new(
                         ErrorKind::Malformed,
-                        "the file has no compile unit with this id",
+                        "the file has no compile unit with the id of the skeleton unit",
                     )));
                     return false;
                 }
@@ -325,7 +325,7 @@ struct Builder<'x, 'c, 'i, 'b> {
     names: Names<'c, 'i, 'b>,
     files: (&'x Dwarf<Slice<'b>>, &'x Unit<Slice<'b>>),
     paths: Paths,
-    /// The names of functions. The index is the number of the function in its compile unit.
+    /// The names of the functions, with the same indexes as the list of functions of the compile unit.
     named: Vec<Option<Named>>,
     /// The calling frames of inlined functions, by the inlined function and the symbol.
     callers: FxHashMap<(u32, u32), u32>,
@@ -336,7 +336,7 @@ struct Builder<'x, 'c, 'i, 'b> {
 
 impl Builder<'_, '_, '_, '_> {
     /// Returns the innermost frame for an address with this `function` and `row`. Unless `symbol` is `NONE`, it is the
-    /// name of the outermost frame. `symbol_file` is the file if the line table has none.
+    /// name of the outermost frame. If the line table names no file, `symbol_file` is the file of the frame.
     fn leaf(&mut self, function: u32, row: Option<&Row>, symbol: u32, symbol_file: u32) -> u32 {
         if function == NONE && row.is_none() && symbol == NONE {
             return NONE;
@@ -366,7 +366,7 @@ impl Builder<'_, '_, '_, '_> {
         let mut path = Vec::new();
         let mut caller = NONE;
         let mut at = function;
-        // An enclosing function has a smaller number than the function inlined into it, so this loop ends.
+        // An enclosing function has a smaller index than the function inlined into it, so this loop ends.
         while let Some(inlined) = functions.list.get(at as usize)
             && inlined.parent < at
         {

@@ -89,7 +89,8 @@ impl<'c, 'a> UnitIndex<'c, 'a> {
         index
     }
 
-    /// Adds the ranges in `.debug_aranges` to `spans`. Returns the numbers of the units that have ranges there.
+    /// Adds the ranges in `.debug_aranges` to `spans`. Returns the indexes of the units that have ranges in
+    /// `.debug_aranges`.
     fn read_aranges(&self, spans: &mut Spans, warn: &mut dyn FnMut(Error)) -> FxHashSet<usize> {
         let by_offset: FxHashMap<usize, usize> = self
             .entries
@@ -134,7 +135,7 @@ impl<'c, 'a> UnitIndex<'c, 'a> {
         (ranges, error)
     }
 
-    /// Returns the unit with this number.
+    /// Returns the unit with this index.
     pub(super) fn unit(&self, unit: usize) -> gimli::Result<&Unit<Slice<'a>>> {
         let entry = self
             .entries
@@ -147,7 +148,7 @@ impl<'c, 'a> UnitIndex<'c, 'a> {
             .map_err(|error| *error)
     }
 
-    /// Returns the number of the unit that contains this offset of `.debug_info`.
+    /// Returns the index of the unit that contains this offset of `.debug_info`.
     pub(super) fn unit_at(&self, offset: usize) -> Option<usize> {
         self.entries
             .partition_point(|entry| entry.offset <= offset)
@@ -162,8 +163,8 @@ impl<'c, 'a> UnitIndex<'c, 'a> {
         )
     }
 
-    /// Assigns addresses to their units. `order` contains the indices of the addresses, sorted by address. The second
-    /// result are the addresses that are in no unit.
+    /// Assigns addresses to their units. `order` contains the indices of the addresses, sorted by address. Returns a
+    /// job for each unit with addresses, and the indices of the addresses that are in no unit.
     pub(super) fn assign(&self, addresses: &[u64], order: &[u32]) -> (Vec<Job>, Vec<u32>) {
         let mut of_units: Vec<Vec<u32>> = vec![Vec::new(); self.entries.len()];
         let mut rest = Vec::new();
@@ -191,8 +192,8 @@ impl<'c, 'a> UnitIndex<'c, 'a> {
     }
 }
 
-/// The address ranges of units in the order in which they were read. They may overlap. Each range is stored as its two
-/// ends with the number of the unit.
+/// The address ranges of units in the order in which they were read. They may overlap. Each range is stored as two
+/// ends, each with the index of the unit.
 #[derive(Default)]
 struct Spans {
     ends: Vec<(u64, u32, bool)>,
@@ -206,9 +207,9 @@ impl Spans {
         }
     }
 
-    /// Converts the ranges to ranges without overlaps. If several units cover an address, it goes to the unit of the
-    /// preceding range if that is one of them; otherwise to the first of these units in the section (as in LLVM's
-    /// `DWARFDebugAranges::construct`).
+    /// Converts the ranges to ranges without overlaps. If several units cover an address, the address is assigned to
+    /// one of them: to the unit of the preceding range if that unit covers the address, otherwise to the first of these
+    /// units in the section (as in LLVM's `DWARFDebugAranges::construct`).
     fn flatten(mut self) -> Vec<UnitRange> {
         self.ends.sort_by_key(|(address, ..)| *address);
         let mut open: BTreeMap<u32, usize> = BTreeMap::new();

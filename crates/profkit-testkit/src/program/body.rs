@@ -84,7 +84,7 @@ impl Body<'_> {
         }
     }
 
-    /// Chooses one of the functions after the current one. There must be at least one.
+    /// Chooses one of the functions after the current one. The caller must know that there is at least one.
     fn later(&mut self) -> usize {
         self.index + 1 + self.rng.below(self.total - self.index - 1)
     }

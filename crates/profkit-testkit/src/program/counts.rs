@@ -57,8 +57,8 @@ pub struct Comparison {
     pub wrong: Vec<(String, Vec<u64>, Vec<u64>)>,
 }
 
-/// Compares clang's counts with those of MIP. If several functions have the same name, the largest counts are compared
-/// with each other, then the next.
+/// Compares clang's counts with those of MIP. If several functions have the same name, the largest count of clang is
+/// compared with the largest of MIP, then the second largest with the second largest, and so on.
 pub fn compare(clang: &Counts, mip: &Counts) -> Comparison {
     let mut found = Comparison::default();
     for (name, ours) in mip {

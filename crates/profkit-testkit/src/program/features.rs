@@ -18,8 +18,8 @@ impl Helpers {
     }
 }
 
-/// A function that generates a helper. Its arguments are the number of the helper, two constants below 2^56, and a
-/// number from 0 to 7.
+/// A function that generates a helper. Its arguments are the index of the helper in its file, two constants below 2^56,
+/// and a number from 0 to 7.
 type Feature = fn(usize, u64, u64, usize) -> String;
 
 const FEATURES: [Feature; 22] = [

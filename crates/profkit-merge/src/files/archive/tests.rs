@@ -122,8 +122,8 @@ fn damage_is_reported_with_the_bytes_before_it() {
                 }
                 other => panic!("{compression} cut to {cut} bytes: {other:?}"),
             }
-            // The bytes before the cut are kept, and they are right. The zstd decoder holds back the last bytes, and
-            // more of them than this file has.
+            // The bytes before the cut are kept, and they are right. The zstd decoder is an exception: it holds back
+            // its last bytes, and this file has fewer bytes than the decoder holds back.
             match profkit_data::stored::expand_front(&bytes[..cut]) {
                 Err(StoredError::Damaged {
                     expanded: 0,
@@ -172,7 +172,8 @@ fn the_members_of_every_archive_are_inputs() {
         let list = listed(&path);
         assert_eq!(list.len(), 3, "{name}");
         assert!(list.notes.is_empty(), "{name}: {:?}", list.notes);
-        // All members are read backwards, and twice. The compressed tar must be decompressed again from its start.
+        // The members are read twice, from the last to the first, so that the compressed tar must be decompressed again
+        // from its start.
         for _ in 0..2 {
             for run in (0..3).rev() {
                 assert_eq!(

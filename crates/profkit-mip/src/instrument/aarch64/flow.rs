@@ -68,7 +68,7 @@ fn is_conditional(mnemonic: &[u8]) -> bool {
     })
 }
 
-/// Returns the number of a `hint` instruction.
+/// Returns the operand of a `hint` instruction, a number.
 fn hint(instruction: &Instruction<'_>) -> Option<u8> {
     if !instruction.mnemonic.eq_ignore_ascii_case(b"hint") {
         return None;

@@ -3,9 +3,9 @@
 //!
 //! Positions are upper bounds: each alignment counts with its largest padding. So a branch may be lengthened although
 //! it would just have reached its target. `tbz` and `tbnz` reach 32 KiB; `cbz`, `cbnz` and `b.cond` reach 1 MiB. A
-//! branch that is too short is replaced by the opposite branch, which skips a `b` to the target. A table of bytes is
-//! replaced by a table of half-words, together with its load. If something cannot be replaced, the function gets no
-//! block coverage and the reason is reported.
+//! branch that does not reach its target is replaced by the opposite branch, which skips a `b` to the target. A jump
+//! table of bytes is replaced by a table of half-words, and the load from the table is replaced too. If something
+//! cannot be replaced, the function gets no block coverage and the reason is reported.
 
 use std::collections::{HashMap, HashSet};
 

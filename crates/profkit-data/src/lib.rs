@@ -60,6 +60,9 @@ pub mod llvm_order;
 #[cfg(feature = "memprof")]
 pub mod memprof;
 mod memprof_section;
+#[cfg(feature = "instr")]
+#[doc(hidden)]
+pub mod mersenne;
 #[cfg(feature = "mip")]
 pub mod mip;
 pub mod names;

@@ -163,6 +163,7 @@ impl Conformance {
         if let (Some(llvm), Some(inputs)) = (self.llvms.get(&REFERENCE), inputs) {
             bench.personality_merges(llvm, &inputs);
             bench.personality_shows(llvm, &inputs);
+            bench.personality_compares(llvm, &inputs);
             bench.native(llvm, &inputs);
         }
         for release in OLDER {
@@ -326,6 +327,37 @@ impl Bench<'_> {
                 let what = format!("show {} ({form})", options.join(" "));
                 self.same_run(&what.replace("  ", " "), llvm.profdata(), &arguments);
             }
+        }
+    }
+
+    /// Compares inputs with each other and with `merged.profdata`, and orders functions.
+    fn personality_compares(&mut self, llvm: &Llvm, inputs: &[String; 3]) {
+        let [a, b, _] = inputs.each_ref().map(String::as_str);
+        let merged = "merged.profdata";
+        let mut commands: Vec<(&str, Vec<&str>)> = vec![
+            (
+                "overlap (inputs)",
+                vec!["overlap", "--value-cutoff=1", a, b],
+            ),
+            ("order (indexed)", vec!["order", merged]),
+        ];
+        if self.conformance.scope == Scope::Full {
+            commands.extend([
+                ("overlap (input, indexed)", vec!["overlap", a, merged]),
+                ("overlap (indexed, input)", vec!["overlap", merged, b]),
+                (
+                    "overlap --cs",
+                    vec!["overlap", "--cs", "--function=a", a, merged],
+                ),
+                ("order (input)", vec!["order", a]),
+                (
+                    "order --num-test-traces",
+                    vec!["order", "--num-test-traces=1", merged],
+                ),
+            ]);
+        }
+        for (what, arguments) in commands {
+            self.same_run(what, llvm.profdata(), &arguments);
         }
     }
 

@@ -2,13 +2,15 @@
 //! same time stay together.
 //!
 //! The idea is that of Dhulipala and others ("Compressing graphs and indexes with recursive graph bisection", KDD
-//! 2016); Hoag and others (arXiv 2211.09285) use it for start-up. This implementation has the cost function, the
-//! initial order and the limits of LLVM's implementation, but other random numbers.
-use super::traces::{Trace, utility_nodes};
-use profkit_data::index_vec::IndexVec;
-use profkit_data::mip::FunctionId;
+//! 2016); Hoag and others (arXiv 2211.09285) use it for start-up. For traces of equal weights the order is exactly that
+//! of LLVM 22 (`BalancedPartitioning.cpp`): the same single-precision sums in the same sequence, the same random
+//! numbers, and the same sequence of functions whose gains are equal.
+use super::traces::{Trace, utilities};
+use profkit_data::mersenne::Mt19937;
 use rayon::join;
 use std::cmp::Ordering;
+use std::hash::Hash;
+use std::iter::zip;
 
 /// The limits of the partitioning.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -20,8 +22,9 @@ pub struct Partitioning {
     /// The largest number of rounds in which functions are exchanged between two halves. Each round needs a pass over
     /// the utility nodes of the functions.
     pub iterations: u32,
-    /// One exchange in this many is skipped at random. Otherwise, functions could move back and forth for ever.
-    pub skip_one_in: u64,
+    /// The probability that a function stays in its half although exchanging it would lower the cost. Without this,
+    /// functions could move back and forth for ever.
+    pub skip: f32,
 }
 
 impl Default for Partitioning {
@@ -29,242 +32,312 @@ impl Default for Partitioning {
         Partitioning {
             depth: 18,
             iterations: 40,
-            skip_one_in: 10,
+            skip: 0.1,
         }
     }
 }
 
 /// The smallest number of functions for which a thread is started. For fewer functions, starting a thread costs more
 /// time than it saves.
-const PARALLEL: usize = 512;
+const PARALLEL: usize = 256;
 
-struct Node {
-    function: FunctionId,
+struct Node<F> {
+    function: F,
     /// The position of the function in the initial order. Groups that are not divided any more keep this order.
-    place: usize,
+    place: u32,
+    /// The utility nodes of the function, by their numbers in the group.
     utilities: Vec<u32>,
     left: bool,
 }
 
 /// Orders the functions of the traces. The same traces give the same order on every machine, whatever the number of
-/// threads.
+/// threads. Functions are known by indexes or hashes of any type.
 ///
 /// ```
-/// use profkit_analysis::order::{Partitioning, balanced, trace};
-/// use profkit_data::mip::{Function, MipProfile};
+/// use profkit_analysis::order::{Partitioning, Trace, balanced};
 ///
-/// // Two runs of one program. Each run calls two of its four functions.
-/// let run = |ordinals: [u64; 4]| MipProfile {
-///     functions: ordinals.into_iter().map(|order_sum| Function {
-///         calls: order_sum.min(1), called_runs: order_sum.min(1), order_sum, order_runs: order_sum.min(1),
-///         ..Function::default()
-///     }).collect(),
-///     ..MipProfile::default()
-/// };
-/// let traces = [trace(&run([1, 0, 2, 0])), trace(&run([0, 1, 0, 2]))];
-/// let order = balanced(4, &traces, &Partitioning::default());
+/// // Two runs of one program. Each run calls two of its functions.
+/// let traces = [Trace::new(vec![10, 30]), Trace::new(vec![20, 40])];
+/// let order = balanced(&traces, &Partitioning::default());
 /// assert_eq!(order.len(), 4);
 /// ```
-///
-/// # Panics
-/// If the index of a function in a trace is not below `functions`.
-pub fn balanced(functions: usize, traces: &[Trace], options: &Partitioning) -> Vec<FunctionId> {
-    let utilities = utility_nodes(functions, traces, true);
-    let mut earliest = IndexVec::parallel_to(&utilities, None::<usize>);
-    for trace in traces {
-        for (place, &function) in trace.iter().enumerate() {
-            let earliest = &mut earliest[function];
-            *earliest = Some(earliest.map_or(place, |known| known.min(place)));
-        }
-    }
-    let mut nodes: Vec<(usize, Node)> = earliest
-        .ids()
-        .zip(utilities)
-        .zip(earliest)
-        .filter_map(|((function, utilities), earliest)| {
-            Some((
-                earliest?,
-                Node {
-                    function,
-                    place: 0,
-                    utilities,
-                    left: false,
-                },
-            ))
+pub fn balanced<F>(traces: &[Trace<F>], options: &Partitioning) -> Vec<F>
+where
+    F: Copy + Ord + Hash + Send,
+{
+    let utilities = utilities(traces, true);
+    let mut nodes: Vec<Node<F>> = zip(0u32.., utilities.functions)
+        .map(|(place, (function, utilities))| Node {
+            function,
+            place,
+            utilities,
+            left: false,
         })
         .collect();
-    nodes.sort_by_key(|(earliest, node)| (*earliest, node.function));
-    let mut nodes: Vec<Node> = nodes.into_iter().map(|(_, node)| node).collect();
-    for (place, node) in nodes.iter_mut().enumerate() {
-        node.place = place;
-    }
-    bisect(&mut nodes, 0, 1, options);
+    let groups = Groups {
+        options,
+        side_costs: (0u32..).take(nodes.len() + 2).map(side_cost).collect(),
+    };
+    groups.bisect(&mut nodes, &utilities.weights, 0, 1);
     nodes.into_iter().map(|node| node.function).collect()
 }
 
-/// Orders the functions of a group. `bucket` is the index of the group in the tree of halves: the root has the index 1,
-/// and the halves of the group with index n have the indexes 2n and 2n + 1.
-fn bisect(nodes: &mut [Node], depth: u32, bucket: u64, options: &Partitioning) {
-    if nodes.len() <= 1 || depth >= options.depth {
-        nodes.sort_by_key(|node| node.place);
-        return;
-    }
-    let middle = nodes.len().div_ceil(2);
-    nodes.sort_by_key(|node| node.place);
-    for (index, node) in nodes.iter_mut().enumerate() {
-        node.left = index < middle;
-    }
-    let mut random = Random(bucket);
-    let mut counts = Counts::of(nodes);
-    for _ in 0..options.iterations {
-        if !exchange(nodes, &mut counts, &mut random, options) {
-            break;
+/// The part of a utility node's cost that one half contributes if it has this many functions of the node. The cost of a
+/// node is the sum of both parts, negated; it is lowest if all its functions are in the same half.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    reason = "LLVM calculates costs in single precision"
+)]
+fn side_cost(count: u32) -> f32 {
+    count as f32 * (f64::from(count) + 1.0).log2() as f32
+}
+
+/// What all groups have in common.
+struct Groups<'o> {
+    options: &'o Partitioning,
+    /// [`side_cost`] of every possible number of functions.
+    side_costs: Vec<f32>,
+}
+
+impl Groups<'_> {
+    /// Orders the functions of a group. `weights` are the weights of the utility nodes. `bucket` is the index of the
+    /// group in the tree of halves: the root has the index 1, and the halves of the group with index n have the indexes
+    /// 2n and 2n + 1.
+    fn bisect<F: Send>(&self, nodes: &mut [Node<F>], weights: &[f32], depth: u32, bucket: u32) {
+        nodes.sort_unstable_by_key(|node| node.place);
+        if nodes.len() <= 1 || depth >= self.options.depth {
+            return;
         }
-    }
-    nodes.sort_by_key(|node| !node.left);
-    let middle = nodes.iter().filter(|node| node.left).count();
-    let (left, right) = nodes.split_at_mut(middle);
-    let halves = (
-        |left: &mut [Node]| bisect(left, depth + 1, bucket.wrapping_mul(2), options),
-        |right: &mut [Node]| {
-            bisect(
-                right,
-                depth + 1,
-                bucket.wrapping_mul(2).wrapping_add(1),
-                options,
-            )
-        },
-    );
-    if left.len() < PARALLEL {
-        halves.0(left);
-        halves.1(right);
-    } else {
-        join(|| halves.0(left), || halves.1(right));
+        let middle = nodes.len().div_ceil(2);
+        for (index, node) in nodes.iter_mut().enumerate() {
+            node.left = index < middle;
+        }
+        let mut signatures = Signatures::new(nodes, weights);
+        let mut exchange = Exchange {
+            bucket,
+            random: None,
+            gains: Vec::new(),
+        };
+        for _ in 0..self.options.iterations {
+            signatures.update(&self.side_costs);
+            if !exchange.round(nodes, &mut signatures, self.options.skip) {
+                break;
+            }
+        }
+        nodes.sort_unstable_by_key(|node| !node.left);
+        let middle = nodes.iter().filter(|node| node.left).count();
+        let (left, right) = nodes.split_at_mut(middle);
+        let weights = &signatures.weights;
+        let next = bucket.wrapping_mul(2);
+        let parallel = left.len().min(right.len()) >= PARALLEL;
+        let mut left = || self.bisect(left, weights, depth + 1, next);
+        let mut right = || self.bisect(right, weights, depth + 1, next.wrapping_add(1));
+        if parallel {
+            join(left, right);
+        } else {
+            left();
+            right();
+        }
     }
 }
 
-/// For each utility node: the number of its functions in each half.
-struct Counts {
-    /// The utility nodes of the group, sorted.
-    utilities: Vec<u32>,
+/// The utility nodes of a group. A node that all functions of the group have, or only one, has the same cost wherever
+/// its functions are, so it is left out.
+struct Signatures {
     /// The number of functions in the left and in the right half.
     members: Vec<(u32, u32)>,
-    /// The cost that is saved if a function of the node moves from left to right, and from right to left.
-    gains: Vec<(f64, f64)>,
+    /// The cost that is saved if a function of the node moves from left to right.
+    to_right: Vec<f32>,
+    /// The cost that is saved if a function of the node moves from right to left.
+    to_left: Vec<f32>,
+    weights: Vec<f32>,
 }
 
-impl Counts {
-    fn of(nodes: &[Node]) -> Self {
-        let mut utilities: Vec<u32> = nodes
-            .iter()
-            .flat_map(|node| node.utilities.iter().copied())
-            .collect();
-        utilities.sort_unstable();
-        utilities.dedup();
-        let none = vec![(0, 0); utilities.len()];
-        let mut counts = Counts {
-            gains: vec![(0.0, 0.0); utilities.len()],
-            utilities,
-            members: none,
+impl Signatures {
+    /// Numbers the utility nodes of a group anew, without gaps.
+    fn new<F>(nodes: &mut [Node<F>], weights: &[f32]) -> Self {
+        const UNUSED: u32 = u32::MAX;
+        let mut numbers = vec![0u32; weights.len()];
+        for utility in nodes.iter().flat_map(|node| &node.utilities) {
+            if let Some(count) = numbers.get_mut(*utility as usize) {
+                *count += 1;
+            }
+        }
+        let all = u32::try_from(nodes.len()).unwrap_or(u32::MAX);
+        let mut kept = Vec::new();
+        for (count, &weight) in zip(&mut numbers, weights) {
+            *count = if *count <= 1 || *count == all {
+                UNUSED
+            } else {
+                kept.push(weight);
+                u32::try_from(kept.len() - 1).unwrap_or(UNUSED)
+            };
+        }
+        let mut signatures = Signatures {
+            members: vec![(0, 0); kept.len()],
+            to_right: vec![0.0; kept.len()],
+            to_left: vec![0.0; kept.len()],
+            weights: kept,
         };
         for node in nodes {
-            counts.add(node, node.left, 1);
-        }
-        counts
-    }
-
-    fn add(&mut self, node: &Node, left: bool, change: i32) {
-        for utility in &node.utilities {
-            if let Ok(index) = self.utilities.binary_search(utility)
-                && let Some((on_left, on_right)) = self.members.get_mut(index)
-            {
-                let side = if left { on_left } else { on_right };
-                *side = side.saturating_add_signed(change);
+            node.utilities.retain_mut(|utility| {
+                *utility = (numbers.get(*utility as usize).copied()).unwrap_or(UNUSED);
+                *utility != UNUSED
+            });
+            for &utility in &node.utilities {
+                if let Some((left, right)) = signatures.members.get_mut(utility as usize) {
+                    *(if node.left { left } else { right }) += 1;
+                }
             }
         }
+        signatures
     }
 
-    fn update(&mut self) {
-        for (&(left, right), gain) in self.members.iter().zip(&mut self.gains) {
-            let now = cost(left, right);
-            let to_right = if left > 0 {
-                now - cost(left - 1, right.saturating_add(1))
-            } else {
-                0.0
-            };
-            let to_left = if right > 0 {
-                now - cost(left.saturating_add(1), right - 1)
-            } else {
-                0.0
-            };
-            *gain = (to_right, to_left);
-        }
-    }
-
-    fn gain(&self, node: &Node) -> f64 {
-        let one = |utility: &u32| {
-            let index = self.utilities.binary_search(utility).ok()?;
-            let (to_right, to_left) = self.gains.get(index)?;
-            Some(if node.left { *to_right } else { *to_left })
+    /// Computes what moving a function saves.
+    fn update(&mut self, side_costs: &[f32]) {
+        let cost = |left: u32, right: u32| {
+            let side = |count: u32| side_costs.get(count as usize).copied().unwrap_or(0.0);
+            -(side(left) + side(right))
         };
-        node.utilities.iter().filter_map(one).sum()
-    }
-}
-
-/// The cost of a utility node. The cost is lowest if all functions of the node are in the same half.
-fn cost(left: u32, right: u32) -> f64 {
-    let side = |count: u32| f64::from(count) * (f64::from(count) + 1.0).log2();
-    -(side(left) + side(right))
-}
-
-/// Exchanges pairs of functions between the halves as long as that lowers the cost. Returns whether a function moved.
-fn exchange(
-    nodes: &mut [Node],
-    counts: &mut Counts,
-    random: &mut Random,
-    options: &Partitioning,
-) -> bool {
-    counts.update();
-    let mut sides: [Vec<(f64, usize)>; 2] = [Vec::new(), Vec::new()];
-    let [left, right] = &mut sides;
-    for (index, node) in nodes.iter().enumerate() {
-        let side = if node.left { &mut *left } else { &mut *right };
-        side.push((counts.gain(node), index));
-    }
-    for side in &mut sides {
-        side.sort_by(|one, other| other.0.partial_cmp(&one.0).unwrap_or(Ordering::Equal));
-    }
-    let [left, right] = &sides;
-    let mut moved = false;
-    for (one, other) in left.iter().zip(right) {
-        if one.0 + other.0 <= 0.0 {
-            break;
-        }
-        for &(_, index) in [one, other] {
-            if random.one_in(options.skip_one_in) {
-                continue;
-            }
-            if let Some(node) = nodes.get_mut(index) {
-                counts.add(node, node.left, -1);
-                node.left = !node.left;
-                counts.add(node, node.left, 1);
-                moved = true;
-            }
+        let gains = zip(&mut self.to_right, &mut self.to_left);
+        let members = zip(&self.members, &self.weights);
+        for ((&(left, right), &weight), (to_right, to_left)) in zip(members, gains) {
+            let now = cost(left, right);
+            *to_right = match left.checked_sub(1) {
+                Some(fewer) => (now - cost(fewer, right + 1)) * weight,
+                None => 0.0,
+            };
+            *to_left = match right.checked_sub(1) {
+                Some(fewer) => (now - cost(left + 1, fewer)) * weight,
+                None => 0.0,
+            };
         }
     }
-    moved
+
+    fn gains<F>(&self, node: &Node<F>) -> &[f32] {
+        if node.left {
+            &self.to_right
+        } else {
+            &self.to_left
+        }
+    }
+
+    /// Moves a function to the other half.
+    fn move_node<F>(&mut self, node: &mut Node<F>) {
+        for &utility in &node.utilities {
+            if let Some((left, right)) = self.members.get_mut(utility as usize) {
+                let (from, to) = if node.left {
+                    (left, right)
+                } else {
+                    (right, left)
+                };
+                *from = from.saturating_sub(1);
+                *to += 1;
+            }
+        }
+        node.left = !node.left;
+    }
 }
 
-/// Random numbers by splitmix64 (Steele, Lea, Flood 2014). The seed is the index of the group, so the random numbers of
-/// a group do not depend on other groups.
-struct Random(u64);
+/// The rounds of exchanges between the halves of a group.
+struct Exchange {
+    bucket: u32,
+    /// The random numbers of the group. Their seed is the index of the group, so they do not depend on other groups.
+    random: Option<Mt19937>,
+    /// For each function: what moving it saves, and its index.
+    gains: Vec<(f32, usize)>,
+}
 
-impl Random {
-    fn one_in(&mut self, count: u64) -> bool {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)).checked_rem(count) == Some(0)
+impl Exchange {
+    /// Exchanges pairs of functions between the halves as long as that lowers the cost. Returns whether a function
+    /// moved.
+    fn round<F>(&mut self, nodes: &mut [Node<F>], signatures: &mut Signatures, skip: f32) -> bool {
+        self.compute_gains(nodes, signatures);
+        let is_left = |&(_, index): &(f32, usize)| {
+            let node = nodes.get(index);
+            node.is_some_and(|node: &Node<F>| node.left)
+        };
+        let middle = partition(&mut self.gains, is_left);
+        let (left, right) = self.gains.split_at_mut(middle);
+        for side in [&mut *left, &mut *right] {
+            side.sort_by(|one, two| two.0.partial_cmp(&one.0).unwrap_or(Ordering::Equal));
+        }
+        let mut moved = false;
+        for (one, two) in zip(left, right) {
+            if one.0 + two.0 <= 0.0 {
+                break;
+            }
+            for &mut (_, index) in [one, two] {
+                let random = self.random.get_or_insert_with(|| Mt19937::new(self.bucket));
+                if random.unit() <= skip {
+                    continue;
+                }
+                if let Some(node) = nodes.get_mut(index) {
+                    signatures.move_node(node);
+                    moved = true;
+                }
+            }
+        }
+        moved
+    }
+
+    /// Adds up what moving each function saves. A sum must be added up in the sequence of the utility nodes, since the
+    /// sequence decides its last bits. So that the processor need not wait for each addition, the sums of four
+    /// functions are computed together.
+    fn compute_gains<F>(&mut self, nodes: &[Node<F>], signatures: &Signatures) {
+        self.gains.clear();
+        let at = |table: &[f32], utility: u32| table.get(utility as usize).copied().unwrap_or(0.0);
+        let (chunks, rest) = nodes.as_chunks::<4>();
+        for four in chunks {
+            let shortest = four.iter().map(|node| node.utilities.len()).min();
+            let shortest = shortest.unwrap_or(0);
+            let tables = four.each_ref().map(|node| signatures.gains(node));
+            let mut sums = [0.0_f32; 4];
+            let head = four.each_ref().map(|node| node.utilities.get(..shortest));
+            let [a, b, c, d] = head.map(Option::unwrap_or_default);
+            for ((&a, &b), (&c, &d)) in zip(zip(a, b), zip(c, d)) {
+                sums[0] += at(tables[0], a);
+                sums[1] += at(tables[1], b);
+                sums[2] += at(tables[2], c);
+                sums[3] += at(tables[3], d);
+            }
+            for ((node, table), mut sum) in zip(zip(four, tables), sums) {
+                for &utility in node.utilities.iter().skip(shortest) {
+                    sum += at(table, utility);
+                }
+                self.gains.push((sum, self.gains.len()));
+            }
+        }
+        for node in rest {
+            let table = signatures.gains(node);
+            let add = |sum: f32, &utility: &u32| sum + at(table, utility);
+            let sum = node.utilities.iter().fold(0.0, add);
+            self.gains.push((sum, self.gains.len()));
+        }
+    }
+}
+
+/// Moves the items for which `first` is true to the front, as libstdc++'s `std::partition` does: the first item that
+/// has to go to the back is exchanged with the last item that has to go to the front. Returns the number of items at
+/// the front.
+fn partition<T>(items: &mut [T], first: impl Fn(&T) -> bool) -> usize {
+    let (mut start, mut end) = (0, items.len());
+    loop {
+        while start < end && items.get(start).is_some_and(&first) {
+            start += 1;
+        }
+        if start == end {
+            return start;
+        }
+        end -= 1;
+        while start < end && !items.get(end).is_some_and(&first) {
+            end -= 1;
+        }
+        if start == end {
+            return start;
+        }
+        items.swap(start, end);
+        start += 1;
     }
 }

@@ -11,7 +11,7 @@ mod tests;
 
 pub use balanced::{Partitioning, balanced};
 pub use pages::{Footprint, footprint};
-pub use traces::{RunError, Trace, trace, traces_of_run, utility_nodes};
+pub use traces::{RunError, Trace, Utilities, page_fault_area, trace, traces_of_run, utilities};
 
 use profkit_data::mip::{Function, FunctionId, MipProfile};
 use rustc_hash::FxHashSet;

@@ -48,7 +48,7 @@ fn coverage_knows_no_order() {
         function("a", 0, 1, Some((0, 0))),
     ]);
     assert_eq!(by_mean(&profile), functions([0, 1]));
-    assert_eq!(trace(&profile), Trace::new());
+    assert_eq!(trace(&profile), Trace::new(Vec::new()));
 }
 
 #[test]
@@ -71,15 +71,17 @@ fn files_of_linkers() {
 /// The expected values were published together with the rule that makes utility nodes of traces.
 #[test]
 fn utility_nodes_of_traces() {
-    let one = utility_nodes(4, &[functions(0..4)], false);
+    let nodes = |traces: &[Trace<usize>], leave_out| {
+        let mut functions = utilities(traces, leave_out).functions;
+        functions.sort();
+        let nodes = functions.into_iter().map(|(_, nodes)| nodes);
+        nodes.collect::<Vec<Vec<u32>>>()
+    };
+    let one = nodes(&[Trace::new((0..4).collect())], false);
+    assert_eq!(one, [vec![0, 1, 2], vec![1, 2], vec![2], vec![2]]);
+    let traces = [Trace::new((0..5).collect()), Trace::new(vec![4, 2])];
     assert_eq!(
-        one.as_slice(),
-        [vec![0, 1, 2], vec![1, 2], vec![2], vec![2]]
-    );
-    let traces = [functions(0..5), functions([4, 2])];
-    let two = utility_nodes(5, &traces, false);
-    assert_eq!(
-        two.as_slice(),
+        nodes(&traces, false),
         [
             vec![0, 1, 2, 3],
             vec![1, 2, 3],
@@ -88,11 +90,34 @@ fn utility_nodes_of_traces() {
             vec![3, 4, 5]
         ]
     );
-    let filtered = utility_nodes(5, &traces, true);
     assert_eq!(
-        filtered.as_slice(),
+        nodes(&traces, true),
         [vec![1], vec![1], vec![5], vec![], vec![5]]
     );
+}
+
+#[test]
+fn a_heavy_trace_counts_as_much_as_equal_traces() {
+    let traces = |weights: [u64; 3]| -> Vec<Trace<usize>> {
+        let trace = |(turn, weight): (usize, u64)| Trace {
+            functions: (0..60).map(|step| (step * (2 * turn + 1)) % 64).collect(),
+            weight,
+        };
+        (0..3).zip(weights).map(trace).collect()
+    };
+    let order = |traces: &[Trace<usize>]| balanced(traces, &Partitioning::default());
+    let plain = order(&traces([1, 1, 1]));
+    assert_eq!(plain, order(&traces([7, 7, 7])));
+    let heavy = order(&traces([1, 9, 1]));
+    assert_ne!(plain, heavy);
+}
+
+#[test]
+fn pages_of_a_curve() {
+    let order = [1, 2, 3, 4];
+    // The first trace touches 1, 2 and 2 pages; function 9 is not in the order. The second touches 1 and 1.
+    let traces = [Trace::new(vec![1, 9, 4, 3]), Trace::new(vec![3, 4])];
+    assert_eq!(page_fault_area(&order, &traces, 2), 5 + 2);
 }
 
 #[test]
@@ -101,9 +126,10 @@ fn functions_needed_together_stand_together() {
     let mut traces = Vec::new();
     for turn in 0..8 {
         let of = |kind: usize| (0..16).map(move |step| 1 + kind + 2 * ((step * 5 + turn) % 16));
-        traces.push(functions(std::iter::once(0).chain(of(turn % 2))));
+        let run = functions(std::iter::once(0).chain(of(turn % 2)));
+        traces.push(Trace::new(run));
     }
-    let order = balanced(40, &traces, &Partitioning::default());
+    let order = balanced(&traces, &Partitioning::default());
     assert_eq!(order.len(), 33, "functions that no run called are left out");
     let kinds: Vec<usize> = order
         .iter()
@@ -113,7 +139,7 @@ fn functions_needed_together_stand_together() {
         .collect();
     let changes = kinds.windows(2).filter(|pair| pair[0] != pair[1]).count();
     assert_eq!(changes, 1, "{order:?}");
-    assert_eq!(order, balanced(40, &traces, &Partitioning::default()));
+    assert_eq!(order, balanced(&traces, &Partitioning::default()));
     let mut all = order.clone();
     all.sort_unstable();
     assert_eq!(all, functions(0..33));
@@ -121,12 +147,16 @@ fn functions_needed_together_stand_together() {
 
 #[test]
 fn partitioning_does_not_depend_on_threads() {
-    let traces: Vec<Trace> = (0..12)
-        .map(|run| functions((0..3000).map(|step| (step * (2 * run + 1) * 7) % 4096)))
+    let traces: Vec<Trace<FunctionId>> = (0..12)
+        .map(|run| {
+            Trace::new(functions(
+                (0..3000).map(|step| (step * (2 * run + 1) * 7) % 4096),
+            ))
+        })
         .collect();
     let alone = |threads| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-        pool.map(|pool| pool.install(|| balanced(4096, &traces, &Partitioning::default())))
+        pool.map(|pool| pool.install(|| balanced(&traces, &Partitioning::default())))
             .unwrap_or_default()
     };
     let order = alone(1);

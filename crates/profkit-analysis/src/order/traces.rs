@@ -1,20 +1,36 @@
 //! Traces: for each run, the functions in the order of their first calls. Also the utility nodes that balanced
 //! partitioning makes of them.
 use profkit_data::Error;
-use profkit_data::index_vec::IndexVec;
 use profkit_data::mip::{FunctionId, Identity, MipProfile, Modes, RawParts, calls_record};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::fmt;
+use std::hash::Hash;
 
 /// The functions that a run called, in the order of their first calls.
-pub type Trace = Vec<FunctionId>;
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Trace<F> {
+    /// The functions.
+    pub functions: Vec<F>,
+    /// How much the run counts. A trace of weight 2 counts as much as two equal traces.
+    pub weight: u64,
+}
+
+impl<F> Trace<F> {
+    /// A trace of weight 1.
+    pub fn new(functions: Vec<F>) -> Self {
+        Trace {
+            functions,
+            weight: 1,
+        }
+    }
+}
 
 /// Makes a trace from the profile of one run. If the profile is of several runs, functions are sorted by their mean
 /// ordinals.
-pub fn trace(profile: &MipProfile) -> Trace {
+pub fn trace(profile: &MipProfile) -> Trace<FunctionId> {
     let mut order = super::by_mean(profile);
     order.retain(|&id| profile.functions[id].order_runs > 0);
-    order
+    Trace::new(order)
 }
 
 /// The reason why no trace could be made of a run.
@@ -40,12 +56,15 @@ impl fmt::Display for RunError {
 
 impl std::error::Error for RunError {}
 
-/// Makes the traces of the runs in a file: one for each part of a raw file, or one for a profile. A trace names a
-/// function by its index in `profile`.
+/// Makes the traces of the runs in a file: one for each part of a raw file, or one for a profile. Functions are
+/// numbered as in `profile`.
 ///
 /// # Errors
 /// If the file cannot be read, or is of another build than `profile`.
-pub fn traces_of_run(profile: &MipProfile, bytes: &[u8]) -> Result<Vec<Trace>, RunError> {
+pub fn traces_of_run(
+    profile: &MipProfile,
+    bytes: &[u8],
+) -> Result<Vec<Trace<FunctionId>>, RunError> {
     if let Ok(run) = MipProfile::parse(bytes) {
         if run.identity != profile.identity || run.functions.len() != profile.functions.len() {
             return Err(RunError::OtherImage(run.identity));
@@ -65,7 +84,7 @@ pub fn traces_of_run(profile: &MipProfile, bytes: &[u8]) -> Result<Vec<Trace>, R
 }
 
 /// The functions of a run in the order of the ordinals in its records.
-fn trace_of_records(profile: &MipProfile, records: &[u8]) -> Trace {
+fn trace_of_records(profile: &MipProfile, records: &[u8]) -> Trace<FunctionId> {
     let word = |offset: u64| -> Option<u32> {
         let offset = usize::try_from(offset).ok()?;
         let bytes = records.get(offset..offset.checked_add(4)?)?;
@@ -82,54 +101,126 @@ fn trace_of_records(profile: &MipProfile, records: &[u8]) -> Trace {
         })
         .collect();
     called.sort_unstable();
-    called.into_iter().map(|(_, id)| id).collect()
+    Trace::new(called.into_iter().map(|(_, id)| id).collect())
 }
 
-/// Returns the utility nodes of each function. A utility node is a time span of a run. Its functions are those that the
-/// run needs in this time span.
+/// The utility nodes of the functions of some traces.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Utilities<F> {
+    /// The functions with the indexes of their utility nodes, in the order of their earliest positions in any trace.
+    /// Functions of the same earliest position are sorted.
+    pub functions: Vec<(F, Vec<u32>)>,
+    /// The weight of each utility node, relative to the smallest weight of a trace.
+    pub weights: Vec<f32>,
+}
+
+/// Makes the utility nodes of traces, as LLVM does (`TemporalProfTraceTy::createBPFunctionNodes`). A utility node is a
+/// time span of a run. Its functions are those that the run needs in this time span.
 ///
 /// In each trace, new nodes begin at positions 1, 2, 4, 8 and so on. A function belongs to all nodes from its first
 /// call to the end of the trace, since its pages stay in use. With `leave_out`, two sorts of nodes are left out because
 /// they add nothing: nodes with only one function, and nodes with more than half of all functions.
-///
-/// # Panics
-/// If the index of a function in a trace is not below `functions`.
-pub fn utility_nodes(
-    functions: usize,
-    traces: &[Trace],
-    leave_out: bool,
-) -> IndexVec<FunctionId, Vec<u32>> {
-    let mut nodes: IndexVec<FunctionId, Vec<u32>> = vec![Vec::new(); functions].into();
-    let mut node = 0_u32;
-    for trace in traces {
+pub fn utilities<F: Copy + Ord + Hash>(traces: &[Trace<F>], leave_out: bool) -> Utilities<F> {
+    struct Known<F> {
+        function: F,
+        earliest: usize,
+        /// The index of the last trace that has the function.
+        seen_in: usize,
+        utilities: Vec<u32>,
+    }
+    let least = traces.iter().map(|trace| trace.weight).min();
+    let mut ids: FxHashMap<F, usize> = FxHashMap::default();
+    let mut known: Vec<Known<F>> = Vec::new();
+    let mut weights: Vec<f32> = Vec::new();
+    let mut first = Vec::new();
+    for (number, trace) in traces.iter().enumerate() {
+        let mut node = u32::try_from(weights.len()).unwrap_or(u32::MAX);
         let mut cutoff = 1_usize;
-        let mut first: FxHashMap<FunctionId, u32> = FxHashMap::default();
-        for (place, &function) in trace.iter().enumerate() {
+        for (place, &function) in trace.functions.iter().enumerate() {
             if place >= cutoff {
                 node = node.saturating_add(1);
                 cutoff = place.saturating_mul(2);
             }
-            first.entry(function).or_insert(node);
+            let id = *ids.entry(function).or_insert_with(|| {
+                known.push(Known {
+                    function,
+                    earliest: place,
+                    seen_in: usize::MAX,
+                    utilities: Vec::new(),
+                });
+                known.len() - 1
+            });
+            if let Some(known) = known.get_mut(id) {
+                known.earliest = known.earliest.min(place);
+                if known.seen_in != number {
+                    known.seen_in = number;
+                    first.push((id, node));
+                }
+            }
         }
-        for (function, first) in first {
-            nodes[function].extend(first..=node);
+        for (id, first) in first.drain(..) {
+            if let Some(known) = known.get_mut(id) {
+                known.utilities.extend(first..=node);
+            }
         }
-        node = node.saturating_add(1);
+        weights.resize(
+            node as usize + 1,
+            relative(trace.weight, least.unwrap_or(1)),
+        );
     }
     if leave_out {
-        let mut members: FxHashMap<u32, usize> = FxHashMap::default();
-        let used = nodes.iter().filter(|nodes| !nodes.is_empty()).count();
-        nodes
-            .iter()
-            .flatten()
-            .for_each(|&node| *members.entry(node).or_default() += 1);
-        for nodes in &mut nodes {
-            nodes.retain(|node| {
-                members
-                    .get(node)
-                    .is_some_and(|&count| count > 1 && count * 2 <= used)
-            });
+        let mut members = vec![0_usize; weights.len()];
+        for utility in known.iter().flat_map(|known| &known.utilities) {
+            if let Some(count) = members.get_mut(*utility as usize) {
+                *count += 1;
+            }
+        }
+        let functions = known.len();
+        let is_useful = |utility: &u32| {
+            let count = members.get(*utility as usize);
+            count.is_some_and(|&count| count > 1 && count * 2 <= functions)
+        };
+        for known in &mut known {
+            known.utilities.retain(is_useful);
         }
     }
-    nodes
+    known.sort_unstable_by_key(|known| (known.earliest, known.function));
+    Utilities {
+        functions: (known.into_iter())
+            .map(|known| (known.function, known.utilities))
+            .collect(),
+        weights,
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    reason = "the partitioning calculates in single precision"
+)]
+fn relative(weight: u64, least: u64) -> f32 {
+    (weight as f64 / least.max(1) as f64) as f32
+}
+
+/// Returns the area under the curve of page faults: after each call of each trace, the number of pages that the trace
+/// has touched so far, added up. It assumes that each page has `per_page` functions of the order. Functions that are
+/// not in the order are left out. The smaller the area, the better the order.
+pub fn page_fault_area<F: Copy + Eq + Hash>(
+    order: &[F],
+    traces: &[Trace<F>],
+    per_page: usize,
+) -> u64 {
+    let places = order.iter().enumerate();
+    let pages: FxHashMap<F, usize> = places
+        .map(|(place, &function)| (function, place / per_page.max(1)))
+        .collect();
+    let mut area = 0_u64;
+    for trace in traces {
+        let mut touched = FxHashSet::default();
+        for page in trace.functions.iter().filter_map(|name| pages.get(name)) {
+            touched.insert(*page);
+            area = area.saturating_add(touched.len() as u64);
+        }
+    }
+    area
 }

@@ -1,6 +1,13 @@
-//! Measures how similar two profiles are.
+//! How alike two profiles are.
+//!
+//! | profiles | module |
+//! |---|---|
+//! | instrumentation profiles | [`InstrOverlap`], by LLVM's rules |
+//! | sample profiles | [`SampleOverlap`], by LLVM's rules |
+mod instr;
 mod samples;
 
+pub use instr::{CountSums, InstrIndex, InstrOverlap, Shares, Stage, Tested, Verdict};
 pub use samples::{
     FunctionOverlap, HotOverlap, Incomparable, OverlapSide, SampleOverlap, hot_threshold, share,
 };

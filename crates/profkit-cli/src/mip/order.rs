@@ -7,7 +7,7 @@ use profkit_analysis::order::{
     OrderFile, Partitioning, RunError, Trace, balanced, by_mean, footprint, names, trace,
     traces_of_run,
 };
-use profkit_data::mip::{MipProfile, Modes};
+use profkit_data::mip::{FunctionId, MipProfile, Modes};
 use profkit_merge::files::{Content, Input, Output};
 use regex::bytes::Regex;
 use std::io::Write as _;
@@ -106,7 +106,7 @@ pub fn run(args: &OrderArgs) -> Result {
         Algorithm::Mean => by_mean(&profile),
         Algorithm::Balanced => {
             let traces = traces(args, &profile)?;
-            balanced(profile.functions.len(), &traces, &Partitioning::default())
+            balanced(&traces, &Partitioning::default())
         }
     };
     if let Some(regex) = &args.regex {
@@ -176,7 +176,7 @@ pub fn run(args: &OrderArgs) -> Result {
 }
 
 /// Returns the runs as traces. If no runs are given, the profile itself is the only trace.
-fn traces(args: &OrderArgs, profile: &MipProfile) -> Result<Vec<Trace>> {
+fn traces(args: &OrderArgs, profile: &MipProfile) -> Result<Vec<Trace<FunctionId>>> {
     if args.runs.is_empty() {
         return Ok(vec![trace(profile)]);
     }

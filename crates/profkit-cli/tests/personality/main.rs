@@ -10,6 +10,7 @@
 )]
 
 mod command_line;
+mod compare;
 mod damage;
 mod fs_afdo;
 mod harness;

@@ -1,10 +1,10 @@
 //! Samples temporal traces and keeps exactly those that LLVM's reservoir sampling keeps
 //! (`InstrProfWriter::addTemporalProfileTrace(s)`).
 //!
-//! The random numbers come from C++'s Mersenne twister (`std::mt19937`, seed 5489). They are mapped to a range as
-//! libstdc++ does in `std::uniform_int_distribution<uint64_t>`, because Debian's LLVM is built with libstdc++. LLVM
-//! changed its sampling between versions 19 and 22; this module implements both.
+//! The random numbers come from a Mersenne twister with the default seed. LLVM changed its sampling between versions 19
+//! and 22; this module implements both.
 use super::{TemporalTrace, TemporalTraces};
+use crate::mersenne::Mt19937;
 use rustc_hash::FxHashSet;
 
 /// Limits for the temporal traces that a merge keeps.
@@ -53,7 +53,7 @@ impl Reservoir {
             options,
             sampling,
             sampled: TemporalTraces::default(),
-            random: Mt19937::new(),
+            random: Mt19937::default(),
         }
     }
 
@@ -161,7 +161,7 @@ impl Reservoir {
     fn shuffle(&mut self, traces: &mut [TemporalTrace]) {
         let len = traces.len();
         for first in 0..len.saturating_sub(1) {
-            let offset = self.random.next() as usize % (len - first);
+            let offset = self.random.next_u32() as usize % (len - first);
             traces.swap(first, first + offset);
         }
     }
@@ -171,101 +171,10 @@ impl Reservoir {
 /// A damaged file can claim 2^60 runs and must not take hours.
 const MAX_DRAWS: u64 = 1 << 24;
 
-const STATE_LEN: usize = 624;
-const MIDDLE: usize = 397;
-
-#[derive(Clone, Debug)]
-struct Mt19937 {
-    state: [u32; STATE_LEN],
-    next: usize,
-}
-
-impl Mt19937 {
-    fn new() -> Self {
-        let mut state = [0u32; STATE_LEN];
-        let mut last = 5489u32;
-        for (slot, index) in state.iter_mut().zip(0u32..) {
-            if index > 0 {
-                last = (last ^ (last >> 30))
-                    .wrapping_mul(1_812_433_253)
-                    .wrapping_add(index);
-            }
-            *slot = last;
-        }
-        Mt19937 {
-            state,
-            next: STATE_LEN,
-        }
-    }
-
-    fn refill(&mut self) {
-        for index in 0..STATE_LEN {
-            let at = |offset: usize| self.state[(index + offset) % STATE_LEN];
-            let mixed = (at(0) & 0x8000_0000) | (at(1) & 0x7fff_ffff);
-            let odd = if mixed & 1 == 0 { 0 } else { 0x9908_b0df };
-            self.state[index] = at(MIDDLE) ^ (mixed >> 1) ^ odd;
-        }
-        self.next = 0;
-    }
-
-    fn next(&mut self) -> u32 {
-        if self.next >= STATE_LEN {
-            self.refill();
-        }
-        let mut value = self.state[self.next];
-        self.next += 1;
-        value ^= value >> 11;
-        value ^= (value << 7) & 0x9d2c_5680;
-        value ^= (value << 15) & 0xefc6_0000;
-        value ^ (value >> 18)
-    }
-
-    /// Returns a random number from 0 to `max`, as libstdc++'s `std::uniform_int_distribution<uint64_t>(0, max)`
-    /// computes it from this 32-bit generator.
-    fn uniform(&mut self, max: u64) -> u64 {
-        const RANGE: u64 = u32::MAX as u64;
-        if max < RANGE {
-            return u64::from(self.below(u32::try_from(max + 1).unwrap_or(u32::MAX)));
-        }
-        if max == RANGE {
-            return u64::from(self.next());
-        }
-        // Draw the high half within its limit, then the low half. Draw both again if the result is above `max`.
-        loop {
-            let high = self.uniform(max >> 32) << 32;
-            let (value, carried) = high.overflowing_add(u64::from(self.next()));
-            if !carried && value <= max {
-                return value;
-            }
-        }
-    }
-
-    /// Returns a random number below `bound`, by Lemire's multiplication method (libstdc++ since GCC 11).
-    fn below(&mut self, bound: u32) -> u32 {
-        let mut product = u64::from(self.next()) * u64::from(bound);
-        let low = |product: u64| product & u64::from(u32::MAX);
-        if low(product) < u64::from(bound) {
-            let threshold = u64::from(bound.wrapping_neg() % bound);
-            while low(product) < threshold {
-                product = u64::from(self.next()) * u64::from(bound);
-            }
-        }
-        u32::try_from(product >> 32).unwrap_or(u32::MAX)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::ids::NameRef;
-
-    #[test]
-    fn the_generator_is_the_standard_one() {
-        // The C++ standard ([rand.predef]) states the 10000th number of a default `mt19937`.
-        let mut random = Mt19937::new();
-        let last = (0..10_000).map(|_| random.next()).last();
-        assert_eq!(last, Some(4_123_659_995));
-    }
 
     fn trace(id: u64) -> TemporalTrace {
         TemporalTrace {

@@ -22,12 +22,12 @@ const SUBCOMMANDS: [(Commands, &str, &str); 4] = [
     (
         Commands::ORDER,
         "<profdata-file>",
-        "Order functions by temporal traces (not supported yet)",
+        "Order functions by temporal traces",
     ),
     (
         Commands::OVERLAP,
         "<base profile file> <test profile file>",
-        "Compare two sample profiles (instrumentation profiles are not supported yet)",
+        "Compare two instrumentation or sample profiles",
     ),
     (
         Commands::SHOW,

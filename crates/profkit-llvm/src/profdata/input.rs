@@ -1,14 +1,14 @@
 //! Opens a profile as LLVM's tool of one release does.
 use memmap2::Mmap;
-use profkit_abi::{raw, variant};
+use profkit_abi::{raw, value_kind, variant};
 use profkit_data::detect::{FileKind, detect, is_text};
 use profkit_data::ids::{BuildId, NameRef};
 use profkit_data::instr::indexed::{IndexedProfile, IndexedReader};
 use profkit_data::instr::raw::{RawDialect, RawReader, version_mismatch};
 use profkit_data::instr::text::TextReader;
-use profkit_data::instr::{InstrKind, InstrSource, Record, TemporalTraces};
+use profkit_data::instr::{InstrKind, InstrSource, KindValues, Record, TemporalTraces};
 use profkit_data::{Error, ErrorKind};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The bytes of a file.
 #[derive(Debug)]
@@ -34,6 +34,9 @@ pub struct Profile<'data> {
     /// The function names of an indexed profile, by hash. An indexed profile stores the names only in its table of
     /// functions.
     names: FxHashMap<NameRef, &'data [u8]>,
+    /// The functions and value targets that were read so far of a text profile with temporal traces. LLVM does not learn
+    /// a name from a trace.
+    read: Option<FxHashSet<NameRef>>,
 }
 
 enum Source<'data> {
@@ -77,10 +80,16 @@ impl<'data> Profile<'data> {
                 ));
             }
         };
-        Ok(Profile {
+        let mut profile = Profile {
             source,
             names: known,
-        })
+            read: None,
+        };
+        let is_text = matches!(profile.source, Source::Text(_));
+        if names && is_text && profile.kind().contains(InstrKind::TEMPORAL) {
+            profile.read = Some(FxHashSet::default());
+        }
+        Ok(profile)
     }
 
     fn source(&self) -> &dyn InstrSource {
@@ -88,6 +97,15 @@ impl<'data> Profile<'data> {
             Source::Raw(reader) => reader.as_ref(),
             Source::Indexed(reader) => reader.as_ref(),
             Source::Text(reader) => reader.as_ref(),
+        }
+    }
+
+    /// The reader of the records.
+    pub fn source_mut(&mut self) -> &mut dyn InstrSource {
+        match &mut self.source {
+            Source::Raw(reader) => reader.as_mut(),
+            Source::Indexed(reader) => reader.as_mut(),
+            Source::Text(reader) => reader.as_mut(),
         }
     }
 
@@ -105,7 +123,17 @@ impl<'data> Profile<'data> {
         match &mut self.source {
             Source::Raw(reader) => reader.read_record(record),
             Source::Indexed(reader) => reader.read_record(record),
-            Source::Text(reader) => reader.read_record(record),
+            Source::Text(reader) => {
+                let found = reader.read_record(record)?;
+                if let Some(read) = &mut self.read {
+                    let names = [value_kind::INDIRECT_CALL_TARGET, value_kind::VTABLE_TARGET];
+                    let targets = names.map(|kind| record.values.kind(kind));
+                    let entries = targets.into_iter().flatten().flat_map(KindValues::entries);
+                    read.insert(record.name_ref);
+                    read.extend(entries.map(|entry| NameRef(entry.value)));
+                }
+                Ok(found)
+            }
         }
     }
 
@@ -113,6 +141,13 @@ impl<'data> Profile<'data> {
     pub fn name(&self, name_ref: NameRef) -> Option<&[u8]> {
         match self.names.get(&name_ref) {
             Some(name) => Some(name),
+            None if self
+                .read
+                .as_ref()
+                .is_some_and(|read| !read.contains(&name_ref)) =>
+            {
+                None
+            }
             None => self.source().symbols().get(name_ref),
         }
     }

@@ -247,7 +247,7 @@ fn report(outcome: &MergeOutcome, inputs: &InputList, session: &Session<'_>) -> 
 }
 
 /// Prints a line about a function. A hint follows if the error code occurs for the first time.
-fn function_line(
+pub(super) fn function_line(
     event: &Event,
     file: &[u8],
     function: &[u8],

@@ -148,6 +148,14 @@ impl<'io> Session<'io> {
     /// # Errors
     /// The system's error.
     pub fn read(&self, name: &[u8]) -> Result<FileBytes, Fault> {
+        self.read_as(name, name)
+    }
+
+    /// Reads a whole file. An error is reported with `whence` in place of the file's name.
+    ///
+    /// # Errors
+    /// The system's error.
+    pub fn read_as(&self, name: &[u8], whence: &[u8]) -> Result<FileBytes, Fault> {
         let read = if name == STDIN {
             self.read_stdin().map(FileBytes::Read)
         } else {
@@ -155,7 +163,7 @@ impl<'io> Session<'io> {
             let read = read_stored(&path_from_bytes(name), &mut buffer);
             read.map(|map| map.map_or(FileBytes::Read(buffer), FileBytes::Mapped))
         };
-        read.map_err(|error| Fault::io(name, &error))
+        read.map_err(|error| Fault::io(whence, &error))
     }
 
     /// Reads standard input to its end.

@@ -9,7 +9,9 @@ mod lines;
 mod memprof;
 mod merge;
 mod messages;
+mod order;
 mod output;
+mod overlap;
 mod pattern;
 mod sample;
 mod show;
@@ -78,10 +80,10 @@ pub fn run(args: Vec<OsString>, io: &mut Io<'_>) -> u8 {
 
 fn run_command(program: &str, parsed: &Parsed, session: &Session<'_>) -> Result<(), Fault> {
     match parsed.command {
-        Commands::ORDER => Err(Fault::later("order")),
+        Commands::ORDER => order::run(parsed, session),
         Commands::OVERLAP => match parsed.word(KIND) {
             Some("sample") => sample::overlap(parsed, session),
-            _ => Err(Fault::later("overlap of instrumentation profiles")),
+            _ => overlap::run(parsed, session),
         },
         Commands::SHOW => show::run(program, parsed, session),
         _ => merge::run(program, parsed, session),

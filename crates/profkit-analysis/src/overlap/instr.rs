@@ -1,0 +1,370 @@
+//! Measures how alike two instrumentation profiles are, as LLVM's `overlap` does (`OverlapStats` in `InstrProf.h`).
+//!
+//! The overlap of two profiles is the sum, over all counters, of the smaller of the two shares that the counter has in
+//! its own profile. It is 1 if all counters have the same shares, so a profile of a longer run of the same work
+//! overlaps fully with a profile of a shorter run.
+use profkit_abi::value_kind;
+use profkit_data::ids::{FuncHash, NameRef};
+use profkit_data::instr::{
+    FunctionRef, InstrKind, InstrProfile, InstrSource, Record, RecordRef, SiteValues, ValueData,
+    ValueEntry,
+};
+use rustc_hash::FxHashMap;
+
+/// The functions that are compared. A profile after context-sensitive instrumentation contains both stages, and their
+/// counters have nothing in common. Profiles of other instrumentation have one stage only.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Stage {
+    /// The functions of the first stage.
+    #[default]
+    Plain,
+    /// The functions of the context-sensitive stage.
+    ContextSensitive,
+}
+
+impl Stage {
+    /// Whether a function of a profile of this kind belongs to the stage. The function hash shows this.
+    pub fn includes(self, kind: InstrKind, func_hash: FuncHash) -> bool {
+        !kind.is_ir() || func_hash.is_context_sensitive() == (self == Stage::ContextSensitive)
+    }
+}
+
+/// The sums of the counts of a profile or of a function.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct CountSums {
+    /// The number of functions of the profile, or of counters of the function.
+    pub entries: u64,
+    /// The sum of all counters.
+    pub counts: f64,
+    /// For each value kind, the sum of the counts of all values.
+    pub values: [f64; value_kind::COUNT],
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "LLVM calculates shares in floating point"
+)]
+fn float(count: u64) -> f64 {
+    count as f64
+}
+
+impl CountSums {
+    /// The sums of one function. They wrap around as in LLVM.
+    pub fn of_function(counts: &[u64], values: Option<&ValueData>) -> Self {
+        let sum = |counts: &mut dyn Iterator<Item = u64>| float(counts.fold(0, u64::wrapping_add));
+        let mut sums = CountSums {
+            entries: counts.len() as u64,
+            counts: sum(&mut counts.iter().copied()),
+            values: [0.0; value_kind::COUNT],
+        };
+        let kinds = values.into_iter().flat_map(ValueData::kinds);
+        for (total, (_, kind)) in sums.values.iter_mut().zip(kinds) {
+            *total = sum(&mut kind.entries().iter().map(|entry| entry.count));
+        }
+        sums
+    }
+
+    /// Reads a profile and adds up the functions of a stage. Reading ends at the first damaged record, as in LLVM; a
+    /// caller that has to report the damage reads the profile itself.
+    pub fn of_source(source: &mut dyn InstrSource, stage: Stage) -> Self {
+        let mut sums = CountSums::default();
+        let kind = source.kind();
+        let mut record = Record::default();
+        while let Ok(true) = source.read_record(&mut record) {
+            if stage.includes(kind, record.func_hash) {
+                sums.add_function(&record.counts, Some(&record.values));
+            }
+        }
+        sums
+    }
+
+    /// Adds up the functions of a stage.
+    pub fn of_profile(profile: &InstrProfile, stage: Stage) -> Self {
+        let mut sums = CountSums::default();
+        for (_, record) in records(profile) {
+            if stage.includes(profile.kind, record.func_hash) {
+                sums.add_function(record.counts, record.values);
+            }
+        }
+        sums
+    }
+
+    fn add_function(&mut self, counts: &[u64], values: Option<&ValueData>) {
+        let function = CountSums::of_function(counts, values);
+        self.entries += 1;
+        self.counts += function.counts;
+        for (sum, more) in self.values.iter_mut().zip(function.values) {
+            *sum += more;
+        }
+    }
+
+    /// Whether nothing was counted, so that there are no shares to compare.
+    pub fn is_zero(&self) -> bool {
+        self.counts < 1.0
+    }
+}
+
+/// All records of a profile, with their functions.
+pub(crate) fn records(
+    profile: &InstrProfile,
+) -> impl Iterator<Item = (FunctionRef<'_>, RecordRef<'_>)> {
+    let functions = profile.tables.iter().flat_map(|table| table.functions());
+    functions.flat_map(|function| function.records().map(move |record| (function, record)))
+}
+
+/// The functions of a profile by name.
+#[derive(Debug)]
+pub struct InstrIndex<'p> {
+    functions: FxHashMap<NameRef, FunctionRef<'p>>,
+}
+
+impl<'p> InstrIndex<'p> {
+    /// Makes the index of a profile.
+    pub fn new(profile: &'p InstrProfile) -> Self {
+        let functions = profile.tables.iter().flat_map(|table| table.functions());
+        InstrIndex {
+            functions: functions
+                .map(|function| (function.name_ref(), function))
+                .collect(),
+        }
+    }
+
+    /// The function of this name.
+    pub fn function(&self, name: NameRef) -> Option<FunctionRef<'p>> {
+        self.functions.get(&name).copied()
+    }
+}
+
+/// A function record of the second profile.
+#[derive(Clone, Copy, Debug)]
+pub struct Tested<'r> {
+    /// The hash of the function's name.
+    pub name: NameRef,
+    /// The function hash.
+    pub func_hash: FuncHash,
+    /// The counters.
+    pub counts: &'r [u64],
+    /// The value profile.
+    pub values: Option<&'r ValueData>,
+}
+
+impl<'r> Tested<'r> {
+    /// The function record that a reader returned.
+    pub fn record(record: &'r Record) -> Self {
+        Tested {
+            name: record.name_ref,
+            func_hash: record.func_hash,
+            counts: &record.counts,
+            values: Some(&record.values),
+        }
+    }
+}
+
+/// A number of functions or counters, and the shares of the counts that they have.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Shares {
+    /// The number of functions of the profile, or of counters of the function.
+    pub entries: u64,
+    /// The share of the counters, from 0 to 1.
+    pub counts: f64,
+    /// For each value kind, the share of the counts of the values, from 0 to 1.
+    pub values: [f64; value_kind::COUNT],
+}
+
+/// What the second profile's record of a function has in common with the first profile.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Verdict {
+    /// The first profile has no function of this name. The field has the sums of the record.
+    Unique(CountSums),
+    /// The first profile has a function of this name, and all counters of the second profile's record are zero. LLVM
+    /// counts such a function as common without comparing it.
+    Idle,
+    /// The first profile has a function of this name, but with another function hash, or with other numbers of counters
+    /// or value sites. The field has the sums of the record.
+    Mismatched(CountSums),
+    /// Both profiles have the function. The field compares its counters, if the caller asked for that.
+    Common(Option<InstrOverlap>),
+}
+
+/// What two instrumentation profiles, or one function of them, have in common.
+///
+/// ```
+/// use profkit_analysis::instr::InstrReader;
+/// use profkit_analysis::overlap::{CountSums, InstrIndex, InstrOverlap, Stage};
+/// use profkit_merge::{MergeOptions, merge_instr};
+///
+/// let profile = |text: &[u8]| merge_instr(&[text][..], &MergeOptions::new()).map(|mut merged| merged.profiles.remove(0).profile);
+/// let (base, test) = (profile(b"main\n1\n2\n3\n1\n")?, profile(b"main\n1\n2\n30\n10\n")?);
+/// let overlap = InstrOverlap::of_profiles(&base, &test, Stage::Plain);
+/// assert_eq!((overlap.common.entries, overlap.common.counts), (1, 1.0));
+/// # Ok::<(), profkit_merge::MergeError>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct InstrOverlap {
+    /// The sums of the first profile.
+    pub base: CountSums,
+    /// The sums of the second profile.
+    pub test: CountSums,
+    /// The functions that both profiles have, and how far they overlap.
+    pub common: Shares,
+    /// The functions whose hash, number of counters or number of value sites differs, and their share in the second
+    /// profile.
+    pub mismatched: Shares,
+    /// The functions that only the second profile has, and their share in it.
+    pub unique: Shares,
+}
+
+impl InstrOverlap {
+    /// Begins a comparison of two profiles with these sums.
+    pub fn new(base: CountSums, test: CountSums) -> Self {
+        InstrOverlap {
+            base,
+            test,
+            ..InstrOverlap::default()
+        }
+    }
+
+    /// Compares two profiles whole. If nothing was counted in one of them, all shares are 0.
+    pub fn of_profiles(base: &InstrProfile, test: &InstrProfile, stage: Stage) -> Self {
+        let sums = |profile| CountSums::of_profile(profile, stage);
+        let mut overlap = InstrOverlap::new(sums(base), sums(test));
+        let index = InstrIndex::new(base);
+        for (function, record) in records(test) {
+            if stage.includes(test.kind, record.func_hash) {
+                let tested = Tested {
+                    name: function.name_ref(),
+                    func_hash: record.func_hash,
+                    counts: record.counts,
+                    values: record.values,
+                };
+                overlap.add(&index, &tested, false);
+            }
+        }
+        overlap
+    }
+
+    /// Adds a function record of the second profile. `detail` asks for a comparison of this function alone.
+    pub fn add(&mut self, base: &InstrIndex<'_>, record: &Tested<'_>, detail: bool) -> Verdict {
+        let sums = CountSums::of_function(record.counts, record.values);
+        let Some(function) = base.function(record.name) else {
+            self.unique.add_function(&sums, &self.test);
+            return Verdict::Unique(sums);
+        };
+        if sums.is_zero() {
+            self.common.entries += 1;
+            return Verdict::Idle;
+        }
+        let twin = (function.records()).find(|twin| twin.func_hash == record.func_hash);
+        let Some(twin) = twin.filter(|twin| same_sites(twin, record)) else {
+            self.mismatched.add_function(&sums, &self.test);
+            return Verdict::Mismatched(sums);
+        };
+        let inner = || InstrOverlap::new(CountSums::of_function(twin.counts, twin.values), sums);
+        let mut inner = detail.then(inner);
+        for kind in 0..value_kind::COUNT {
+            self.add_values(kind, &twin, record, inner.as_mut());
+        }
+        self.common.counts += score(twin.counts, record.counts, &self.base, &self.test);
+        self.common.entries += 1;
+        if let Some(inner) = &mut inner {
+            inner.common.counts = score(twin.counts, record.counts, &inner.base, &inner.test);
+            inner.common.entries = record.counts.len() as u64;
+        }
+        Verdict::Common(inner)
+    }
+
+    /// Adds the values of one kind that both records have.
+    fn add_values(
+        &mut self,
+        kind: usize,
+        twin: &RecordRef<'_>,
+        record: &Tested<'_>,
+        mut inner: Option<&mut InstrOverlap>,
+    ) {
+        let number = u32::try_from(kind).unwrap_or(u32::MAX);
+        let one = twin.values.and_then(|values| values.kind(number));
+        let two = record.values.and_then(|values| values.kind(number));
+        let (Some(one), Some(two)) = (one, two) else {
+            return;
+        };
+        for (one, two) in one.sites().zip(two.sites()) {
+            let (one, two) = (sorted(one), sorted(two));
+            let levels = [Some(&mut *self), inner.as_deref_mut()];
+            for level in levels.into_iter().flatten() {
+                let sums = (level.base.values.get(kind), level.test.values.get(kind));
+                if let (Some(&base), Some(&test)) = sums
+                    && let Some(share) = level.common.values.get_mut(kind)
+                {
+                    *share += site_score(&one, &two, base, test);
+                }
+            }
+        }
+    }
+}
+
+impl Shares {
+    fn add_function(&mut self, function: &CountSums, profile: &CountSums) {
+        self.entries += 1;
+        if !profile.is_zero() {
+            self.counts += function.counts / profile.counts;
+        }
+        let sums = function.values.iter().zip(profile.values);
+        for (share, (&sum, whole)) in self.values.iter_mut().zip(sums) {
+            if whole >= 1.0 {
+                *share += sum / whole;
+            }
+        }
+    }
+}
+
+/// Whether two records have as many counters and value sites.
+fn same_sites(one: &RecordRef<'_>, two: &Tested<'_>) -> bool {
+    let sites = |values: Option<&ValueData>, kind: u32| {
+        let kind = values.and_then(|values| values.kind(kind));
+        kind.map_or(0, |kind| kind.site_count())
+    };
+    one.counts.len() == two.counts.len()
+        && (0u32..)
+            .take(value_kind::COUNT)
+            .all(|kind| sites(one.values, kind) == sites(two.values, kind))
+}
+
+/// The smaller of two shares.
+fn smaller(base: u64, test: u64, base_sum: f64, test_sum: f64) -> f64 {
+    if base_sum < 1.0 || test_sum < 1.0 {
+        return 0.0;
+    }
+    let (base, test) = (float(base) / base_sum, float(test) / test_sum);
+    if test < base { test } else { base }
+}
+
+fn score(base: &[u64], test: &[u64], base_sums: &CountSums, test_sums: &CountSums) -> f64 {
+    let pairs = base.iter().zip(test);
+    pairs.fold(0.0, |sum, (&base, &test)| {
+        sum + smaller(base, test, base_sums.counts, test_sums.counts)
+    })
+}
+
+fn sorted(site: SiteValues<'_>) -> Vec<ValueEntry> {
+    let mut entries = site.to_vec();
+    entries.sort_by_key(|entry| entry.value);
+    entries
+}
+
+/// Adds up the smaller shares of the values that both sites have. The values of each site are sorted.
+fn site_score(base: &[ValueEntry], test: &[ValueEntry], base_sum: f64, test_sum: f64) -> f64 {
+    let (mut base, mut test) = (base.iter().peekable(), test.iter().peekable());
+    let mut sum = 0.0;
+    while let (Some(one), Some(two)) = (base.peek(), test.peek()) {
+        if one.value < two.value {
+            base.next();
+            continue;
+        }
+        if one.value == two.value {
+            sum += smaller(one.count, two.count, base_sum, test_sum);
+            base.next();
+        }
+        test.next();
+    }
+    sum
+}

@@ -1,0 +1,164 @@
+//! `overlap` of instrumentation profiles (`overlapInstrProfile` in `llvm-profdata.cpp`, `OverlapStats::dump` in
+//! `InstrProf.cpp`): measures how alike two profiles are.
+use super::command_line::Parsed;
+use super::input::{FileBytes, Profile};
+use super::lines::Lines;
+use super::merge::{RELEASE, function_line};
+use super::messages::{Fault, Session};
+use super::output;
+use profkit_abi::value_kind;
+use profkit_analysis::overlap::{
+    CountSums, InstrIndex, InstrOverlap, Shares, Stage, Tested, Verdict,
+};
+use profkit_data::instr::{InstrProfile, Record};
+use profkit_merge::files::Content;
+use profkit_merge::{MergeOptions, Policy, merge_instr};
+use std::num::NonZeroUsize;
+
+/// What LLVM writes before an error of either input, in place of the file's name.
+const WHENCE: &[u8] = b"error in getting profile count sums";
+/// LLVM's name for each value kind.
+const KINDS: [&str; value_kind::COUNT] = ["IndirectCall", "MemOP", "VTable"];
+
+/// Runs `overlap` for instrumentation profiles.
+pub fn run(parsed: &Parsed, session: &Session<'_>) -> Result<(), Fault> {
+    let name = parsed.output();
+    let output = output::create(session, name, Content::Text)?;
+    let [base, test] = [0, 1].map(|index| {
+        let file = parsed.positionals.get(index);
+        file.map_or(b"".as_slice(), Vec::as_slice)
+    });
+    let stage = if parsed.flag("cs") {
+        Stage::ContextSensitive
+    } else {
+        Stage::Plain
+    };
+    let (base_bytes, base_sums) = sums(session, base, stage)?;
+    let (test_bytes, test_sums) = sums(session, test, stage)?;
+    if base_sums.is_zero() || test_sums.is_zero() {
+        // LLVM exits before its buffer is written, so the text that says this is never seen.
+        return output::write(session, output, name, |_| Ok(()));
+    }
+    let profile = load(session, base, &base_bytes);
+    let index = InstrIndex::new(&profile);
+    let mut overlap = InstrOverlap::new(base_sums, test_sums);
+    let mut source = open(test_bytes.as_ref())?;
+    let cutoff = parsed.number("value-cutoff").unwrap_or(u64::MAX);
+    let wanted = parsed.text("function");
+    let finder = memchr::memmem::Finder::new(wanted);
+    output::write(session, output, name, |lines| {
+        let mut record = Record::default();
+        while let Ok(true) = source.read_record(&mut record) {
+            let is_named = !wanted.is_empty() && finder.find(&record.name).is_some();
+            let detail = is_named || record.counts.iter().any(|&count| count >= cutoff);
+            let verdict = overlap.add(&index, &Tested::record(&record), detail);
+            if let Verdict::Common(Some(function)) = verdict {
+                lines.text(b"Function level:\n  Function: ");
+                lines.text(&record.name).text(b" (Hash=");
+                lines.number(record.func_hash.0).text(b")").end();
+                print(lines, "edge counters", &function);
+            }
+        }
+        let title = [
+            b"Profile overlap information for base_profile: ".as_slice(),
+            base,
+            b" and test_profile: ",
+            test,
+            b"\nProgram level:\n",
+        ];
+        lines.text(title.concat());
+        print(lines, "functions", &overlap);
+        Ok(())
+    })
+}
+
+fn open(data: &[u8]) -> Result<Profile<'_>, Fault> {
+    Profile::open(data, false).map_err(|error| Fault::profile(WHENCE, &error))
+}
+
+/// Reads a file and adds up its counts.
+fn sums(session: &Session<'_>, file: &[u8], stage: Stage) -> Result<(FileBytes, CountSums), Fault> {
+    let bytes = session.read_as(file, WHENCE)?;
+    let mut profile = open(bytes.as_ref())?;
+    let sums = CountSums::of_source(profile.source_mut(), stage);
+    Ok((bytes, sums))
+}
+
+/// Reads the first profile whole, by LLVM's rules: a function that it contains twice is merged. Damage ends the
+/// reading, and is not reported.
+fn load(session: &Session<'_>, file: &[u8], bytes: &FileBytes) -> InstrProfile {
+    let options = MergeOptions::new()
+        .policy(Policy::Llvm)
+        .read_as(Some(RELEASE))
+        .threads(NonZeroUsize::new(1));
+    let inputs = [(String::from_utf8_lossy(file), bytes.as_ref())];
+    let Ok(mut outcome) = merge_instr(&inputs[..], &options) else {
+        return InstrProfile::default();
+    };
+    let mut hinted = Vec::new();
+    for event in &outcome.report.events {
+        if let Some(function) = &event.function {
+            function_line(event, file, function, &mut hinted, session);
+        }
+    }
+    let merged = outcome.profiles.pop();
+    merged.map(|merged| merged.profile).unwrap_or_default()
+}
+
+/// Prints the figures of a profile or of a function. `entries` is what is counted.
+fn print(lines: &mut Lines<'_>, entries: &str, overlap: &InstrOverlap) {
+    let InstrOverlap {
+        base,
+        test,
+        common,
+        mismatched,
+        unique,
+        ..
+    } = overlap;
+    for (what, shares, always) in [
+        ("overlap", common, true),
+        ("mismatch", mismatched, false),
+        ("only in test_profile", unique, false),
+    ] {
+        if always || shares.entries > 0 {
+            lines.text(format!("  # of {entries} {what}: "));
+            lines.number(shares.entries).end();
+        }
+    }
+    let shares = |lines: &mut Lines<'_>, [name, mismatch, only]: [&str; 3], of: Share| {
+        let mut line = |text: String| lines.text(text).end();
+        let percent = |shares: &Shares| format!("{:.3}%", of(shares) * 100.0);
+        line(format!("  {name} profile overlap: {}", percent(common)));
+        if mismatched.entries > 0 {
+            let share = percent(mismatched);
+            line(format!(
+                "  Mismatched count percentage ({mismatch}): {share}"
+            ));
+        }
+        if unique.entries > 0 {
+            let share = percent(unique);
+            line(format!(
+                "  Percentage of {only} profile only in test_profile: {share}"
+            ));
+        }
+    };
+    let sums = |lines: &mut Lines<'_>, name: &str, base: f64, test: f64| {
+        let mut line = |text: String| lines.text(text).end();
+        line(format!("  {name} profile base count sum: {base:.0}"));
+        line(format!("  {name} profile test count sum: {test:.0}"));
+    };
+    shares(lines, ["Edge"; 3], &|shares| shares.counts);
+    sums(lines, "Edge", base.counts, test.counts);
+    let values = base.values.into_iter().zip(test.values);
+    for (index, (name, (base, test))) in KINDS.into_iter().zip(values).enumerate() {
+        if base < 1.0 && test < 1.0 {
+            continue;
+        }
+        let of = |shares: &Shares| shares.values.get(index).copied().unwrap_or(0.0);
+        shares(lines, [name; 3], &of);
+        sums(lines, name, base, test);
+    }
+}
+
+/// Chooses a share: that of the counters, or that of the values of a kind.
+type Share<'a> = &'a dyn Fn(&Shares) -> f64;

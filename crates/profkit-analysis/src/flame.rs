@@ -23,7 +23,7 @@ pub struct FlameBuilder {
     nodes: Vec<Node>,
 }
 
-/// How often the memory of an allocation is accessed. The stacks of all profiles but heap profiles are warm.
+/// How often the memory of an allocation is accessed. Stacks of profiles that are not heap profiles count as warm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Temperature {
     /// The memory is rarely accessed.

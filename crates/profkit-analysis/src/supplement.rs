@@ -69,7 +69,8 @@ struct Entry {
     zero_share: f32,
 }
 
-/// The static functions that have the same name in different files.
+/// The static functions with one name: the full name of the function, if only one file has such a function, or
+/// `Several`.
 enum Static {
     One(Vec<u8>),
     Several,
@@ -206,8 +207,8 @@ fn has_unique_names(samples: &SampleProfile) -> bool {
     })
 }
 
-/// Maps the names of static functions in samples to their names in instrumentation profiles. The latter begin with the
-/// name of the source file.
+/// Maps the names of static functions in samples to their names in instrumentation profiles. A name in an
+/// instrumentation profile begins with the name of the source file.
 fn static_names(functions: &BTreeMap<Vec<u8>, Entry>, unique: bool) -> BTreeMap<Vec<u8>, Static> {
     let mut statics = BTreeMap::new();
     for full in functions.keys() {

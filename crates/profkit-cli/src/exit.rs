@@ -75,7 +75,8 @@ impl Failure {
         }
     }
 
-    /// A failure for a bad input file. The message names the file; the hint of the error is kept.
+    /// A failure for a bad input file. The message begins with the name of the file, and the hint of `error` is added
+    /// to the failure.
     #[cold]
     pub fn file(name: impl fmt::Display, error: &profkit_data::Error) -> Self {
         let failure = Self::input(format_args!("{name}: {error}"));

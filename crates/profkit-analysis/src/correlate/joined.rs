@@ -84,6 +84,7 @@ pub fn profiles_in(file: &[u8]) -> Vec<RawProfile<'_>> {
     profiles
 }
 
-/// The largest number of profiles in one file that are examined. A file of `%m` names or continuous mode has one
-/// profile; a file that many programs append to has some dozens. A larger number costs time for malicious files.
+/// The largest number of profiles in one file that are examined. A file that was written in continuous mode, or with
+/// `%m` in its name, has one profile. A file that many programs append to has some dozens of profiles. If more profiles
+/// were examined, a malicious file could take a long time.
 const MOST_PROFILES: usize = 1 << 16;

@@ -279,8 +279,8 @@ fn indexed(
             .flatten()
             .map(|summary| summary.functions)
             .fold(0, u64::saturating_add);
-        // In a damaged file, the summaries may state fewer functions than could be read. The stated number is then
-        // wrong, and is left out.
+        // In a damaged file, the summaries may state fewer functions than could be read. The number that the file
+        // states is then wrong, and is not reported.
         diagnosis.functions_stated = (stated >= diagnosis.functions).then_some(stated);
     }
     match profile.binary_ids() {

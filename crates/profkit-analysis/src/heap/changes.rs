@@ -142,7 +142,7 @@ impl HeapChanges {
         by: Measure,
         thresholds: &Thresholds,
     ) -> Self {
-        // A raw profile has names that an indexed profile lacks.
+        // Each profile gets the names of both profiles, because a raw profile has names that an indexed profile lacks.
         for (&function, name) in &old.profile.names {
             let names = &mut new.profile.names;
             names.entry(function).or_insert_with(|| name.clone());

@@ -55,7 +55,7 @@ impl LoadedHeap {
         self.report.heap.unwrap_or_default()
     }
 
-    /// How many raw dumps were added.
+    /// The number of raw dumps that were added.
     pub fn dumps(&self) -> u64 {
         self.details().dumps
     }
@@ -66,13 +66,14 @@ impl LoadedHeap {
         events.filter_map(|event| event.error.as_ref())
     }
 
-    /// How many inputs were added, completely or in part.
+    /// The number of inputs that were added, completely or in part.
     pub fn kept(&self) -> u64 {
         self.report.totals.files_kept + self.report.totals.files_repaired
     }
 }
 
-/// Adds up heap profiles in their order: raw dumps by address, symbolised once, then YAML.
+/// Adds up heap profiles. First the raw dumps are added up by address, and their sum is symbolised. Then the YAML
+/// profiles are added to it, in the order of the inputs.
 ///
 /// ```
 /// use profkit_analysis::heap::{NoBinaries, load_heap};

@@ -241,7 +241,7 @@ pub fn symbolize(contexts: &RawContexts, source: &dyn BinarySource) -> Symbolize
         of_module[module].push(id);
     }
     let (mut reports, groups) = answer(contexts, &of_module, source);
-    // For each address: the module group that symbolises it, and its index in that group.
+    // For each address: the index of the module group that contains it, and the index of the address in that group.
     let mut places: IndexVec<AddressId, Option<(usize, usize)>> =
         IndexVec::parallel_to(contexts.addresses(), None);
     for (number, (group, _)) in groups.iter().enumerate() {
@@ -383,7 +383,7 @@ struct Group {
     modules: Vec<ModuleId>,
 }
 
-/// A module group, with the frames of its addresses if they could be read.
+/// A module group (the modules of one binary), with the frames of its addresses if the binary could be read.
 type Answered = (Group, Option<ModuleFrames>);
 
 /// The addresses of each module.
@@ -599,7 +599,7 @@ mod tests {
         assert_eq!(source.asked.into_inner(), 2);
         assert_eq!(groups.len(), 1);
         assert_eq!(groups[0].0.modules.len(), 1000);
-        // The report of each mapping has the error of the binary.
+        // The report of each mapping of a binary has the error of this binary.
         let failed = reports.iter().filter(|report| report.error.is_some());
         assert_eq!(failed.count(), 1000);
     }

@@ -12,7 +12,8 @@ use profkit_merge::files::Input;
 use rustc_hash::FxHashMap;
 use std::path::Path;
 
-/// The counts of a function that has this name and this control-flow hash.
+/// The counts of a function with one name and one control-flow hash. A profile may have functions of the same name with
+/// different hashes.
 #[derive(Clone, Debug)]
 pub struct Known {
     /// The control-flow hash. `None` for functions of MIP profiles: MIP profiles have signatures, which are in no
@@ -25,7 +26,7 @@ pub struct Known {
 /// The functions of a profile.
 #[derive(Debug, Default)]
 pub struct ProfileFunctions {
-    /// The functions, by name.
+    /// For each name, the functions of the profile with this name.
     pub functions: FxHashMap<Vec<u8>, Vec<Known>>,
     /// The sum of all counts.
     pub total: u128,

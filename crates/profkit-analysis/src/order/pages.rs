@@ -1,7 +1,7 @@
 //! How many pages of code the start of a program touches.
 use profkit_data::mip::{Function, FunctionId, MipProfile};
 
-/// The alignment of functions in a new layout, in bytes: compilers align functions on x86-64 like this.
+/// The alignment of functions in a new layout, in bytes: compilers align functions to 16 bytes on x86-64.
 const FUNCTION_ALIGN: u64 = 16;
 
 /// The code that the called functions occupy.

@@ -177,9 +177,9 @@ pub struct SampleOverlap {
     pub base_unique_functions: u64,
     /// The number of functions that only the second profile has.
     pub test_unique_functions: u64,
-    /// How many functions are hot.
+    /// The numbers of hot functions.
     pub hot_functions: HotOverlap,
-    /// How many lines are hot.
+    /// The numbers of hot lines.
     pub hot_lines: HotOverlap,
     /// The functions of the second profile, in the order of that profile.
     pub functions: Vec<FunctionOverlap>,

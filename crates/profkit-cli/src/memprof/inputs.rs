@@ -15,8 +15,8 @@ pub fn is_memprof_input(bytes: &[u8]) -> bool {
 /// The largest number of modules that messages name.
 const MOST_NAMED: usize = 8;
 
-/// Notes about addresses that could not be symbolised, per module, and about contexts that are left out because of
-/// that.
+/// Notes about addresses that could not be symbolised, per module, and about contexts that are left out because none of
+/// their frames is known.
 pub fn notes(loaded: &LoadedHeap) -> Vec<String> {
     let mut notes = Vec::new();
     if loaded.dumps() > 0 {

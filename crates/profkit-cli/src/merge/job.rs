@@ -123,7 +123,7 @@ impl Form {
 /// The result of a merge.
 pub struct Merged {
     profiles: Vec<MergedProfile>,
-    /// The heap profiles among the inputs. The method `complete` merges them into the field `heap`.
+    /// The heap profiles among the inputs, until the method [`MergeJob::complete`] merges them into the field `heap`.
     heap_parts: Option<HeapParts>,
     heap: Option<MemProfile>,
 }

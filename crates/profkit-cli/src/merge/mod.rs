@@ -246,7 +246,7 @@ fn symbolize(
     remarks.notes.extend(memprof::notes(&loaded));
     if loaded.dumps() > 0 && loaded.profile.is_empty() {
         let failure = Failure::input("no context of the heap profiles could be symbolised");
-        // The report prints the notes, but not with --quiet.
+        // With --quiet, the report does not print the notes, so they are added to the failure as hints.
         let hints = remarks.notes.iter().filter(|_| quiet);
         return Err(hints.fold(failure, Failure::with_hint));
     }

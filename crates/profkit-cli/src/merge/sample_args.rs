@@ -25,7 +25,8 @@ pub struct SampleArgs {
     #[arg(long, value_enum, value_name = "PASS")]
     pub(super) fs_discriminator_pass: Option<Pass>,
 
-    /// Read text, binary and compact binary profiles as FS-AFDO profiles; these encodings have no flag for it
+    /// Read text, binary and compact binary profiles as FS-AFDO profiles; these encodings have no flag that marks such
+    /// profiles
     #[arg(long)]
     pub(super) assume_fs: bool,
 
@@ -109,8 +110,8 @@ impl SampleArgs {
     }
 }
 
-/// A pass of FS-AFDO whose discriminator bits are kept. The last pass is not in the list: without the option, all bits
-/// are kept.
+/// A pass of FS-AFDO whose discriminator bits are kept. The fourth and last pass has no variant: to keep its bits, that
+/// is all bits, the user leaves out the option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Pass {
     /// Discriminators as they were before the first pass

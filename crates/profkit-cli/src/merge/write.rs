@@ -20,8 +20,8 @@ pub enum Encoding {
     Text(TextOptions),
     /// The indexed format.
     Indexed(IndexedWriteOptions),
-    /// The heap profile as YAML. The heap profile passes through a MemProf section first; the options choose the
-    /// version of that section.
+    /// The heap profile as YAML. The heap profile is taken from a MemProf section; the options choose the version of
+    /// that section.
     MemProfYaml(IndexedWriteOptions),
 }
 

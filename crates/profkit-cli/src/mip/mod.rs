@@ -1,4 +1,4 @@
-//! `profkit mip`: coverage and call order at the cost of one instruction. One file per subcommand.
+//! `profkit mip`: coverage and call order at the cost of one instruction per function. One file per subcommand.
 pub mod cc;
 mod covered;
 mod create;

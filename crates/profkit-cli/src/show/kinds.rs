@@ -146,7 +146,8 @@ mod tests {
     use clap::CommandFactory;
     use std::collections::BTreeSet;
 
-    /// Every option of the command either fits all kinds or is in the table, and the table names no other option.
+    /// Every option of `profkit show` either fits all kinds of profiles or is in [`FITS`], and `FITS` names no option
+    /// that does not exist.
     #[test]
     fn the_table_has_all_options() {
         let everywhere = ["top", "mangled", "format", "help"];

@@ -328,7 +328,7 @@ fn metadata_of(
                 .llvm_detail(format!("Missing build ID: {id}")),
         );
     };
-    // LLVM does not limit the number of warnings here.
+    // With `--correlate`, LLVM does not limit the number of warnings.
     match read(&path, kind, 0, session) {
         Ok(one) => Ok(one.metadata),
         Err(Refusal::Profile(error)) => Err(*error),

@@ -46,8 +46,8 @@ enum Source<'data> {
 }
 
 impl<'data> Profile<'data> {
-    /// Opens a profile as `InstrProfReader::create` does: its first bytes decide its kind. If `names` is true, function
-    /// names can be looked up by hash.
+    /// Opens a profile as `InstrProfReader::create` does: the first bytes of the file decide the kind of the profile.
+    /// If `names` is true, function names can be looked up by hash.
     ///
     /// # Errors
     /// The same errors as those of LLVM's reader.

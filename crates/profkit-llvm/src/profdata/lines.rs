@@ -2,8 +2,8 @@
 use profkit_data::bytes::Sink;
 use profkit_data::{Error, ErrorKind};
 
-/// The number of bytes at which the buffer is passed to the sink. The outputs' own buffers have the same size, so that
-/// the outputs write the text without copying it again. A larger size would only use more cache.
+/// The number of bytes at which the buffer is passed to the sink. The outputs have buffers of the same size. An output
+/// writes a text of at least this size without copying it into its own buffer. A larger size would only use more cache.
 const FLUSH_AT: usize = 256 << 10;
 /// Extra room in the buffer, so that the line that exceeds [`FLUSH_AT`] does not enlarge it.
 const SPARE: usize = 16 << 10;

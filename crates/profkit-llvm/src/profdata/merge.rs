@@ -302,7 +302,8 @@ pub(super) fn write(
     if text {
         let output = output::create(session, name, Content::Text)?;
         let options = TextOptions::default().sparse(sparse);
-        // If a function has no name, LLVM writes only the directives and prints a warning.
+        // If a function has no name, LLVM writes only the directives (such as `:ir`) of the whole profile, and prints a
+        // warning.
         let unnamed = has_unnamed(profile, sparse);
         let directives = InstrProfile {
             kind: profile.kind.without(InstrKind::TEMPORAL),

@@ -279,8 +279,8 @@ impl Translator<'_> {
         self.next().ok_or(BRACKETS)
     }
 
-    /// Returns the text between two brackets with a mark: `[:` and `:]`, `[.` and `.]`, or `[=` and `=]`. `end` is the
-    /// closing pair.
+    /// Returns the text between `[:` and `:]`, between `[.` and `.]`, or between `[=` and `=]`. `end` is the closing
+    /// pair of characters, such as `:]`.
     fn until(&mut self, end: &[u8], missing: &'static str) -> Result<&[u8], &'static str> {
         let inner = self.rest.get(2..).unwrap_or_default();
         let Some(length) = inner.windows(2).position(|window| window == end) else {

@@ -130,10 +130,10 @@ const OVERLAP_ORDER: &[&str] = &[
 ];
 
 /// The name that LLVM suggests for an unknown option of a subcommand. If that option has a value, `=` and the typed
-/// value follow. `None` if there is nothing to compare with.
+/// value follow. `None` if the typed word is empty, or if `command` is the program itself.
 ///
-/// For the program itself, LLVM suggests from the options of all compiler libraries that it is linked with; here there
-/// is no suggestion in that case.
+/// For the program itself, LLVM suggests an option of any compiler library that the tool is linked with. profkit does
+/// not know these options, and suggests nothing.
 pub(super) fn nearest_option(command: Commands, typed: &[u8]) -> Option<Vec<u8>> {
     let order = match command {
         Commands::MERGE => MERGE_ORDER,

@@ -60,7 +60,7 @@ pub mod mode {
     pub const ALL: u16 = 0x3f;
     /// The flags of the mode `calls`: the number of calls and the call order.
     pub const CALLS: u16 = FIRST_CALL | CALL_COUNT;
-    /// The mode of the map's anchor entry, which states where the records begin ([`super::map_entry`]).
+    /// The mode of the map's anchor entry. The anchor entry states where the records begin ([`super::map_entry`]).
     pub const ANCHOR: u16 = 0;
 }
 
@@ -75,8 +75,8 @@ pub mod record {
     /// The maximum number of calls in a unary counter. The number of calls is 8 minus the number of set bits in the
     /// byte.
     pub const UNARY_MAX: u32 = 8;
-    /// The size in bytes of the entry counter in a coverage record, unary or not. It is also the alignment of the
-    /// record.
+    /// The size in bytes of the entry counter in a coverage record, whether or not it is a unary counter. It is also
+    /// the alignment of the record.
     pub const COVERAGE_SIZE: usize = 1;
     /// The size in bytes of the entry counter in the mode `calls`: a 32-bit count and a 32-bit ordinal.
     pub const CALLS_SIZE: usize = 8;
@@ -175,10 +175,12 @@ pub mod raw_header {
 /// of the instrumenter sets its number of slots. The called function stores a sample in the slot `NEXT modulo slots`
 /// and adds one to `NEXT` ([`RING_NEXT`](symbol::RING_NEXT)), without a lock.
 pub mod ring {
-    /// The offset of a field in a sample: the position of the called function's record in the record section (32 bits).
+    /// The offset in a sample of the field that states the position of the called function's record in the record
+    /// section (32 bits).
     pub const RECORD_OFFSET: usize = 0;
-    /// The offset of a field in a sample: the return address minus the start of the record section, modulo 2^32 (32
-    /// bits). The value 0 marks an empty slot, because there is no code at the start of the record section.
+    /// The offset in a sample of the field that states the return address minus the start of the record section, modulo
+    /// 2^32 (32 bits). In this field, the value 0 marks an empty slot, because there is no code at the start of the
+    /// record section.
     pub const RETURN_OFFSET: usize = 4;
     /// The size of a return-address sample in bytes.
     pub const SAMPLE_SIZE: usize = 8;
@@ -192,11 +194,11 @@ pub mod section {
     /// The section of the function records. It is allocated, writable and linked to the section of the function
     /// (`SHF_LINK_ORDER`). If the function is in a COMDAT group, the section is in the same group.
     pub const RECORDS: &str = "__llvm_mipraw";
-    /// The section of the map entries. It is not allocated, and is linked to the section of the function. If a binary
-    /// is stripped before it is shipped, this section is removed.
+    /// The section of the map entries. It is not allocated, and is linked to the section of the function. A program
+    /// does not need this section to run, so it can be removed before the program is shipped (`strip -R`).
     pub const MAP: &str = "__llvm_mipmap";
     /// The section of mode flags. It has a 32-bit number for each combination of mode flags that occurs in the image.
-    /// It is allocated, read-only, 4-aligned, retained, and in a COMDAT group. The group's name is
+    /// It is allocated, read-only, aligned to 4 bytes, retained, and in a COMDAT group. The group's name is
     /// [`symbol::MODE_GROUP_PREFIX`](super::symbol::MODE_GROUP_PREFIX) and the flags as two hex digits. The run-time
     /// library needs the flags to know how to add up records.
     pub const MODES: &str = "__llvm_mipmode";

@@ -69,7 +69,8 @@ impl Mt19937 {
         if max == RANGE {
             return u64::from(self.next_u32());
         }
-        // Draw the high half within its limit, then the low half. Draw both again if the result is above `max`.
+        // Draw the high 32 bits, which are at most the high 32 bits of `max`, then the low 32 bits. If the result is
+        // above `max`, draw all bits again.
         loop {
             let high = self.uniform(max >> 32) << 32;
             let (value, carried) = high.overflowing_add(u64::from(self.next_u32()));

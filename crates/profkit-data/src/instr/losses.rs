@@ -5,7 +5,8 @@ use super::InstrKind;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Losses {
-    /// The flags of the profile's kind that were left out, because the format or its reader does not know them.
+    /// The flags of the profile's kind that were left out, because the file format, or the LLVM release that will read
+    /// the file, does not know them.
     pub flags: InstrKind,
     /// The number of records whose MC/DC bitmap was left out.
     pub bitmaps: u64,
@@ -22,12 +23,13 @@ pub struct Losses {
 }
 
 impl Losses {
-    /// Whether the file holds the whole profile: nothing was left out.
+    /// Whether nothing was left out, so that the file holds the whole profile.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Returns the number of lost items of each sort, with a plural noun for messages. The lost flags are not included.
+    /// Returns, for each sort of item that was left out, the number of these items and a plural noun for messages. The
+    /// flags that were left out are not included.
     pub fn counts(&self) -> impl Iterator<Item = (u64, &'static str)> {
         [
             (self.bitmaps, "MC/DC bitmaps"),

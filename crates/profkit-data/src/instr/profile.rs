@@ -5,7 +5,7 @@ use crate::names::SymbolTable;
 /// A whole instrumentation profile in memory. Merges produce it, and writers take it as input.
 #[derive(Clone, Debug, Default)]
 pub struct InstrProfile {
-    /// The kind of the profile: what its counters count.
+    /// The kind of the profile: where its counters were placed, and what they count.
     pub kind: InstrKind,
     /// The functions and their records, in one or several tables. Each function name occurs in only one of the tables.
     pub tables: Vec<FunctionTable>,
@@ -16,7 +16,8 @@ pub struct InstrProfile {
     pub binary_ids: Vec<BuildId>,
     /// The temporal traces: the order in which each run first called its functions.
     pub traces: TemporalTraces,
-    /// The names of the virtual tables. This is empty unless a merge was asked to keep them.
+    /// The names of the virtual tables. The list is empty unless the merge that made the profile was asked to keep
+    /// these names.
     pub vtable_names: Vec<Vec<u8>>,
     /// The bytes of the MemProf section of an indexed profile. They are copied to the output without being decoded.
     pub memprof: Option<crate::MemProfSection>,

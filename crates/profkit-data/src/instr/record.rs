@@ -3,7 +3,7 @@ use profkit_abi::value_kind;
 
 /// A function record: the counters, bitmap and value profile of one function with one function hash. It owns its data.
 /// A reader fills the same record again for each function
-/// ([`InstrSource::read_record`](super::InstrSource::read_record)), so it does not allocate memory per function.
+/// ([`InstrSource::read_record`](super::InstrSource::read_record)), so reading allocates no memory per function.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Record {
     /// The function's PGO name, exactly as in the file. It is empty if a damaged raw file has lost its names.
@@ -62,17 +62,19 @@ impl ValueData {
         self.kinds.get(kind as usize)
     }
 
-    /// Returns mutable access to the value sites of a value kind.
+    /// Returns mutable access to the value sites of a value kind; `None` if LLVM has no kind with this number.
     pub fn kind_mut(&mut self, kind: u32) -> Option<&mut KindValues> {
         self.kinds.get_mut(kind as usize)
     }
 
-    /// Returns all value kinds with their numbers, in ascending order. Kinds without value sites are included.
+    /// Returns the number of each value kind together with its value sites, in ascending order of the numbers. Kinds
+    /// without value sites are included.
     pub fn kinds(&self) -> impl Iterator<Item = (u32, &KindValues)> {
         (0u32..).zip(&self.kinds)
     }
 
-    /// Returns mutable access to all value kinds with their numbers, in ascending order.
+    /// Returns the number of each value kind together with mutable access to its value sites, in ascending order of the
+    /// numbers.
     pub fn kinds_mut(&mut self) -> impl Iterator<Item = (u32, &mut KindValues)> {
         (0u32..).zip(&mut self.kinds)
     }
@@ -91,7 +93,7 @@ impl ValueData {
 /// All value sites of one value kind in a function record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KindValues {
-    /// For each value site, the index in `entries` after its last value.
+    /// For each value site, the index in `entries` at which its values end: one more than the index of its last value.
     ends: Vec<u32>,
     entries: Vec<ValueEntry>,
 }
@@ -154,7 +156,7 @@ impl KindValues {
         })
     }
 
-    /// Removes all values of a value site after the first `max`, at every site.
+    /// Shortens every value site to its first `max` values. The other values are removed.
     pub fn truncate_sites(&mut self, max: usize) {
         if self.sites().all(|site| site.len() <= max) {
             return;

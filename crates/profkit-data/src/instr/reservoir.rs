@@ -16,7 +16,7 @@ pub struct TraceOptions {
     pub max_length: u64,
 }
 
-/// The sampling method for temporal traces when there are more than the reservoir can hold
+/// How LLVM samples the temporal traces if there are more traces than the reservoir can hold
 /// (`InstrProfWriter::addTemporalProfileTraces`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TraceSampling {
@@ -37,7 +37,7 @@ impl Default for TraceOptions {
     }
 }
 
-/// The temporal traces that were kept so far, and the state of the random numbers.
+/// The temporal traces that were kept so far, and the state of the random number generator.
 #[derive(Clone, Debug)]
 pub struct Reservoir {
     options: TraceOptions,
@@ -89,8 +89,8 @@ impl Reservoir {
         self.sampled.traces.append(&mut traces);
         self.shuffle(&mut rest);
         let mut rest = rest.into_iter().peekable();
-        // The range of this loop begins at the number of traces in the reservoir, not at the number of traces seen so
-        // far. So once the reservoir is full, an input with a single trace changes nothing.
+        // As in LLVM, this loop counts from the number of traces in the reservoir, and not from the number of traces
+        // that were added so far. Therefore, once the reservoir is full, an input with a single trace changes nothing.
         for seen in self.sampled.traces.len() as u64..stream_size.min(MAX_DRAWS) {
             if rest.peek().is_none() {
                 break;
@@ -109,7 +109,8 @@ impl Reservoir {
         let capacity = self.options.reservoir_size;
         let mut source_is_sampled = stream_size > capacity;
         if source_is_sampled && self.sampled.stream_size <= capacity {
-            // The input was already sampled and this reservoir was not: the input's traces become the reservoir.
+            // The traces of the input were already sampled, but those of this reservoir were not. The traces of the
+            // input therefore become the reservoir, and the traces of the reservoir are added to them.
             std::mem::swap(&mut self.sampled.traces, &mut traces);
             std::mem::swap(&mut self.sampled.stream_size, &mut stream_size);
             source_is_sampled = false;
@@ -118,8 +119,9 @@ impl Reservoir {
             traces.into_iter().for_each(|trace| self.add_one(trace));
             return;
         }
-        // Both the input and this reservoir were already sampled. Draw one number for each trace that the input had
-        // before sampling, to find the traces of the reservoir that the input replaces.
+        // The traces of the input and those of this reservoir were already sampled. Draw one number for each trace that
+        // the input had before sampling. Each number that is the index of a trace in the reservoir selects this trace
+        // to be replaced by a trace of the input.
         let mut replaced: Vec<usize> = Vec::new();
         let mut known = FxHashSet::default();
         for _ in 0..stream_size.min(MAX_DRAWS) {
@@ -148,7 +150,8 @@ impl Reservoir {
         self.sampled.stream_size = self.sampled.stream_size.saturating_add(1);
     }
 
-    /// Draws a number from 0 to `max`. Returns it if it is the index of a trace in the reservoir.
+    /// Draws a random number from 0 to `max`. Returns the number if it is the index of a trace in the reservoir,
+    /// otherwise `None`.
     fn draw_slot(&mut self, max: u64) -> Option<usize> {
         let drawn = self.random.uniform(max);
         usize::try_from(drawn)
@@ -156,8 +159,8 @@ impl Reservoir {
             .filter(|&index| index < self.sampled.traces.len())
     }
 
-    /// Shuffles the traces as `llvm::shuffle` does: from the first to the last, each is swapped with a random one of
-    /// itself and the traces after it.
+    /// Shuffles the traces as `llvm::shuffle` does: for each position from the first on, swaps the trace at this
+    /// position with the trace at a random position that is not before it.
     fn shuffle(&mut self, traces: &mut [TemporalTrace]) {
         let len = traces.len();
         for first in 0..len.saturating_sub(1) {

@@ -8,8 +8,8 @@ use crate::names::SymbolTable;
 /// A reader is made by its own `parse` function, which checks only the header and the bounds of the sections. The
 /// reader then decodes one function record at a time.
 pub trait InstrSource {
-    /// Returns the kind of the profile: what its counters count. The kind is known as soon as the file is opened. This
-    /// is also true for text, because opening reads the header lines.
+    /// Returns the kind of the profile: where its counters were placed, and what they count. The kind is known as soon
+    /// as the file is opened. This is also true for text, because opening reads the header lines.
     fn kind(&self) -> InstrKind;
 
     /// Returns the version word of the file: the version number and the variant flags. Text profiles have no version
@@ -21,10 +21,10 @@ pub trait InstrSource {
     ///
     /// # Errors
     /// An error concerns one record only. If the reader can find the next record ([`can_resume`](Self::can_resume)),
-    /// the next call continues with it. Otherwise the next call returns the end of the file.
+    /// the next call continues with that record. Otherwise the next call returns `Ok(false)`.
     fn read_record(&mut self, record: &mut Record) -> Result<bool>;
 
-    /// Whether reading can continue with further records after an error.
+    /// Whether, after an error, the next call of [`read_record`](Self::read_record) continues with a further record.
     fn can_resume(&self) -> bool;
 
     /// Returns the names that the reader has found as text so far. In raw files these are the names of functions and
@@ -40,6 +40,6 @@ pub trait InstrSource {
     /// Returns the temporal traces. For raw files, call this after all function records were read.
     ///
     /// # Errors
-    /// The errors of [`binary_ids`](Self::binary_ids).
+    /// [`ErrorKind::Truncated`](crate::ErrorKind::Truncated) if an indexed file ends inside the traces.
     fn temporal_traces(&mut self) -> Result<TemporalTraces>;
 }

@@ -11,10 +11,10 @@ pub struct FunctionId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RecordId(pub u32);
 
-/// Functions and their records, stored in a few large buffers. A record takes about 100 bytes and its counters; it has
-/// no allocation of its own. Functions keep the order in which they were added. [`order`](FunctionRef::order) returns
-/// the position at which a function was first seen in the inputs. With it, tables that were built by several threads
-/// can be put into one order.
+/// Functions and their records, stored in a few large buffers. A record takes about 100 bytes and the bytes of its
+/// counters. It needs no memory allocation of its own. Functions keep the order in which they were added.
+/// [`order`](FunctionRef::order) returns the position at which a function was first seen in the inputs. By these
+/// positions, tables that were built by several threads can be put into one order.
 ///
 /// ```
 /// use profkit_data::ids::{FuncHash, NameRef};
@@ -57,9 +57,9 @@ struct RecordEntry {
     bitmap_start: usize,
     counts_len: u32,
     bitmap_len: u32,
-    /// The index of the value profile in `values`, or `NONE`.
+    /// The index of the value profile in `values`, or `NONE` if the record has no value profile.
     values: u32,
-    /// The index of the next record of the same function, or `NONE`.
+    /// The index of the next record of the same function, or `NONE` if this is the last one.
     next: u32,
 }
 
@@ -109,8 +109,8 @@ impl FunctionTable {
         Self::default()
     }
 
-    /// Reserves memory for further functions: for one record each, and for the given numbers of name bytes and
-    /// counters.
+    /// Reserves memory for `functions` further functions with one record each. Their names have `name_bytes` bytes in
+    /// total, and their records have `counts` counters in total.
     pub fn reserve(&mut self, functions: usize, name_bytes: usize, counts: usize) {
         self.functions.reserve(functions);
         self.records.reserve(functions);
@@ -271,8 +271,8 @@ impl FunctionTable {
         self.values.get_mut(record.values as usize)
     }
 
-    /// Notes that a function and one of its records were seen at position `order` of the inputs. The table keeps the
-    /// smallest position of each.
+    /// Notes that a function and one of its records were seen at position `order` of the inputs. For the function and
+    /// for the record, the table keeps the smallest position.
     pub fn seen_at(&mut self, function: FunctionId, record: RecordId, order: u64) {
         if let Some(entry) = self.functions.get_mut(function.0 as usize) {
             entry.order = entry.order.min(order);

@@ -1,18 +1,18 @@
-//! Reads and writes the value data of one function record. They are LLVM's `ValueProfData` and `ValueProfRecord`
-//! (`InstrProfData.inc`, checks in `ValueProfData::checkIntegrity` of `InstrProf.cpp`).
+//! Reads and writes the value data of one function record. LLVM's names for value data are `ValueProfData` and
+//! `ValueProfRecord` (`InstrProfData.inc`). The checks are those of `ValueProfData::checkIntegrity` (`InstrProf.cpp`).
 //!
 //! Value data have the same layout in raw files (from version 2, in the byte order of the program) and in indexed files
 //! (from version 3, little-endian):
 //!
 //! | bytes | field |
 //! |---|---|
-//! | 4 | TotalSize: length of the blob with this field, a multiple of 8 |
-//! | 4 | NumValueKinds |
-//! | per kind: 4 | Kind |
-//! | 4 | NumValueSites |
-//! | NumValueSites | SiteCountArray: number of values of each site, a byte each |
+//! | 4 | TotalSize: the length of all these bytes, including this field; a multiple of 8 |
+//! | 4 | NumValueKinds: the number of value kinds; the following fields are repeated for each kind |
+//! | 4 | Kind: the number of the value kind |
+//! | 4 | NumValueSites: the number of value sites |
+//! | NumValueSites | SiteCountArray: the number of values of each site, one byte per site |
 //! | 0 to 7 | padding to a multiple of 8 |
-//! | 16 per value | Value, Count: of all sites in order |
+//! | 16 per value | Value and Count of each value, one site after the other |
 use super::record::{KindValues, ValueData, ValueEntry};
 use crate::bytes::{Cursor, Endian};
 use crate::{Error, ErrorKind, Result, Structure};
@@ -24,20 +24,23 @@ const BLOB_HEADER_LEN: usize = 8;
 const KIND_HEADER_LEN: usize = 8;
 /// The length of one entry of the value data. The entry holds Value and Count.
 const ENTRY_LEN: usize = 16;
-/// The alignment of value data: the blob and the header of each value kind are padded to a multiple of this length.
+/// The alignment of value data: the header of each value kind and its SiteCountArray are padded to a multiple of this
+/// length.
 const ALIGNMENT: usize = 8;
 
 const STRUCTURE: Structure = Structure::ValueData;
 
-/// Decodes the value data of one function record at the cursor into `values`, which is emptied first. Values are not
-/// changed. In raw files, the values of call targets are therefore addresses.
+/// Decodes the value data of one function record at the cursor into `values`, which is emptied first. The values are
+/// those of the file. So in a raw file, the values of call targets are addresses.
 ///
 /// If a value kind occurs twice, its value sites are appended to each other, as in LLVM's reader.
 ///
 /// # Errors
-/// The error kinds and detail texts are LLVM's. [`ErrorKind::Truncated`] if the data are shorter than the header of the
-/// blob, and [`ErrorKind::TooLarge`] if TotalSize is longer than the data; in both cases the cursor does not move.
-/// [`ErrorKind::Malformed`] if the blob is damaged; the cursor is then after the blob, so that reading can continue.
+/// The error kinds and detail texts are LLVM's. In these cases the cursor does not move: [`ErrorKind::Truncated`] if
+/// there are fewer bytes than the header of value data has; [`ErrorKind::TooLarge`] if TotalSize is greater than the
+/// number of bytes; [`ErrorKind::Malformed`] if TotalSize is not a multiple of 8 or is less than 8. For all other
+/// damage the error is [`ErrorKind::Malformed`], and the cursor moves past the value data, so that reading can
+/// continue.
 pub fn decode(cursor: &mut Cursor<'_>, values: &mut ValueData) -> Result<()> {
     values.clear();
     let mut blob = window(cursor)?;
@@ -121,7 +124,8 @@ fn kind_header_len(sites: usize) -> usize {
     (KIND_HEADER_LEN + sites).next_multiple_of(ALIGNMENT)
 }
 
-/// Moves `cursor` past the next blob. Returns a cursor over this blob, after its TotalSize field.
+/// Moves `cursor` past the value data of one function record. Returns a cursor that ends where these value data end,
+/// and whose position is after their TotalSize field.
 fn window<'data>(cursor: &mut Cursor<'data>) -> Result<Cursor<'data>> {
     let start = cursor.offset();
     let mut peek = *cursor;
@@ -149,7 +153,7 @@ fn window<'data>(cursor: &mut Cursor<'data>) -> Result<Cursor<'data>> {
                 .at(start)
                 .within(STRUCTURE)
                 .found(total)
-                // LLVM's own message has the spelling error below, so it is kept.
+                // The text below has the spelling error of LLVM's message.
                 .llvm_detail("total size is not multiples of quardword"),
         );
     }

@@ -84,7 +84,7 @@ impl IndexedHeader {
         };
         let max_function_count = word(1)?;
         let hash_type = word(1)?;
-        // LLVM checks only the low half of the hash type.
+        // LLVM checks only the low 32 bits of the hash type.
         if hash_type & u64::from(u32::MAX) != indexed::HASH_TYPE_MD5 {
             return Err(Error::new(
                 ErrorKind::UnsupportedHashType,
@@ -110,7 +110,7 @@ impl IndexedHeader {
         version_of(self.version_word)
     }
 
-    /// The kind of the profile: what its counters count.
+    /// The kind of the profile: where its counters were placed, and what they count.
     pub fn kind(&self) -> InstrKind {
         InstrKind::from_version_word(self.version_word)
     }
@@ -158,8 +158,8 @@ impl IndexedHeader {
     }
 }
 
-/// The first version whose records state their number of counters, and whose functions can have several function hashes
-/// (LLVM 3.6).
+/// The first indexed version in which a record states its number of counters and a function can have several function
+/// hashes (LLVM 3.6).
 pub(super) const COUNT_LENGTHS_SINCE: u32 = 2;
 /// The first indexed version with value data (LLVM 3.8).
 pub(super) const VALUES_SINCE: u32 = 3;

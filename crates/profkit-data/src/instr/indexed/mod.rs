@@ -3,18 +3,18 @@
 //!
 //! | version | LLVM | change |
 //! |---|---|---|
-//! | 1 | 3.5 | first: one hash and its counters per name |
-//! | 2 | 3.6, 3.7 | number of counters stated, several hashes per name |
+//! | 1 | 3.5 | the first version; a name has one function hash and its counters |
+//! | 2 | 3.6, 3.7 | each record states its number of counters; a name can have several function hashes |
 //! | 3 | 3.8 | value data |
 //! | 4 | 3.9 to 5 | summary |
-//! | 5, 6, 7 | 6 to 10, 11, 12 to 14 | same layout, new hash of front-end functions |
+//! | 5, 6, 7 | 6 to 10, 11, 12 to 14 | same layout; function hashes of front-end profiles are computed differently |
 //! | 8 | 15 | MemProf section |
 //! | 9 | 16 | build ids |
 //! | 10 | 17 | temporal traces |
 //! | 11 | 18 | MC/DC bitmaps |
 //! | 12 | 19 to 21 | vtable names and vtable value sites |
-//! | 13 | 22 | same layout, new hash of front-end functions |
-//! | 14 | 23 | uniformity data in the records: header and sections are read, records are not |
+//! | 13 | 22 | same layout; function hashes of front-end profiles are computed differently |
+//! | 14 | 23 | uniformity data in the records; profkit reads the header and the sections, but not the records |
 //!
 //! Reading:
 //!

@@ -23,8 +23,8 @@ pub struct IndexedReadOptions {
     /// off or wrong, the functions of the function table are read one after the other without it ([`HashTable::walk`]).
     /// After the last record, the reader reports what is lost.
     ///
-    /// For an undamaged file this costs one extra look at the start of each function. A file that was made to be slow
-    /// can cost up to 16 passes over its function table.
+    /// If the file is undamaged, opening it with this option reads the start of each function once more. A file that
+    /// was made to be read slowly can cost up to 16 passes over its function table.
     pub salvage: bool,
     /// Whether to open files of version 14, although the layout of their function records is not known. The header,
     /// summary, build ids, vtable names, temporal traces and function names can then be read. Reading the records gives
@@ -84,7 +84,7 @@ pub struct IndexedProfile<'data> {
     pub(super) binary_ids: Option<Cursor<'data>>,
     pub(super) vtable_names: Option<Cursor<'data>>,
     pub(super) traces: Option<Cursor<'data>>,
-    /// The damage that was found. It is known only if the file was opened with the option to salvage.
+    /// The damage that was found when the file was opened. It is looked for only with the option to salvage.
     pub(super) damage: Option<Box<Damage>>,
 }
 
@@ -99,7 +99,7 @@ impl<'data> IndexedProfile<'data> {
         Self::parse_with(data, &IndexedReadOptions::new())
     }
 
-    /// Returns the same profile if the layout of its function records is known.
+    /// Returns this profile without a change if the layout of its function records is known.
     ///
     /// # Errors
     /// [`ErrorKind::UnsupportedVersion`] for version 14.
@@ -184,7 +184,8 @@ impl<'data> IndexedProfile<'data> {
         })
     }
 
-    /// Reads the two summaries. Also returns the offset of the first byte after them.
+    /// Reads the summary and the context-sensitive summary, as far as the file has them. Also returns the offset of the
+    /// first byte after the summaries.
     pub(super) fn read_summaries(
         data: &[u8],
         header: &IndexedHeader,
@@ -210,7 +211,7 @@ impl<'data> IndexedProfile<'data> {
         &self.header
     }
 
-    /// The kind of the profile: what its counters count.
+    /// The kind of the profile: where its counters were placed, and what they count.
     pub fn kind(&self) -> InstrKind {
         self.header.kind()
     }
@@ -295,8 +296,8 @@ impl<'data> IndexedProfile<'data> {
         Some(entry.key)
     }
 
-    /// Returns all sections in file order, each with its offset and its length in bytes. The length reaches to the next
-    /// section or the end of the file, so it includes padding.
+    /// Returns all sections in file order, each with its offset and its length in bytes. A section ends where the next
+    /// section begins or the file ends, so its length includes padding.
     pub fn named_sections(&self) -> Vec<(Structure, u64, u64)> {
         let header = &self.header;
         let file_len = self.data.len() as u64;
@@ -379,8 +380,8 @@ impl<'data> IndexedProfile<'data> {
         Ok(traces)
     }
 
-    /// Returns the bytes of the MemProf section; `None` if the file has no such section. The bytes reach to the next
-    /// section or the end of the file.
+    /// Returns the bytes of the MemProf section; `None` if the file has no such section. The section ends where the
+    /// next section begins or the file ends.
     pub fn memprof(&self) -> Option<MemProfSection> {
         let header = &self.header;
         let lost = self.damage.as_ref().is_some_and(|damage| damage.memprof);
@@ -520,7 +521,7 @@ impl<'data> IndexedReader<'data> {
     ///
     /// # Errors
     /// After an error, the next call continues with the next bucket of the function table. A file of version 14 gives
-    /// [`ErrorKind::UnsupportedVersion`] once, then the end.
+    /// [`ErrorKind::UnsupportedVersion`] once; further calls return `None`.
     pub fn next_name(&mut self) -> Result<Option<NameRecords<'data>>> {
         if self.at_end {
             return Ok(None);
@@ -551,7 +552,7 @@ impl<'data> IndexedReader<'data> {
         }
     }
 
-    /// Returns the next loss to report after the last function.
+    /// Returns the next of the losses that are reported after the last function; `None` if all were reported.
     fn next_loss(&mut self) -> Option<Error> {
         let damage = self.profile.damage.as_ref()?;
         let losses = self.at_last.get_or_insert_with(|| {

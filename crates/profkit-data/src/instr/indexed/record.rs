@@ -16,7 +16,7 @@ pub struct NameRecords<'data> {
     name_ref: NameRef,
     offset: u64,
     data: Cursor<'data>,
-    /// Whether the first record was requested. The data of all records are checked once, before the first.
+    /// Whether the first record was requested. Before the first record is decoded, the data of all records are checked.
     begun: bool,
 }
 
@@ -221,7 +221,7 @@ pub(super) fn has_vtable_sites(values: &ValueData) -> bool {
         .is_some_and(|kind| kind.site_count() > 0)
 }
 
-/// The length of the value data of a record without value sites: a header alone.
+/// The length of the value data of a record without value sites. They consist only of a header.
 const NO_VALUES_LEN: usize = 8;
 
 /// Returns the number of bytes that [`encode_record`] appends for a function record.
@@ -259,7 +259,7 @@ pub(super) fn encode_record(
     match record.values {
         Some(values) => value_data::encode(&known_values(values, layout), Endian::Little, out),
         None => {
-            // A header alone: TotalSize is 8 and NumValueKinds is 0.
+            // The value data consist only of a header, in which TotalSize is 8 and NumValueKinds is 0.
             out.extend_from_slice(&(NO_VALUES_LEN as u64).to_le_bytes());
             Ok(())
         }

@@ -11,8 +11,8 @@ use profkit_abi::variant;
 /// The damage that was found when an indexed profile was opened.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Damage {
-    /// Whether the bucket index of the function table is unusable. The functions are then read one after the other
-    /// without it.
+    /// Whether the bucket index of the function table is damaged or cut off. The functions are then read one after the
+    /// other without it.
     pub(super) walk: bool,
     /// Whether the MemProf section is incomplete.
     pub(super) memprof: bool,
@@ -20,11 +20,11 @@ pub(super) struct Damage {
     items: bool,
     /// The sections that are incomplete, because the file ends inside or before them.
     sections: Vec<Structure>,
-    /// If the file is cut off: the minimum length that it had before, in bytes.
+    /// The minimum length in bytes that the file had before it was cut off; 0 if it is not cut off.
     least_len: u64,
-    /// The error that the bucket index of the function table gave.
+    /// The error that reading the bucket index of the function table gave; `None` if the index is intact or cut off.
     table: Option<Error>,
-    /// Whether the bucket index could not be read at all.
+    /// Whether the bucket index could not be opened, although it is not cut off.
     index_unread: bool,
     /// The errors of sections that are damaged but not cut off.
     faults: Vec<Error>,
@@ -155,7 +155,8 @@ pub(super) fn salvage(data: &[u8]) -> Result<IndexedProfile<'_>> {
         let mut window = cursor;
         let read = window.u64().and_then(|len| window.window(len));
         cursor = window;
-        // The section is kept with its length field, because its reader reads this field.
+        // Keep the section together with its length field, because the code that reads the section later expects this
+        // field.
         vtable_names = windowed(
             data,
             &header,
@@ -229,7 +230,7 @@ fn starts(header: &IndexedHeader) -> impl Iterator<Item = u64> {
     .flatten()
 }
 
-/// Opens the function table. Uses its bucket index if that is intact.
+/// Opens the function table. If its bucket index is damaged, notes this in `damage`.
 fn table<'data>(
     data: &'data [u8],
     header: &IndexedHeader,

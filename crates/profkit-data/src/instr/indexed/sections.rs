@@ -15,8 +15,8 @@ pub(super) fn read_summary(cursor: &mut Cursor<'_>) -> Result<Summary> {
     let field_count = cursor.u64()?;
     let cutoff_count = cursor.u64()?;
     let (words, _) = cursor.take_u64(field_count.saturating_mul(8))?.as_chunks();
-    // A summary may have fewer or more fields than expected. Missing fields count as 0; additional fields of a later
-    // LLVM are skipped.
+    // The file states the number of fields, which may be less or more than expected. Missing fields count as 0;
+    // additional fields of a later LLVM are skipped.
     let field = |index: usize| words.get(index).map_or(0, |&word| u64::from_le_bytes(word));
     let mut summary = Summary {
         functions: field(0),
@@ -101,7 +101,7 @@ pub(super) fn corrupted_binary_ids(error: Error) -> Error {
         .llvm_detail("corrupted binary ids")
 }
 
-/// Reads build ids. Each has a length, its bytes, and padding to a multiple of 8 (`readBinaryIdsInternal`).
+/// Reads build ids. Each is stored as its length, its bytes, and padding to a multiple of 8 (`readBinaryIdsInternal`).
 pub(super) fn read_binary_ids(mut ids: Cursor<'_>) -> Result<Vec<BuildId>> {
     let mut found = Vec::new();
     while !ids.is_empty() {
@@ -182,9 +182,9 @@ pub(super) fn read_vtable_names(mut section: Cursor<'_>, names: &mut SymbolTable
 }
 
 /// Reads the section of temporal traces. It has the number of traces, the number of traces before sampling, then for
-/// each trace its weight, its length and the name hashes of its functions.
+/// each trace its weight, its number of functions and the name hashes of these functions.
 ///
-/// If the section is cut off, the traces before the cut are in `traces`.
+/// If the section is cut off, `traces` has the traces before the cut when the function returns the error.
 pub(super) fn read_traces(mut cursor: Cursor<'_>, traces: &mut TemporalTraces) -> Result<()> {
     let start = cursor.offset();
     let count = cursor.u64()?;

@@ -99,7 +99,7 @@ fn read_all(bytes: &[u8]) -> (Vec<Record>, Vec<Error>) {
         match profile.lookup(name) {
             Ok(Some(mut found)) => while let Ok(true) = found.read_record(&mut record) {},
             Ok(None) => {}
-            // The table look-up fails, so reading the same bucket must have failed before.
+            // A look-up reads one bucket. If it fails, reading all records must have failed at the same bucket.
             Err(_) => assert!(!errors.is_empty()),
         }
     }

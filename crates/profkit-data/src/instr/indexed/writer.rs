@@ -181,7 +181,7 @@ impl Summaries {
 /// 2. [`summarize`](Self::summarize) ranges of `0..function_count()` and merge the results;
 /// 3. [`encode_head`](Self::encode_head);
 /// 4. [`encode_range`](Self::encode_range) consecutive ranges of `0..function_count()`, cut by
-///    [`next_cut`](Self::next_cut); their buffers follow each other;
+///    [`next_cut`](Self::next_cut); their bytes follow each other in the file;
 /// 5. [`encode_tail`](Self::encode_tail).
 ///
 /// [`write`](Self::write) does the last three steps.
@@ -249,7 +249,8 @@ impl<'p> IndexedPlan<'p> {
             });
         let memprof = profile.memprof.as_ref().filter(|section| {
             let known = version >= header::MEMPROF.since
-                // A MemProf section whose version cannot be read is not dropped here. It gives an error later.
+                // A MemProf section whose version cannot be read is kept here, so that placing it in the file gives the
+                // error.
                 && memprof::version(section)
                     .is_none_or(|version| options.known_memprof.contains(&version));
             losses.memprof = !known;
@@ -336,7 +337,8 @@ impl<'p> IndexedPlan<'p> {
         &self.losses
     }
 
-    /// Computes the summaries of a range of functions. Functions are numbered in the order of the file.
+    /// Computes the summaries of a range of functions. Here the functions are numbered in the order of the profile's
+    /// tables, not in the order of the file.
     pub fn summarize(&self, functions: Range<usize>) -> Summaries {
         let builder = SummaryBuilder::with_markers(match self.version {
             PSEUDO_RECORDS_SINCE.. => Markers::PseudoRecords,
@@ -391,7 +393,7 @@ impl<'p> IndexedPlan<'p> {
     }
 
     /// Returns the end of the shortest range of functions that begins at `from` and takes at least `bytes` bytes in the
-    /// file.
+    /// file. If all functions from `from` on take fewer bytes, the range ends with the last function.
     pub fn next_cut(&self, from: usize, bytes: u64) -> usize {
         self.table.position_after(from, bytes)
     }
@@ -548,7 +550,7 @@ fn insertion_order(
 
 /// The first version whose writer (LLVM 17) sorts the function names.
 const SORTED_SINCE: u32 = 10;
-/// The first version whose writer (LLVM 16) treats pseudo-hot and pseudo-warm records specially.
+/// The first version whose writer (LLVM 16) leaves pseudo-hot and pseudo-warm records out of the summary.
 const PSEUDO_RECORDS_SINCE: u32 = 9;
 /// The first version whose writer (LLVM 19) orders the records of a function by a hash of the function hash
 /// ([`NumberHash::Mix`]).
@@ -583,8 +585,8 @@ fn function<'p>(profile: &'p InstrProfile, planned: &Planned) -> FunctionRef<'p>
     }
 }
 
-/// Appends the records of a function. Several records are in the order in which LLVM's hash table of records lists
-/// them.
+/// Appends the records of a function. If there are several, they are in the order in which LLVM's hash table of records
+/// lists them.
 fn encode_data<'p>(
     function: FunctionRef<'p>,
     layout: RecordLayout,

@@ -26,8 +26,8 @@ impl AddressMap {
                 RawName::Ref(name_ref) => name_ref,
                 RawName::Pointer { .. } => match profile.pointed_name(&record) {
                     Ok(name) => NameRef::of(name),
-                    // The name is outside its section. Reading this record will report the error; the function gets no
-                    // address.
+                    // The name is outside its section. The error is reported when the record is read. Here the function
+                    // is left out.
                     Err(_) => continue,
                 },
             };
@@ -82,27 +82,29 @@ impl AddressMap {
     }
 }
 
-/// A sorted list of addresses with an index by their high bits. Addresses that are close together are found in close
-/// parts of memory. This is fast, because the targets of one call site are often close together.
+/// A sorted list of addresses, with a table (`stretches`) that is indexed by the high bits of an address. Addresses
+/// that are close together are looked up in nearby parts of memory. This is fast, because the targets of one call site
+/// are often close together.
 #[derive(Clone, Debug, Default)]
 struct SortedAddresses {
     entries: Vec<(u64, NameRef)>,
-    /// The address space from the lowest address on is divided into stretches of `1 << shift` addresses. This list
-    /// holds the index of the first address of each stretch. The number of addresses follows at the end.
+    /// The address space from the lowest address on is divided into stretches of `1 << shift` addresses. For each
+    /// stretch, this list has the index in `entries` of the first address that is in the stretch or after it. The last
+    /// element of the list is the number of addresses.
     stretches: Vec<u32>,
     shift: u32,
 }
 
 impl SortedAddresses {
-    /// Sorts the addresses and builds the index. If several names have the same address, the smallest name hash is
-    /// used.
+    /// Sorts the addresses and builds the list of stretches. If several names have the same address, the smallest name
+    /// hash is used.
     fn new(mut entries: Vec<(u64, NameRef)>) -> Self {
         entries.sort_unstable();
         entries.dedup_by_key(|entry| entry.0);
         let (Some(&(low, _)), Some(&(high, _))) = (entries.first(), entries.last()) else {
             return Self::default();
         };
-        // Limits the index to about two stretches per address, even if the addresses are far apart.
+        // Limit the number of stretches to about two per address, even if the addresses are far apart.
         let wanted = entries.len() as u64 * 2;
         let mut shift = 0;
         while (high - low) >> shift > wanted {

@@ -81,8 +81,8 @@ impl RawDialect {
     /// Reads the magic number and the version word.
     ///
     /// # Errors
-    /// [`ErrorKind::BadMagic`]; [`ErrorKind::BadHeader`] for less than 16 bytes; [`ErrorKind::UnsupportedVersion`] for
-    /// versions other than 1 to 11.
+    /// [`ErrorKind::BadMagic`] if the first 8 bytes are not the magic number of a raw profile; [`ErrorKind::BadHeader`]
+    /// for less than 16 bytes; [`ErrorKind::UnsupportedVersion`] for versions other than 1 to 11.
     pub fn read(data: &[u8], offset: u64) -> Result<Self> {
         let magic = data.first_chunk::<8>().copied();
         let known = magic.and_then(|bytes| {
@@ -441,7 +441,7 @@ impl RawHeader {
         Ok(header)
     }
 
-    /// Appends the bytes of the header. Their number is [`len`](Self::len).
+    /// Appends the bytes of the header, [`len`](Self::len) bytes.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let endian = self.dialect.endian;
         let mut put = |value: u64| out.extend_from_slice(&endian.u64_bytes(value));
@@ -479,8 +479,9 @@ impl RawHeader {
         }
     }
 
-    /// Whether each build id is padded to a multiple of 8 bytes, as from version 8 on. In versions 6 and 7 a build id
-    /// of 20 bytes has no padding, so everything after it begins at an odd multiple of 4. Files of LLVM 13 show this.
+    /// Whether each build id is padded to a multiple of 8 bytes. This is so from version 8. In versions 6 and 7 a build
+    /// id of 20 bytes has no padding, so everything after it begins at an odd multiple of 4. Files of LLVM 13 show
+    /// this.
     pub fn pads_binary_ids(&self) -> bool {
         self.dialect.version >= 8
     }
@@ -511,8 +512,8 @@ impl RawHeader {
 }
 
 /// Finds out which of the two forms a version 5 header has, and returns its number of words. In the form of LLVM 9,
-/// word 7 is ValueKindLast (1). In the form of LLVM 10 to 12, word 9 is ValueKindLast, and word 7 is the address of the
-/// counters, which is 0 only if there are no counters.
+/// word 7 is ValueKindLast, which is 1. In the form of LLVM 10 to 12, word 9 is ValueKindLast, and word 7 is the
+/// address of the counters, which is 0 only if there are no counters.
 fn v5_words(data: &[u8], offset: u64, endian: Endian) -> Result<usize> {
     let word = |index: usize| {
         let bytes = data.get(8 * index..)?.first_chunk::<8>()?;

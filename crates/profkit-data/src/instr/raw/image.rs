@@ -101,12 +101,12 @@ pub struct RawForm {
     /// The page size. If it is set, the counters begin and end at page boundaries, as in Darwin's continuous mode
     /// (version 5 since LLVM 10).
     pub page_size: Option<u64>,
-    /// Whether to leave out data records, names and value data, as in programs built with `-profile-correlate`.
+    /// Whether to leave out data records, names and value data, as programs built with `-profile-correlate` do.
     pub correlate: bool,
     /// Whether to write the shorter header of LLVM 9 in a file of version 5.
     pub short_v5_header: bool,
-    /// Whether counter pointers are relative to their data record in versions 6 and 7, as in snapshots of LLVM 13 from
-    /// mid-2021.
+    /// Whether, in versions 6 and 7, counter pointers are written relative to their data record, as snapshots of LLVM
+    /// 13 from mid-2021 do.
     pub relative_snapshot: bool,
 }
 

@@ -38,10 +38,10 @@ pub struct RecordLayout {
     pub values: Option<usize>,
     /// The offset of `NumCounters`, the number of counters (4 bytes).
     pub num_counters: usize,
-    /// `NumValueSites`: the numbers of value sites, 2 bytes each. There are [`value_kinds`](Self::value_kinds) of them,
-    /// and this is the offset of the first.
+    /// The offset of `NumValueSites`, an array with the number of value sites of each value kind (2 bytes each). The
+    /// array has [`value_kinds`](Self::value_kinds) elements.
     pub num_value_sites: usize,
-    /// The number of value kinds for which the data record has a number of value sites, 0 to 3.
+    /// The number of elements of `NumValueSites`, 0 to 3: the number of value kinds that the data record knows.
     pub value_kinds: usize,
     /// The offset of `OffloadDeviceWaveSize` (2 bytes; version 11).
     pub offload_device_wave_size: Option<usize>,
@@ -131,8 +131,8 @@ impl RecordLayout {
     }
 
     /// Returns the ranges of bytes in a data record that differ between runs of the same program if the system loads it
-    /// at random addresses. These are FunctionPointer and Values; also CounterPtr if it is absolute; in versions 1 and
-    /// 2 also NamePtr.
+    /// at random addresses. These are the fields FunctionPointer and Values, CounterPtr if it is absolute, and NamePtr
+    /// in versions 1 and 2.
     pub fn moving_fields(&self, relative_counters: bool) -> impl Iterator<Item = Range<usize>> {
         let pointer = self.width.bytes();
         let counter = (!relative_counters).then_some(self.counter_ptr);

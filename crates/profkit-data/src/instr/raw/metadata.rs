@@ -116,7 +116,7 @@ impl RawMetadata {
     }
 }
 
-/// Writes the metadata of a function into the bytes of a data record. The bytes must be zero before.
+/// Writes the metadata of a function into the bytes of a data record. The caller must pass bytes that are all 0.
 fn encode_metadata(
     layout: &RecordLayout,
     bytes: &mut [u8],
@@ -172,7 +172,8 @@ pub trait RawMetadataSource: fmt::Debug + Sync {
     /// calls this for every raw profile, also for those that have data records.
     ///
     /// # Errors
-    /// The reason why the profile cannot be read: its binary is missing, does not match, or has no metadata.
+    /// An error that says why the profile cannot be read: the program's binary is missing, does not match the profile,
+    /// or has no metadata.
     fn metadata(&self, profile: &RawProfile<'_>) -> Result<Option<&RawMetadata>>;
 }
 

@@ -7,18 +7,19 @@
 //! ```
 //!
 //! Each function has a data record, which states where the function's counters, bitmap and name are. A file may have
-//! several profiles, one after the other, with zero bytes between them.
+//! several profiles, one after the other, with zero bytes between them. In the list above, `pad8` is padding to a
+//! multiple of 8 bytes; the header states the length of each `pad`.
 //!
 //! | version | LLVM | what changed |
 //! |---|---|---|
-//! | 1 | 3.5 | |
-//! | 2 | 3.8 | value data; a pointer to the function in the record |
-//! | 3 | 3.9 development | names compressed; the record has the hash of the name in place of a pointer |
-//! | 4 | 3.9 to 8 | header without the value data's size |
-//! | 5 | 9 to 12 | bit 60 of FuncHash marks the context-sensitive stage; from LLVM 10 two more header words for the padding around the counters, without a new version number |
+//! | 1 | 3.5 to 3.7 | the first version |
+//! | 2 | 3.8 | value data; each data record has a pointer to its function |
+//! | 3 | 3.9 development | names are compressed; each data record has the hash of the name in place of a pointer to it |
+//! | 4 | 3.9 to 8 | the header no longer has the size and the address of the value data |
+//! | 5 | 9 to 12 | bit 60 of FuncHash marks context-sensitive records; since LLVM 10 the header has two more words for the padding around the counters, without a new version number |
 //! | 6 | 13 development | binary ids |
 //! | 7 | 13 | BinaryIdsSize moves to the front of the header |
-//! | 8 | 14 to 17 | counter pointers are relative to the record |
+//! | 8 | 14 to 17 | counter pointers are relative to the data record |
 //! | 9 | 18 | MC/DC bitmaps |
 //! | 10 | 19 to 22 | vtables |
 //! | 11 | 23 | uniform counters of GPU code |

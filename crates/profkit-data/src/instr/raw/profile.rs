@@ -81,7 +81,7 @@ impl<'data> RawProfile<'data> {
         Ok((profile, fault))
     }
 
-    /// Joins the data records and names of the program to this profile, which does not contain them.
+    /// Joins the data records and names of the program to this profile. The profile must be one that contains neither.
     ///
     /// # Errors
     /// An error if the metadata were encoded for profiles of another dialect.
@@ -219,8 +219,9 @@ impl<'data> RawProfile<'data> {
         self.section_offset(record, record.bitmap_ptr, self.header.bitmap_delta, true)
     }
 
-    /// Converts a pointer in a data record to an offset in its section. A relative pointer is the distance from its own
-    /// record; `delta` is the distance of the section from the first record.
+    /// Converts a pointer in a data record to an offset in its section. A relative pointer is the distance of its
+    /// target from the data record that contains the pointer. `delta` is then the distance of the section from the
+    /// first data record; for absolute pointers it is the address of the section.
     #[inline]
     fn section_offset(&self, record: &RawRecord, pointer: u64, delta: u64, relative: bool) -> i64 {
         let base = self.base(record, delta, relative);
@@ -389,7 +390,8 @@ impl<'data> RawProfile<'data> {
         }
     }
 
-    /// Returns the function name of a data record of version 1 or 2. Such a record contains a pointer to the name.
+    /// Returns the function name of a data record of version 1 or 2, which contains a pointer to the name. For records
+    /// of later versions the result is empty.
     ///
     /// # Errors
     /// [`ErrorKind::Malformed`] if the name is outside the names section.

@@ -122,7 +122,8 @@ impl<'data> RawReader<'data> {
     /// Opens a raw file. `source` supplies the function records and names of profiles that contain only counters.
     ///
     /// # Errors
-    /// The errors of [`parse_with`](Self::parse_with). An error of the source counts as an error of the profile.
+    /// The errors of [`parse_with`](Self::parse_with). An error that `source` returns is handled like damage of the
+    /// profile.
     pub fn parse_correlated(
         file: &'data [u8],
         options: &RawReadOptions,
@@ -340,7 +341,7 @@ impl<'data> RawReader<'data> {
             .saturating_add_signed(profile.counter_offset(raw));
         let temporal = dialect.has(variant::TEMPORAL);
         if temporal {
-            // LLVM reads 8 bytes even if the counters of the function have fewer bytes.
+            // LLVM reads a time stamp of 8 bytes even if the function has fewer than 8 bytes of counters.
             let stamp = usize::try_from(at)
                 .ok()
                 .and_then(|at| self.file.get(at..)?.first_chunk());

@@ -127,7 +127,7 @@ pub(super) fn padding_to_8(size: u64) -> u64 {
 struct Cutter<'data> {
     data: &'data [u8],
     base: u64,
-    /// Returns the position relative to `base`; `None` if the position does not fit 64 bits.
+    /// The current position, relative to `base`; `None` if the position does not fit 64 bits.
     position: Option<u64>,
     fault: Option<Error>,
 }

@@ -273,7 +273,7 @@ fn check_record(record: &RawImageRecord, version: u32) -> Result<()> {
     if sites.is_some_and(|sites| u16::try_from(sites).is_err()) {
         return Err(cannot("a function has too many value sites").expected("at most 65535"));
     }
-    // A time stamp has 8 bytes, so it takes the space of up to 8 counters.
+    // A time stamp of 8 bytes precedes the counters. It takes the space of 8 counters of one byte.
     let longest = record
         .counts
         .len()

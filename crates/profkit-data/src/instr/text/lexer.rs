@@ -11,7 +11,8 @@ use memchr::{memchr, memchr_iter};
 pub(super) struct Lexer<'data> {
     data: &'data [u8],
     position: usize,
-    /// An offset in the text and its line number, from 1. Line numbers for error messages are counted from this offset.
+    /// An offset in the text and the number of its line. Lines are numbered from 1. The line numbers in error messages
+    /// are found by counting lines from this offset.
     counted: (usize, u64),
 }
 
@@ -62,7 +63,7 @@ impl<'data> Lexer<'data> {
         self.data.len() - self.position
     }
 
-    /// Returns the next line that is not blank or a comment, without its line end. Does not move past the line.
+    /// Returns the next line that is neither blank nor a comment, without its line end. Does not move past the line.
     #[inline]
     pub(super) fn peek(&mut self) -> Option<&'data [u8]> {
         let start = self.position();
@@ -73,7 +74,7 @@ impl<'data> Lexer<'data> {
         self.data.get(start..end)
     }
 
-    /// Returns the next line that is not blank or a comment, without its line end. Moves past the line.
+    /// Returns the next line that is neither blank nor a comment, without its line end. Moves past the line.
     #[inline]
     pub(super) fn line(&mut self) -> Option<&'data [u8]> {
         let start = self.position();
@@ -108,8 +109,8 @@ impl<'data> Lexer<'data> {
         Decimal::Value(value)
     }
 
-    /// Finds the next blank line after `from`. Returns the offset of the first line after it that is not blank or a
-    /// comment, for use with [`seek`](Self::seek).
+    /// Finds the next blank line after `from`. Returns the offset of the first line after it that is neither blank nor
+    /// a comment, for use with [`seek`](Self::seek).
     pub(super) fn next_block(&self, from: usize) -> Option<usize> {
         let mut at = from;
         loop {
@@ -147,7 +148,7 @@ impl<'data> Lexer<'data> {
             .found(found)
     }
 
-    /// Makes an error for the next line that is not blank or a comment, at the given column (from 0).
+    /// Makes an error for the next line that is neither blank nor a comment, at the given column (from 0).
     #[cold]
     pub(super) fn error(&mut self, kind: ErrorKind, message: &'static str, column: usize) -> Error {
         let start = self.position();

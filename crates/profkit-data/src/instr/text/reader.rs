@@ -107,7 +107,8 @@ impl<'data> TextReader<'data> {
                 return Err(self.end_of_header("the names of a trace"));
             };
             let mut functions = Vec::new();
-            // Two commas without text between them are skipped. Spaces between two commas count as an empty name.
+            // Two commas with nothing between them give no name. Two commas with only spaces between them give an empty
+            // name.
             for piece in line.split(|&byte| byte == b',') {
                 if !piece.is_empty() {
                     functions.push(self.symbols.insert(trim(piece)));
@@ -242,7 +243,7 @@ impl<'data> TextReader<'data> {
         let start = self.lexer.position();
         let kinds = match self.lexer.decimal() {
             Decimal::Value(kinds) if kinds <= u64::from(u32::MAX) => kinds,
-            // LLVM takes a number that does not fit 32 bits for a function name.
+            // Like LLVM, take a number that does not fit 32 bits for a function name.
             Decimal::Value(_) => {
                 self.lexer.seek(start);
                 return Ok(());

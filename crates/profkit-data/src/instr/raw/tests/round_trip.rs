@@ -78,10 +78,11 @@ fn build(
             for site in &sites {
                 let entries = site.iter().map(|&(pick, count)| ValueEntry {
                     value: match kind {
-                        // This address may be the one after the last function, which belongs to no function.
+                        // If the remainder is `functions`, the address is after the last function and belongs to no
+                        // function.
                         0 => FIRST_FUNCTION + FUNCTION_LEN * (u64::from(pick) % (functions + 1)),
                         1 => count,
-                        // Some of these addresses are between two vtables.
+                        // Some of these addresses are not inside a vtable.
                         _ => VTABLE + u64::from(pick),
                     },
                     count,

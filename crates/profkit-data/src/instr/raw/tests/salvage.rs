@@ -38,7 +38,7 @@ fn a_file_cut_in_its_names_keeps_counters_and_hashes() {
         );
         assert_eq!(record.counts, whole.counts);
     }
-    // The value data are lost. The record keeps its number of value sites, which are empty.
+    // The value data are lost. The record has as many value sites as its data record states, but they are empty.
     assert_eq!(records[1].values, values(0, &[&[], &[]]));
 }
 

@@ -235,11 +235,14 @@ fn read_kind(blob: &mut Cursor<'_>, values: &mut ValueData) -> Result<()> {
 
 #[cold]
 fn runs_past(start: u64, available: usize, wanted: u64) -> Error {
-    Error::new(ErrorKind::Malformed, "a value kind runs past TotalSize")
-        .at(start)
-        .found(format_args!("{available} bytes left"))
-        .expected(format_args!("{wanted} bytes"))
-        .llvm_detail("value profile address is greater than total size")
+    Error::new(
+        ErrorKind::Malformed,
+        "the data of a value kind run past TotalSize",
+    )
+    .at(start)
+    .found(format_args!("{available} bytes left"))
+    .expected(format_args!("{wanted} bytes"))
+    .llvm_detail("value profile address is greater than total size")
 }
 
 #[cfg(test)]

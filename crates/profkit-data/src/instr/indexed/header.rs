@@ -262,8 +262,8 @@ pub(super) fn unsupported(version: u32) -> Error {
     match version {
         0 => error,
         indexed::VERSION_HEADER_ONLY => error.with_hint(
-            "LLVM 23 wrote this file: merge the raw profiles it came from, or use llvm-profdata 23 to turn it into text",
+            "LLVM 23 wrote this file: merge the raw profiles that this file was made from, or use llvm-profdata 23 to turn the file into text",
         ),
-        _ => error.with_hint("a newer LLVM than 23 wrote this file: use its llvm-profdata to turn it into text"),
+        _ => error.with_hint("an LLVM newer than 23 wrote this file: use the llvm-profdata of that LLVM to turn the file into text"),
     }
 }

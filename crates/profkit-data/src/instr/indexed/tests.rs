@@ -246,7 +246,7 @@ fn version_14_is_known_but_for_its_records() {
     bytes[8] = 14;
     let error = IndexedProfile::parse(&bytes).unwrap_err();
     insta::assert_snapshot!(error, @"the version of the indexed profile is not supported in header of indexed profile at offset 0x8: found 14, expected 1 to 13");
-    insta::assert_snapshot!(error.hint().unwrap(), @"LLVM 23 wrote this file: merge the raw profiles it came from, or use llvm-profdata 23 to turn it into text");
+    insta::assert_snapshot!(error.hint().unwrap(), @"LLVM 23 wrote this file: merge the raw profiles that this file was made from, or use llvm-profdata 23 to turn the file into text");
     let known =
         IndexedProfile::parse_with(&bytes, &IndexedReadOptions::new().unknown_records(true))
             .unwrap();

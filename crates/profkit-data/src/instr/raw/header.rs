@@ -95,16 +95,15 @@ impl RawDialect {
         });
         let Some((endian, width)) = known else {
             let found = data.get(..data.len().min(8)).unwrap_or_default();
-            return Err(
-                Error::new(ErrorKind::BadMagic, "not the magic of a raw profile")
-                    .at(offset)
-                    .within(Structure::Header)
-                    .within(Structure::RawProfile)
-                    .found(format_args!("bytes {found:02x?}"))
-                    .expected(
-                        "\"lprofr\" or \"lprofR\" between 0xff and 0x81, in either byte order",
-                    ),
-            );
+            return Err(Error::new(
+                ErrorKind::BadMagic,
+                "the magic number is not that of a raw profile",
+            )
+            .at(offset)
+            .within(Structure::Header)
+            .within(Structure::RawProfile)
+            .found(format_args!("bytes {found:02x?}"))
+            .expected("\"lprofr\" or \"lprofR\" between 0xff and 0x81, in either byte order"));
         };
         let mut cursor = Cursor::new(data, offset, endian);
         cursor.u64()?;
@@ -113,7 +112,7 @@ impl RawDialect {
             .map_err(|_| too_short(offset, data.len(), 16))?;
         let version = u32::try_from(word & variant::VERSION_MASK).unwrap_or(0);
         if !(raw::VERSION_FIRST..=raw::VERSION_LAST).contains(&version) {
-            return Err(Error::new(ErrorKind::UnsupportedVersion, "an unknown raw version")
+            return Err(Error::new(ErrorKind::UnsupportedVersion, "the version of the raw profile is not supported")
                 .at(offset + 8)
                 .within(Structure::Header).within(Structure::RawProfile)
                 .found(version)
@@ -538,11 +537,11 @@ fn v5_words(data: &[u8], offset: u64, endian: Endian) -> Result<usize> {
     .within(Structure::Header)
     .within(Structure::RawProfile)
     .found(format_args!(
-        "words 7 and 9 {:#x} and {:#x}",
+        "word 7 {:#x} and word 9 {:#x}",
         word(7).unwrap_or(0),
         word(9).unwrap_or(0)
     ))
-    .expected("a value kind (0 to 2) in one of them"))
+    .expected("a value kind (0 to 2) in word 7 or word 9"))
 }
 
 #[cold]

@@ -83,7 +83,7 @@ impl RawMetadata {
             )
             .found(Machine(program.width, program.endian))
             .expected(Machine(Some(dialect.width), Some(dialect.endian)))
-            .with_hint("give the binary that wrote this profile"));
+            .with_hint("give the binary of the program that wrote this profile"));
         }
         let mut data = vec![0; program.records.len() * layout.stride];
         for (bytes, record) in data.chunks_exact_mut(layout.stride).zip(&program.records) {

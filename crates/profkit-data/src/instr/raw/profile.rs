@@ -384,7 +384,7 @@ impl<'data> RawProfile<'data> {
             .llvm_detail(llvm());
         match self.metadata {
             Some(_) => error.with_hint(
-                "the records come from the binary: it may be another build than the program that ran",
+                "the function records come from the binary: the binary may be another build than the program that ran",
             ),
             None => error,
         }
@@ -415,8 +415,11 @@ impl<'data> RawProfile<'data> {
                 )
                 .at(self.record_offset(record.index))
                 .within(record_name(record))
-                .found(format_args!("offset {offset}, {size} bytes"))
-                .expected(format_args!("within {} bytes", names.len()))
+                .found(format_args!("{size} bytes at offset {offset}"))
+                .expected(format_args!(
+                    "a range within the {} bytes of the section",
+                    names.len()
+                ))
             })
     }
 

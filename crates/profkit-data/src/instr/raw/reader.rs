@@ -139,7 +139,7 @@ impl<'data> RawReader<'data> {
     ) -> Result<Self> {
         if file.is_empty() {
             return Err(Error::new(ErrorKind::Empty, "the file is empty").with_hint(
-                "the program ended before it wrote its profile, or another program still holds it open",
+                "the program ended before it wrote its profile, or another program still holds the file open",
             ));
         }
         let mut reader = RawReader {
@@ -521,7 +521,7 @@ fn missing_correlation(profile: &RawProfile<'_>) -> Error {
         .at(profile.offset() as u64)
         .within(Structure::RawProfile)
         .found(format_args!("{} counters, 0 data records", profile.header().num_counters))
-        .with_hint("the program was built with -profile-correlate: its records are in the binary or its debug info")
+        .with_hint("the program was built with -profile-correlate: the function records are in the program's binary or its debug info")
 }
 
 /// Returns the offset of the profile after `profile` in the file; `None` if there is none. `values` is a cursor after
@@ -559,7 +559,7 @@ fn next_profile(
     if magic(start) != magic(profile.offset()) {
         return Err(Error::new(
             ErrorKind::BadMagic,
-            "the bytes that follow are not a profile",
+            "the bytes after a profile are not another profile",
         )
         .at(offset)
         .within(Structure::AfterProfile)

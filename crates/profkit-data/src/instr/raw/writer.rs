@@ -93,8 +93,9 @@ struct Addresses {
 
 impl Plan {
     fn of(image: &RawImage) -> Result<Self> {
-        let mut header = RawHeader::empty(image.dialect)
-            .ok_or_else(|| cannot("there is no such raw version").found(image.dialect.version))?;
+        let mut header = RawHeader::empty(image.dialect).ok_or_else(|| {
+            cannot("the raw format has no such version").found(image.dialect.version)
+        })?;
         if image.form.short_v5_header {
             header = header.as_short_v5();
         }
@@ -206,18 +207,22 @@ fn check(image: &RawImage) -> Result<()> {
     };
     let any = |test: fn(&RawImageRecord) -> bool| image.records.iter().any(test);
     needs(
-        "the version has no build ids",
+        "this raw version has no build ids",
         6,
         !image.binary_ids.is_empty(),
     )?;
     needs(
-        "the version has no bitmaps",
+        "this raw version has no bitmaps",
         9,
         any(|record| !record.bitmap.is_empty()),
     )?;
-    needs("the version has no vtables", 10, !image.vtables.is_empty())?;
     needs(
-        "the version has no uniform counters",
+        "this raw version has no vtables",
+        10,
+        !image.vtables.is_empty(),
+    )?;
+    needs(
+        "this raw version has no uniform counters",
         11,
         any(|record| !record.uniform_counts.is_empty()),
     )?;
@@ -233,11 +238,15 @@ fn check(image: &RawImage) -> Result<()> {
         (value_kind::VTABLE_TARGET, 10),
     ] {
         let used = image.records.iter().any(|record| has_kind(record, kind));
-        needs("the version has no such value kind", first, used)?;
+        needs(
+            "this raw version does not have this value kind",
+            first,
+            used,
+        )?;
     }
     let padding_from_5 = image.form.page_size.is_some() && image.form.short_v5_header;
     needs(
-        "the version has no padding around counters",
+        "this raw version has no padding around counters",
         if padding_from_5 { 6 } else { 5 },
         image.form.page_size.is_some(),
     )?;

@@ -84,7 +84,7 @@ impl<'data> TextReader<'data> {
             } else {
                 return Err(self
                     .lexer
-                    .error_at(ErrorKind::BadHeader, "unknown header directive", start, 1)
+                    .error_at(ErrorKind::BadHeader, "the directive is not known", start, 1)
                     .within(Structure::Header)
                     .expected(
                         ":ir, :fe, :csir, :entry_first, :not_entry_first, :single_byte_coverage, \
@@ -515,9 +515,16 @@ fn no_profile(error: Error) -> Error {
 #[cold]
 fn zero_byte(lexer: &mut Lexer<'_>, start: usize, column: usize) -> Error {
     lexer
-        .error_at(ErrorKind::Malformed, "a zero byte in a name", start, column)
+        .error_at(
+            ErrorKind::Malformed,
+            "a name contains a zero byte",
+            start,
+            column,
+        )
         .expected("text")
-        .with_hint("the file is damaged or not text; LLVM would read it only up to the zero byte")
+        .with_hint(
+            "the file is damaged or not text; LLVM would read the file only up to the zero byte",
+        )
 }
 
 /// Removes white space at both ends. White space is what C's `isspace` accepts.

@@ -201,7 +201,7 @@ fn a_kind_given_twice_appends_sites() {
 
 #[test]
 fn messages() {
-    insta::assert_snapshot!(error(":ir \nm\n1\n1\n1\n"), @r#"unknown header directive in header at line 1, column 2: found ":ir ", expected :ir, :fe, :csir, :entry_first, :not_entry_first, :single_byte_coverage, :temporal_prof_traces or :instrument_loop_entries [BadHeader, -]"#);
+    insta::assert_snapshot!(error(":ir \nm\n1\n1\n1\n"), @r#"the directive is not known in header at line 1, column 2: found ":ir ", expected :ir, :fe, :csir, :entry_first, :not_entry_first, :single_byte_coverage, :temporal_prof_traces or :instrument_loop_entries [BadHeader, -]"#);
     insta::assert_snapshot!(error(":temporal_prof_traces\n1\n"), @"the text ends inside its header in temporal traces at line 3, column 1: found the end of the file, expected the trace stream size [EndOfFile, -]");
     insta::assert_snapshot!(error(":temporal_prof_traces\n1\n1\n1\n"), @"the text ends inside its header in temporal traces at line 5, column 1: found the end of the file, expected the names of a trace [EndOfFile, -]");
     insta::assert_snapshot!(error(":temporal_prof_traces\n4294967296\n"), @r#"a number of the trace block is not a valid integer in temporal traces at line 2, column 1: found "4294967296", expected the number of traces (at most 4294967295) [Malformed, -]"#);
@@ -227,7 +227,7 @@ fn messages() {
     insta::assert_snapshot!(error("m\n1\n1\n1\n1\n0\n1\n1\n:5\n"), @r#"symbol name is empty in value 0 of site 0 of value kind 0 of record of "m" at line 9, column 1: found ":5", expected NAME:COUNT [Malformed, symbol name is empty]"#);
     insta::assert_snapshot!(error("m\n1\n1\n1\n1\n1\n1\n1\n8:0x5\n"), @r#"part of a value is not a decimal number below 2^64 in value 0 of site 0 of value kind 1 of record of "m" at line 9, column 3: found "8:0x5", expected SIZE:COUNT [Malformed, -]"#);
     insta::assert_snapshot!(error("m\n1\n1\n1\n1\n1\n1\n1\nx:5\n"), @r#"part of a value is not a decimal number below 2^64 in value 0 of site 0 of value kind 1 of record of "m" at line 9, column 1: found "x:5", expected SIZE:COUNT [Malformed, -]"#);
-    insta::assert_snapshot!(error("m\n1\n1\n1\na\0b\n1\n1\n1\n"), @r#"a zero byte in a name in record of "a\x00b" at line 5, column 2: found "a\x00b", expected text [Malformed, -]"#);
+    insta::assert_snapshot!(error("m\n1\n1\n1\na\0b\n1\n1\n1\n"), @r#"a name contains a zero byte in record of "a\x00b" at line 5, column 2: found "a\x00b", expected text [Malformed, -]"#);
 }
 
 #[test]

@@ -133,7 +133,7 @@ fn the_kind_is_checked() {
 #[test]
 fn sites_past_total_size_are_an_error_and_cost_nothing() {
     insta::assert_snapshot!(texts(&error_of(&with_u32(12, u32::MAX))), @r"
-    a value kind runs past TotalSize in value data at offset 0x108: found 80 bytes left, expected 4294967304 bytes
+    the data of a value kind run past TotalSize in value data at offset 0x108: found 80 bytes left, expected 4294967304 bytes
     Malformed: value profile address is greater than total size
     ");
 }
@@ -143,7 +143,7 @@ fn values_past_total_size_are_an_error() {
     let mut bytes = sample_bytes();
     bytes[16] = 200;
     insta::assert_snapshot!(texts(&error_of(&bytes)), @r"
-    a value kind runs past TotalSize in value data at offset 0x108: found 80 bytes left, expected 3216 bytes
+    the data of a value kind run past TotalSize in value data at offset 0x108: found 80 bytes left, expected 3216 bytes
     Malformed: value profile address is greater than total size
     ");
 }
@@ -151,7 +151,7 @@ fn values_past_total_size_are_an_error() {
 #[test]
 fn a_kind_too_many_is_an_error() {
     insta::assert_snapshot!(texts(&error_of(&with_u32(4, 3))), @r"
-    a value kind runs past TotalSize in value data at offset 0x158: found 0 bytes left, expected 8 bytes
+    the data of a value kind run past TotalSize in value data at offset 0x158: found 0 bytes left, expected 8 bytes
     Malformed: value profile address is greater than total size
     ");
 }

@@ -50,7 +50,7 @@ fn an_empty_file() {
 #[test]
 fn another_magic() {
     insta::assert_snapshot!(message(|file| file[1] = b'x'), @r#"
-    not the magic of a raw profile in header of raw profile at offset 0x0: found bytes [81, 78, 66, 6f, 72, 70, 6c, ff], expected "lprofr" or "lprofR" between 0xff and 0x81, in either byte order
+    the magic number is not that of a raw profile in header of raw profile at offset 0x0: found bytes [81, 78, 66, 6f, 72, 70, 6c, ff], expected "lprofr" or "lprofR" between 0xff and 0x81, in either byte order
     BadMagic: -
     "#);
 }
@@ -58,7 +58,7 @@ fn another_magic() {
 #[test]
 fn a_version_of_the_future() {
     insta::assert_snapshot!(message(|file| file[8] = 12), @r"
-    an unknown raw version in header of raw profile at offset 0x8: found 12, expected 1 to 11
+    the version of the raw profile is not supported in header of raw profile at offset 0x8: found 12, expected 1 to 11
     UnsupportedVersion: Profile uses raw profile format version = 12; expected version = 10
     PLEASE update this tool to version in the raw profile, or regenerate raw profile with expected version.
     ");
@@ -85,7 +85,7 @@ fn a_version_5_header_of_neither_form() {
     let mut file = bytes(5);
     put_u64(&mut file, 9 * 8, 77);
     insta::assert_snapshot!(texts(&read(&file).unwrap_err()), @r"
-    the header has neither of the two forms of version 5 in header of raw profile at offset 0x38: found words 7 and 9 0x10090 and 0x4d, expected a value kind (0 to 2) in one of them
+    the header has neither of the two forms of version 5 in header of raw profile at offset 0x38: found word 7 0x10090 and word 9 0x4d, expected a value kind (0 to 2) in word 7 or word 9
     BadHeader: -
     ");
     file.truncate(70);
@@ -253,7 +253,7 @@ fn a_name_outside_the_names() {
     let mut file = bytes(2);
     put_u32(&mut file, 80, 99);
     insta::assert_snapshot!(texts(&read(&file).unwrap_err()), @r"
-    a name lies outside the names section in data record 0 at offset 0x50: found offset 0, 99 bytes, expected within 23 bytes
+    a name lies outside the names section in data record 0 at offset 0x50: found 99 bytes at offset 0, expected a range within the 23 bytes of the section
     Malformed: -
     ");
 }
@@ -285,7 +285,7 @@ fn something_else_after_a_profile() {
     Malformed: not enough space for another header
     ");
     insta::assert_snapshot!(message(|file| file.extend([7; 128])), @r"
-    the bytes that follow are not a profile in bytes after the profile at offset 0x260: found bytes [07, 07, 07, 07, 07, 07, 07, 07], expected bytes [81, 72, 66, 6f, 72, 70, 6c, ff]
+    the bytes after a profile are not another profile in bytes after the profile at offset 0x260: found bytes [07, 07, 07, 07, 07, 07, 07, 07], expected bytes [81, 72, 66, 6f, 72, 70, 6c, ff]
     BadMagic: -
     ");
     let unaligned = |file: &mut Vec<u8>| {

@@ -4,7 +4,7 @@
 const STATE_LEN: usize = 624;
 const MIDDLE: usize = 397;
 
-/// The generator with its state.
+/// The random number generator, with its state.
 #[derive(Clone, Debug)]
 pub struct Mt19937 {
     state: [u32; STATE_LEN],
@@ -46,7 +46,7 @@ impl Mt19937 {
         self.next = 0;
     }
 
-    /// The next number.
+    /// Returns the next random number of 32 bits.
     pub fn next_u32(&mut self) -> u32 {
         if self.next >= STATE_LEN {
             self.refill();
@@ -80,8 +80,8 @@ impl Mt19937 {
         }
     }
 
-    /// Returns a random number from 0 to below 1, as libstdc++'s `std::uniform_real_distribution<float>(0, 1)` computes it
-    /// from this 32-bit generator.
+    /// Returns a random number that is at least 0 and below 1, as libstdc++'s `std::uniform_real_distribution<float>(0,
+    /// 1)` computes it from this 32-bit generator.
     pub fn unit(&mut self) -> f32 {
         const RANGE: f32 = 4_294_967_296.0;
         #[expect(
@@ -89,7 +89,7 @@ impl Mt19937 {
             reason = "libstdc++ rounds to the precision of a float"
         )]
         let drawn = self.next_u32() as f32;
-        // The largest numbers are rounded up to 1, which is outside the range.
+        // The division rounds the largest numbers up to 1, which is outside the range. They become the number before 1.
         (drawn / RANGE).min(1.0_f32.next_down())
     }
 

@@ -22,7 +22,7 @@ use std::sync::OnceLock;
     after_help = EXIT_CODES,
 )]
 pub struct Cli {
-    /// The options of all commands about their output.
+    /// The output options, which all commands have.
     #[command(flatten)]
     pub output: OutputArgs,
 
@@ -112,7 +112,7 @@ impl Cli {
     }
 }
 
-/// The styles of help: bold headings.
+/// The styles of the help text: its headings are bold.
 const fn styles() -> Styles {
     let bold = clap::builder::styling::Style::new().bold();
     Styles::plain().header(bold).usage(bold)

@@ -312,8 +312,8 @@ pub fn percent(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Returns the subcommand that the arguments name, and the words of its name, for example `mip` and `merge`.
-/// Options about the output may stand before it.
+/// Returns the subcommand that the arguments name, and the words of its name, for example `mip` and `merge`. Output
+/// options may stand before the name of the subcommand.
 fn command_of<'a>(root: &'a Command, args: &[OsString]) -> (&'a Command, Vec<&'a str>) {
     let mut command = root;
     let mut names = Vec::new();

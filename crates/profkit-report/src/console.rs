@@ -10,7 +10,7 @@ use std::io::{self, Write};
 pub struct Look {
     /// Whether text has styles.
     pub colour: bool,
-    /// The width of the terminal in columns. Without it, nothing is cut.
+    /// The width of the terminal in columns. `None` if lines may have any width, so that nothing is cut.
     pub width: Option<usize>,
     /// The characters of bars.
     pub bars: BarStyle,
@@ -58,7 +58,7 @@ impl Style {
     }
 }
 
-/// The words at the beginning of a line that are styled wherever they are written.
+/// Words that are always styled at the beginning of a line, even if they are not written with [`Console::styled`].
 const WORDS: [(&[u8], Style); 5] = [
     (b"error:", Style::Error),
     (b"warning:", Style::Warning),
@@ -113,7 +113,7 @@ impl<W: Write> Console<W> {
         self.look
     }
 
-    /// The writer below.
+    /// The writer that receives the bytes.
     pub fn get_mut(&mut self) -> &mut W {
         self.screen.get_mut()
     }

@@ -4,11 +4,11 @@ use std::borrow::Cow;
 use std::io::{self, Write};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// The space before a table.
+/// The number of spaces before each row of a table.
 const INDENT: usize = 2;
-/// The space between columns.
+/// The number of spaces between two columns.
 const GAP: usize = 2;
-/// If less than this is left for the last column, columns that may be left out are left out.
+/// If the terminal leaves less width than this for the last column, the optional columns are not printed.
 const ROOM: usize = 30;
 
 /// A column of a table.
@@ -38,7 +38,7 @@ impl Column {
         }
     }
 
-    /// The same column, but on a narrow terminal it is left out.
+    /// Returns the same column, made optional: it is not printed if the terminal is narrow.
     #[must_use]
     pub fn optional(self) -> Self {
         Column {

@@ -48,10 +48,10 @@
 //! | [`IndexError`](object::index::IndexError) | [`Binaries::open`](analysis::correlate::Binaries::open) | the path |
 //!
 //! All of them implement [`std::error::Error`], so that `?` works in a function that returns `Result<(), Box<dyn
-//! std::error::Error>>`. Print an error with `{error}`. Do not return it from `main`: Rust prints such an error with
-//! `{error:?}`. When nothing can be merged, [`MergeError::NothingLeft`](merge::MergeError::NothingLeft) holds the
-//! report with the reasons. Do not make decisions by the text of an error; use the items that the last column of the
-//! table above names.
+//! std::error::Error>>`. Print an error for users with `{error}`. If `main` returns an error, as in these examples,
+//! Rust prints it with `{error:?}`, which is a text for programmers. When nothing can be merged,
+//! [`MergeError::NothingLeft`](merge::MergeError::NothingLeft) holds the report with the reasons. Do not make decisions
+//! by the text of an error; use the items that the last column of the table above names.
 //!
 //! # Read and print
 //! [`open`] recognises a file by its content and returns a [`Profile`], an enum with one variant per kind. An

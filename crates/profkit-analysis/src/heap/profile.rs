@@ -119,8 +119,8 @@ impl HeapProfile {
         }
     }
 
-    /// The releases that wrote this version, and surely read it; `None` for YAML, which has no version. The versions are those
-    /// of docs/formats/memprof.md.
+    /// The LLVM releases that write this version of the profile, and therefore can read it; `None` for YAML, which has
+    /// no version. The versions are those of docs/formats/memprof.md.
     pub fn writers(&self) -> Option<RangeInclusive<Release>> {
         let (first, last) = match (self.form, self.version?) {
             (HeapForm::Raw, 1) => (14, 15),
@@ -137,7 +137,7 @@ impl HeapProfile {
         Some(Release::new(first)..=Release::new(last))
     }
 
-    /// The releases that read the profile. Compilers read only indexed profiles.
+    /// The LLVM releases that read the profile: those that write its version. Compilers read only indexed profiles.
     pub fn readers(&self) -> Option<Readers> {
         let tool = self.writers()?;
         Some(Readers {

@@ -45,7 +45,7 @@ struct Node<F> {
     function: F,
     /// The position of the function in the initial order. Groups that are not divided any more keep this order.
     place: u32,
-    /// The utility nodes of the function, by their numbers in the group.
+    /// The indexes of the utility nodes of the function. Each group has indexes of its own.
     utilities: Vec<u32>,
     left: bool,
 }
@@ -145,7 +145,7 @@ impl Groups<'_> {
 /// The utility nodes of a group. A node that all functions of the group have, or only one, has the same cost wherever
 /// its functions are, so it is left out.
 struct Signatures {
-    /// The number of functions in the left and in the right half.
+    /// For each utility node: the number of its functions in the left half and in the right half.
     members: Vec<(u32, u32)>,
     /// The cost that is saved if a function of the node moves from left to right.
     to_right: Vec<f32>,
@@ -155,7 +155,7 @@ struct Signatures {
 }
 
 impl Signatures {
-    /// Numbers the utility nodes of a group anew, without gaps.
+    /// Gives the utility nodes of a group new indexes without gaps.
     fn new<F>(nodes: &mut [Node<F>], weights: &[f32]) -> Self {
         const UNUSED: u32 = u32::MAX;
         let mut numbers = vec![0u32; weights.len()];
@@ -194,7 +194,7 @@ impl Signatures {
         signatures
     }
 
-    /// Computes what moving a function saves.
+    /// For each utility node, computes the cost that is saved if a function of the node moves to the other half.
     fn update(&mut self, side_costs: &[f32]) {
         let cost = |left: u32, right: u32| {
             let side = |count: u32| side_costs.get(count as usize).copied().unwrap_or(0.0);
@@ -243,9 +243,10 @@ impl Signatures {
 /// The rounds of exchanges between the halves of a group.
 struct Exchange {
     bucket: u32,
-    /// The random numbers of the group. Their seed is the index of the group, so they do not depend on other groups.
+    /// The random numbers of the group. The seed is the index of the group, so that these numbers do not depend on
+    /// other groups.
     random: Option<Mt19937>,
-    /// For each function: what moving it saves, and its index.
+    /// For each function: the cost that is saved if it moves to the other half, and its index.
     gains: Vec<(f32, usize)>,
 }
 
@@ -282,9 +283,9 @@ impl Exchange {
         moved
     }
 
-    /// Adds up what moving each function saves. A sum must be added up in the sequence of the utility nodes, since the
-    /// sequence decides its last bits. So that the processor need not wait for each addition, the sums of four
-    /// functions are computed together.
+    /// For each function, adds up the cost that is saved if it moves to the other half. A sum must be added up in the
+    /// sequence of the utility nodes, since the sequence decides its last bits. So that the processor need not wait for
+    /// each addition, the sums of four functions are computed together.
     fn compute_gains<F>(&mut self, nodes: &[Node<F>], signatures: &Signatures) {
         self.gains.clear();
         let at = |table: &[f32], utility: u32| table.get(utility as usize).copied().unwrap_or(0.0);

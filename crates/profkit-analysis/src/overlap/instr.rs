@@ -49,7 +49,7 @@ fn float(count: u64) -> f64 {
 }
 
 impl CountSums {
-    /// The sums of one function. They wrap around as in LLVM.
+    /// The sums of one function. Sums of more than 64 bits wrap around, as in LLVM.
     pub fn of_function(counts: &[u64], values: Option<&ValueData>) -> Self {
         let sum = |counts: &mut dyn Iterator<Item = u64>| float(counts.fold(0, u64::wrapping_add));
         let mut sums = CountSums {
@@ -210,12 +210,12 @@ pub struct InstrOverlap {
     /// The functions whose hash, number of counters or number of value sites differs, and their share in the second
     /// profile.
     pub mismatched: Shares,
-    /// The functions that only the second profile has, and their share in it.
+    /// The functions that only the second profile has, and their share in the second profile.
     pub unique: Shares,
 }
 
 impl InstrOverlap {
-    /// Begins a comparison of two profiles with these sums.
+    /// Begins a comparison of two profiles, which have these sums.
     pub fn new(base: CountSums, test: CountSums) -> Self {
         InstrOverlap {
             base,
@@ -317,7 +317,7 @@ impl Shares {
     }
 }
 
-/// Whether two records have as many counters and value sites.
+/// Whether two records have equal numbers of counters, and of value sites of each kind.
 fn same_sites(one: &RecordRef<'_>, two: &Tested<'_>) -> bool {
     let sites = |values: Option<&ValueData>, kind: u32| {
         let kind = values.and_then(|values| values.kind(kind));
@@ -329,7 +329,7 @@ fn same_sites(one: &RecordRef<'_>, two: &Tested<'_>) -> bool {
             .all(|kind| sites(one.values, kind) == sites(two.values, kind))
 }
 
-/// The smaller of two shares.
+/// The smaller of the shares `base / base_sum` and `test / test_sum`; 0 if one of the sums is 0.
 fn smaller(base: u64, test: u64, base_sum: f64, test_sum: f64) -> f64 {
     if base_sum < 1.0 || test_sum < 1.0 {
         return 0.0;

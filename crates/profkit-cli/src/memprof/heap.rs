@@ -97,7 +97,7 @@ impl Heap {
         }
     }
 
-    /// The profile in the form that is printed.
+    /// The heap profile as the type that profkit-report prints.
     pub fn view<'a>(&'a self, input: &'a Input, mangled: bool) -> HeapView<'a> {
         HeapView {
             path: input.name(),

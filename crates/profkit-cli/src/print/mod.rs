@@ -1,5 +1,5 @@
 //! Printing for all commands: outputs that escape the control characters of file contents, have colours where the
-//! terminal has them, and go through a pager if they are long.
+//! terminal has them, and go through a pager if the text is long.
 mod outputs;
 mod pager;
 
@@ -13,10 +13,10 @@ use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 use std::sync::OnceLock;
 
-/// Options of all commands about their output.
+/// The output options, which all commands have.
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub struct OutputArgs {
-    /// Colour text: auto (on a terminal, as NO_COLOR and CLICOLOR_FORCE say), always or never
+    /// Colour text: auto (on a terminal; NO_COLOR and CLICOLOR_FORCE change this), always or never
     #[arg(
         long,
         global = true,
@@ -56,7 +56,7 @@ impl When {
     }
 }
 
-/// What the options say about the output of this process.
+/// The output options of this process.
 #[derive(Clone, Copy, Debug)]
 struct Session {
     /// Whether long texts go through a pager.
@@ -73,14 +73,15 @@ impl OutputArgs {
     /// Applies the options to all outputs of this process.
     pub fn apply(self) {
         self.color.set();
-        // The command line is parsed once.
+        // The result can be ignored: the command line is parsed only once, so `SESSION` is not set yet.
         let _ = SESSION.set(Session {
             pages: !self.no_pager,
         });
     }
 }
 
-/// Applies `--color` before the command line is parsed: help and messages about wrong options are printed by then.
+/// Applies `--color` before the command line is parsed: help and messages about wrong options are printed during
+/// parsing.
 pub fn apply_colour(args: &[OsString]) {
     let args = args.iter().take_while(|arg| *arg != "--");
     let mut texts = args.filter_map(|arg| arg.to_str());

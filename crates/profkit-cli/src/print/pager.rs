@@ -1,4 +1,4 @@
-//! Standard output, which goes through a pager if it is a terminal and the text is longer than that.
+//! Standard output, which goes through a pager if it is a terminal and the text has more lines than the terminal.
 use super::{Session, session};
 use std::io::{self, IsTerminal, StdoutLock, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -14,9 +14,10 @@ pub struct Pager {
 
 #[derive(Debug)]
 enum State {
-    /// Everything goes to standard output.
+    /// All text goes to standard output, without a pager.
     Direct,
-    /// The text so far fits on the terminal: its bytes, and how many rows are left.
+    /// The text that was written so far fits on the terminal. The fields are this text and the number of rows that are
+    /// left.
     Short { text: Vec<u8>, rows: usize },
     /// The pager runs.
     Pages { pager: Child, to: ChildStdin },
@@ -60,7 +61,8 @@ fn command() -> Option<Command> {
         plain.args(arguments);
         plain
     };
-    // -F: ends at once if the text fits; -R: colours; -X: leaves the text on the terminal.
+    // Options of less: F ends it at once if the text fits on the terminal, R shows colours, X leaves the text on the
+    // terminal.
     if std::env::var_os("LESS").is_none() {
         command.env("LESS", "FRX");
     }
@@ -68,7 +70,8 @@ fn command() -> Option<Command> {
     Some(command)
 }
 
-/// Starts the pager. `None` if there is none, or if it cannot be started: then the text is printed without it.
+/// Starts the pager. `None` if the user wants no pager, or if the pager cannot be started: the text is then printed
+/// without a pager.
 fn start() -> Option<(Child, ChildStdin)> {
     let mut pager = command()?.spawn().ok()?;
     let to = pager.stdin.take()?;
@@ -134,7 +137,7 @@ impl Pager {
 
 impl Drop for Pager {
     fn drop(&mut self) {
-        // The commands flush their output before it is dropped, and report its errors then.
+        // An error is ignored here: commands flush their output before it is dropped, and report errors of that flush.
         let _ = self.flush();
         self.leave();
         if let State::Left { pager } = &mut self.state

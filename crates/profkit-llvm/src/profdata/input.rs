@@ -34,8 +34,8 @@ pub struct Profile<'data> {
     /// The function names of an indexed profile, by hash. An indexed profile stores the names only in its table of
     /// functions.
     names: FxHashMap<NameRef, &'data [u8]>,
-    /// The functions and value targets that were read so far of a text profile with temporal traces. LLVM does not learn
-    /// a name from a trace.
+    /// For a text profile with temporal traces: the functions and value targets that were read so far. LLVM can print
+    /// only these names, because it does not keep the names in the traces.
     read: Option<FxHashSet<NameRef>>,
 }
 

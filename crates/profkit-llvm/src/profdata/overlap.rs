@@ -36,7 +36,8 @@ pub fn run(parsed: &Parsed, session: &Session<'_>) -> Result<(), Fault> {
     let (base_bytes, base_sums) = sums(session, base, stage)?;
     let (test_bytes, test_sums) = sums(session, test, stage)?;
     if base_sums.is_zero() || test_sums.is_zero() {
-        // LLVM exits before its buffer is written, so the text that says this is never seen.
+        // LLVM has a message for profiles whose counts are all zero, but exits before it writes its buffer, so the
+        // message is never seen.
         return output::write(session, output, name, |_| Ok(()));
     }
     let profile = load(session, base, &base_bytes);
@@ -105,7 +106,8 @@ fn load(session: &Session<'_>, file: &[u8], bytes: &FileBytes) -> InstrProfile {
     merged.map(|merged| merged.profile).unwrap_or_default()
 }
 
-/// Prints the figures of a profile or of a function. `entries` is what is counted.
+/// Prints the figures of a profile or of a function. `entries` is the word for the items that are counted: functions or
+/// counters.
 fn print(lines: &mut Lines<'_>, entries: &str, overlap: &InstrOverlap) {
     let InstrOverlap {
         base,

@@ -1,4 +1,4 @@
-//! Heap profiles as text and as JSON: the first screen, and the comparison of two profiles.
+//! Heap profiles as text and as JSON: the overview of one profile, and the comparison of two profiles.
 mod diff;
 mod show;
 

@@ -1,4 +1,4 @@
-//! The first screen of a heap profile: how much was allocated, what is cold and hot, and the largest contexts.
+//! The overview of a heap profile: how much was allocated, what is cold and hot, and the largest contexts.
 use super::{HeapView, JsonFrame, JsonSum, hotness_name, hotness_style};
 use crate::show::json::{SCHEMA_VERSION, error as json_error};
 use crate::show::text::{facts, read_by};

@@ -1,5 +1,5 @@
-//! The parts of the output of `profkit show`: of instrumentation profiles here, in the order in which they are printed. Each
-//! part goes to the writer of the printer at once.
+//! The output of `profkit show`. This module has the parts of the output for instrumentation profiles, in the order in
+//! which they are printed. Each part goes to the writer of the printer at once.
 pub mod json;
 pub mod sample;
 pub mod text;

@@ -440,7 +440,7 @@ pub fn top_title(count: usize, by: &str) -> String {
     format!("Top {} by {by}", plural(count as u64, "function"))
 }
 
-/// Says which releases read a profile.
+/// Returns the text that names the releases which read a profile.
 pub fn read_by(readers: &Readers) -> String {
     match (&readers.tool, &readers.compilers) {
         (_, Some(compilers)) => format!("LLVM {}", display_compilers(compilers)),
@@ -454,8 +454,8 @@ pub fn read_by(readers: &Readers) -> String {
     }
 }
 
-/// Prints the rows of a list of the largest: number, share of the total, the shares of this and the rows before
-/// together, a bar, and the name.
+/// Prints a table of functions with their numbers, largest first. Each row has the number, its share of the total, the
+/// sum of the shares up to this row, a bar, and the name.
 ///
 /// # Errors
 /// Those of the writer.
@@ -488,8 +488,8 @@ pub fn shares_table<W: Write>(
     table.print(out)
 }
 
-/// Prints how many of the hottest counters or lines make each share: the share in millionths, how many, and the smallest
-/// of them.
+/// Prints how many of the hottest counters or lines make each share: each row has the share in millionths, the number
+/// of counters or lines, and the smallest of their counts.
 ///
 /// # Errors
 /// Those of the writer.

@@ -169,7 +169,7 @@ impl Located {
     }
 
     fn take_by_crc(&mut self, candidate: PathBuf, program: &Path, crc: u32) -> bool {
-        // A debug link may name the program itself, which is no debug file.
+        // A debug link may name the program itself. The program is not a separate debug file, so it is rejected.
         if !candidate.is_file() || same_file(&candidate, program) {
             return false;
         }

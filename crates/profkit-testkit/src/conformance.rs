@@ -65,8 +65,8 @@ struct AllowedDifference {
 
 /// All differences between profkit and LLVM that are intended.
 const ALLOWED: &[AllowedDifference] = &[AllowedDifference {
-    // LLVM's raw reader replaces its names at each profile in a file. Pointers to earlier names are then dangling or
-    // unknown.
+    // When LLVM's raw reader goes to the next profile in a file, it replaces its table of names. Pointers to names in
+    // the earlier table are then dangling or unknown.
     applies: |set, what| {
         let concatenated = !set.program.library.is_empty();
         concatenated

@@ -434,7 +434,8 @@ impl Set {
             std::fs::create_dir_all(&root).expect("target is writable");
             let fresh = tempfile::tempdir_in(&root).expect("target is writable");
             self.build_in(fresh.path(), &tools);
-            // This fails if another test has finished the same set first. The other result is equal and is used.
+            // Renaming fails if another test has finished the same set first. That test's result is equal, so it is
+            // used.
             if let Err(error) = std::fs::rename(fresh.path(), &folder) {
                 assert!(folder.is_dir(), "{}: {error}", folder.display());
             }

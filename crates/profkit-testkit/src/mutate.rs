@@ -51,7 +51,7 @@ const EDGES: [u64; 20] = [
 ];
 
 /// Damages `data` in one to four ways: changes bits, bytes, words, or sizes to almost correct values; duplicates,
-/// replaces or removes blocks and lines; cuts the data; or copies a piece of `other` over it.
+/// replaces or removes blocks and lines; cuts the data; or replaces a part of the data by a piece of `other`.
 pub fn mutate(data: &mut Vec<u8>, other: &[u8], rng: &mut Rng) {
     for _ in 0..=rng.below(4) {
         mutate_once(data, other, rng);

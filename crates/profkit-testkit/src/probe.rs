@@ -89,7 +89,8 @@ fn try_link(
         .spawn()
         .map_err(|error| error.to_string())?;
     if let Some(mut stdin) = child.stdin.take() {
-        // Writing fails if the compiler does not read its input. The reason is then on its stderr.
+        // If the compiler does not read its input, writing to it fails. The compiler has then written the reason to
+        // stderr.
         let _ = stdin.write_all(source.as_bytes());
     }
     let output = child

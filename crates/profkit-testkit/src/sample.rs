@@ -108,7 +108,7 @@ fn write_function(
     let program = if options.one_program {
         function as u64
     } else {
-        // Chooses one of the functions of this run.
+        // A random seed, so that the function is different in each profile.
         rng.below(1 << 31) as u64
     };
     let rng = &mut Dice {

@@ -5,9 +5,10 @@
 //! *canonical* order: by value, then by falling count. At the end all sites are sorted by falling count, with equal
 //! counts in their previous order (`InstrProfValueSiteRecord::sortByCount`), and cut to 255 values.
 //!
-//! If a value occurs several times in both sites, the largest count is added to the largest, the second largest to the
-//! second largest, and so on. Sums of two falling lists fall again, so this addition is associative and commutative.
-//! LLVM adds such counts in the order of the new site, so its result depends on the order of inputs.
+//! If a value occurs several times in both sites, its largest count in one site is added to its largest count in the
+//! other site, the second largest to the second largest, and so on. Sums of two falling lists fall again, so this
+//! addition is associative and commutative. LLVM adds such counts in the order of the new site, so its result depends
+//! on the order of inputs.
 use crate::Weight;
 use profkit_abi::value_kind::MAX_VALUES_PER_SITE;
 use profkit_data::instr::{KindValues, ValueData, ValueEntry};

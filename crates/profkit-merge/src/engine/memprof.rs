@@ -9,8 +9,9 @@ use profkit_data::instr::indexed::{IndexedProfile, IndexedReadOptions};
 use profkit_data::memprof::indexed::{IndexedMemProf, IndexedMemProfOptions, encode};
 use profkit_data::memprof::{MemProfile, Schema};
 
-/// The MemProf sections of the inputs. Only the first section is kept in memory, because keeping all of them would need
-/// too much. The inputs stay open, and if there are several sections, they are read in input order at the end.
+/// The MemProf sections of the inputs. Only the first section is kept in memory, because keeping all sections would
+/// need too much memory. The inputs stay open, and if there are several sections, they are read in input order at the
+/// end.
 #[derive(Default)]
 pub(crate) struct MemProfs {
     first: Option<(usize, MemProfSection)>,

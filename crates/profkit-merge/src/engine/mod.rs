@@ -289,7 +289,8 @@ fn check_inputs(
     let groups = worker.groups.iter();
     let kinds = groups.map(|group| kinds::check(&group.seen, inputs));
     let kinds = kinds.collect::<Result<_, _>>()?;
-    // Results for different programs may come from different compilers, so they are not compared.
+    // Each result is for other programs, which other compilers may have made. So the compilers are only compared if
+    // there is a single result.
     if !context.options.mixed_hashes && !context.options.separate_by_build_id {
         version::check(&worker.generations, inputs)?;
     }

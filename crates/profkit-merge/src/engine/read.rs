@@ -31,7 +31,8 @@ pub(crate) fn origin_of(ids: &[BuildId]) -> u32 {
     u32::try_from(hash >> 32).unwrap_or(u32::MAX).max(1)
 }
 
-/// Returns the sum of all plausible counts of an input. The sum cannot exceed 64 bits.
+/// Returns the sum of all counts of an input, without the records that have an implausible count. A sum of more than 64
+/// bits is cut to the largest 64-bit number.
 pub(crate) fn total_of(input: &OpenedInput<'_>, options: &MergeOptions) -> u64 {
     let Ok(mut source) = Source::open(input, true, options) else {
         return 0;
@@ -67,7 +68,8 @@ pub(super) struct Adder<'x> {
     origin: u32,
     remapping: Option<&'x Remapping>,
     site_rule: SiteRule,
-    /// Whether the records of the current profile were added when the file was read before. They are then only counted.
+    /// Whether an earlier call has read this file up to a later profile, and so has added the records of the current
+    /// profile. If so, the records are only counted now.
     added: bool,
 }
 
@@ -189,7 +191,7 @@ struct Part {
 /// An input that must be read again, because it has a raw profile whose names are cut off.
 pub(crate) struct PendingInput {
     pub(crate) input: usize,
-    /// The number of profiles in the input that were read before the profile without names.
+    /// The number of profiles in the input that were read before the profile whose names are cut off.
     pub(crate) profiles: usize,
 }
 
@@ -329,7 +331,8 @@ impl Worker<'_, '_> {
         loop {
             let result = source.get().read_record(&mut record);
             let last = stats.parts.last().map(|part| part.number);
-            // A raw file may hold profiles of several programs. At the end of the file there is no current profile.
+            // A raw file may hold profiles of several programs. The program is set when the first record of a profile
+            // is read. At the end of the file (`Ok(false)`) there is no next profile.
             if last.is_none() || last != Some(source.profiles_seen()) && result != Ok(false) {
                 if names.is_none() && has_lost_names(source) {
                     stats.is_pending = true;
@@ -598,7 +601,8 @@ pub(super) fn vtable_names(source: &mut Source<'_>, keep: bool) -> Vec<Vec<u8>> 
             Some(profile) => {
                 let mut names = SymbolTable::new();
                 let section = profile.sections().vtable_names;
-                // Errors in the names of virtual tables were reported when the profile was read.
+                // Errors are ignored here, because errors in the names of virtual tables were reported when the profile
+                // was read.
                 let _ = names.read_blob(section.bytes, section.offset);
                 list(&names)
             }

@@ -1,6 +1,6 @@
-//! Reads a large indexed input with several threads. Each thread reads the functions whose name hash is in a share of
-//! the hashes that belongs to this thread for all inputs. So no two threads have the same name, and the results of the
-//! threads need not be merged.
+//! Reads a large indexed input with several threads. The hashes of names are divided among the threads, in the same way
+//! for all inputs, and each thread reads only the functions with its hashes. So no two threads have the same name, and
+//! the results of the threads need not be merged.
 use super::strategy::Instr;
 use super::worker::Worker;
 use crate::driver::{Cancelled, MergeKind, ReportPart};
@@ -12,8 +12,8 @@ use profkit_data::instr::indexed::{IndexedProfile, IndexedReadOptions};
 /// threads costs more than it saves.
 const MIN_BYTES: usize = 1 << 20;
 
-/// If more than this number of inputs are left and the next one is a raw profile, it is read before the threads start.
-/// The threads then know its layout, which may be the layout of the other inputs too.
+/// If more than this number of inputs are left and the next input is a raw profile, this profile is read before the
+/// threads start. The threads then know its layout, which may be the layout of the other inputs too.
 const FEW_INPUTS: usize = 8;
 
 /// Reads the large indexed inputs at the start of the list into `worker`, each with several threads. If many inputs

@@ -177,7 +177,8 @@ pub(crate) fn suggest(generations: &Generations) -> Suggestion {
     }
 }
 
-/// The releases of clang with the scheme of a front-end profile of this indexed version.
+/// Returns the releases of clang that hash functions as a compiler does that reads a front-end profile of this indexed
+/// version.
 fn clangs_of(version: u32) -> RangeInclusive<Release> {
     let (front_end, is_raw) = (true, false);
     let origin = HashOrigin {
@@ -292,8 +293,9 @@ mod tests {
         let (fe, ir) = (InstrKind::FRONT_END, InstrKind::IR);
         insta::assert_snapshot!(conflict(ir, &[(true, 7), (true, 10), (true, 10)]).unwrap(), @"profiles of compilers that name or hash functions differently cannot be merged with each other: 2 IR profiles of LLVM 19 to 22 (b, c), 1 IR profile of LLVM 13 (a)");
         insta::assert_snapshot!(conflict(fe, &[(true, 7), (false, 13)]).unwrap(), @"profiles of compilers that name or hash functions differently cannot be merged with each other: 1 front-end profile of LLVM 13 (a), 1 front-end profile of LLVM 22 or later (b)");
-        // A raw version that releases with several schemes write fits each of these schemes. An indexed IR profile fits
-        // the schemes of all compilers up to the release that wrote it, because its version is that of the tool.
+        // If releases with different schemes write the same raw version, an input of this raw version fits each of
+        // these schemes. An indexed IR profile fits the schemes of all compilers up to the release that wrote it,
+        // because its version only shows which tool wrote it.
         assert_eq!(conflict(fe, &[(true, 10), (false, 12)]), None);
         assert_eq!(conflict(fe, &[(true, 10), (false, 13)]), None);
         assert!(conflict(fe, &[(true, 10), (false, 12), (false, 13)]).is_some());

@@ -10,7 +10,8 @@ pub(crate) struct VtableNames {
 }
 
 impl VtableNames {
-    /// Adds the names of an input. They are added in the order of LLVM's reader, which keeps them in a set, too.
+    /// Adds the names of an input, in the order in which LLVM's reader returns them: the reader keeps them in a set of
+    /// strings too.
     pub(crate) fn extend(&mut self, names: &[Vec<u8>]) {
         let mut input = VtableNames::default();
         names.iter().for_each(|name| input.insert(name));

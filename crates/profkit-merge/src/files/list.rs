@@ -107,7 +107,7 @@ pub enum InputNote {
         /// The name of the archive.
         name: String,
     },
-    /// A file or folder is the same as another one, because of a link, and counts once.
+    /// A file or folder was found at two paths, because one of them is a link. It counts once.
     Same {
         /// The path that is left out. It equals `other` if the file is named and also found in a folder.
         path: PathBuf,

@@ -70,7 +70,7 @@ pub struct Skipped {
 #[derive(Debug, Default)]
 struct Clashes {
     count: u64,
-    /// The first of these stack ids, and the offset of its dump in the file.
+    /// The first of these stack ids, and the offset in the file of the dump that contains it.
     first: Option<(u64, u64)>,
 }
 
@@ -305,7 +305,8 @@ impl RawContexts {
         stack
     }
 
-    /// Adds the contexts of later inputs. Neighbouring inputs may be added up in any groups; the result is the same.
+    /// Adds the contexts of later inputs. The result does not depend on how neighbouring inputs are grouped before
+    /// their contexts are added.
     pub fn absorb(&mut self, later: RawContexts) {
         if self.modules.is_empty() && self.dumps == 0 {
             *self = later;
@@ -383,7 +384,7 @@ impl RawContexts {
     }
 }
 
-/// Adds an access histogram to another. The result is as long as the longer one.
+/// Adds an access histogram to another. The result is as long as the longer of the two.
 fn add_histogram(own: &mut Vec<u64>, mut later: Vec<u64>) {
     if later.len() > own.len() {
         std::mem::swap(own, &mut later);

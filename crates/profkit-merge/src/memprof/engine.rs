@@ -160,8 +160,8 @@ impl MergeKind for Heap {
     type Worker = HeapWorker;
     type Error = Cancelled;
 
-    /// Each worker gets a contiguous range of the inputs. Timestamps, CPU numbers and overlap counts depend on the order
-    /// of the inputs, and joining ranges in order keeps it.
+    /// Each worker gets a contiguous range of the inputs. Timestamps, CPU numbers and overlap counts depend on the
+    /// order of the inputs. This order is kept, because the ranges are joined in order.
     fn schedule(&self) -> Schedule {
         Schedule::Ranges { at_least: 1 }
     }

@@ -4,7 +4,7 @@ use profkit_data::mip::{MipProfile, RawPart, Sample};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// The number of files that can be added to the sums in bytes before they must be moved to wider numbers.
+/// The number of files that can be added to sums of one byte each. These sums must then be moved to wider numbers.
 const MOST_PENDING: u8 = u8::MAX;
 
 /// The summed MIP records of several runs of one image.
@@ -19,7 +19,8 @@ pub struct RecordSums {
     coverage: Vec<u64>,
     unary: Vec<UnarySum>,
     calls: Vec<CallsSum>,
-    /// For raw files that are cut short: the offset at which their records end, and the number of runs.
+    /// For raw files that are cut short: the offsets at which the records end, each with the number of runs whose
+    /// records end there.
     cuts: BTreeMap<u64, u64>,
     samples: FxHashMap<Sample, u64>,
 }

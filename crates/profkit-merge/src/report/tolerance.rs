@@ -27,8 +27,8 @@ impl FromStr for DropLimit {
 /// How many inputs a merge may drop, and how many it must use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tolerance {
-    /// The largest number of inputs that may be dropped. Without it, more than one dropped input is a [`Shortfall`] if
-    /// more than half of the inputs were dropped.
+    /// The largest number of inputs that may be dropped. `None` sets no limit; the result is then a [`Shortfall`] if at
+    /// least two inputs, and more than half of the inputs, were dropped.
     pub max_dropped: Option<DropLimit>,
     /// The smallest number of inputs that must be used.
     pub min_files: Option<u64>,
@@ -46,7 +46,8 @@ pub enum Shortfall {
 }
 
 impl Tolerance {
-    /// Compares the totals of a merge with the limits. An empty file counts as dropped: its run has no counts either.
+    /// Compares the totals of a merge with the limits. An empty file counts as dropped, because the counts of its run
+    /// are missing from the result.
     pub fn check(&self, totals: &Totals) -> Option<Shortfall> {
         let (files, dropped) = (totals.files, totals.files_lost());
         let used = totals.files_kept + totals.files_repaired;

@@ -17,7 +17,8 @@ fn input(name: &str, weight: u64, text: &str) -> Input {
     (name.to_owned(), Weight::integer(weight), bytes)
 }
 
-/// Test inputs in memory, as a type of known size.
+/// Test inputs in memory. [`Inputs`] is implemented for slices too, but a slice has no size that is known at compile
+/// time.
 struct List<'a>(&'a [Input]);
 
 impl Inputs for List<'_> {

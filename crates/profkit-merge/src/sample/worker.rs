@@ -13,8 +13,8 @@ use std::io;
 
 /// The smallest number of inputs for which a thread is started.
 const INPUTS_PER_THREAD: usize = 2;
-/// The number of inputs a worker may meet that cannot be added to its current sum. After that, its remaining inputs are
-/// left to be read in order. Raising this limit makes more and shorter sums, and each sum takes memory.
+/// If more than this number of a worker's inputs could not be added to its current sum, the worker's remaining inputs
+/// are left to be read in order. Raising this limit makes more and shorter sums, and each sum takes memory.
 const MOST_ODD: usize = 4;
 
 /// The merge of sample profiles, as the driver runs it.
@@ -58,8 +58,8 @@ impl Sum {
     }
 }
 
-/// An error: the order of inputs matters for this input, so it must not be added to the current sum. A part of it may
-/// have been added before the error.
+/// The error for an input that must not be added to the current sum, because the order of inputs matters for it. A part
+/// of the input may have been added before the error was found.
 struct Odd;
 
 /// The state of one worker.
@@ -301,9 +301,9 @@ impl SampleKind<'_, '_> {
 }
 
 /// Returns the value that reading an input gives to the variable in which LLVM's readers store whether profiles are
-/// FS-AFDO (`FunctionSamples::ProfileIsFS`). `None` if the variable keeps its value. Readers of encodings without this
-/// fact reset the variable; the reader of the extensible encoding only sets it; the reader of GCC's encoding does not
-/// change it.
+/// FS-AFDO (`FunctionSamples::ProfileIsFS`). `None` if the variable keeps its value. The readers of encodings that
+/// cannot express FS-AFDO reset the variable. The reader of the extensible encoding sets it but never resets it. The
+/// reader of GCC's encoding does not change it.
 pub(super) fn fs_word(data: &[u8], kind: ProfileKind) -> Option<bool> {
     match sample::encoding(data)? {
         _ if kind.contains(ProfileKind::FS_DISCRIMINATORS) => Some(true),

@@ -81,7 +81,8 @@ impl Scanner<'_> {
                 b'\'' => self.character(),
                 b'/' if self.at("/*") => {
                     self.block_comment();
-                    // A directive may follow a comment that stands at the start of a line.
+                    // After a block comment at the start of a line, the scanner is still at the start of the line: a
+                    // comment that must stand at the start of a line may follow.
                     line_start = was_start;
                 }
                 _ if self.at(self.syntax.separator) => {

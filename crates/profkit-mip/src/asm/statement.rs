@@ -19,7 +19,7 @@ pub struct Statement<'a> {
     pub kind: Kind<'a>,
 }
 
-/// The context of a statement: facts that earlier statements have set.
+/// The context of a statement: what the statements before it have set, and the constructs that it is inside of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Context {
     /// Whether the statement is inline assembly, which stands between marks of the compiler.

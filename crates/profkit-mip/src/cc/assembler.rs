@@ -120,8 +120,8 @@ impl AssemblerCall {
                 args.pop_if(|last| last == "-")
             }
             .unwrap_or_else(|| "-".into());
-            // The assembler's messages must show a file that the user named. They need not show a temporary file of
-            // GCC.
+            // If the input is a file of the user, the assembler's messages must show its name. If it is a temporary
+            // file of GCC, they need not.
             let marked = is_file && !Path::new(&from).starts_with(std::env::temp_dir());
             let to = folder.with_file_name(format!("{}.s", std::process::id()));
             instrument_file(Path::new(&from), &to, &from, marked, options, || {

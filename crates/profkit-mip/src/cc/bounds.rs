@@ -1,8 +1,8 @@
 //! Makes a linker script with which GNU ld's `--gc-sections` removes unused functions and nothing else.
 //!
-//! If GNU ld itself defines a symbol `__start_` with the name of a section, it keeps that section and its COMDAT group,
-//! even if nothing uses them. It does not define symbols that a linker script defines. So the link gets a script that
-//! defines these symbols with the values that GNU ld would have given them.
+//! If GNU ld itself defines the symbol `__start_SECTION`, it keeps the section SECTION and the section's COMDAT group,
+//! even if nothing uses them. GNU ld does not define a symbol that a linker script defines. So the link gets a script
+//! that defines these symbols with the values that GNU ld would have given them.
 //!
 //! With `-r`, GNU ld joins all records to one section, which is linked to only one function. If that function is
 //! unused, the next linker rejects the records of the other functions. So each section of records must stay separate.
@@ -29,7 +29,7 @@ pub fn script() -> String {
 }
 
 /// Returns the words to add to a link with GNU ld, after the words of the user and the runtime. `script` is the path of
-/// the file that will hold the text of [`script`].
+/// a file. The caller must write the text that the function [`script()`] returns to this file.
 pub fn words(parsed: &Parsed, has_runtime: bool, script: &Path) -> Vec<OsString> {
     match parsed.stop {
         Stop::PartialLink => [section::RECORDS, section::MAP]

@@ -29,7 +29,7 @@ impl fmt::Display for Unsupported {
     }
 }
 
-/// The operation on a file or the system that failed in the driver.
+/// The operation of the driver that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Doing {

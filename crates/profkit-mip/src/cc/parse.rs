@@ -103,7 +103,7 @@ pub enum Request {
     Work(Box<Parsed>),
 }
 
-/// Programs that run the compiler that is their first argument.
+/// Launchers: programs that run the compiler that their first argument names.
 const LAUNCHERS: &[&str] = &[
     "ccache", "sccache", "distcc", "icecc", "env", "nice", "time",
 ];

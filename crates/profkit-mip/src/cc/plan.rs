@@ -129,7 +129,8 @@ pub fn plan(parsed: &Parsed, words: &[OsString], family: Family, places: Places<
 }
 
 /// Plans the steps for GCC. With `-B`, GCC starts this program as its assembler, and everything else stays as in a
-/// normal build. Only `-S` starts no assembler.
+/// normal build. With `-S`, GCC starts no assembler, so the assembly that it writes is instrumented in steps of their
+/// own.
 fn gcc(parsed: &Parsed, words: &[OsString], places: Places<'_>) -> Plan {
     let mut run = vec![OsString::from("-B"), places.temporary.join("").into()];
     let language = matches!(last_language(parsed), Some(Some(_)));

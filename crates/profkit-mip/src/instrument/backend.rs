@@ -89,7 +89,7 @@ pub trait Backend: fmt::Debug + Sync {
     /// Checks whether the target supports the mode in the options.
     ///
     /// # Errors
-    /// The reason why it does not, as a text that can follow the name of the file.
+    /// The reason why the target does not support the mode, as a text that can follow the name of the file.
     fn supports(&self, options: &Options) -> Result<(), String>;
 
     /// Returns the effect of an instruction on the flow of control.

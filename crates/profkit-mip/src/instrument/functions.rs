@@ -189,7 +189,7 @@ pub(super) fn find<'a>(module: &Module<'a>, format: ObjectFormat) -> Found<'a> {
     let facts = facts(module);
     let mut functions: Vec<Function<'a>> = Vec::new();
     let mut parts: Vec<(&[u8], Part<'a>)> = Vec::new();
-    // For each section, the largest end of the functions found so far.
+    // For each section, the largest index of a statement at which one of the functions found so far ends.
     let mut furthest: FxHashMap<SectionId, usize> = FxHashMap::default();
     for (index, statement) in module.statements.iter().enumerate() {
         let Kind::Label(name) = statement.kind else {

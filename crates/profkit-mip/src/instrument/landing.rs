@@ -13,7 +13,7 @@ pub(super) struct Region<'a> {
     pub(super) pad: &'a [u8],
 }
 
-/// The facts from all data in a file.
+/// What the data in a file show about its code.
 #[derive(Debug, Default)]
 pub(super) struct DataFacts<'a> {
     /// The labels of code that occur in data of the program, such as jump tables and tables of label addresses.
@@ -24,7 +24,7 @@ pub(super) struct DataFacts<'a> {
     pub(super) regions: FxHashMap<&'a [u8], Region<'a>>,
 }
 
-/// Whether references to code in this section are not jump targets, as in debug info.
+/// Whether a section refers to code for another purpose than jumping to it. Debug info is an example.
 fn is_silent(section: &Section<'_>) -> bool {
     const NAMES: [&[u8]; 6] = [
         b".debug",

@@ -23,7 +23,7 @@ struct Entry {
 /// | `fun:GLOB` | functions whose symbol matches get no probe |
 /// | `src:GLOB` | functions get no probe if the path that the compiler got for the source file matches |
 /// | `…=block` | the functions get no block coverage |
-/// | `…=calls`, `…=function` | the functions get no probe in that mode |
+/// | `…=calls`, `…=function` | the functions get no probe in the mode `calls` or `function` |
 ///
 /// In a glob, `*`, `?`, `[a-z]`, `[^a]` and `{one,two}` have their usual meaning. After `\\`, any character is an
 /// ordinary one. Entries are used if they stand before the first section, or in a section whose name is a glob that

@@ -139,7 +139,7 @@ fn of_function<'p>(
     if first.address != now.address {
         return None;
     }
-    // The start of each MIP block, and whether it was executed. The first is the entry.
+    // The start of each MIP block, and whether it was executed. The first block is the entry block.
     let mut executed: Vec<(u64, bool)> = vec![(0, true)];
     executed.extend(
         now.blocks
@@ -155,7 +155,7 @@ fn of_function<'p>(
         cold_bytes: 0,
     };
     for block in &map.blocks {
-        // A machine block without a MIP block of its own is executed together with the one before it.
+        // A machine block without a MIP block of its own is executed together with the block before it.
         let offset = block.address.checked_sub(now.address)?;
         let after = executed.partition_point(|(start, _)| *start <= offset);
         let (_, executed) = executed.get(after.checked_sub(1)?)?;

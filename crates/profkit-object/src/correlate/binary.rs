@@ -16,10 +16,11 @@ use rustc_hash::FxHashSet;
 /// profile was not written by this binary.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Outside {
-    /// Records with counters outside the section are left out.
+    /// Records whose counters lie outside the counter section are left out.
     #[default]
     Drop,
-    /// Keep such records, as LLVM does. Reading a profile then fails at the first of them.
+    /// Records whose counters lie outside the counter section are kept, as LLVM keeps them. Reading a profile then
+    /// fails at the first of these records.
     Keep,
 }
 
@@ -140,8 +141,8 @@ pub fn correlate<'data, R: ReadRef<'data>>(
     })
 }
 
-/// Decodes the function records of a section. Their names and hashes have the same place in all raw versions with the
-/// same record size; what their counter pointers are depends on the version.
+/// Decodes the function records of a section. The names and hashes in the records have the same place in all raw
+/// versions with the same record size. The meaning of the counter pointers depends on the version.
 pub(crate) fn records_of<'data>(
     data: &'data [u8],
     dialect: RawDialect,

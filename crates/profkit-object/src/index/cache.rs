@@ -11,7 +11,8 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Characters that a stored path must not contain, because they look like the end of its line.
+/// Characters that a stored path must not contain, because a reader of the cache file would take them for the end of
+/// the line.
 const LINE_BREAKS: [char; 2] = ['\n', '\r'];
 const FIRST_LINE: &str = "profkit binaries 1";
 /// The largest size in bytes of a cache file. Larger files are neither read nor written.

@@ -171,8 +171,8 @@ impl BinaryIndex {
                     self.walk(&path, depth + 1, files)?;
                 }
             } else if kind.is_file() || (kind.is_symlink() && path.is_file()) {
-                // A symbolic link to a folder is not followed. Its target is either in a folder that is searched
-                // anyway, or in none of them; then the user did not ask for it.
+                // A symbolic link to a folder is not followed. If its target is in a folder that is searched, the
+                // target is found there. If not, the user did not ask for it.
                 files.push(path);
             }
         }

@@ -97,8 +97,8 @@ impl Lines {
         Ok(())
     }
 
-    /// Finds the row for an address. The sequence is the first one that ends after the address. The row is the last one
-    /// in it whose address is not greater.
+    /// Finds the row for an address. The sequence of the row is the first one that ends after the address. The row is
+    /// the last one in this sequence whose own address is not greater than the address.
     pub(super) fn find(&self, address: u64) -> Option<&Row> {
         let after = self
             .sequences

@@ -141,7 +141,8 @@ pub fn outcome(executable: &Path, arguments: &[&str], raw: &Path) -> Result<Outc
             .arg("60")
             .arg(executable)
             .args(arguments)
-            // The working folder is that of the program, so that other files it writes (gmon.out with -pg) stay there.
+            // The program runs in its own folder, so that other files that it writes (gmon.out with -pg) stay in this
+            // folder.
             .current_dir(executable.parent().unwrap_or(Path::new(".")))
             .env("LLVM_MIP_PROFILE_FILENAME", raw)
             .env("LLVM_PROFILE_FILE", raw.with_extension("profraw")),

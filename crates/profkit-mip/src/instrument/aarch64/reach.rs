@@ -450,7 +450,7 @@ fn uses(rest: &str, number: u8) -> bool {
         .any(|operand| registers::number(operand.trim()) == Some(number))
 }
 
-/// Whether an instruction of the function or a table uses the label as a target.
+/// Whether the label is the target of an instruction in the function, or of a table entry.
 fn is_jumped_to(pieces: &[Piece<'_>], tables: &[Table<'_>], label: &str) -> bool {
     let by_instruction = |piece: &Piece<'_>| matches!(piece, Piece::Statement { word, rest } if !word.starts_with('.') && names(rest, label));
     // The label at which a table's distances begin is used by `adr`, but it need not be a jump target.

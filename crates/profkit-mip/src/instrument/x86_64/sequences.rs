@@ -73,8 +73,8 @@ pub(super) fn entry(site: &Site<'_, '_>, format: ObjectFormat) -> Sequence {
                     )
                 };
             }
-            // Each function has a stub in the file, so the stub must be short: the helper that it calls finds the
-            // record by itself.
+            // Each function has a stub of its own in the file, so the stub must be short. It passes no address to the
+            // helper; the helper finds the record by itself.
             let first = global(FIRST, format);
             Sequence {
                 inline,

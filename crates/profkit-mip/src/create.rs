@@ -194,11 +194,14 @@ pub fn create(path: &Path, options: &CreateOptions) -> Result<Created, Error> {
     let kind = detect(&input);
     if kind.is_mip() && kind != FileKind::MipYaml {
         if !matches!(kind, FileKind::MipMap | FileKind::MipUnknown) {
-            let error = DataError::new(ErrorKind::Unsupported, "neither a binary nor a map")
-                .found(kind.description())
-                .with_hint(
-                    "give the program that was built with profkit mip cc, before it is stripped",
-                );
+            let error = DataError::new(
+                ErrorKind::Unsupported,
+                "the file is neither a binary nor a map",
+            )
+            .found(kind.description())
+            .with_hint(
+                "give the program that was built with profkit mip cc, before it is stripped",
+            );
             return Err(fail(error));
         }
         let facts = ImageFacts::new().build_id(options.build_id.clone());
@@ -212,7 +215,7 @@ pub fn create(path: &Path, options: &CreateOptions) -> Result<Created, Error> {
         let image = one_image(&file, options.arch.as_deref()).map_err(fail)?;
         let sections = MipSections::of(&image).map_err(fail)?.ok_or_else(|| {
             fail(
-                DataError::new(ErrorKind::Unsupported, "no section __llvm_mipmap")
+                DataError::new(ErrorKind::Unsupported, "the section __llvm_mipmap is missing")
                     .within(Structure::Sections)
                     .with_hint("the file was stripped, or was not built with profkit mip cc: give the linked program before it was stripped"),
             )
@@ -284,9 +287,12 @@ fn one_image<'a>(file: &'a BinaryFile, arch: Option<&str>) -> Result<Image<'a>, 
     let index = match arch {
         None => 0,
         Some(arch) => found.iter().position(|name| name == arch).ok_or_else(|| {
-            DataError::new(ErrorKind::Unsupported, "no such architecture in the file")
-                .found(found.join(", "))
-                .expected(arch)
+            DataError::new(
+                ErrorKind::Unsupported,
+                "the file has no part for the architecture that was asked for",
+            )
+            .found(found.join(", "))
+            .expected(arch)
         })?,
     };
     if index < images.len() {
@@ -340,7 +346,7 @@ pub fn locate(profile: &MipProfile, path: &Path, arch: Option<&str>) -> Result<L
     for function in &profile.functions {
         let address = profile.address_of(function, section).ok_or_else(|| {
             fail(
-                DataError::new(ErrorKind::Unsupported, "no section __llvm_mipraw")
+                DataError::new(ErrorKind::Unsupported, "the section __llvm_mipraw is missing")
                     .within(Structure::Sections)
                     .with_hint("the addresses of this profile are relative to the section __llvm_mipraw: give the program that was profiled"),
             )

@@ -104,7 +104,7 @@ pub(super) fn matches_of(path: &Path, error: io::Error) -> io::Result<Vec<PathBu
         .any(|scheme| text.starts_with(scheme))
     {
         return Err(io::Error::other(format!(
-            "inputs are files: download it first: curl -fLO '{}'",
+            "an input must be a file: download this one first: curl -fLO '{}'",
             text.replace('\'', "%27")
         )));
     }

@@ -489,7 +489,7 @@ impl Mip<'_> {
     #[cold]
     fn other_build(&self, part: &RawPart<'_>) -> Error {
         let expected = match self.targets {
-            [] => "a profile with this id".to_owned(),
+            [] => "the id of a profile".to_owned(),
             [only] => only.profile.identity.to_string(),
             [first, ..] => format!(
                 "{}, or the id of one of {} other profiles",
@@ -673,11 +673,14 @@ fn not_mip(kind: FileKind) -> Error {
             "a raw file is the file that an instrumented program writes when it ends, by default default.mipraw",
         )
     };
-    Error::new(ErrorKind::BadMagic, "not a MIP raw file or profile")
-        .at(0)
-        .within(Structure::FirstBytes)
-        .found(found)
-        .with_hint(hint)
+    Error::new(
+        ErrorKind::BadMagic,
+        "the file is neither a MIP raw file nor a MIP profile",
+    )
+    .at(0)
+    .within(Structure::FirstBytes)
+    .found(found)
+    .with_hint(hint)
 }
 
 /// Adds the sums of the raw files to the profiles that they belong to, and makes the report.

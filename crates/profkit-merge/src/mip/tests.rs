@@ -382,11 +382,11 @@ fn what_is_dropped_and_why() {
     insta::assert_snapshot!(events(&report), @r"
 1.mipraw: dropped: the file is empty
   hint: the program ended before it wrote its records, or another program still has the file open
-2.mipraw: dropped: not a MIP raw file or profile in first bytes at offset 0x0: found a program or object file
+2.mipraw: dropped: the file is neither a MIP raw file nor a MIP profile in first bytes at offset 0x0: found a program or object file
   hint: name binaries with --binary; a raw file is a file that the program wrote when it ran
-3.mipraw: dropped: not a MIP raw file or profile in first bytes at offset 0x0: found a map
+3.mipraw: dropped: the file is neither a MIP raw file nor a MIP profile in first bytes at offset 0x0: found a map
   hint: create a profile from the map first
-4.mipraw: dropped: not a MIP raw file or profile in first bytes at offset 0x0: found text
+4.mipraw: dropped: the file is neither a MIP raw file nor a MIP profile in first bytes at offset 0x0: found text
   hint: a raw file is the file that an instrumented program writes when it ends, by default default.mipraw
 5.mipraw: dropped: wrong build in raw file at offset 0x0: found build id 0102, expected build id abababababababababababababababababababab
   hint: give the profile of the build that wrote the raw file, or the binary with --binary
@@ -485,7 +485,7 @@ fn a_profile_without_build_id_takes_the_first() {
     let (profile, report) = merged(&empty, &inputs);
     assert_eq!(profile.runs, 1);
     insta::assert_snapshot!(events(&report), @r"
-0.mipraw: dropped: not a MIP raw file or profile in first bytes at offset 0x0: found text
+0.mipraw: dropped: the file is neither a MIP raw file nor a MIP profile in first bytes at offset 0x0: found text
   hint: a raw file is the file that an instrumented program writes when it ends, by default default.mipraw
 1.mipraw: kept: out.mip takes build id abababababababababababababababababababab from this file: the profile was created from a map, and maps have no build id
 2.mipraw: dropped: wrong build in raw file at offset 0x0: found build id 07, expected build id abababababababababababababababababababab

@@ -131,7 +131,7 @@ impl fmt::Display for SkipReason {
         f.write_str(match self {
             SkipReason::Empty => "has no instruction",
             SkipReason::Small => "has fewer instructions than --min-instructions",
-            SkipReason::OtherGroup => "belongs to another group",
+            SkipReason::OtherGroup => "is not in the group that --group selects",
             SkipReason::Conditional => "stands inside a conditional directive",
             SkipReason::Macro => "begins with a macro whose instructions are unknown",
             SkipReason::Overlap => "begins inside another function",

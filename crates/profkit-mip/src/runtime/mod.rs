@@ -60,7 +60,7 @@ impl Error {
                 error,
             } => match error {
                 CompileError::NoCore => Some(format!(
-                    "rustup target add {target} (Debian: libstd-rust-dev of that architecture), or name a compiler that has it: RUSTC=…"
+                    "rustup target add {target} (Debian: the package libstd-rust-dev of the target's architecture), or name a compiler that has this library: RUSTC=…"
                 )),
                 CompileError::NoCompiler(..) => Some(
                     "install Rust (rustup.rs), or name its compiler: RUSTC=/path/to/rustc"

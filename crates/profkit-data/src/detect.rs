@@ -14,7 +14,7 @@ pub enum FileKind {
     /// An indexed instrumentation profile (`.profdata`). It may contain a heap profile too.
     InstrIndexed,
     /// Text that may be an instrumentation profile (`.proftext`), because it is no other known kind of text. Only
-    /// reading it can show whether it is one.
+    /// reading the text can show whether it is an instrumentation profile.
     InstrText,
     /// A sample profile as text.
     SampleText,
@@ -53,16 +53,17 @@ pub enum FileKind {
     PerfData,
     /// A coverage file of GCC (`.gcno`, `.gcda`).
     GccCoverage,
-    /// A known kind of file that is not a profile.
+    /// A file of a known kind that is not a profile.
     Foreign(ForeignFile),
     /// The file is of no kind that profkit recognises.
     Unknown,
 }
 
-/// A family of profiles: what its profiles measure. Profiles of different families are never merged with each other.
+/// A family of profiles. All profiles of a family measure the same thing. Profiles of different families are never
+/// merged with each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Family {
-    /// Instrumentation profiles: the counts of counters that a compiler added to the program.
+    /// Instrumentation profiles: the values of counters that a compiler added to the program.
     Instr,
     /// Sample profiles: samples of a running program.
     Sample,
@@ -287,8 +288,8 @@ fn mip_kind(_: &[u8]) -> FileKind {
     FileKind::MipUnknown
 }
 
-/// Returns the encoding of a binary sample profile. It is the lowest byte of the ULEB128 number at the start of the
-/// file.
+/// Returns the encoding of a binary sample profile. The encoding is the lowest byte of the ULEB128 number at the start
+/// of the file.
 fn sample_encoding(data: &[u8]) -> Option<u8> {
     let head = data.first_chunk::<9>()?;
     let same = head[1] & 0xfe == SAMPLE_MAGIC_TAIL[0] & 0xfe && head[2..] == SAMPLE_MAGIC_TAIL[1..];
@@ -365,10 +366,11 @@ fn is_sample_text(data: &[u8]) -> bool {
 }
 
 const MEMPROF_RAW_MAGIC: u64 = 0xff6d_7072_6f66_7281;
-/// The top-level keys of LLVM's MemProf YAML. Each of them begins a line.
+/// The top-level keys of LLVM's MemProf YAML, each with the line feed before it.
 const MEMPROF_KEYS: [&[u8]; 2] = [b"\nHeapProfileRecords:", b"\nDataAccessProfiles:"];
-/// The magic number "SPROF42" and the encoding byte as ULEB128, without the first byte. The lowest bit of the second
-/// byte belongs to the encoding.
+/// The bytes of a binary sample profile's first number after its first byte. The number has the text "SPROF42" in its
+/// high bytes and the encoding in its low byte, and is stored as ULEB128. The lowest bit of the first byte here belongs
+/// to the encoding and is therefore not compared.
 const SAMPLE_MAGIC_TAIL: [u8; 8] = [0xe5, 0xd0, 0xb1, 0xf4, 0xc9, 0x94, 0xa8, 0x53];
 
 #[cfg(test)]
@@ -390,7 +392,7 @@ mod tests {
         assert_eq!(detect(b"adcg*704\0\0\0\0"), FileKind::SampleGcov);
         assert_eq!(detect(b"adcg\x02\0\0\0\0\0\0\0"), FileKind::SampleGcov);
         assert_eq!(detect(b"gcda\0\0\0\x03\0\0\0\0"), FileKind::SampleGcov);
-        // A coverage file of GCC 12. LLVM's test for text accepts its first bytes.
+        // A coverage file of GCC 12. LLVM's test for text accepts the first eight bytes of this file.
         assert_eq!(detect(b"adcg*22B\0\0\0\0"), FileKind::GccCoverage);
         assert_eq!(detect(b"oncg*22B\0\0\0\0"), FileKind::GccCoverage);
     }

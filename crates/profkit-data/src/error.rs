@@ -21,7 +21,7 @@ pub enum ErrorKind {
     UnsupportedVersion,
     /// The hash type of the file is not supported (`unsupported_hash_type`).
     UnsupportedHashType,
-    /// A size in the file is larger than the data (`too_large`).
+    /// A size that the file states is larger than the data (`too_large`).
     TooLarge,
     /// A text profile ends before its record is complete (`eof`).
     EndOfFile,
@@ -32,7 +32,8 @@ pub enum ErrorKind {
     /// The file has only counters. Its function records are in the program's binary, which was not given
     /// (`missing_correlation_info`).
     MissingCorrelation,
-    /// A binary was given to supply function records, but the file has its own (`unexpected_correlation_info`).
+    /// A binary was given to supply function records, but the file has its own function records
+    /// (`unexpected_correlation_info`).
     UnexpectedCorrelation,
     /// The given binary or debug info cannot supply the function records of the file (`unable_to_correlate_profile`).
     CannotCorrelate,
@@ -44,7 +45,7 @@ pub enum ErrorKind {
     CounterTooLarge,
     /// The checksum in the file is not the checksum of the file's bytes.
     ChecksumMismatch,
-    /// A reference has an index that is larger than its table.
+    /// An index in the file is beyond the end of the table to which it refers.
     OutOfTable,
     /// An archive of object files was given, but a single object file is needed.
     Archive,
@@ -98,7 +99,8 @@ enum Place {
 }
 
 impl Error {
-    /// Makes an error with a kind and a message. All other facts are empty.
+    /// Makes an error with a kind and a message. The error has no position, no structure, no hint and no other facts
+    /// yet.
     #[cold]
     pub fn new(kind: ErrorKind, message: impl Into<Cow<'static, str>>) -> Self {
         Error(Box::new(Inner {
@@ -113,7 +115,8 @@ impl Error {
         }))
     }
 
-    /// Replaces the kind of the error, for structures that report every error inside them as one kind.
+    /// Replaces the kind of the error. The readers of some structures use this to report every error inside the
+    /// structure as one kind.
     #[must_use]
     pub fn with_kind(mut self, kind: ErrorKind) -> Self {
         self.0.kind = kind;
@@ -141,8 +144,8 @@ impl Error {
         self
     }
 
-    /// Adds the name of the structure that was being read. Call this first for the innermost structure, then for the
-    /// one around it, so that the text becomes "A of B".
+    /// Adds the name of the structure that was being read. A reader calls this first for the innermost structure, then
+    /// for the structure around it. The text of the error then has them in this order: "counter 3 of function main".
     #[must_use]
     pub fn within(mut self, structure: impl Into<Structure>) -> Self {
         self.0.structures.push(structure.into());
@@ -208,12 +211,13 @@ impl Error {
         &self.0.structures
     }
 
-    /// Whether the error is in this structure, directly or in a part of it.
+    /// Whether the error is in this structure, directly or in a part of the structure.
     pub fn is_within(&self, structure: &Structure) -> bool {
         self.0.structures.contains(structure)
     }
 
-    /// Returns the [`structures`](Self::structures) as [`Display`](fmt::Display) prints them: "A of B".
+    /// Returns the [`structures`](Self::structures) as [`Display`](fmt::Display) prints them, for example "counter 3 of
+    /// function main".
     pub fn structure_text(&self) -> Option<String> {
         let mut structures = self.0.structures.iter();
         let mut text = structures.next()?.to_string();

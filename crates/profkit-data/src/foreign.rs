@@ -147,8 +147,8 @@ impl ForeignFile {
         if let Some(&(_, kind)) = MAGICS.iter().find(|(magic, _)| data.starts_with(magic)) {
             return Some(kind);
         }
-        // After the magic number there must be a level of compression and the digits of pi. The magic number alone
-        // could also begin a text.
+        // In a bzip2 file, the compression level and the digits of pi follow the magic number "BZh". The digits are
+        // checked, because a text could also begin with the magic number.
         if data.starts_with(b"BZh")
             && data.get(4..10) == Some(&[0x31, 0x41, 0x59, 0x26, 0x53, 0x59])
         {
@@ -213,7 +213,7 @@ impl ForeignFile {
 }
 
 /// Whether this is a version 10 profile in which every line feed became a carriage return and a line feed. Only version
-/// 10 can be recognised, because its number is the byte of a line feed. After the conversion the version number is
+/// 10 can be recognised: the version number 10 is stored as the byte of a line feed, so the conversion changes it to
 /// 0x0a0d (2573).
 fn has_changed_line_endings(data: &[u8]) -> bool {
     let Some((head, rest)) = data.split_first_chunk::<8>() else {
@@ -227,8 +227,8 @@ fn has_changed_line_endings(data: &[u8]) -> bool {
     is_profile && (rest.starts_with(b"\r\n") || rest.starts_with(b"\0\0\0\0\0\0\0\r\n"))
 }
 
-/// JSON begins with a brace or a bracket, and certain characters may follow. A function name in a text profile may
-/// begin in the same way, but a line feed follows the name.
+/// Whether a text is JSON. JSON begins with a brace or a bracket, and only certain characters may follow. A function
+/// name in a text profile may also begin with a brace or a bracket, but a line feed follows the name.
 fn is_json(text: &[u8]) -> bool {
     let Some((first, rest)) = text.split_first() else {
         return false;

@@ -1,7 +1,7 @@
 //! LLVM's on-disk chained hash table (`OnDiskHashTable.h`), little-endian, with 64-bit hashes and offsets. Indexed
 //! instrumentation profiles hold their functions in it, and their MemProf sections use it too.
 //!
-//! The items come first (the payload), then the bucket index:
+//! The items come first (the payload), then the table of buckets:
 //!
 //! | bytes | payload of a non-empty bucket |
 //! |---|---|
@@ -11,14 +11,14 @@
 //! | 8 | length of the data |
 //! | … | key, data |
 //!
-//! | bytes | index |
+//! | bytes | table of buckets |
 //! |---|---|
 //! | 8 | number of buckets, a power of two |
 //! | 8 | number of items |
 //! | 8 per bucket | absolute offset of its payload; 0 = empty |
 //!
-//! The low bits of a key's hash select its bucket. LLVM writes the buckets in ascending order, and writes zero bytes up
-//! to a multiple of 8 before the bucket index.
+//! The low bits of a key's hash select its bucket. LLVM writes the buckets in ascending order. Before the table of
+//! buckets, it writes zero bytes up to a multiple of 8.
 use crate::bytes::{Cursor, Endian};
 use crate::{Error, ErrorKind, Result, Structure};
 
@@ -38,13 +38,13 @@ pub enum Lengths {
     /// Only the length of the data is stored, because all keys have the same length. In the table of MemProf call
     /// stacks it is 8 bytes.
     DataOnly {
-        /// If the lengths of keys are not stored: the length of every key in bytes.
+        /// The length of every key in bytes. The items do not store it.
         key: u64,
     },
 }
 
 impl Lengths {
-    /// The number of bytes of an item before its key: those of the hash and of the stored lengths.
+    /// The number of bytes of an item before its key: the bytes of the hash and of the stored lengths.
     fn stated(self) -> u64 {
         match self {
             Lengths::KeyAndData => 24,
@@ -53,14 +53,14 @@ impl Lengths {
     }
 }
 
-/// A hash table in a file. [`parse`](Self::parse) has checked that the bucket index is inside the file. Everything else
-/// is checked when it is read.
+/// A hash table in a file. [`parse`](Self::parse) has checked that the table of buckets is inside the file. Everything
+/// else is checked when it is read.
 #[derive(Clone, Copy, Debug)]
 pub struct HashTable<'data> {
     file: &'data [u8],
-    /// The smallest possible offset of the first item.
+    /// The first item begins at this offset or after it.
     payload: u64,
-    /// The offset of the bucket index. The items end there.
+    /// The offset of the table of buckets. The items end there.
     index: u64,
     /// The offsets of the buckets, as the file stores them.
     buckets: &'data [[u8; 8]],
@@ -73,8 +73,8 @@ pub struct HashTable<'data> {
 /// One item of a hash table: a key and its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry<'data> {
-    /// The hash of the key, as the file stores it. A reader that uses the bucket index has checked only the low bits,
-    /// which select the bucket.
+    /// The hash of the key, as the file stores it. A reader that uses the table of buckets has checked only the low
+    /// bits of the hash, which select the bucket.
     pub hash: u64,
     /// The key of the item.
     pub key: &'data [u8],
@@ -94,16 +94,16 @@ impl<'data> Entry<'data> {
 }
 
 const STRUCTURE: Structure = Structure::HashTable;
-/// The length of the two numbers before the bucket offsets: the number of buckets and the number of items.
+/// The length in bytes of the two numbers before the bucket offsets: the number of buckets and the number of items.
 const INDEX_HEADER_LEN: u64 = 16;
 
 impl<'data> HashTable<'data> {
-    /// Opens the table of `file` whose bucket index is at offset `index`. The items begin at offset `payload` or later.
-    /// Both offsets count from the start of the file.
+    /// Opens the hash table of `file` whose table of buckets is at offset `index`. The items begin at offset `payload`
+    /// or later. Both offsets count from the start of the file.
     ///
     /// # Errors
-    /// [`ErrorKind::Truncated`] if the bucket index is not completely inside the file, [`ErrorKind::Malformed`] if it
-    /// is before the items or the number of buckets is not a power of two.
+    /// [`ErrorKind::Truncated`] if the table of buckets is not completely inside the file, [`ErrorKind::Malformed`] if
+    /// it is before the items or if the number of buckets is not a power of two.
     pub fn parse(file: &'data [u8], payload: u64, index: u64, lengths: Lengths) -> Result<Self> {
         let mut cursor = cursor_at(file, index).within_table()?;
         if index < payload {
@@ -143,9 +143,9 @@ impl<'data> HashTable<'data> {
         })
     }
 
-    /// Makes a table for a file whose bucket index cannot be read. Look-ups find nothing, but [`walk`](Self::walk)
-    /// reads the items up to the offset `end`. Without `end`, the file is assumed to end inside the items, so an
-    /// incomplete last item is no error.
+    /// Makes a hash table for a file whose table of buckets cannot be read. Look-ups find nothing, but
+    /// [`walk`](Self::walk) reads the items up to the offset `end`. Without `end`, the file is assumed to end inside
+    /// the items, so an incomplete last item is no error.
     pub fn without_index(
         file: &'data [u8],
         payload: u64,
@@ -172,8 +172,8 @@ impl<'data> HashTable<'data> {
         self.entries().try_for_each(|entry| entry.map(drop))
     }
 
-    /// Reads the items one after the other without the bucket index. This is possible only if the keys are names and
-    /// the hashes are the MD5 of the names.
+    /// Reads the items one after the other without the table of buckets. This is possible only if the keys are names
+    /// and the hashes are the MD5 of the names.
     pub fn walk(&self) -> Walk<'data> {
         Walk::new(*self)
     }
@@ -183,13 +183,13 @@ impl<'data> HashTable<'data> {
         self.buckets.len()
     }
 
-    /// The number of items that the bucket index states. A damaged file may state any number, so do not reserve memory
-    /// by it.
+    /// The number of items that the file states before the offsets of the buckets. A damaged file may state any number,
+    /// so do not reserve memory for this number of items.
     pub fn entry_count(&self) -> u64 {
         self.entry_count
     }
 
-    /// The offset of the end of the bucket index in the file.
+    /// The offset in the file at which the table of buckets ends.
     pub fn end(&self) -> u64 {
         self.index + INDEX_HEADER_LEN + 8 * self.buckets.len() as u64
     }
@@ -197,7 +197,7 @@ impl<'data> HashTable<'data> {
     /// Finds the item with this key. Only one bucket is read.
     ///
     /// # Errors
-    /// [`ErrorKind::Malformed`] if an item of this bucket is damaged and comes before the item that is searched.
+    /// [`ErrorKind::Malformed`] if the bucket has a damaged item before the item with this key.
     pub fn find(&self, hash: u64, key: &[u8]) -> Result<Option<Entry<'data>>> {
         let bucket = self.bucket_of(hash);
         let mut chain = match self.open(bucket, self.payload)? {
@@ -228,17 +228,17 @@ impl<'data> HashTable<'data> {
         Ok(None)
     }
 
-    /// The smallest possible offset of the first item.
+    /// The first item begins at this offset or after it.
     pub fn payload_offset(&self) -> u64 {
         self.payload
     }
 
-    /// The offset of the bucket index in the file.
+    /// The offset of the table of buckets in the file.
     pub fn index_offset(&self) -> u64 {
         self.index
     }
 
-    /// Returns all items, one bucket after the other. In a bucket they are in the order of the file, as in LLVM's
+    /// Returns all items, one bucket after the other. The items of a bucket are in the order of the file, as in LLVM's
     /// readers.
     pub fn entries(&self) -> Entries<'data> {
         self.entries_of_share(0, 1)
@@ -371,14 +371,14 @@ impl<'data> Chain<'data> {
     }
 }
 
-/// Iterates over all items of a table. After an error, the iteration continues with the next bucket.
+/// Iterates over all items of a hash table. After an error, the iteration continues with the next bucket.
 ///
-/// After the last item of a complete iteration, there is one more error if the number of items differs from the number
-/// that the bucket index states.
+/// If all items were read, none was damaged, and their number differs from the number that the file states, the
+/// iteration ends with an error.
 #[derive(Clone, Debug)]
 pub struct Entries<'data> {
     table: HashTable<'data>,
-    /// The number of the bucket that is read next.
+    /// The index of the bucket that is read next.
     bucket: usize,
     step: usize,
     share: u64,
@@ -388,7 +388,8 @@ pub struct Entries<'data> {
     /// bytes would be read twice.
     read_to: u64,
     seen: u64,
-    /// Whether the number of items was already checked or cannot be checked.
+    /// Whether the number of items must not be compared with the stated number at the end: it was compared already, an
+    /// item was damaged, or only one share is read.
     counted: bool,
 }
 

@@ -135,7 +135,7 @@ impl<I: Id, T> IndexVec<I, T> {
         I::from_index(self.entries.len())
     }
 
-    /// Returns the id with this number; `None` if the list has no such entry.
+    /// Returns the id of the entry with this index; `None` if the list has no such entry.
     #[inline]
     pub fn id(&self, number: u32) -> Option<I> {
         let index = usize::try_from(number).ok()?;

@@ -8,9 +8,9 @@
 //!
 //! - A reader is opened with `parse(bytes)`, or with `parse_with(bytes, &options)` if it has options. Sample profiles are
 //!   then [read into](sample::SampleFile::read_into) a sum, so that reading several files merges them.
-//! - A writer is `write(&model, &options, sink)`. It returns the parts of the model that the format cannot hold (`Losses`
-//!   of the family); they are empty if the format holds the whole model. Writers assert that every size and offset is
-//!   the planned one.
+//! - A writer is `write(&model, &options, sink)`. It returns how many parts of the model the format cannot hold (`Losses`
+//!   of the family); these losses are empty if the format holds the whole model. Writers assert that every size and
+//!   offset is the planned one.
 //! - Options are made with `new` or `default` and changed with setters. Where a version must be chosen, `new` takes it
 //!   (`GcovOptions`), or a constructor names it (`IndexedWriteOptions::for_llvm`).
 //! - The output goes to a [`Sink`](bytes::Sink), for example a `Vec<u8>`.

@@ -9,8 +9,8 @@
 pub const INFLATE_RATIO: usize = 64;
 /// The number of bytes to which a compressed names blob may always be decompressed, even if the blob is very small.
 pub const INFLATE_FLOOR: usize = 1 << 20;
-/// A constant part of a limit: all compressed blobs of one file together may be decompressed to 3 times the size of the
-/// file plus this number of bytes.
+/// A part of the limit on the decompressed names of one file: all compressed names blobs of the file together may be
+/// decompressed to 3 times the size of the file plus this number of bytes.
 pub const INFLATE_TOTAL_FLOOR: usize = 48 << 20;
 /// The maximum number of times that the reader of a damaged raw file searches for the next profile by its magic number.
 /// If a malicious file consists only of headers, the time of each search is proportional to the size of the file.

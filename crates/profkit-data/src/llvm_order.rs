@@ -1,5 +1,5 @@
-//! Computes the orders in which LLVM writes function names, and the function hashes of one name. The orders follow from
-//! the containers that LLVM uses.
+//! Computes the order in which LLVM writes function names, and the order in which it writes the function hashes of one
+//! name. The orders follow from the containers that LLVM uses.
 use twox_hash::XxHash3_64;
 
 /// Sorts indices by the bytes of their names, as LLVM 17 and later sort.
@@ -15,7 +15,8 @@ pub(crate) fn sort_by_name<'n>(
         .iter()
         .map(|&index| Keyed::new(index, name(index), 0))
         .collect();
-    // Ranges of names that have the same first `depth` bytes. They must still be sorted by the bytes after these.
+    // Ranges of names whose first `depth` bytes are equal. Each range must still be sorted by the bytes after the first
+    // `depth` bytes.
     let mut runs = vec![(0, keyed.len(), 0)];
     while let Some((start, end, depth)) = runs.pop() {
         let Some(run) = keyed.get_mut(start..end) else {

@@ -14,8 +14,8 @@
 use crate::bytes::{Cursor, Endian};
 use crate::{Error, ErrorKind, Result, Structure};
 
-/// The MemProf section of an indexed profile as undecoded bytes. The offsets in it count from the start of the file
-/// that it was read from.
+/// The MemProf section of an indexed profile as undecoded bytes. The offsets in these bytes count from the start of the
+/// file from which the section was read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MemProfSection {
     /// The bytes of the MemProf section, which are not decoded.
@@ -116,7 +116,8 @@ impl Mover {
         Ok(())
     }
 
-    /// Adjusts the bucket offsets of a hash table. A header word has the offset of the table's bucket index.
+    /// Adjusts the bucket offsets of a hash table. A word of the section header has the offset of the hash table's
+    /// table of buckets.
     fn table(&mut self, header_word: usize) -> Result<()> {
         let place = 8 * header_word as u64;
         let index = self.inner(self.read(place)?, place)?;

@@ -115,7 +115,7 @@ impl SymbolTable {
 }
 
 /// A list of names in the order of the names blob, without their hashes. Hashing takes most of the time of building a
-/// symbol table. With this list, several threads can share that work.
+/// symbol table. With this list, several threads can share the hashing.
 #[derive(Clone, Debug, Default)]
 pub struct NameList {
     bytes: Vec<u8>,

@@ -39,8 +39,8 @@ pub struct ReleaseFacts {
 }
 
 /// The scheme by which clang's front end numbers and hashes the regions of a function. A compiler can use a front-end
-/// profile only if it has the same scheme as the compiler that instrumented the program. The version of the *indexed*
-/// file shows clang which scheme the profile has.
+/// profile only if the compiler that instrumented the program has the same scheme. The version of the *indexed* file
+/// shows clang which scheme the profile has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FrontEndScheme {
     /// The scheme of indexed versions 1 to 4 (LLVM 3.5 to 5).
@@ -49,20 +49,20 @@ pub enum FrontEndScheme {
     V2,
     /// The scheme of indexed version 6 (LLVM 11). The hash is computed differently.
     V3,
-    /// The scheme of indexed versions 7 to 12 (LLVM 12 to 21). Logical operators have counters.
+    /// The scheme of indexed versions 7 to 12 (LLVM 12 to 21). Logical operators have counters of their own.
     V3Logical,
     /// The scheme of indexed version 13 and later (LLVM 22).
     V4,
 }
 
-/// How the middle end (`-fprofile-generate`) names and hashes functions. An IR profile is useful only to a compiler with
-/// the same scheme as the compiler that instrumented the program. Functions whose code the releases optimise differently
-/// have different hashes even if the scheme is the same.
+/// The scheme by which the middle end (`-fprofile-generate`) names and hashes functions. A compiler can use an IR
+/// profile only if the compiler that instrumented the program has the same scheme. Functions that the releases optimise
+/// differently have different hashes even if the scheme is the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum IrScheme {
-    /// LLVM 3.9 to 11: the hash is over branches and indirect calls.
+    /// LLVM 3.9 to 11: the hash is computed from branches and indirect calls.
     V1,
-    /// LLVM 12 to 17: memory operations enter the hash (LLVM's D84782).
+    /// LLVM 12 to 17: the hash is also computed from memory operations (LLVM's D84782).
     V2,
     /// LLVM 18 and later: local functions are named `file;function`, and not `file:function` (LLVM's D156569).
     V3,
@@ -190,7 +190,7 @@ impl FrontEndScheme {
     }
 }
 
-/// What a file states about the compilers that named and hashed its functions.
+/// The facts that a file states about the compilers that named and hashed its functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HashOrigin {
     /// Whether the front end instrumented the program, and not the middle end (IR).
@@ -201,7 +201,7 @@ pub struct HashOrigin {
     pub version: u32,
 }
 
-/// The oldest indexed version that profkit writes. Versions 1 to 4 imply the same scheme.
+/// The oldest indexed version that profkit writes. Versions 1 to 4 imply the same hashing scheme.
 const OLDEST_WRITTEN: u32 = 3;
 
 impl HashOrigin {
@@ -293,7 +293,7 @@ fn writers(wrote: impl Fn(&ReleaseFacts) -> bool) -> Option<RangeInclusive<Relea
 }
 
 /// Returns the first LLVM release that can set all variant flags of a version word. A file with these flags cannot come
-/// from an older release. Returns `None` if no flag is set whose first release is known.
+/// from an older release. Returns `None` if the word has no flag whose first release is known.
 pub fn first_release_of_flags(version_word: u64) -> Option<Release> {
     const FIRST: [(u64, Release); 9] = [
         (variant::IR, Release { major: 3, minor: 9 }),

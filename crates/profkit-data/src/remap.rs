@@ -8,10 +8,10 @@ pub struct Remapping {
     names: FxHashMap<Vec<u8>, Vec<u8>>,
 }
 
-/// The error for a line of a remapping file that does not have the form `old_symbol new_symbol`.
+/// The error for a line of a remapping file that is not of the form `old_symbol new_symbol`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemappingError {
-    /// The number of the wrong line, from 1.
+    /// The number of the wrong line, counted from 1.
     pub line: u64,
     /// The text of the wrong line.
     pub found: String,
@@ -34,7 +34,7 @@ impl Remapping {
     /// with `#` are skipped. If a name has several mappings, the first one is used.
     ///
     /// # Errors
-    /// The first line that has another form, with its number.
+    /// An error with the number and the text of the first line that is not of this form.
     pub fn parse(text: &[u8]) -> Result<Self, RemappingError> {
         let mut names = FxHashMap::default();
         for (number, line) in (1..).zip(text.split(|&byte| byte == b'\n')) {

@@ -3,7 +3,7 @@ use profkit_abi::sample::section;
 use std::borrow::Cow;
 use std::fmt;
 
-/// Defines [`Structure`]. The first list has the parts without a number, each with its text for messages.
+/// Defines [`Structure`]. The first list has the parts that have no value, each with its text for messages.
 macro_rules! structures {
     (
         $($fixed:ident = $words:literal,)*
@@ -133,12 +133,13 @@ structures! {
     UnitHeaders = "unit headers of .debug_info",
     PackageIndex = "index of the debug package",
     --
-    /// A data record of a raw profile: its number from 0, and the name hash that the record contains, if there is one.
+    /// A data record of a raw profile: its index, counted from 0, and the name hash that the record contains, if there
+    /// is one.
     DataRecord((u64, Option<crate::ids::NameRef>)) = |record, f| match record {
         (index, Some(name_ref)) => write!(f, "data record {index} (function {name_ref})"),
         (index, None) => write!(f, "data record {index}"),
     },
-    /// A function, by its number in the file, from 0.
+    /// A function, by its index in the file, counted from 0.
     FunctionNumber(u64) = |index, f| write!(f, "function {index}"),
     /// A function, by the hash of its name.
     FunctionHash(u64) = |hash, f| write!(f, "function {hash:#018x}"),
@@ -146,31 +147,31 @@ structures! {
     Function(String) = |name, f| write!(f, "function {name}"),
     /// A function of a text profile, by its name. The name is already in quotes.
     RecordOf(String) = |name, f| write!(f, "record of {name}"),
-    /// A function of a sample profile, by the offset of its start in its section.
+    /// A function of a sample profile, by the offset at which the function begins in its section.
     FunctionAt(u64) = |offset, f| write!(f, "function at {offset:#x}"),
-    /// An entry of a list in a file, by the offset of its start.
+    /// An entry of a list in a file, by the offset at which the entry begins.
     EntryAt(u64) = |offset, f| write!(f, "entry at offset {offset:#x}"),
-    /// A counter, by its number in the function, from 0.
+    /// A counter, by its index in the function, counted from 0.
     Counter(u64) = |index, f| write!(f, "counter {index}"),
-    /// A byte of a bitmap, by its number in the function, from 0.
+    /// A byte of a bitmap, by its index in the bitmap of the function, counted from 0.
     BitmapByte(u64) = |index, f| write!(f, "bitmap byte {index}"),
-    /// A value at a value site: the number of the value, the number of the site and the number of the value kind.
+    /// A value at a value site: the index of the value, the index of the site and LLVM's number for the value kind.
     Value((u64, u64, u64)) = |value, f| write!(
         f,
         "value {} of site {} of value kind {}",
         value.0, value.1, value.2
     ),
-    /// A bucket of a hash table, by its number from 0.
+    /// A bucket of a hash table, by its index, counted from 0.
     Bucket(usize) = |index, f| write!(f, "bucket {index}"),
-    /// A dump of a raw MemProf profile, by the offset of its start.
+    /// A dump of a raw MemProf profile, by the offset at which the dump begins.
     DumpAt(u64) = |offset, f| write!(f, "dump at {offset:#x}"),
-    /// A dump of a raw MemProf profile, by its number from 1.
+    /// A dump of a raw MemProf profile, by its position in the file, counted from 1.
     DumpNumber(u64) = |number, f| write!(f, "dump {number}"),
-    /// A section of a file, by its number from 0.
+    /// A section of a file, by its index, counted from 0.
     SectionNumber(u64) = |index, f| write!(f, "section {index}"),
-    /// A part of a raw MIP file, by its number from 1.
+    /// A part of a raw MIP file, by its position in the file, counted from 1.
     Part(u64) = |number, f| write!(f, "part {number}"),
-    /// A call edge of a MIP profile, by its number from 0.
+    /// A call edge of a MIP profile, by its index, counted from 0.
     CallEdge(u64) = |index, f| write!(f, "call edge {index}"),
     /// A section of a sample profile, by its kind ([`profkit_abi::sample::section`]).
     SampleSection(u64) = |kind, f| f.write_str(sample_section_name(*kind)),
@@ -178,7 +179,7 @@ structures! {
     NamedSection(Cow<'static, str>) = |name, f| f.write_str(name),
     /// The bytes between the end of a section and the next section.
     After(Box<Structure>) = |section, f| write!(f, "bytes after the {section}"),
-    /// A part that has a name from the user or from another file, such as a file or a compilation unit.
+    /// A part that has a name from the user or from another file, for example a file or a compilation unit.
     Named(String) = |name, f| f.write_str(name),
 }
 

@@ -44,7 +44,7 @@ pub enum Markers {
     #[default]
     PseudoRecords,
     /// The meaning in LLVM 15 and earlier: 2^64 − 1 is not a count. A counter with this value is left out, but its
-    /// function still counts. 2^64 − 2 is an ordinary count.
+    /// function is still counted. 2^64 − 2 is an ordinary count.
     InvalidCounts,
 }
 
@@ -69,9 +69,10 @@ pub struct SummaryBuilder {
     functions: u64,
     max_function_count: u64,
     max_internal_count: u64,
-    /// For each count below [`SMALL_COUNTS`], how often it was added. The list is empty until the first count is added.
+    /// The number of times that each count below [`SMALL_COUNTS`] was added. The list is empty until the first count is
+    /// added.
     small: Vec<u64>,
-    /// The counts of [`SMALL_COUNTS`] and above in ascending order, each with how often it was added.
+    /// The counts of [`SMALL_COUNTS`] and above in ascending order, each with the number of times that it was added.
     runs: Vec<(u64, u64)>,
     /// Counts of [`SMALL_COUNTS`] and above that were added but not sorted yet.
     pending: Vec<u64>,

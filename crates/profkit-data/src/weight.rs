@@ -33,8 +33,8 @@ impl Weight {
         Self::reduced(u128::from(numerator), u128::from(denominator))
     }
 
-    /// Returns the weight `numerator / denominator` in lowest terms. If a number does not fit 64 bits, the same number
-    /// of low bits is removed from both numbers.
+    /// Returns the weight `numerator / denominator` in lowest terms. If the numerator or the denominator still does not
+    /// fit 64 bits, the same number of low bits is removed from both.
     fn reduced(numerator: u128, denominator: u128) -> Option<Self> {
         if denominator == 0 {
             return None;
@@ -59,7 +59,7 @@ impl Weight {
         Self::reduced(numerator, denominator).unwrap_or(Self::ONE)
     }
 
-    /// Returns the weight as a whole number, if it is one.
+    /// Returns the weight as an integer; `None` if the weight is not a whole number.
     pub fn as_integer(self) -> Option<u64> {
         (self.denominator == 1).then_some(self.numerator)
     }

@@ -1,4 +1,4 @@
-//! Reads YAML one node at a time. The reader of a format requests the nodes that its schema requires.
+//! Reads YAML one node at a time. The reader of a format requests the nodes that the schema of the format requires.
 use crate::{Error, ErrorKind, Result, Structure};
 use saphyr_parser::{Event, Parser, ScanError, Span, StrInput, Tag};
 use std::borrow::Cow;
@@ -171,7 +171,7 @@ impl<'a> Events<'a> {
         }
     }
 
-    /// Reads a number up to `most`. The number is decimal, or hexadecimal after 0x.
+    /// Reads a number up to `most`. The number is decimal, or hexadecimal with the prefix 0x.
     pub fn number(&mut self, what: &'static str, most: u64) -> Result<u64> {
         let scalar = self.scalar(what)?;
         let text = &*scalar.text;

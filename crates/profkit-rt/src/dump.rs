@@ -40,7 +40,7 @@ static mut WORK: Work = Work {
 /// The buffers of a dump. They are static, because the stack of a signal handler may be small.
 struct Work {
     name: Name,
-    /// The name of the folder, and later the name of the temporary file.
+    /// The name of the folder of the raw file, and later the name of the temporary file.
     other: Name,
     line: Name,
     source: Source,
@@ -101,7 +101,8 @@ impl Source {
         }
     }
 
-    /// Returns the next byte of a file. There always is one, because an earlier pass has read the file to its end.
+    /// Returns the next byte of a file. There is always a next byte, because an earlier pass has read the file to its
+    /// end.
     fn again(&mut self) -> u8 {
         match self.next() {
             Some(byte) => byte,
@@ -115,10 +116,11 @@ impl Source {
 }
 
 /// Stores the id of this process and the file name pattern; a null pointer means the default pattern. If another thread
-/// dumps at the same time, it uses the default pattern.
+/// dumps at the same time, that dump uses the default pattern.
 ///
 /// # Safety
-/// `pattern` is null or zero-terminated, and nobody changes it during the call. An image calls this only once.
+/// The caller must pass a `pattern` that is null or zero-terminated, and must ensure that nobody changes it during the
+/// call. The caller must call this at most once per image.
 pub unsafe fn start(pattern: *const u8) {
     PROCESS.store(sys::process(), Ordering::Relaxed);
     if pattern.is_null() {
@@ -136,15 +138,15 @@ pub unsafe fn start(pattern: *const u8) {
     PATTERN_LENGTH.store(length, Ordering::Release);
 }
 
-/// Prepares a forked child for its own dump: its records start anew, and its file gets a name of its own.
+/// Prepares a forked child for its own dump: its records are reset, and its raw file gets a name of its own.
 ///
 /// # Safety
-/// This process was forked, and it has not started a dump since. If BUSY is set, it was set by a thread of the parent,
-/// which does not exist in the child.
+/// The caller must ensure that this process was forked, and that it has not started a dump since the fork. If BUSY is
+/// then set, it was set by a thread of the parent, which does not exist in the child.
 pub unsafe fn forked() {
     PROCESS.store(sys::process(), Ordering::Relaxed);
     FORKED.store(true, Ordering::Relaxed);
-    // A dump that was running belonged to a thread of the parent, which does not exist in the child.
+    // If a dump was running during the fork, it ran in a thread of the parent, which does not exist in the child.
     BUSY.store(false, Ordering::Release);
 }
 
@@ -154,7 +156,7 @@ pub fn dump_if_idle() -> Option<i32> {
     if BUSY.swap(true, Ordering::Acquire) {
         return None;
     }
-    // SAFETY: while BUSY is set, only this call uses the work area.
+    // SAFETY: BUSY is set, so no other call uses the work area.
     let result = unsafe { dump_with(&mut *addr_of_mut!(WORK)) };
     BUSY.store(false, Ordering::Release);
     Some(result)
@@ -168,8 +170,8 @@ pub fn dump() -> i32 {
         }
         if PROCESS.load(Ordering::Relaxed) != sys::process() {
             // SAFETY: the process was forked without calling the fork handler, while another thread of the parent was
-            // dumping; that thread does not exist in the child. `forked` stores the process id, so it is not called a
-            // second time in this process.
+            // dumping; that thread does not exist in the child. `forked` stores the process id, so the child does not
+            // call it a second time.
             unsafe { forked() };
         }
         sys::pause();
@@ -389,7 +391,7 @@ impl Work {
             line.push(b')');
         }
         line.push(b'\n');
-        // An error of this write is ignored, because there is no other place to report it.
+        // An error of this write is ignored, because there is no other place to report the error.
         let _ = sys::write(2, line.as_bytes());
         -1
     }

@@ -79,18 +79,19 @@ extern "C" fn at_exit() {
     dump::dump();
 }
 
-/// The fork handler, which is called in a forked child. The records of the child start anew, because the parent writes
-/// its own counts.
+/// The fork handler, which is called in a forked child. It resets the records of the child, because the parent writes
+/// the counts from before the fork.
 extern "C" fn in_child() {
-    // SAFETY: the system calls this handler in the child, which has only this thread.
+    // SAFETY: the system calls this handler in a forked child, which has only this thread. No dump is therefore running
+    // in the child.
     unsafe { dump::forked() };
     __profkit_mip_reset();
 }
 
 static INITIALIZED: AtomicBool = AtomicBool::new(false);
 /// The handler that was registered for the signal before the runtime's handler. The runtime's handler passes its own
-/// three arguments to it. So this address is stored, with Release, only after the system was set to pass three
-/// arguments to the runtime's handler.
+/// three arguments to this handler. The address is therefore stored, with Release, only after the system was set to
+/// pass three arguments to the runtime's handler.
 static PREVIOUS: AtomicUsize = AtomicUsize::new(0);
 
 /// A signal handler that was registered with `SA_SIGINFO`: its arguments are the signal number, `siginfo_t` and
@@ -130,14 +131,14 @@ extern "C" fn initialize() {
 }
 
 extern "C" fn on_signal(number: i32, info: *const u8, context: *const u8) {
-    // If a dump is already running, it is not waited for: the dump may belong to this thread, and waiting would last
-    // forever.
+    // If a dump is already running, this handler does not wait for it. The dump may belong to this thread, and the wait
+    // would then never end.
     let _ = dump::dump_if_idle();
     // Calls the handler that the program, or another image of the process, has registered before.
     let previous = PREVIOUS.load(Ordering::Acquire);
     if previous != 0 {
-        // SAFETY: `signal` returned the address of this handler. When it was stored, the system was already set to pass
-        // three arguments.
+        // SAFETY: the address is that of a handler, as `signal` returned it. Before it was stored, the system was set
+        // to pass three arguments.
         unsafe { core::mem::transmute::<usize, Handler>(previous)(number, info, context) };
     }
 }
@@ -145,10 +146,11 @@ extern "C" fn on_signal(number: i32, info: *const u8, context: *const u8) {
 /// Parses a signal number in decimal. Returns 0 if the text is null or does not begin with a digit.
 ///
 /// # Safety
-/// `text` is null or zero-terminated.
+/// The caller must pass a `text` that is null or zero-terminated.
 unsafe fn number_of(mut text: *const u8) -> i32 {
     let mut number = 0;
-    // SAFETY: `text` is null or zero-terminated, and reading ends at the first byte that is not a digit.
+    // SAFETY: the caller promises that `text` is null or zero-terminated, and reading ends at the first byte that is
+    // not a digit.
     unsafe {
         while !text.is_null() && (*text).wrapping_sub(b'0') < 10 && number < 1000 {
             number = number * 10 + i32::from(*text - b'0');
@@ -161,10 +163,11 @@ unsafe fn number_of(mut text: *const u8) -> i32 {
 /// Registers the fork handler.
 ///
 /// # Safety
-/// This is called once, by the image's constructor.
+/// Only the image's constructor may call this, and it may call this only once.
 #[cfg(any(target_os = "macos", target_os = "ios"))]
 unsafe fn register_fork_handler() {
-    // SAFETY: the handler may be called in any forked child.
+    // SAFETY: `pthread_atfork` accepts null for the two handlers that are not needed. It is sound that the system calls
+    // `in_child` in every forked child, because `in_child` is written for that.
     unsafe { pthread_atfork(0, 0, in_child) };
 }
 
@@ -175,12 +178,12 @@ unsafe fn register_fork_handler() {
 #[cfg(not(any(target_os = "macos", target_os = "ios")))]
 global_asm!(".weak __register_atfork", ".weak pthread_atfork");
 
-/// Returns the address of a function that another image may define, or 0 if none does.
+/// Returns the address of a function that another image may define, or 0 if no image defines it.
 #[cfg(not(any(target_os = "macos", target_os = "ios")))]
 macro_rules! function {
     ($name:literal) => {{
         let address: usize;
-        // SAFETY: the code reads a GOT slot, which does not change.
+        // SAFETY: the instructions only read a GOT slot, which does not change.
         #[cfg(target_arch = "x86_64")]
         unsafe {
             core::arch::asm!(
@@ -189,7 +192,7 @@ macro_rules! function {
                 options(pure, readonly, nostack, preserves_flags)
             );
         }
-        // SAFETY: the code reads a GOT slot, which does not change.
+        // SAFETY: the instructions only read a GOT slot, which does not change.
         #[cfg(target_arch = "aarch64")]
         unsafe {
             core::arch::asm!(
@@ -199,8 +202,8 @@ macro_rules! function {
                 options(pure, readonly, nostack, preserves_flags)
             );
         }
-        // SAFETY: the code reads a GOT slot, which does not change. The word with the slot's offset stands among the
-        // instructions, and a branch skips it.
+        // SAFETY: the instructions only read a GOT slot, which does not change. A word among the instructions has the
+        // offset of the slot, and a branch skips this word.
         #[cfg(target_arch = "arm")]
         unsafe {
             core::arch::asm!(
@@ -222,7 +225,7 @@ macro_rules! function {
 /// Registers the fork handler.
 ///
 /// # Safety
-/// This is called once, by the image's constructor.
+/// Only the image's constructor may call this, and it may call this only once.
 #[cfg(not(any(target_os = "macos", target_os = "ios")))]
 unsafe fn register_fork_handler() {
     type Register = extern "C" fn(usize, usize, extern "C" fn(), *mut u8) -> i32;

@@ -48,8 +48,8 @@ pub const COMPILE_FLAGS: &[&str] = &[
     "-Crelocation-model=pic",
     "-Cforce-unwind-tables=no",
     "-Cdebuginfo=0",
-    // In the object file only the C names may be global symbols. Otherwise the images of one process would share
-    // functions.
+    // In the object file only the C names may be global symbols. If Rust names were global too, the images of one
+    // process would share functions.
     "-Cpasses=internalize,globaldce,default<Oz>",
     "-Cllvm-args=-internalize-public-api-list=__profkit_mip_hook,__profkit_mip_fini,__profkit_mip_dump,__profkit_mip_reset,__profkit_mip_ordinal,__profkit_mip_ring_next",
 ];

@@ -15,8 +15,8 @@ pub struct Facts<'a> {
     pub program: bool,
     /// An address inside the image. It distinguishes images that have no build id.
     pub address: usize,
-    /// Whether the process is a forked child. Its file must not have the name of its parent's file, unless both use a
-    /// pool.
+    /// Whether the process is a forked child. The name of the child's file must differ from the name of the parent's
+    /// file, unless both use a pool.
     pub forked: bool,
     /// Whether the records cannot be added to a pool, so that each process needs a file of its own.
     pub no_pool: bool,
@@ -139,8 +139,8 @@ impl Name {
             if !facts.program {
                 let mut address = facts.address;
                 while address != 0 {
-                    // In each round the lowest hexadecimal digit of the address is appended, and the address is shifted
-                    // right.
+                    // In each round, the lowest hexadecimal digit of the address is appended, and the address is
+                    // shifted right by that digit.
                     let [lowest, ..] = address.to_le_bytes();
                     self.hex_digit(lowest & 15);
                     address >>= 4;
@@ -229,7 +229,7 @@ impl Name {
         }
     }
 
-    /// Sets this name to that of the folder that contains `file`.
+    /// Sets this name to the name of the folder that contains `file`.
     pub fn folder_of(&mut self, file: &Self) {
         self.length = 0;
         let mut slash = 0;
@@ -246,7 +246,7 @@ impl Name {
         }
     }
 
-    /// Sets this name to that of a temporary file in the folder of `file`.
+    /// Sets this name to the name of a temporary file in the folder of `file`.
     pub fn temporary_of(&mut self, file: &Self, process: u32, number: u32) {
         self.length = 0;
         self.too_long = false;

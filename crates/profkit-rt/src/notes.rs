@@ -13,9 +13,9 @@ fn word(bytes: &[u8], at: usize) -> Option<u32> {
     }
 }
 
-/// Skips a name or description of `size` bytes and its padding, and returns the bytes after it. Returns None if fewer
-/// than `size` bytes are left. The size is checked before the padding is added to it, because on a 32-bit machine the
-/// sum could wrap around.
+/// Skips a name or description of `size` bytes and the padding after it, and returns the bytes after the padding.
+/// Returns None if fewer than `size` bytes are left. The size is checked before the padding is added to it, because on
+/// a 32-bit machine the sum could wrap around.
 fn after(bytes: &[u8], size: usize, mask: usize) -> Option<&[u8]> {
     if size > bytes.len() {
         return None;
@@ -90,8 +90,8 @@ mod tests {
         assert_eq!(build_id(&notes, false), b"");
         notes.extend(note(4, 5, 3, b"GNU\0build"));
         assert_eq!(build_id(&notes, false), b"build");
-        // The notes above end without the padding of the last description. Here the padding is added. Both forms are
-        // accepted.
+        // The notes above end without the padding after the last description. Here this padding is added. The reader
+        // accepts both forms.
         notes.extend(b"\0\0\0");
         assert_eq!(build_id(&notes, false), b"build");
     }

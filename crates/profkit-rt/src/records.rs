@@ -7,7 +7,7 @@ use profkit_abi::mip::{mode, record};
 pub enum Adding {
     /// Each byte is added separately: coverage of functions and blocks, unary counters.
     Bytes,
-    /// Each eight bytes are a count and an ordinal, which are added together.
+    /// Each eight bytes have a count and an ordinal. The counts are added, and the earlier ordinal is kept.
     Calls,
     /// The records cannot be added, because only the map shows where each record begins.
     Impossible,
@@ -43,15 +43,16 @@ pub fn add_byte(a: u8, b: u8) -> u8 {
     byte
 }
 
-/// Adds the call counts of two runs. A stored value is the number of calls minus one. A sum that is too large becomes
-/// the largest count.
+/// Adds the call counts of two runs. A count is stored as the number of calls minus one. A sum that is too large
+/// becomes the largest count.
 #[must_use]
 pub fn add_count(a: u32, b: u32) -> u32 {
     // If neither run has calls, subtracting one wraps to the stored value for no calls.
     a.wrapping_add(1).saturating_add(b.wrapping_add(1)).wrapping_sub(1)
 }
 
-/// Returns the earlier of the first-call ordinals of two runs. The value for "never called" counts as the latest.
+/// Returns the earlier of the first-call ordinals of two runs. The value for "never called" is later than every
+/// ordinal.
 #[must_use]
 pub fn add_ordinal(a: u32, b: u32) -> u32 {
     if a < b {

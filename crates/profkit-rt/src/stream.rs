@@ -17,7 +17,7 @@ const CHECKSUM: usize = 8;
 #[derive(Debug)]
 pub struct Stream<S> {
     sink: S,
-    /// The buffer: the last stripe of the previous block, the current block, and room for the checksum.
+    /// The buffer: the last stripe of the previous block, then the current block, then space for the checksum.
     buffer: [u8; STRIPE + BLOCK + CHECKSUM],
     /// The number of bytes in the current block, at most `BLOCK`.
     filled: usize,
@@ -58,7 +58,7 @@ impl<S: Sink> Stream<S> {
         }
     }
 
-    /// Hashes and writes the current block, which is full. More bytes will follow.
+    /// Hashes and writes the current block, which is full. More bytes will follow in the stream.
     fn flush_block(&mut self) {
         // SAFETY: the block is within the buffer; its last stripe does not overlap the first stripe of the buffer. No
         // pointer is kept during the call of `write`, which borrows the whole stream.
@@ -74,7 +74,7 @@ impl<S: Sink> Stream<S> {
     /// Writes the first `length` bytes of the current block.
     ///
     /// # Safety
-    /// `length` is at most `BLOCK + CHECKSUM`.
+    /// The caller must pass a `length` of at most `BLOCK + CHECKSUM`.
     unsafe fn write(&mut self, length: usize) {
         if self.error != 0 {
             return;

@@ -38,14 +38,15 @@ const AVALANCHE: u64 = 0x1656_6791_9e37_79f9;
 /// Reads a little-endian u64.
 ///
 /// # Safety
-/// Eight bytes at `at` are readable.
+/// The caller must ensure that eight bytes at `at` are readable.
 unsafe fn word(at: *const u8) -> u64 {
     // SAFETY: the caller promises that eight bytes are readable; an array of bytes needs no alignment.
     u64::from_le_bytes(unsafe { at.cast::<[u8; 8]>().read() })
 }
 
-/// Returns eight bytes of the secret. All callers pass constants or loop counters that are in range. An offset beyond
-/// the range would be replaced by 0, which makes the access safe without a branch that could panic.
+/// Returns eight bytes of the secret. All callers pass constants or loop counters that are at most the length of the
+/// secret minus 8. A larger offset would be replaced by 0, which makes the access safe without a branch that could
+/// panic.
 fn secret(at: usize) -> u64 {
     let at = if at > SECRET.len() - 8 { 0 } else { at };
     // SAFETY: `at` + 8 is not beyond the end of the secret.
@@ -72,7 +73,7 @@ fn avalanche(mut hash: u64) -> u64 {
 /// Mixes 16 bytes of the input with the secret.
 ///
 /// # Safety
-/// Sixteen bytes at `at` are readable.
+/// The caller must ensure that sixteen bytes at `at` are readable.
 unsafe fn mix(at: *const u8, secret_at: usize) -> u64 {
     // SAFETY: the caller promises that sixteen bytes are readable.
     let (low, high) = unsafe { (word(at), word(at.add(8))) };
@@ -82,7 +83,8 @@ unsafe fn mix(at: *const u8, secret_at: usize) -> u64 {
 /// Returns the hash of a short input: [`SHORT_MIN`] to [`SHORT_MAX`] bytes.
 ///
 /// # Safety
-/// `length` bytes at `input` are readable, and `length` is in that range.
+/// The caller must ensure that `length` bytes at `input` are readable, and that `length` is from [`SHORT_MIN`] to
+/// [`SHORT_MAX`].
 pub unsafe fn short(input: *const u8, length: usize) -> u64 {
     let mut hash = (length as u64).wrapping_mul(PRIME64_1);
     if length <= 128 {
@@ -134,10 +136,11 @@ impl Accumulators {
         PRIME32_3, PRIME64_1, PRIME64_2, PRIME64_3, PRIME64_4, PRIME32_2, PRIME64_5, PRIME32_1,
     ]);
 
-    /// Adds one stripe of the input, mixed with the secret from `secret_at`.
+    /// Processes one stripe of the input: mixes it with the bytes of the secret from offset `secret_at` on, and adds
+    /// the result to the accumulators.
     ///
     /// # Safety
-    /// [`STRIPE`] bytes at `stripe` are readable.
+    /// The caller must ensure that [`STRIPE`] bytes at `stripe` are readable.
     unsafe fn stripe(&mut self, stripe: *const u8, secret_at: usize) {
         let accumulators = self.0.as_mut_ptr();
         for lane in 0..8 {
@@ -153,10 +156,10 @@ impl Accumulators {
         }
     }
 
-    /// Adds the first `count` stripes of a block.
+    /// Adds the first `count` stripes of a block to the accumulators.
     ///
     /// # Safety
-    /// `count` stripes at `block` are readable; `count` is at most 16.
+    /// The caller must ensure that `count` stripes at `block` are readable, and that `count` is at most 16.
     unsafe fn stripes(&mut self, block: *const u8, count: usize) {
         for index in 0..count {
             // SAFETY: the caller promises that `count` stripes are readable.
@@ -164,10 +167,10 @@ impl Accumulators {
         }
     }
 
-    /// Adds a complete block that is not the end of the input.
+    /// Adds a complete block that is not the end of the input to the accumulators, then scrambles them.
     ///
     /// # Safety
-    /// [`BLOCK`] bytes at `block` are readable.
+    /// The caller must ensure that [`BLOCK`] bytes at `block` are readable.
     pub unsafe fn block(&mut self, block: *const u8) {
         // SAFETY: the caller promises that a block is readable, and a block has 16 stripes.
         unsafe { self.stripes(block, BLOCK / STRIPE) };
@@ -180,11 +183,12 @@ impl Accumulators {
         }
     }
 
-    /// Adds the last `length` bytes, 1 to [`BLOCK`], of an input of `total` bytes, and returns the hash.
+    /// Adds the last `length` bytes of an input of `total` bytes to the accumulators, and returns the hash. `length` is
+    /// 1 to [`BLOCK`].
     ///
     /// # Safety
-    /// `length` bytes at `rest` are readable, and so are the [`STRIPE`] bytes before their end, which may belong to the
-    /// previous block.
+    /// The caller must ensure that `length` bytes at `rest` are readable. The [`STRIPE`] bytes before the end of these
+    /// bytes must be readable too; the first of them may belong to the previous block.
     pub unsafe fn finish(mut self, rest: *const u8, length: usize, total: u64) -> u64 {
         // SAFETY: the complete stripes end before the last byte, and the last stripe ends with the last byte.
         unsafe {

@@ -1,6 +1,6 @@
 use crate::{Error, ErrorKind, Result};
 
-/// The byte order of the numbers in a file. A reader finds it out once, from the magic number.
+/// The byte order of the numbers in a file. A reader determines the byte order once, from the magic number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Endian {
     /// Little-endian: the least significant byte comes first.
@@ -127,7 +127,7 @@ impl<'data> Cursor<'data> {
     /// Reads the next `len` bytes.
     ///
     /// # Errors
-    /// [`ErrorKind::Truncated`] at this offset if fewer bytes are left; the cursor then does not move.
+    /// [`ErrorKind::Truncated`] at the cursor's offset if fewer bytes are left. The cursor then does not move.
     #[inline]
     pub fn take(&mut self, len: usize) -> Result<&'data [u8]> {
         match self

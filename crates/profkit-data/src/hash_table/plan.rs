@@ -4,37 +4,38 @@ use crate::index_vec::Id;
 use crate::{Error, ErrorKind, Result};
 
 crate::id_type! {
-    /// The number of an item in the order of insertion into the hash table.
+    /// The index of an item in the order of insertion into the hash table.
     pub struct ItemId of "items of a hash table";
 }
 
-/// The plan of a hash table: where each item goes. It is computed before any byte is written. From the hashes in the
-/// order of insertion, it computes the order of buckets and items that LLVM's `OnDiskChainedHashTableGenerator`
-/// produces.
+/// The plan of a hash table: the position of each item in the file. [`new`](Self::new) computes the plan before any
+/// byte is written. From the hashes in the order of insertion, it computes the order of buckets and items that LLVM's
+/// `OnDiskChainedHashTableGenerator` produces.
 ///
-/// A *position* is the number of an item in the order of writing, from 0 to [`len`](Self::len).
+/// A *position* is the index of an item in the order of writing. [`len`](Self::len) is the position after the last
+/// item.
 #[derive(Clone, Debug)]
 pub struct TablePlan {
     /// The items in the order in which they are written.
     order: Vec<ItemId>,
-    /// The position of the first item of each bucket. The number of all items follows at the end.
+    /// The position of the first item of each bucket, and at the end the number of all items.
     bucket_starts: Vec<u32>,
-    /// The distance of each item from the start of the items, in bytes. The length of all items follows at the end.
+    /// The distance in bytes from the start of the first item to each item, and at the end the length of all items.
     offsets: Vec<u64>,
     lengths: Lengths,
 }
 
 /// The number of buckets that a hash table of LLVM's generator has at first.
 const FIRST_BUCKETS: usize = 64;
-/// The length in bytes of the number of items, which precedes the items of each bucket.
+/// The length in bytes of the item count that is stored before the items of each bucket.
 const BUCKET_HEADER_LEN: u64 = 2;
 
 impl TablePlan {
-    /// Plans a table for items whose hashes are given in the order of insertion. `sizes` returns the lengths of the key
-    /// and of the data of an item.
+    /// Plans a hash table for items whose hashes are given in the order of insertion. `sizes` returns the lengths of
+    /// the key and of the data of an item.
     ///
     /// # Errors
-    /// [`ErrorKind::CannotRepresent`] if there are 2^32 items or more, or 65,536 or more in one bucket.
+    /// [`ErrorKind::CannotRepresent`] if the table has 2^32 items or more, or a bucket has 65,536 items or more.
     pub fn new(
         hashes: impl ExactSizeIterator<Item = u64> + Clone,
         mut sizes: impl FnMut(ItemId) -> (u64, u64),
@@ -105,41 +106,42 @@ impl TablePlan {
         self.bucket_starts.len() - 1
     }
 
-    /// The length of all items in bytes, with the number of items of each bucket.
+    /// The length in bytes of all items, including the item count before the items of each bucket.
     pub fn payload_len(&self) -> u64 {
         self.offsets.last().copied().unwrap_or(0)
     }
 
-    /// The length of the bucket index in bytes, including the padding before it. `start` is the offset of the items in
-    /// the file.
+    /// The length in bytes of the table of buckets, including the padding before it. `start` is the offset in the file
+    /// at which the items begin.
     pub fn index_len(&self, start: u64) -> u64 {
         self.index_offset(start) - (start + self.payload_len())
             + 16
             + 8 * self.bucket_count() as u64
     }
 
-    /// The offset of the bucket index in the file. `start` is the offset of the items.
+    /// Returns the offset in the file at which the table of buckets begins. `start` is the offset in the file at which
+    /// the items begin.
     pub fn index_offset(&self, start: u64) -> u64 {
         (start + self.payload_len()).next_multiple_of(8)
     }
 
-    /// The number of bytes of the items from position `from` up to position `to`.
+    /// The length in bytes of the items from position `from` up to position `to`.
     pub fn range_len(&self, from: usize, to: usize) -> u64 {
         let at = |position: usize| self.offsets.get(position).copied().unwrap_or(0);
         at(to).saturating_sub(at(from))
     }
 
-    /// Returns the first position that is at least `bytes` bytes after position `from`. It is always after `from`. If
-    /// there is no such position, it is [`len`](Self::len).
+    /// Returns the first position after `from` whose item begins at least `bytes` bytes after the item at `from`.
+    /// Returns [`len`](Self::len) if there is no such position.
     pub fn position_after(&self, from: usize, bytes: u64) -> usize {
         let target = self.offsets.get(from).copied().unwrap_or(0) + bytes;
         let past = self.offsets.partition_point(|&offset| offset < target);
         past.clamp((from + 1).min(self.len()), self.len())
     }
 
-    /// Appends the items at a range of positions. Before the first item of each bucket, the number of its items is
-    /// written. `item` returns the hash, the key length and the data length of an item; `body` appends its key and
-    /// data.
+    /// Appends the items at a range of positions. The item count of a bucket is written before the bucket's first item.
+    /// `item` returns the hash, the key length and the data length of an item; `body` appends the key and the data of
+    /// an item.
     ///
     /// # Errors
     /// The errors of `body`.
@@ -184,7 +186,7 @@ impl TablePlan {
         Ok(())
     }
 
-    /// Appends the padding and the bucket index. The items must begin at offset `start` of the file.
+    /// Appends the padding and the table of buckets. The items must begin at offset `start` of the file.
     pub fn encode_index(&self, start: u64, out: &mut Vec<u8>) {
         let before = out.len();
         let padding = self.index_offset(start) - (start + self.payload_len());
@@ -244,8 +246,9 @@ fn grow(
     let mask = buckets as u64 - 1;
     let bucket_of = |hash: u64| usize::try_from(hash & mask).unwrap_or(0);
     let doublings = (buckets / FIRST_BUCKETS).trailing_zeros();
-    // Returns whether the number of doublings after the insertion of an item is even. It must be called in the order of
-    // insertion. `epoch` holds the doublings so far and the current number of buckets.
+    // Returns whether the number of doublings after the insertion of an item is even. The caller must call this for all
+    // items in the order of their insertion. `epoch` has the number of doublings so far and the current number of
+    // buckets.
     let mut epoch = (0u32, FIRST_BUCKETS);
     let mut goes_in_front = move |index: usize| {
         while 4 * (index + 1) >= 3 * epoch.1 {
@@ -255,7 +258,7 @@ fn grow(
     };
     let mut totals = vec![0u32; buckets + 1];
     let mut fronts = vec![0u32; buckets];
-    // Use a copy of the closure and its state, because each of the two passes starts at the first item.
+    // Use a copy of the closure and its state for each of the two passes, because each pass starts at the first item.
     let mut in_front = goes_in_front;
     for (index, hash) in hashes.clone().enumerate() {
         let bucket = bucket_of(hash);

@@ -58,7 +58,7 @@ fn encode(hashes: &[u64], lengths: Lengths, start: u64) -> (Vec<u8>, u64) {
     )
     .unwrap();
     let mut out = vec![0xee; start as usize];
-    // Encodes the table in two ranges, as writers with several threads do.
+    // Encodes the items of a table in two ranges, as writers with several threads do.
     let middle = plan.len() / 2;
     for range in [0..middle, middle..plan.len()] {
         let before = out.len();
@@ -151,7 +151,7 @@ fn an_empty_table_is_24_bytes_and_one_bucket() {
     assert_eq!(table.entries().count(), 0);
 }
 
-/// An undamaged table of 5 items at offset 16, and the offset of its bucket index.
+/// An undamaged hash table of 5 items at offset 16, and the offset of its table of buckets.
 fn small() -> (Vec<u8>, usize) {
     let (bytes, index) = encode(&[0x10, 0x21, 0x32, 0x43, 0x54], Lengths::KeyAndData, 16);
     (bytes, index as usize)
@@ -227,7 +227,7 @@ fn each_damage_is_said_and_harms_one_bucket() {
 
 #[test]
 fn two_buckets_cannot_share_bytes() {
-    // Without this check, a file could state far more items than its bytes can hold.
+    // If two buckets could share bytes, a file could state far more items than its bytes can hold.
     let (mut bytes, index) = small();
     let first = u64::from_le_bytes(bytes[index + 16..index + 24].try_into().unwrap());
     put(&mut bytes, index + 24, first);

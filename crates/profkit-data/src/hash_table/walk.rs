@@ -1,19 +1,19 @@
-//! Finds the items of a damaged hash table without its bucket index.
+//! Finds the items of a damaged hash table without its table of buckets.
 use super::{Entry, HashTable, Lengths, STRUCTURE, cursor_at};
 use crate::ids::NameRef;
 use crate::{Error, ErrorKind, Result, limits};
 
-/// Reads the items of a hash table one after the other without the bucket index. It returns the items whose stored hash
-/// is the hash of their key. This works for tables whose hashes are computed from the keys, such as tables of
-/// functions. The stored number of items of a bucket is only a hint.
+/// Reads the items of a hash table one after the other without the table of buckets. It returns the items whose stored
+/// hash is the hash of their key. This works for tables whose hashes are computed from the keys, such as tables of
+/// functions. The item count that the file stores for a bucket is only a hint.
 ///
-/// Each damaged place gives one error. Reading then continues with the next item or, if no item matches its hash there,
-/// with the next bucket of the bucket index. No byte is part of two returned items. [`limits::WALK_HASHED`] limits the
-/// work for keys that do not match.
+/// Each damaged place gives one error. Reading then continues with the next item. If the next item's key does not have
+/// its stored hash, reading continues with the next bucket of the table of buckets. No byte is part of two returned
+/// items. [`limits::WALK_HASHED`] limits the work for keys that do not match.
 #[derive(Clone, Debug)]
 pub struct Walk<'data> {
     table: HashTable<'data>,
-    /// The starts of the buckets that the bucket index states, in ascending order. Starts before `position` are not
+    /// The offsets of the buckets, from the table of buckets, in ascending order. Offsets before `position` are not
     /// used any more.
     starts: std::vec::IntoIter<u64>,
     position: u64,
@@ -30,10 +30,10 @@ type Step<'data> = (Entry<'data>, u16);
 /// The reason why no item can be read at a position.
 struct Fault {
     error: Error,
-    /// Whether the item is longer than the bytes up to the end of the items.
+    /// Whether the item would run past the end of the items.
     past_end: bool,
-    /// The position of the next item, computed from the lengths of this one, and the number of items that remain in the
-    /// bucket from there.
+    /// The position of the item after this one, computed from the lengths that this item states, and the number of
+    /// items that remain in the bucket from that position on.
     next: Option<(u64, u16)>,
 }
 
@@ -69,7 +69,7 @@ impl<'data> Walk<'data> {
                 .is_ok_and(|padding| padding.iter().all(|&byte| byte == 0))
     }
 
-    /// Reads the item at a position. If a bucket begins there, skips the number of its items first.
+    /// Reads the item at a position. If a bucket begins there, its item count is skipped first.
     fn step(&mut self, position: u64, left: u16) -> std::result::Result<Step<'data>, Fault> {
         let (first, second) = match left.checked_sub(1) {
             Some(left) => (self.item(position, left), None),
@@ -79,8 +79,8 @@ impl<'data> Walk<'data> {
             Ok(step) => return Ok(step),
             Err(fault) => fault,
         };
-        // The number of items that the file states for the bucket may be wrong. Try the possibility that was not tried
-        // yet: a bucket begins here, or the bucket continues.
+        // The item count of the previous bucket may be wrong. If a new bucket was assumed to begin here, read the next
+        // item of the previous bucket instead; otherwise assume that a new bucket begins here.
         match second {
             Some(left) => self.item(position, left),
             None => self.bucket(position),
@@ -97,7 +97,7 @@ impl<'data> Walk<'data> {
                 past_end: true,
                 next: None,
             })?;
-        // A count of 0 is wrong, because empty buckets are not written. It is treated as 1.
+        // An item count of 0 is wrong, because empty buckets are not written. It is treated as 1.
         self.item(position + 2, count.saturating_sub(1))
     }
 
@@ -169,7 +169,7 @@ impl<'data> Walk<'data> {
         })
     }
 
-    /// Moves to the position where reading can continue after an error, or to the end if there is none.
+    /// Moves to the position at which reading can continue after an error. If there is no such position, the walk ends.
     fn skip(&mut self, fault: &Fault) {
         if let Some((next, left)) = fault.next
             && (self.is_end(next) || self.step(next, left).is_ok())

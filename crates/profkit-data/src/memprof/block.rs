@@ -196,7 +196,7 @@ impl Schema {
         }
     }
 
-    /// Reads the schema of a MemProf section: the number of fields, then their numbers.
+    /// Reads the schema of a MemProf section: the count of fields, then LLVM's number for each field.
     ///
     /// # Errors
     /// [`ErrorKind::Malformed`] if a field is unknown or listed twice.
@@ -312,14 +312,14 @@ impl MemInfoBlock {
     }
 
     /// Adds a memory info block whose allocations were made after those of this block (LLVM's `MemInfoBlock::Merge`).
-    /// Of two maxima the larger is kept; LLVM 14 and 15 keep the smaller. A sum that is too large for
-    /// its field becomes the field's largest value. A field that only one of the blocks has keeps its value.
+    /// For a maximum, the larger value is kept; LLVM 14 and 15 keep the smaller value. A sum that is too large for its
+    /// field becomes the field's largest value. A field that only one of the blocks has keeps its value.
     pub fn add_later(&mut self, later: &MemInfoBlock) {
         self.add_later_from(later, &Start::of(later));
     }
 
     /// Adds a memory info block as [`add_later`](Self::add_later) does, but `later` is itself a sum of several blocks.
-    /// `start` describes the first of these.
+    /// `start` has the facts about the first block of that sum.
     pub fn add_later_from(&mut self, later: &MemInfoBlock, start: &Start) {
         use Field as F;
         let before = *self;
@@ -333,9 +333,10 @@ impl MemInfoBlock {
                 continue;
             }
             let added = |by: u64| old.saturating_add(by).min(field.max());
-            // Adds a count of `later` as LLVM does. The count of the first block of `later` (`own`) is left out. In its
-            // place, 1 is added if `same` is set, which compares the first block with the last allocation of this
-            // block. The counts of the blocks that were added to the first one are kept.
+            // Adds a field of `later` that counts allocations with the same property as the allocation before them.
+            // Such a count of the first block in `later` (`own`) is left out, as in LLVM. Instead, 1 is added if `same`
+            // is true: the first block in `later` has the property when it is compared with this block. The counts of
+            // the other blocks in `later` are kept.
             let counted = |own: u64, same: bool| added((new - own.min(new)) + u64::from(same));
             let value = match field {
                 F::AllocCount
@@ -375,8 +376,8 @@ impl MemInfoBlock {
     }
 }
 
-/// Facts about the first block of a sum that the sum no longer contains. They make it possible to add blocks in groups:
-/// the result does not depend on the grouping.
+/// Facts about the first memory info block of a sum. The sum itself no longer contains these facts. With them, blocks
+/// can be added in groups, and the result does not depend on the grouping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Start {
     /// The `AllocTimestamp` of the first block: the time of its last allocation.

@@ -10,13 +10,13 @@ crate::id_type! {
     pub struct AddressId of "addresses of heap dumps";
 }
 
-/// The frames at one address, innermost first. All frames except the last are inlined.
+/// The frames at one address, innermost first. The function of every frame except the last is inlined.
 pub type FrameList = Vec<FrameId>;
 
 /// The allocations that were made with one call stack, given as addresses.
 #[derive(Clone, Debug)]
 pub struct Context<'a> {
-    /// The addresses of the call stack, innermost first: the first one is the allocation.
+    /// The addresses of the call stack, innermost first. The first address is that of the allocation.
     pub addresses: &'a [AddressId],
     /// The statistics of the context's allocations.
     pub block: MemInfoBlock,
@@ -52,8 +52,8 @@ pub fn build<'a>(
     frames: &IndexVec<AddressId, FrameList>,
     contexts: impl IntoIterator<Item = Context<'a>>,
 ) {
-    // The calling functions in the order of their first occurrence, each with the addresses of its calls in the same
-    // order.
+    // The calling functions, each with the addresses of its calls. Functions and addresses are in the order of their
+    // first occurrence.
     let mut callers: Vec<(u64, Vec<AddressId>)> = Vec::new();
     let mut caller_numbers: FxHashMap<u64, usize> = FxHashMap::default();
     let mut called: FxHashSet<(u64, AddressId)> = FxHashSet::default();

@@ -27,7 +27,7 @@ pub struct DataRecord {
 /// All accesses to global data in a profile, and the global data that is known to be cold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DataAccess {
-    /// One record for each piece of global data that samples accessed.
+    /// One record for each piece of global data whose accesses were sampled.
     pub records: Vec<DataRecord>,
     /// The symbols that occur in no sample, and are therefore cold.
     pub cold_symbols: Vec<Vec<u8>>,
@@ -42,7 +42,7 @@ impl DataAccess {
     }
 
     /// Adds the accesses of another profile. Access counts of the same data are added up. Locations and cold data are
-    /// united. Data that samples of either profile accessed are not cold.
+    /// united. Data are not cold if either profile has samples of their accesses.
     pub fn add(&mut self, other: &DataAccess) {
         let places = self.records.iter().enumerate();
         let mut places: FxHashMap<Datum, usize> = places

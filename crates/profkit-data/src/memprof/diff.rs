@@ -33,8 +33,8 @@ pub struct Pair {
 pub struct Single {
     /// The allocation context, from the profile that has it.
     pub context: Allocations,
-    /// Whether the other profile has contexts with the same functions that have no partner either. Several pairs are
-    /// then possible, so none is made.
+    /// Whether the other profile also has contexts without a partner that have the same functions. Several pairs are
+    /// then possible, so no pair is made.
     pub ambiguous: bool,
 }
 
@@ -144,8 +144,8 @@ pub fn diff(old: &MemProfile, new: &MemProfile) -> Difference {
     difference
 }
 
-/// The contexts without a partner whose call stacks have the same functions: their numbers in the old and the new
-/// profile, and one of the old contexts.
+/// The contexts without a partner whose call stacks have the same functions: the indexes of these contexts in the old
+/// and in the new profile, and one of the old contexts.
 #[derive(Default)]
 struct Candidates {
     old: usize,
@@ -154,7 +154,7 @@ struct Candidates {
 }
 
 impl Candidates {
-    /// Returns the old context if there is exactly one old and one new context.
+    /// Returns the old context if there is exactly one old and one new context, so that they are a pair.
     fn only(&self) -> Option<Allocations> {
         match (self.old, self.new) {
             (1, 1) => self.first,
@@ -171,7 +171,7 @@ mod tests {
     /// Makes a profile with these contexts. Each has functions with line offsets, and a size in bytes.
     fn profile(contexts: &[(&[(u64, u32)], u64)]) -> MemProfile {
         let mut profile = MemProfile::default();
-        // An unused first frame, so that the frames have different numbers in the two profiles.
+        // An unused first frame, so that the frames have different indexes in the two profiles.
         profile.add_frame(Frame {
             function: contexts.len() as u64 + 1000,
             ..Frame::default()

@@ -111,12 +111,12 @@ crate::id_type! {
 /// The allocations of one context: their call stack and their statistics.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AllocSite {
-    /// The call stack, innermost frame first: the first one is the allocation.
+    /// The call stack, innermost frame first. The first frame makes the allocation.
     pub stack: StackId,
     /// The statistics of the context's allocations.
     pub block: MemInfoBlock,
-    /// The access histogram: the number of accesses to each eight bytes of the allocations. Only raw profiles from
-    /// version 4 can have it; otherwise it is empty.
+    /// The access histogram: for each eight bytes of the allocations, the number of accesses. Only raw profiles from
+    /// version 4 on can have it; otherwise it is empty.
     pub histogram: Vec<u64>,
 }
 
@@ -142,7 +142,7 @@ pub struct Record {
 }
 
 /// A MemProf profile: frames, call stacks and function records. They keep the order in which they were added, because
-/// files have an order.
+/// a writer writes them in this order.
 ///
 /// ```
 /// use profkit_data::memprof::{Frame, MemProfile, guid, yaml};
@@ -287,7 +287,7 @@ impl MemProfile {
         ordered
     }
 
-    /// The ids that files give to the frames and call stacks of a profile.
+    /// The ids that the frames and call stacks of a profile have in files.
     pub(super) fn stored_ids(
         &self,
         scheme: IdScheme,
@@ -315,8 +315,8 @@ impl MemProfile {
         self.add_stack(scratch)
     }
 
-    /// Adds the allocations and calls of another profile's function record to the record of the same function. They are
-    /// added even if the record already has the same call stack.
+    /// Adds the allocations and calls of another profile's function record to the record of the same function. An
+    /// allocation is added even if the record already has one with the same call stack, and so is a call.
     pub fn copy_record(&mut self, other: &MemProfile, record: &Record) {
         let mut scratch = Vec::new();
         let mut alloc_sites = Vec::with_capacity(record.alloc_sites.len());

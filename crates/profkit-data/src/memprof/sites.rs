@@ -6,7 +6,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// The allocations that were made with one call stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allocations {
-    /// The call stack, innermost frame first: the first one is the allocation.
+    /// The call stack, innermost frame first. The first frame makes the allocation.
     pub stack: StackId,
     /// The statistics of the context's allocations.
     pub block: MemInfoBlock,
@@ -15,7 +15,7 @@ pub struct Allocations {
 impl MemProfile {
     /// Returns each allocation context once, in the order of the function records. Files repeat a context in the record
     /// of every function that is inlined at its innermost address; these repetitions are skipped. If one record has the
-    /// same call stack several times, as after several runs, each is a context of its own.
+    /// same call stack several times, as after a merge of several runs, each of them is a context of its own.
     ///
     /// Time and memory are proportional to the size of the profile, even if one call stack is used many times.
     pub fn contexts(&self) -> Vec<Allocations> {
@@ -56,7 +56,7 @@ impl MemProfile {
     }
 }
 
-/// Returns how often each function occurs among the frames at a call stack's innermost address. Each call stack is
+/// Counts how often each function occurs among the frames at a call stack's innermost address. Each call stack is
 /// searched only once, because in a damaged file many records can refer to one very long stack.
 #[derive(Default)]
 struct InlinedAt {

@@ -27,11 +27,11 @@ pub enum Refused {
     },
 }
 
-/// Adds a profile to another one of the same image. Counts are added; of two ordinals the smaller is kept.
+/// Adds a profile to another one of the same image. Counts are added; of two ordinals the smaller one is kept.
 ///
-/// If both profiles have the same functions, their order is kept. If not, the functions of both are sorted by record.
-/// The operation is commutative and associative as long as nothing is rejected, with [`MipProfile::default`] as
-/// identity. If functions contradict each other, those of `into` are kept.
+/// If both profiles have the same functions, the order of the functions is kept. If not, the functions of both are
+/// sorted by the offset of their record. The operation is commutative and associative as long as nothing is rejected,
+/// with [`MipProfile::default`] as identity. If functions contradict each other, those of `into` are kept.
 pub fn add_profile(into: &mut MipProfile, from: &MipProfile) -> Vec<Refused> {
     let empty = MipProfile::default();
     if *from == empty {
@@ -76,7 +76,7 @@ pub fn add_profile(into: &mut MipProfile, from: &MipProfile) -> Vec<Refused> {
             None => None,
             Some(caller) => match places[caller] {
                 Some(caller) => Some(caller),
-                // The caller was not added, so its calls are not added either.
+                // The calling function was not added, so its call edges are not added either.
                 None => continue,
             },
         };
@@ -126,8 +126,8 @@ fn add_function(function: &mut Function, more: &Function) {
     }
 }
 
-/// Adds functions by their key, then sorts all functions by key. Returns the new index of each function of `from`, or
-/// `None` if the function was not added.
+/// Adds the functions of `from` to those of `into`. A function whose key is not in `into` yet is new. Then sorts all
+/// functions by key. Returns the new index of each function of `from`, or `None` if the function was not added.
 fn unite(
     into: &mut MipProfile,
     from: &MipProfile,

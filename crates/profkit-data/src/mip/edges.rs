@@ -43,7 +43,7 @@ pub fn add_samples(profile: &mut MipProfile, samples: &FxHashMap<Sample, u64>) -
                 let site = u32::try_from(address.wrapping_sub(start)).unwrap_or(u32::MAX);
                 (Some(caller), site, callee)
             }
-            // The caller is in another image. Its address differs from run to run, so it is left out.
+            // The caller is in another image. The return address differs from run to run, so it is left out.
             None => (None, 0, callee),
         };
         let sum = edges.entry(key).or_insert(0);

@@ -9,7 +9,7 @@ pub struct MapEntry<'data> {
     /// The mode flags of the function, which decide the layout of its record.
     pub modes: Modes,
     /// The offset of the function's record in the record section, in bytes. A negative offset is stored in two's
-    /// complement. The offset is not checked. In version 8, the record section begins with its header.
+    /// complement. The offset is not checked. In version 8, the record section begins with the header of MIP version 8.
     pub record_offset: u64,
     /// The address of the function. In version 8, it is relative to the record section; a negative distance is stored
     /// in two's complement.

@@ -42,7 +42,7 @@ impl Modes {
         self.0 & other.0 == other.0
     }
 
-    /// Returns the flags that are set in one of the two modes or in both.
+    /// Returns the flags that are set in these modes, in `other`, or in both.
     #[must_use]
     pub fn union(self, other: Modes) -> Modes {
         Modes(self.0 | other.0)
@@ -254,8 +254,8 @@ pub struct Function {
     pub name: Vec<u8>,
     /// The mode flags, which decide the layout of the function's record.
     pub modes: Modes,
-    /// The offset of the function's record in the record section, in bytes. In version 8, the section begins with its
-    /// header.
+    /// The offset of the function's record in the record section, in bytes. In version 8, the record section begins
+    /// with a header.
     pub record_offset: u64,
     /// The address of the function. It may be relative to the record section ([`MipProfile::section_address`]); a
     /// negative distance is stored in two's complement.
@@ -307,7 +307,7 @@ impl Function {
         self.called_runs > 0
     }
 
-    /// The fields that tell functions of one image apart.
+    /// The fields that distinguish the functions of one image.
     pub fn key(&self) -> (u64, u64, &[u8]) {
         (self.record_offset, self.address, &self.name)
     }

@@ -20,9 +20,9 @@ pub struct Segment {
     pub kind: Kind,
     /// The offset of the first byte in the record section.
     pub offset: usize,
-    /// The number of bytes.
+    /// The number of bytes in the run.
     pub len: usize,
-    /// The first slot: the position of the first record in the array of sums for this kind.
+    /// The slot of the first record in the run: its position in the array of sums for this kind.
     pub slot: usize,
 }
 

@@ -384,7 +384,7 @@ fn read_section<'data>(
     Ok(())
 }
 
-/// Reads a section with the function `read`. If `read` leaves bytes over, the section is damaged.
+/// Reads a section with the function `read`. The section is damaged if `read` does not read all its bytes.
 fn whole<'data, T>(
     mut cursor: Cursor<'data>,
     name: Structure,
@@ -422,7 +422,7 @@ fn read_functions(
         }
         Ok(read)
     })?;
-    // All blocks must belong to functions; blocks that are left over are an error.
+    // The functions must use all blocks of the section of blocks; a block without a function is an error.
     whole(blocks, Structure::Blocks, |_| Ok(()))?;
     Ok(read)
 }
@@ -665,7 +665,7 @@ fn write_v9(profile: &MipProfile, sink: &mut dyn Sink) -> Result<()> {
     sink.put(&out)
 }
 
-/// Returns the number by which the file refers to a function.
+/// Returns the index by which the file refers to a function.
 fn number(function: FunctionId) -> Result<u32> {
     let number = u32::try_from(function.index()).ok();
     let number = number.filter(|&number| number != NONE);

@@ -49,7 +49,8 @@ pub(super) fn parse(data: &[u8]) -> Result<MipProfile> {
         profile.functions.push(function);
         signatures.push(signature);
     }
-    // The file does not have the number of runs. It is at least the largest number of runs that called one function.
+    // The file does not state how many runs the profile sums up. There were at least as many runs as the largest number
+    // of runs that called one function.
     for function in &mut profile.functions {
         function.raw_runs = profile.runs;
     }

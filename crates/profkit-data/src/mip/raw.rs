@@ -52,12 +52,13 @@ pub struct RawPart<'data> {
     pub modes: Modes,
     /// The number of runs that the records sum up.
     pub runs: u32,
-    /// The bytes of the record section. In version 8 it begins with its header.
+    /// The bytes of the record section. In version 8 the record section begins with a header, which is part of these
+    /// bytes.
     pub records: &'data [u8],
     /// The size of the complete record section in bytes. If the file is truncated, `records` is shorter.
     pub records_size: u64,
     samples: &'data [[u8; ring::SAMPLE_SIZE]],
-    /// If the file is truncated: the error that explains why `records` is shorter than `records_size`.
+    /// The error that explains why `records` is shorter than `records_size`; `None` if the file is not truncated.
     pub damage: Option<Error>,
 }
 
@@ -124,7 +125,7 @@ impl<'data> RawParts<'data> {
         let preamble = match preamble(rest) {
             Ok(preamble) => preamble,
             Err(error) if start == 0 => return Err(error),
-            // This makes a new error, because the offset in the old one counts from the start of this part.
+            // This makes a new error, because the offset in the old error counts from the start of this part.
             Err(error) => {
                 return Err(Error::new(error.kind(), error.message().to_owned())
                     .at(start)
@@ -304,8 +305,8 @@ impl<'data> Iterator for RawParts<'data> {
     }
 }
 
-/// Reads a raw file of version 8. Its contents are the record section of the program, copied from memory with its
-/// header.
+/// Reads a raw file of version 8. The file is a copy of the program's record section in memory. The record section
+/// begins with the header of MIP version 8.
 fn version_8(data: &[u8]) -> Result<RawPart<'_>> {
     let header = HeaderV8::parse(data, MipKind::Raw)?;
     Ok(RawPart {

@@ -51,7 +51,7 @@ impl AddOutcome {
 }
 
 /// Adds lines, call targets, vtables and inlined functions to one [`Samples`]. An entry whose key is larger than all
-/// keys so far is appended without a search. Other entries may reach the sorted vectors only when this value is
+/// keys so far is appended without a search. Other entries may be missing in the sorted vectors until this value is
 /// dropped.
 #[derive(Debug)]
 pub struct Adding<'s> {
@@ -75,8 +75,9 @@ impl<'s> Adding<'s> {
         Adding { samples, pending }
     }
 
-    /// Interrupts the additions. Returns the entries that are not in the sorted vectors yet. The caller must pass them
-    /// to [`resume`](Self::resume) later and drop its result, which moves them into the vectors.
+    /// Interrupts the additions. Returns the entries that are not in the sorted vectors yet. The caller must pass these
+    /// entries to [`resume`](Self::resume) later and drop the result of `resume`, which moves the entries into the
+    /// vectors.
     #[inline]
     pub(super) fn pause(mut self) -> Option<PendingEntries> {
         if self.pending.is_complete() {
@@ -171,8 +172,8 @@ impl<'s> Adding<'s> {
     /// Adds other samples of the same function, as LLVM's `FunctionSamples::merge` does. If the checksums of the
     /// function differ, nothing is added.
     ///
-    /// `names` gives for each name number in `other` the number in this profile. `is_new` is whether this function was
-    /// just created; the caller then sets its name and attributes.
+    /// `names` has for each name of the profile of `other` the id of the same name in this profile. `is_new` states
+    /// whether this function was just created; the caller then sets the function's name and attributes.
     pub fn merge(
         &mut self,
         other: &Samples,

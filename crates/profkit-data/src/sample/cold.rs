@@ -5,11 +5,11 @@ use super::{AddOutcome, Frame, Function, ProfileKind, SampleProfile};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ColdContexts {
     /// Whether to drop cold contexts (`--sample-trim-cold-context`). If `merge` is set too, cold contexts are merged
-    /// first, and a merged context is dropped only if it is still cold.
+    /// first, and a merged context is dropped only if it is cold after the merge.
     pub trim: bool,
     /// Whether to add up cold contexts that end with the same frames (`--sample-merge-cold-context`).
     pub merge: bool,
-    /// The number of last frames that a merged context keeps. The frame of the function itself counts
+    /// The number of last frames that a merged context keeps, including the frame of the function itself
     /// (`--sample-frame-depth-for-cold-context`).
     pub depth: usize,
     /// The cutoff that decides which counts are cold, in millionths of all samples (`-profile-summary-cutoff-cold`).
@@ -51,7 +51,8 @@ pub fn trim_cold(profile: &mut SampleProfile, cold: ColdContexts, threshold: u64
     outcome
 }
 
-/// Returns the callers among the last `depth` frames of a context. The function itself is the last frame and counts.
+/// Returns the callers among the last `depth` frames of a context. The last frame is the function itself, so there are
+/// at most `depth` − 1 callers.
 fn last_frames(callers: &[Frame], depth: usize) -> &[Frame] {
     let kept = depth.saturating_sub(1).min(callers.len());
     callers.get(callers.len() - kept..).unwrap_or_default()

@@ -74,7 +74,8 @@ pub fn checksums_differ(one: &SampleProfile, two: &SampleProfile) -> bool {
                 ..*frame
             })
         });
-        // If the profile `one` does not have the name of the function or of a caller, it does not have the function.
+        // If the profile `one` does not have the name of the function or of a caller, the profile does not have the
+        // function.
         let (Some(callers), Some(name)) =
             (callers.collect::<Option<Vec<_>>>(), id(theirs.samples.name))
         else {

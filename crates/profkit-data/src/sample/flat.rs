@@ -11,8 +11,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// One element of the flat list: a line, a call target, a vtable, or the start or end of an inlined function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// The samples of one line. The line belongs to the innermost inlined function whose start precedes it and whose
-    /// end has not come yet.
+    /// The samples of one line. The line belongs to the innermost inlined function whose start is before it in the list
+    /// and whose end is after it. If there is no such function, the line belongs to the function itself.
     Line {
         /// The location of the samples: line and discriminator.
         location: Location,
@@ -85,8 +85,8 @@ impl FlatFunction {
         (self.head, self.total) = (0, 0);
     }
 
-    /// Returns mutable access to the checksum and attributes of the inlined function with number `ordinal`. Inlined
-    /// functions are numbered from 1 in the order of the list; 0 is the function itself.
+    /// Returns mutable access to the checksum and attributes of the inlined function at position `ordinal`. Inlined
+    /// functions are counted from 1 in the order of the list; position 0 is the function itself.
     pub(super) fn facts_mut(&mut self, ordinal: usize) -> &mut Facts {
         if self.facts.len() <= ordinal {
             self.facts.resize(ordinal + 1, Facts::default());
@@ -106,9 +106,9 @@ pub(super) enum Repeated {
 }
 
 impl FlatFunction {
-    /// Keeps only the bits in `mask` of all discriminators, except in calling contexts. Entries whose locations become
-    /// equal are added up. `vtables` decides what happens to vtables that become equal, because LLVM's readers differ
-    /// in this.
+    /// Sets the bits of all discriminators that are not in `mask` to 0, except in calling contexts. Entries whose
+    /// locations become equal are added up. `vtables` states what happens to vtables whose locations become equal,
+    /// because LLVM's readers differ in this.
     pub(super) fn cut_discriminators(&mut self, mask: u32, vtables: Repeated) {
         // The vtables of a function follow each other in the list.
         let mut seen: FxHashSet<(Location, NameId)> = FxHashSet::default();

@@ -185,8 +185,8 @@ impl<T: Entry> Spot<T> {
     }
 }
 
-/// Entries that were added to one [`Samples`] out of order and are not yet sorted into its vectors, and those of the
-/// functions inlined in it.
+/// Entries that were added to one [`Samples`] out of order and are not in its sorted vectors yet. It also has such
+/// entries of the functions that are inlined in these samples.
 #[derive(Debug, Default)]
 pub(super) struct PendingEntries {
     pub(super) body: Spot<BodyLine>,

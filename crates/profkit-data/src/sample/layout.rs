@@ -108,8 +108,8 @@ fn flatten_instance(additions: &mut Additions<'_>, instance: &Samples, outcome: 
 /// Moves functions with a calling context into their callers, if the caller has samples in its own context. Returns the
 /// number of overflows and checksum mismatches. A profile without contexts does not change.
 ///
-/// With `keep_bases`, a moved function is also added to the samples of this function without callers, and marked as
-/// duplicated (`-generate-merged-base-profiles`).
+/// With `keep_bases`, the samples of a moved function are also added to the base profile (the function without
+/// callers), and the moved function is marked as duplicated (`-generate-merged-base-profiles`).
 pub fn nest(profile: &mut SampleProfile, keep_bases: bool) -> AddOutcome {
     let mut outcome = AddOutcome::default();
     if !profile.kind.contains(ProfileKind::CONTEXT_SENSITIVE) {

@@ -7,11 +7,11 @@ use std::hash::{Hash, Hasher};
 use std::ops::{BitOr, BitOrAssign};
 
 /// A location in a function (LLVM's `LineLocation`): the line, counted from the function's first line, and the
-/// discriminator of DWARF's line table. In profiles of pseudo probes, the line is the number of the probe.
+/// discriminator of DWARF's line table. In profiles of pseudo probes, the line is the index of the probe.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Location {
-    /// The line number minus the number of the function's first line. In profiles of pseudo probes it is the number of
-    /// the probe, from 1.
+    /// The line number minus the number of the function's first line. In profiles of pseudo probes it is the index of
+    /// the probe, counted from 1.
     pub line: u32,
     /// The discriminator of DWARF's line table, which distinguishes several pieces of code on one line. It is 0 if
     /// there is no discriminator.
@@ -115,7 +115,8 @@ impl ProfileKind {
     pub const NONE: Self = ProfileKind(0);
     /// Functions have calling contexts (`ProfileIsCS`, section flag `context`).
     pub const CONTEXT_SENSITIVE: Self = ProfileKind(1);
-    /// Line numbers are numbers of pseudo probes, and functions have checksums (`ProfileIsProbeBased`, flag `probe`).
+    /// The line fields of locations have the indexes of pseudo probes, and functions have checksums
+    /// (`ProfileIsProbeBased`, flag `probe`).
     pub const PROBE_BASED: Self = ProfileKind(1 << 1);
     /// `llvm-profgen` decided which functions are inlined (`ProfileIsPreInlined`, flag `preInlined`).
     pub const PRE_INLINED: Self = ProfileKind(1 << 2);
@@ -173,7 +174,7 @@ pub struct SampleProfile {
     /// For each name, the index of the function that has this name and no callers; `u32::MAX` if there is none.
     bases: Vec<u32>,
     /// The indices of functions with callers, by a hash of the calling context. If two contexts have the same hash, the
-    /// later one gets the next free number as its key.
+    /// context that was added later has the next free number as its key.
     contexts: FxHashMap<u64, u32>,
 }
 
@@ -199,7 +200,7 @@ impl SampleProfile {
         (&mut self.names, &mut self.functions)
     }
 
-    /// Adds a name if it is new, and returns its number. Returns `None` if the profile already has 2^32 − 1 names.
+    /// Adds a name if it is new, and returns its id. Returns `None` if the profile already has 2^32 − 1 names.
     pub fn intern(&mut self, name: SampleName<'_>) -> Option<NameId> {
         self.names.insert(name)
     }
@@ -218,8 +219,8 @@ impl SampleProfile {
         }
     }
 
-    /// Returns the index of a function. If there is no such function, the error is the key with which the function must
-    /// be added.
+    /// Returns the index of a function. If there is no such function, returns as the error the key with which the
+    /// caller must add the function to the index.
     fn slot(&self, callers: &[Frame], name: NameId) -> Result<usize, u64> {
         if callers.is_empty() {
             return match self.bases.get(name.index()) {
@@ -257,8 +258,7 @@ impl SampleProfile {
     }
 
     fn index(&mut self, is_base: bool, name: NameId, key: u64, index: usize) {
-        // The conversion to 32 bits cannot fail: every function was read from bytes of a file, so memory cannot hold
-        // 2^32 of them.
+        // The conversion to 32 bits cannot fail: 2^32 functions would not fit into memory.
         let number = u32::try_from(index).unwrap_or(u32::MAX);
         if !is_base {
             self.contexts.insert(key, number);

@@ -1,4 +1,4 @@
-//! The names of one sample profile. Each name is stored once and has a number.
+//! The names of one sample profile. Each name is stored once and has an id.
 use crate::ids::NameRef;
 use crate::index_vec::IndexVec;
 use rustc_hash::FxHashMap;
@@ -7,8 +7,7 @@ use std::fmt;
 use twox_hash::XxHash3_64;
 
 crate::id_type! {
-    /// A number that identifies a name in the [`SampleNames`] of its profile. The default is the number of the first
-    /// name.
+    /// The id of a name: its index in the [`SampleNames`] of the profile. The default is the id of the first name.
     #[derive(Default)]
     pub struct NameId of "names of a sample profile";
 }
@@ -77,8 +76,8 @@ impl fmt::Display for SampleName<'_> {
 pub struct SampleNames {
     bytes: Vec<u8>,
     entries: IndexVec<NameId, Entry>,
-    /// Finds the number of a name by a hash of its bytes. If only the MD5 of the name is known, the MD5 itself is the
-    /// key. If two names have the same key, the later one gets the next free number as its key.
+    /// Finds the id of a name by a hash of its bytes. If only the MD5 of the name is known, the MD5 itself is the key.
+    /// If two names have the same key, the name that was added later has the next free number as its key.
     ids: FxHashMap<u64, NameId>,
 }
 
@@ -104,8 +103,8 @@ impl SampleNames {
         self.entries.is_empty()
     }
 
-    /// Adds a name if it is new, and returns its number. `None` if the table already has 2^32 − 1 names, or if the name
-    /// is longer than 2^32 − 1 bytes.
+    /// Adds a name if it is new, and returns its id. Returns `None` if the table already has 2^32 − 1 names, or if the
+    /// name is longer than 2^32 − 1 bytes.
     pub fn insert(&mut self, name: SampleName<'_>) -> Option<NameId> {
         let mut key = key(name);
         loop {
@@ -130,7 +129,7 @@ impl SampleNames {
         Some(id)
     }
 
-    /// Returns the number of a name, if the table has the name.
+    /// Returns the id of a name, if the table has the name.
     pub fn find(&self, name: SampleName<'_>) -> Option<NameId> {
         let mut key = key(name);
         loop {
@@ -142,7 +141,7 @@ impl SampleNames {
         }
     }
 
-    /// Returns the name with this number, or the empty name if the table has no such number.
+    /// Returns the name with this id, or the empty name if the table has no such id.
     #[inline]
     pub fn get(&self, id: NameId) -> SampleName<'_> {
         match self.entries.get(id) {
@@ -156,13 +155,13 @@ impl SampleNames {
         }
     }
 
-    /// Returns all names with their numbers, in ascending order of the numbers.
+    /// Returns all names with their ids, in ascending order of the ids.
     pub fn iter(&self) -> impl Iterator<Item = (NameId, SampleName<'_>)> {
         self.entries.ids().map(|id| (id, self.get(id)))
     }
 
-    /// Adds all names of another table. The result has at the index of each old number the new number. Returns `None`
-    /// if there would be more than 2^32 − 1 names.
+    /// Adds all names of another table. Returns for each id of the other table the id of the same name in this table.
+    /// Returns `None` if this table would have more than 2^32 − 1 names.
     pub fn insert_all(&mut self, other: &SampleNames) -> Option<IndexVec<NameId, NameId>> {
         other.iter().map(|(_, name)| self.insert(name)).collect()
     }

@@ -9,8 +9,8 @@ use crate::index_vec::IndexVec;
 use crate::remap::Remapping;
 use rustc_hash::FxHashMap;
 
-/// Copies a profile and changes its names. Functions that get the same name are added up. For each name number,
-/// `renamed` has the number of the new name. The copy uses the same table of names.
+/// Copies a profile and changes its names. Functions that get the same name are added up. `renamed` has for each name
+/// the id of its new name. The copy uses the same table of names.
 fn rename(
     profile: SampleProfile,
     renamed: &IndexVec<NameId, NameId>,

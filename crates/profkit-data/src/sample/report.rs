@@ -4,11 +4,12 @@ use crate::Error;
 use crate::limits::SAMPLE_FAULTS;
 use crate::summary::Summary;
 
-/// The result of reading a file, except for the samples. If some functions are damaged, the samples of the other
-/// functions are still added.
+/// The result of reading a file, without the samples. If some functions are damaged, the samples of the other functions
+/// are still added.
 #[derive(Clone, Debug, Default)]
 pub struct ReadReport {
-    /// The kind of profile in the file. The reader adds it to the kind of the profile that receives the samples.
+    /// The kind of the profile in the file. The reader adds the flags of this kind to the kind of the profile that
+    /// receives the samples.
     pub kind: ProfileKind,
     /// The number of functions that were added to the profile.
     pub functions: u64,
@@ -18,7 +19,7 @@ pub struct ReadReport {
     /// The errors of the file. If there are very many, only the first ones are kept. The list is empty if the file is
     /// intact.
     pub faults: Vec<Error>,
-    /// The number of all errors in the file, including those that are not kept.
+    /// The number of all errors in the file, including errors that are not kept in the list.
     pub fault_count: u64,
     /// The summary that is stored in the file, if there is one.
     pub summary: Option<Summary>,

@@ -17,7 +17,8 @@ pub fn summarize(profile: &SampleProfile) -> Summary {
 pub fn summarize_with(profile: &SampleProfile, cutoffs: &[u32]) -> Summary {
     let mut builder = SummaryBuilder::new();
     if profile.kind.contains(ProfileKind::CONTEXT_SENSITIVE) {
-        // The functions are copied without the table of names, so their name numbers remain those of `profile`.
+        // The functions are copied without the table of names. The ids of names in the copy are therefore the ids in
+        // `profile`.
         let mut merged = SampleProfile::new();
         let mut outcome = AddOutcome::default();
         let mut additions = merged.additions();

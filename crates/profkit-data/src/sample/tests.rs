@@ -71,8 +71,8 @@ fn functions_are_found_by_context() {
 }
 
 /// Adds lines, call targets, vtables and inlined functions in descending order, which is the worst order for sorted
-/// vectors. There are so many that they cannot be inserted directly. With `repeated`, each is added as a separate
-/// function with the same name.
+/// vectors. There are so many entries that not all of them are inserted into the vectors immediately. With `repeated`,
+/// each entry is added as a separate function with the same name.
 fn descending(repeated: bool) -> SampleProfile {
     let mut profile = SampleProfile::new();
     let [f, g] = [b"f", b"g"].map(|name| profile.intern(SampleName::Text(name)).unwrap());

@@ -39,8 +39,8 @@ impl ArchiveFormat {
     }
 }
 
-/// A tar or zip archive with a list of its members. A compressed tar file is not supported by this type. `B` is the
-/// type of the file's bytes. A clone of `B` must have the same bytes, as a slice or an `Arc` has.
+/// A tar or zip archive with a list of its members. This type does not support compressed tar files. `B` is the type of
+/// the archive's bytes. A clone of `B` must have the same bytes, as a slice or an `Arc` has.
 pub struct Archive<B> {
     format: ArchiveFormat,
     members: Vec<String>,
@@ -61,7 +61,7 @@ impl<B> fmt::Debug for Archive<B> {
 enum Source<B> {
     /// The bytes of a tar file, and the range of each member in them.
     Tar { bytes: B, places: Vec<Range<usize>> },
-    /// A zip archive, and the index of each member in its directory. Clones share the directory.
+    /// A zip archive, and for each member its index in the archive's directory. Clones share the directory.
     Zip {
         archive: zip::ZipArchive<Cursor<B>>,
         indices: Vec<usize>,
@@ -176,8 +176,8 @@ impl<B: AsRef<[u8]> + Clone> Archive<B> {
         self.problem.as_ref()
     }
 
-    /// Returns the bytes of a member. A compressed member is decompressed. The function can be called by several
-    /// threads.
+    /// Returns the bytes of a member. A compressed member is decompressed. Several threads may call this function at
+    /// the same time.
     ///
     /// # Errors
     /// An error if the member is damaged, too large, or compressed in a way that is not supported.

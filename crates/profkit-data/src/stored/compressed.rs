@@ -79,13 +79,12 @@ impl Compression {
         }
     }
 
-    /// Decompresses the bytes of a file that may be cut off. If the file ends too early, the bytes before the cut are
-    /// returned together with the error. If the file has wrong bytes, nothing is returned, because bytes that were
-    /// decompressed before a checksum shows the damage may be wrong too.
+    /// Decompresses the bytes of a file that may be cut off. If the file ends too early, the result has the bytes
+    /// before the cut and, as its second part, the error. If the file has wrong bytes, no bytes are returned, because
+    /// bytes that were decompressed before a checksum shows the damage may be wrong too.
     ///
     /// # Errors
-    /// The errors of [`expand`](Self::expand). A file that is only cut off is no error here if at least one byte could
-    /// be decompressed.
+    /// The errors of [`expand`](Self::expand), except for a cut after at least one decompressed byte.
     pub fn expand_front(
         self,
         bytes: &[u8],

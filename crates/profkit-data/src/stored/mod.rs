@@ -25,7 +25,7 @@ pub enum StoredError {
         compression: Compression,
         /// The number of bytes that were decompressed before the damage.
         expanded: u64,
-        /// Whether the bytes end too early.
+        /// Whether the error is that the bytes end too early.
         is_cut: bool,
         /// The error of the library that decompresses the file.
         error: io::Error,
@@ -47,7 +47,7 @@ pub enum StoredError {
         /// The error of the library that reads the archive.
         error: io::Error,
     },
-    /// The archive has changed: it no longer has a member that was listed before.
+    /// The archive changed after its members were listed: a listed member is missing.
     Changed,
 }
 
@@ -106,11 +106,11 @@ pub fn expand(bytes: &[u8]) -> Result<Option<Vec<u8>>, StoredError> {
     }
 }
 
-/// Decompresses bytes that may be cut off, as [`expand`] does. Returns the decompressed bytes before the cut together
-/// with the error.
+/// Decompresses bytes that may be cut off, as [`expand`] does. If they are cut off, the result has the bytes before the
+/// cut and, as its second part, the error.
 ///
 /// # Errors
-/// The errors of [`expand`]. A file that is only cut off is no error here if at least one byte could be decompressed.
+/// The errors of [`expand`], except for a cut after at least one decompressed byte.
 #[allow(
     clippy::type_complexity,
     reason = "the decompressed bytes, and the error at the end of a file that is cut off"

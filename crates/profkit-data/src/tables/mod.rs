@@ -2,9 +2,11 @@
 //!
 //! The tables are those of the MemProf RFC. With them, a single number identifies a call stack, a file path or a text:
 //!
-//! - A stack is the index of its innermost frame in a table of [`StackEntry`]s. Each entry refers to the frame around it.
-//! - A file path is the index of its last component in a table of nodes. Each node refers to its folder.
-//! - A text is an index in a table of strings.
+//! - A call stack is identified by the index of its innermost frame in a table of [`StackEntry`]s. Each entry refers to
+//!   the entry of its outer frame.
+//! - A file path is identified by the index of its last component in a table of nodes. Each node refers to the node of
+//!   its folder.
+//! - A text is identified by its index in a table of strings.
 //!
 //! Call stacks with the same outer frames share the entries of these frames. Paths in the same folder share the nodes
 //! of that folder.
@@ -26,7 +28,7 @@
 //! |---|---|
 //! | strings | u32 count N, u32 size B, N × u32 end of the string in the bytes, B bytes |
 //! | file paths | u32 count N, N × { u32 folder + 1 or 0, u32 string of the component } |
-//! | stack entries | u32 count N, N × { u32 function string, u32 path + 1 or 0, u32 line, u32 column, u32 flags, u32 entry around it + 1 or 0 } |
+//! | stack entries | u32 count N, N × { u32 function string, u32 path + 1 or 0, u32 line, u32 column, u32 flags, u32 entry of the outer frame + 1 or 0 } |
 //!
 //! In the tables, a folder comes before its contents, and an outer frame before the frames inside it. Therefore,
 //! following references always ends.
@@ -165,8 +167,8 @@ fn put_words(sink: &mut dyn Sink, words: &[u32]) -> Result<()> {
         .try_for_each(|word| sink.put(&word.to_le_bytes()))
 }
 
-/// For each entry of a table, the number of entries on the way to its root. Readers use it to enforce the limit on the
-/// length of paths and call stacks.
+/// For each entry of a table, its depth: the number of entries from this entry to the outermost folder or frame.
+/// Readers use it to enforce the limit on the length of paths and call stacks.
 struct Depths(Vec<u16>);
 
 impl Depths {
@@ -174,7 +176,7 @@ impl Depths {
         Depths(Vec::with_capacity(count))
     }
 
-    /// Adds the next entry of a table. `parent` is the entry that it refers to.
+    /// Adds the next entry of a table. `parent` is the index of the entry to which this entry refers.
     fn add(&mut self, parent: Option<u32>) -> Result<()> {
         let above = parent.and_then(|parent| self.0.get(parent as usize));
         let depth = above.map_or(1, |above| above.saturating_add(1));

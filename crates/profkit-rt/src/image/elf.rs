@@ -39,7 +39,7 @@ global_asm!(
 macro_rules! address {
     ($name:literal) => {{
         let address: *mut u8;
-        // SAFETY: the code computes an address; it does not change memory or flags.
+        // SAFETY: the instructions only compute an address; they do not change memory or flags.
         #[cfg(target_arch = "x86_64")]
         unsafe {
             asm!(
@@ -48,7 +48,7 @@ macro_rules! address {
                 options(pure, nomem, nostack, preserves_flags)
             );
         }
-        // SAFETY: the code computes an address; it does not change memory or flags.
+        // SAFETY: the instructions only compute an address; they do not change memory or flags.
         #[cfg(target_arch = "aarch64")]
         unsafe {
             asm!(
@@ -58,8 +58,8 @@ macro_rules! address {
                 options(pure, nomem, nostack, preserves_flags)
             );
         }
-        // SAFETY: the code computes an address; it does not change memory or flags. The word with the address stands
-        // among the instructions, and a branch skips it.
+        // SAFETY: the instructions only compute an address; they do not change memory or flags. A word among the
+        // instructions has the distance to the symbol, and a branch skips this word.
         #[cfg(target_arch = "arm")]
         unsafe {
             asm!(
@@ -80,7 +80,7 @@ macro_rules! address {
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "arm")))]
 compile_error!("profkit's runtime supports x86-64, AArch64 and 32-bit Arm");
 
-/// Returns all records of this image. The linker has joined them to one section.
+/// Returns the records of all functions of this image. The linker has joined them to one section.
 pub fn records() -> Range {
     let (start, end) = (
         address!("__start___llvm_mipraw"),
@@ -90,7 +90,7 @@ pub fn records() -> Range {
     unsafe { Range::between(start, end) }
 }
 
-/// Returns the ring of sampled return addresses.
+/// Returns the ring buffer of sampled return addresses.
 pub fn ring() -> Range {
     let (start, end) = (
         address!("__start___llvm_mipring"),
@@ -100,7 +100,7 @@ pub fn ring() -> Range {
     unsafe { Range::between(start, end) }
 }
 
-/// Returns all sets of mode flags in this image.
+/// Returns each set of mode flags that a function of this image has.
 pub fn modes() -> &'static [u32] {
     let start: *mut u8 = address!("__start___llvm_mipmode");
     let end: *mut u8 = address!("__stop___llvm_mipmode");
@@ -155,7 +155,7 @@ const PF_R: u32 = 4;
 /// Reads a value from the headers of the image.
 ///
 /// # Safety
-/// There is a value of this type at `base + offset`.
+/// The caller must ensure that there is a value of this type at `base + offset`.
 unsafe fn get<T: Copy>(base: *const u8, offset: usize) -> T {
     // SAFETY: the caller promises that there is a value of this type.
     unsafe { base.add(offset).cast::<T>().read_unaligned() }
@@ -179,7 +179,7 @@ impl Segments {
     /// linking.
     ///
     /// # Safety
-    /// The headers are those of an image in memory.
+    /// The caller must ensure that the program headers are those of an image in memory.
     unsafe fn loaded(self, segment: *const u8) -> Option<&'static [u8]> {
         // SAFETY: the caller promises that the headers are valid; everything inside a loaded segment is readable.
         unsafe {
@@ -187,7 +187,7 @@ impl Segments {
             let size = get::<usize>(segment, at::FILE_SIZE);
             for index in 0..self.count {
                 let other = self.first.add(index * self.stride);
-                // For an address before the segment, the offset wraps around and is too large.
+                // If the address is before this loaded segment, the offset wraps around and is larger than the segment.
                 let offset = address.wrapping_sub(get::<usize>(other, at::ADDRESS));
                 let room = get::<usize>(other, at::FILE_SIZE);
                 if get::<u32>(other, 0) == PT_LOAD
@@ -213,10 +213,10 @@ pub fn facts() -> Facts {
         program: true,
     };
     // The ELF header may be missing in memory. In a program at a fixed address, the linker's symbol is then null. In
-    // other images it is the address of their first byte.
+    // other images the symbol is then the address of the first byte of the image.
     // SAFETY: if the ELF header is in memory, the linker's symbol is its address, and the program headers are in the
-    // same segment. The program loader has used the headers of the loaded segments, so these are right; the other
-    // headers are checked against them.
+    // same segment. The program loader has used the headers of the loaded segments, so these headers are right; the
+    // other headers are checked against them.
     unsafe {
         if header.is_null() || get::<[u8; 4]>(header, 0) != *b"\x7fELF" {
             return facts;

@@ -23,7 +23,7 @@ extern "C" {
 const FILE_TYPE_EXECUTE: u32 = 2;
 const LC_UUID: u32 = 0x1b;
 
-/// Returns all records of this image. The linker has joined them to one section.
+/// Returns the records of all functions of this image. The linker has joined them to one section.
 pub fn records() -> Range {
     // SAFETY: these are the linker's bounds of a writable section that only instrumented code and `Range` access.
     unsafe {
@@ -34,7 +34,7 @@ pub fn records() -> Range {
     }
 }
 
-/// Returns the ring of sampled return addresses.
+/// Returns the ring buffer of sampled return addresses.
 pub fn ring() -> Range {
     // SAFETY: these are the linker's bounds of a writable section that only instrumented code and `Range` access.
     unsafe {
@@ -45,7 +45,7 @@ pub fn ring() -> Range {
     }
 }
 
-/// Returns all sets of mode flags in this image.
+/// Returns each set of mode flags that a function of this image has.
 pub fn modes() -> &'static [u32] {
     // SAFETY: these are the linker's bounds of a section of aligned words that nobody writes.
     unsafe {

@@ -20,8 +20,8 @@ impl Range {
     /// Makes a range of the memory from `start` up to `end`.
     ///
     /// # Safety
-    /// These are the bounds of one section. The section is readable and writable as long as this code is loaded, and
-    /// only instrumented code and this module access it.
+    /// `start` and `end` must be the bounds of one section. The caller must ensure that the section is readable and
+    /// writable as long as this code is loaded, and that only instrumented code and this module access it.
     unsafe fn between(start: *mut u8, end: *mut u8) -> Self {
         Self {
             start,
@@ -42,7 +42,7 @@ impl Range {
     /// Reads one byte of the section.
     ///
     /// # Safety
-    /// `at` is below [`length`](Self::length).
+    /// The caller must pass an `at` below [`length`](Self::length).
     pub unsafe fn byte(self, at: usize) -> u8 {
         // SAFETY: the caller promises that `at` is in the section, and the section is readable. The access is volatile,
         // because other threads may change the memory at the same time.
@@ -52,7 +52,7 @@ impl Range {
     /// Reads four bytes of the section as a number.
     ///
     /// # Safety
-    /// `at + 3` is below [`length`](Self::length).
+    /// The caller must pass an `at` for which `at + 3` is below [`length`](Self::length).
     pub unsafe fn word(self, at: usize) -> u32 {
         // SAFETY: the caller promises that all four bytes are in the section.
         u32::from_le_bytes(unsafe {

@@ -50,9 +50,9 @@ mod flag {
 
 const LOCK_EX: i32 = 2;
 
-/// Makes a call and leaves errno unchanged, because the caller may be a signal handler.
+/// Makes a call of libc and then restores errno, because the caller may be a signal handler.
 fn checked(call: impl FnOnce() -> isize) -> Result<usize> {
-    // SAFETY: libc returns the address of this thread's errno.
+    // SAFETY: libc returns the address of this thread's errno, which is readable and writable.
     unsafe {
         let place = errno();
         let before = *place;
@@ -70,7 +70,7 @@ fn checked(call: impl FnOnce() -> isize) -> Result<usize> {
 /// Opens a file or folder.
 ///
 /// # Safety
-/// `path` is zero-terminated.
+/// The caller must pass a zero-terminated `path`.
 pub unsafe fn open(path: *const u8, how: Open) -> Result<i32> {
     let flags = flag::CLOSE_ON_EXEC
         | match how {
@@ -84,7 +84,7 @@ pub unsafe fn open(path: *const u8, how: Open) -> Result<i32> {
 
 /// Closes a file.
 pub fn close(file: i32) -> Result<()> {
-    // SAFETY: the runtime passes only descriptors that it has opened.
+    // SAFETY: the descriptor is one that the runtime has opened.
     checked(|| unsafe { c_close(file) } as isize).map(|_| ())
 }
 
@@ -94,7 +94,7 @@ pub fn write(file: i32, bytes: &[u8]) -> Result<usize> {
     checked(|| unsafe { c_write(file, bytes.as_ptr(), bytes.len()) })
 }
 
-/// Reads some bytes from a file. Returns their number; 0 at the end of the file.
+/// Reads some bytes from a file. Returns the number of bytes read; 0 at the end of the file.
 pub fn read(file: i32, bytes: &mut [u8]) -> Result<usize> {
     // SAFETY: libc writes only bytes of the slice.
     checked(|| unsafe { c_read(file, bytes.as_mut_ptr(), bytes.len()) })
@@ -109,7 +109,7 @@ pub fn rewind(file: i32) -> Result<()> {
 /// Renames a file.
 ///
 /// # Safety
-/// Both paths are zero-terminated.
+/// The caller must pass zero-terminated paths.
 pub unsafe fn rename(from: *const u8, to: *const u8) -> Result<()> {
     // SAFETY: both paths are zero-terminated, and libc only reads them.
     checked(|| unsafe { c_rename(from, to) } as isize).map(|_| ())
@@ -118,9 +118,10 @@ pub unsafe fn rename(from: *const u8, to: *const u8) -> Result<()> {
 /// Removes a file. Errors are ignored.
 ///
 /// # Safety
-/// `path` is zero-terminated.
+/// The caller must pass a zero-terminated `path`.
 pub unsafe fn unlink(path: *const u8) {
-    // SAFETY: the path is zero-terminated, and libc only reads it. A temporary file that cannot be removed is left.
+    // SAFETY: the path is zero-terminated, and libc only reads it. If a temporary file cannot be removed, it stays in
+    // its folder.
     let _ = checked(|| unsafe { c_unlink(path) } as isize);
 }
 
@@ -185,8 +186,8 @@ pub fn pass_three_arguments(signal: i32) -> bool {
     }
     let mut action = core::mem::MaybeUninit::<Action>::zeroed();
     let place = action.as_mut_ptr();
-    // SAFETY: libc writes an action to `place`, then reads it from there; an action may also be all zeros. The handler
-    // in it is that of the runtime, which has three arguments.
+    // SAFETY: libc writes an action to `place`, then reads an action from there. An action whose bytes are all zero is
+    // valid too. The handler in the action is the runtime's handler, which has three arguments.
     checked(|| unsafe {
         if sigaction(signal, core::ptr::null(), place) < 0 {
             return -1;
@@ -201,7 +202,7 @@ pub fn pass_three_arguments(signal: i32) -> bool {
 /// a different layout on each system, so only the path is examined.
 ///
 /// # Safety
-/// `path` is zero-terminated.
+/// The caller must pass a zero-terminated `path`.
 pub unsafe fn is_special(path: *const u8) -> bool {
     let mut at = path;
     for &expected in b"/dev/" {

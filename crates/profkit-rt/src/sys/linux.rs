@@ -64,12 +64,12 @@ const LOCK_EX: usize = 2;
 /// Makes a system call. A negative result is an error.
 ///
 /// # Safety
-/// Everything that the system call does with its arguments must be sound.
+/// The caller must ensure that everything that the system call does with its arguments is sound.
 #[cfg(target_arch = "x86_64")]
 unsafe fn call(number: usize, arguments: [usize; 5]) -> isize {
     let [a, b, c, d, e] = arguments;
     let result: usize;
-    // SAFETY: the kernel changes only rax, rcx, r11, and the memory that the system call is for.
+    // SAFETY: the kernel changes only rax, rcx, r11, and the memory to which the arguments let it write.
     unsafe {
         asm!(
             "syscall",
@@ -85,12 +85,12 @@ unsafe fn call(number: usize, arguments: [usize; 5]) -> isize {
 /// Makes a system call. A negative result is an error.
 ///
 /// # Safety
-/// Everything that the system call does with its arguments must be sound.
+/// The caller must ensure that everything that the system call does with its arguments is sound.
 #[cfg(target_arch = "aarch64")]
 unsafe fn call(number: usize, arguments: [usize; 5]) -> isize {
     let [a, b, c, d, e] = arguments;
     let result: usize;
-    // SAFETY: the kernel changes only x0, and the memory that the system call is for.
+    // SAFETY: the kernel changes only x0, and the memory to which the arguments let it write.
     unsafe {
         asm!(
             "svc 0",
@@ -105,13 +105,13 @@ unsafe fn call(number: usize, arguments: [usize; 5]) -> isize {
 /// Makes a system call. A negative result is an error.
 ///
 /// # Safety
-/// Everything that the system call does with its arguments must be sound.
+/// The caller must ensure that everything that the system call does with its arguments is sound.
 #[cfg(target_arch = "arm")]
 unsafe fn call(number: usize, arguments: [usize; 5]) -> isize {
     let [a, b, c, d, e] = arguments;
     let result: usize;
-    // SAFETY: the kernel changes only r0, and the memory that the system call is for. r7 may be the frame pointer, so
-    // it is not an operand; the code saves and restores it.
+    // SAFETY: the kernel changes only r0, and the memory to which the arguments let it write. r7 may be the frame
+    // pointer, so it is not an operand; the code saves and restores it.
     unsafe {
         asm!(
             "mov {saved}, r7",
@@ -130,7 +130,7 @@ unsafe fn call(number: usize, arguments: [usize; 5]) -> isize {
 /// Makes a system call, and returns an error number if the result is negative.
 ///
 /// # Safety
-/// The same as [`call`].
+/// The caller must ensure what [`call`] requires.
 unsafe fn checked(number: usize, arguments: [usize; 5]) -> Result<usize> {
     // SAFETY: the caller promises that the system call is sound.
     let result = unsafe { call(number, arguments) };
@@ -144,7 +144,7 @@ unsafe fn checked(number: usize, arguments: [usize; 5]) -> Result<usize> {
 /// Opens a file or folder.
 ///
 /// # Safety
-/// `path` is zero-terminated.
+/// The caller must pass a zero-terminated `path`.
 pub unsafe fn open(path: *const u8, how: Open) -> Result<i32> {
     let flags = O_CLOEXEC
         | match how {
@@ -160,7 +160,7 @@ pub unsafe fn open(path: *const u8, how: Open) -> Result<i32> {
 
 /// Closes a file.
 pub fn close(file: i32) -> Result<()> {
-    // SAFETY: the runtime passes only descriptors that it has opened.
+    // SAFETY: the descriptor is one that the runtime has opened.
     unsafe { checked(number::CLOSE, [file as usize, 0, 0, 0, 0]) }.map(|_| ())
 }
 
@@ -175,7 +175,7 @@ pub fn write(file: i32, bytes: &[u8]) -> Result<usize> {
     }
 }
 
-/// Reads some bytes from a file. Returns their number; 0 at the end of the file.
+/// Reads some bytes from a file. Returns the number of bytes read; 0 at the end of the file.
 pub fn read(file: i32, bytes: &mut [u8]) -> Result<usize> {
     // SAFETY: the kernel writes only bytes of the slice.
     unsafe {
@@ -201,7 +201,7 @@ pub fn rewind(file: i32) -> Result<()> {
 /// Renames a file.
 ///
 /// # Safety
-/// Both paths are zero-terminated.
+/// The caller must pass zero-terminated paths.
 pub unsafe fn rename(from: *const u8, to: *const u8) -> Result<()> {
     // SAFETY: both paths are zero-terminated, and the kernel only reads them.
     unsafe {
@@ -216,10 +216,10 @@ pub unsafe fn rename(from: *const u8, to: *const u8) -> Result<()> {
 /// Removes a file. Errors are ignored.
 ///
 /// # Safety
-/// `path` is zero-terminated.
+/// The caller must pass a zero-terminated `path`.
 pub unsafe fn unlink(path: *const u8) {
-    // SAFETY: the path is zero-terminated, and the kernel only reads it. A temporary file that cannot be removed is
-    // left.
+    // SAFETY: the path is zero-terminated, and the kernel only reads it. If a temporary file cannot be removed, it
+    // stays in its folder.
     let _ = unsafe { call(number::UNLINKAT, [AT_FDCWD, path as usize, 0, 0, 0]) };
 }
 
@@ -262,8 +262,8 @@ pub fn pass_three_arguments(signal: i32) -> bool {
     let mut action = core::mem::MaybeUninit::<Action>::zeroed();
     let place = action.as_mut_ptr();
     let size = core::mem::size_of::<[u32; 2]>();
-    // SAFETY: the kernel writes an action to `place`, then reads it from there; an action may also be all zeros. The
-    // handler in it is that of the runtime, which has three arguments.
+    // SAFETY: the kernel writes an action to `place`, then reads an action from there. An action whose bytes are all
+    // zero is valid too. The handler in the action is the runtime's handler, which has three arguments.
     unsafe {
         if call(
             number::SIGACTION,
@@ -275,7 +275,7 @@ pub fn pass_three_arguments(signal: i32) -> bool {
         (*place).flags |= SA_SIGINFO;
         if cfg!(target_arch = "arm") {
             // libc has registered a signal trampoline (`sa_restorer`) that is right only for handlers of one argument.
-            // Without it, the kernel uses its own trampoline for three arguments.
+            // If the action has no trampoline, the kernel uses its own trampoline for three arguments.
             (*place).flags &= !SA_RESTORER;
         }
         call(
@@ -289,7 +289,7 @@ pub fn pass_three_arguments(signal: i32) -> bool {
 /// another file to its name.
 ///
 /// # Safety
-/// `path` is zero-terminated.
+/// The caller must pass a zero-terminated `path`.
 pub unsafe fn is_special(path: *const u8) -> bool {
     const STATX_TYPE: usize = 1;
     const MODE_AT: usize = 28;

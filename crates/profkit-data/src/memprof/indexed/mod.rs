@@ -19,7 +19,7 @@
 //! |---|---|
 //! | 0, 1 | allocation sites: count, each the count and ids of frames, and a block; call sites: count, each the count and ids of frames |
 //! | 2 | allocation sites: count, each the id of a call stack, and a block; call sites: count, each the id of a call stack |
-//! | 3 | the same with 32-bit numbers of call stacks |
+//! | 3 | the same with 32-bit indexes of call stacks in the radix tree |
 //! | 4 | the same; a call site is followed by the count and hashes of the functions that it calls |
 //!
 //! Sources of these facts: `MemProf.h`, `MemProf.cpp`, `InstrProfWriter.cpp` of LLVM 19, `IndexedMemProfData.cpp` of LLVM
@@ -42,8 +42,8 @@ const ALONE: u64 = 8;
 /// Reads a MemProf section that was copied out of its file. Returns the profile and the version of the section.
 ///
 /// # Errors
-/// The errors of [`IndexedMemProf::parse`] and [`IndexedMemProf::to_profile`]. Offsets in errors count from the start
-/// of the section and are larger by 8.
+/// The errors of [`IndexedMemProf::parse`] and [`IndexedMemProf::to_profile`]. The offset in an error is 8 more than
+/// the offset from the start of the section.
 pub fn read_section(section: &MemProfSection) -> Result<(MemProfile, u32)> {
     let mut bytes = vec![0; 8];
     bytes.extend(crate::memprof_section::relocate(section, ALONE)?);

@@ -1,8 +1,8 @@
 //! The radix tree in which a MemProf section stores call stacks.
 //!
-//! The tree is an array of 32-bit numbers. A call stack begins with its length, followed by the numbers of its frames,
-//! innermost first. A negative number (in two's complement) is a jump: the rest of the call stack is stored that number
-//! of elements further on.
+//! The tree is an array of 32-bit numbers. A call stack begins with its length, followed by the indexes of its frames
+//! in the section's array of frames, innermost first. A negative number −n (in two's complement) is a jump: the rest of
+//! the call stack begins n elements after this element.
 use crate::index_vec::IndexVec;
 use crate::memprof::profile::{FrameId, IdScheme, MemProfile, StackId};
 use crate::{Error, ErrorKind, Result, Structure};
@@ -95,16 +95,16 @@ impl Layout {
 }
 
 struct Builder<'a> {
-    /// For each frame, its number in the section's array of frames.
+    /// For each frame, its index in the section's array of frames.
     numbers: &'a IndexVec<FrameId, u32>,
     /// For each frame of the previous call stack, its index in the tree, outermost first.
     indexes: Vec<u32>,
 }
 
 impl Builder<'_> {
-    /// Appends a call stack, whose frames are given outermost first. Returns the index of its length in the tree.
-    /// `before` is the call stack that was appended before this one; the outermost frames that both have are stored
-    /// once.
+    /// Appends a call stack, whose frames are given outermost first. Returns the index in the tree at which the call
+    /// stack begins. `before` is the call stack that was appended before this one; the outermost frames that the two
+    /// call stacks share are stored once.
     fn add(&mut self, stack: &[FrameId], before: &[FrameId], array: &mut Vec<u32>) -> Result<u32> {
         let pairs = stack.iter().rev().zip(before.iter().rev());
         let common = pairs.take_while(|(one, two)| one == two).count();
@@ -136,8 +136,8 @@ fn place(index: usize) -> Result<u32> {
         })
 }
 
-/// Reads the call stack that begins at an element of the tree. `frames` receives the numbers of its frames in the
-/// section's array of frames.
+/// Reads the call stack that begins at an element of the tree. Stores the indexes of its frames in the section's array
+/// of frames to `frames`.
 ///
 /// # Errors
 /// [`ErrorKind::Malformed`] if the call stack leads out of the tree or is longer than the tree.

@@ -74,12 +74,12 @@ pub fn section_version(first_word: u64) -> Option<u32> {
 }
 
 impl<'data> IndexedMemProf<'data> {
-    /// Reads the header and the schema of the section that begins at offset `start` of a file. `file` may end after the
-    /// section.
+    /// Reads the header and the schema of the section that begins at offset `start` of a file. `file` may have further
+    /// bytes after the section.
     ///
     /// # Errors
-    /// [`ErrorKind::UnsupportedVersion`], or [`ErrorKind::Malformed`] or [`ErrorKind::Truncated`] if the header or the
-    /// schema is damaged.
+    /// [`ErrorKind::UnsupportedVersion`] if the version is not known, [`ErrorKind::Malformed`] or
+    /// [`ErrorKind::Truncated`] if the header or the schema is damaged.
     pub fn parse(file: &'data [u8], start: u64) -> Result<Self> {
         Self::parse_section(file, start).map_err(|error| error.within(STRUCTURE).at(start))
     }
@@ -214,8 +214,8 @@ impl<'data> IndexedMemProf<'data> {
         Ok(profile)
     }
 
-    /// Reads the intact parts of the section and passes the errors to `report`. An error loses one function, or the
-    /// rest of one bucket of the hash table.
+    /// Reads the intact parts of the section and passes the errors to `report`. For each error, one function is lost,
+    /// or the rest of one bucket of the hash table.
     pub fn to_profile_salvaging(&self, mut report: impl FnMut(Error)) -> MemProfile {
         let mut reading = Reading::new(self);
         for entry in self.records.entries() {
@@ -241,7 +241,7 @@ struct Reading<'a, 'data> {
     known: FxHashMap<u64, StackId>,
     /// The frames that were already read, by id (versions 0 to 2).
     frames: FxHashMap<u64, FrameId>,
-    /// A buffer for the frames of one call stack, as numbers in the section's array of frames (versions 3 and 4).
+    /// A buffer for the frames of one call stack, as indexes in the section's array of frames (versions 3 and 4).
     in_array: Vec<u32>,
     /// A buffer for the frames of one call stack.
     stack: Vec<FrameId>,
@@ -318,7 +318,8 @@ impl<'a, 'data> Reading<'a, 'data> {
         Ok(())
     }
 
-    /// Reads a call stack. Depending on the version, the section has its frames here or only its id.
+    /// Reads a call stack. In versions 0 and 1, the ids of its frames are at the cursor; in later versions, the id or
+    /// the index of the call stack.
     fn stack(&mut self, cursor: &mut Cursor<'_>) -> Result<StackId> {
         let section = self.section;
         let at = cursor.offset();
@@ -442,7 +443,8 @@ fn parse_frame(bytes: &[u8], offset: u64) -> Result<Frame> {
     })
 }
 
-/// Reads the number of items that follow. Each item takes at least `item_len` bytes.
+/// Reads the number of items that follow. The number is an error if the remaining bytes cannot hold that many items of
+/// at least `item_len` bytes.
 fn count(cursor: &mut Cursor<'_>, item_len: u64) -> Result<u64> {
     let at = cursor.offset();
     let count = cursor.u64()?;

@@ -200,7 +200,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Appends the hash table of function records. Returns the offset of its bucket index.
+    /// Appends the hash table of function records. Returns the offset of its table of buckets.
     fn records(&mut self) -> Result<u64> {
         let profile = self.profile;
         let lengths: Vec<u64> = profile

@@ -32,8 +32,8 @@ pub struct RawMemProf<'data> {
 }
 
 impl<'data> RawMemProf<'data> {
-    /// Reads the headers of all dumps in a file. Stops at the first damage: [`damage`](Self::damage) then returns the
-    /// error, and the dumps before it can be read.
+    /// Reads the headers of all dumps in a file. Stops at the first damaged header: [`damage`](Self::damage) then
+    /// returns the error, and the dumps before the damage can be read.
     ///
     /// # Errors
     /// An error if the first header cannot be read.
@@ -311,7 +311,7 @@ impl Blocks<'_> {
             };
         }
         if block.has(Field::AccessHistogram) {
-            // This field is an address in the profiled process and has no meaning in this one.
+            // This field is an address in the profiled process and has no meaning in the process that reads the file.
             block.set(Field::AccessHistogram, 0);
         }
         Ok(RawBlock {

@@ -36,7 +36,8 @@ fn document(mut events: Events<'_>) -> Result<MemProfile> {
     Ok(profile)
 }
 
-/// Reads a function. The text has `0x` and the hash of the function's name, or the name.
+/// Reads a function: either the name of the function, or the hash of the name as a hexadecimal number with the prefix
+/// `0x`. Returns the hash.
 fn function(events: &mut Events<'_>, profile: &mut MemProfile, what: &'static str) -> Result<u64> {
     let scalar = events.scalar(what)?;
     let text = &*scalar.text;

@@ -1,7 +1,8 @@
 //! Reads and writes the samples of one function in LLVM's binary encodings. All numbers are ULEB128.
 //!
-//! A function at the top level has its entry count, the number of its name or calling context, and its body. A body has
-//! the total number of samples, the lines, the inlined functions, and the vtables if the file has any.
+//! A function at the top level has its entry count, the index of its name or calling context in the table of the file,
+//! and its body. A body has the total number of samples, the lines, the inlined functions, and the vtables if the file
+//! has any.
 use super::super::flat::{FlatFunction, Step};
 use super::super::losses::Losses;
 use super::super::model::{Location, Samples};
@@ -26,7 +27,7 @@ pub(in crate::sample) struct Decoder<'m, 'a> {
 }
 
 impl Decoder<'_, '_> {
-    /// Reads the number by which the file refers to a name. Returns the name's number in the profile.
+    /// Reads the index of a name in the file's name table. Returns the id of the name in the profile.
     #[inline]
     pub(in crate::sample) fn name(&mut self, cursor: &mut Cursor<'_>) -> Result<NameId> {
         self.mapping.read(cursor, self.names)

@@ -107,8 +107,7 @@ impl NameTable {
         })
     }
 
-    /// Returns the number by which the file refers to a name. In a table of hashes, it is the number of the name's
-    /// hash.
+    /// Returns the index of a name in the table. If the table has hashes, returns the index of the name's hash.
     pub(in crate::sample) fn find(&self, name: &[u8], section: &[u8]) -> Option<usize> {
         if self.is_md5 {
             let guid = NameRef::of(name).0;
@@ -135,7 +134,7 @@ fn too_long(offset: u64) -> Error {
     Error::new(ErrorKind::LimitExceeded, "a name is longer than 4 GiB").at(offset)
 }
 
-/// Converts the numbers by which a file refers to names to their numbers in a profile. A name is added to the profile
+/// Converts indexes in the name table of a file to the ids of the names in a profile. A name is added to the profile
 /// when it is first requested.
 pub(in crate::sample) struct Mapping<'a> {
     pub(in crate::sample) table: &'a NameTable,
@@ -152,7 +151,7 @@ impl<'a> Mapping<'a> {
         }
     }
 
-    /// Reads the number by which the file refers to a name.
+    /// Reads the index of a name in the name table.
     #[inline]
     pub(in crate::sample) fn read(
         &mut self,
@@ -177,7 +176,7 @@ impl<'a> Mapping<'a> {
         }
     }
 
-    /// Converts a number that was already checked against the size of the table.
+    /// Converts an index that was already checked against the size of the name table.
     pub(in crate::sample) fn id(&mut self, index: u32, names: &mut SampleNames) -> Result<NameId> {
         match self.ids.get(index as usize) {
             Some(&Some(id)) => Ok(id),
@@ -197,11 +196,12 @@ impl<'a> Mapping<'a> {
     }
 }
 
-/// The names that the functions of a profile use, in LLVM's order, and the numbers by which the file refers to them.
+/// The names that the functions of a profile use, in LLVM's order, and the indexes of these names in the name table of
+/// the file.
 pub(in crate::sample) struct NamePlan {
     /// The names that are written, in the order of the file.
     pub(in crate::sample) order: Vec<NameId>,
-    /// For each name of the profile, the number by which the file refers to it.
+    /// For each name of the profile, its index in the name table of the file.
     index: IndexVec<NameId, u32>,
 }
 
@@ -237,7 +237,7 @@ impl NamePlan {
         NamePlan { order, index }
     }
 
-    /// Returns the number by which the file refers to a name.
+    /// Returns the index of a name in the name table of the file.
     #[inline]
     pub(in crate::sample) fn number(&self, name: NameId) -> u32 {
         self.index.get(name).copied().unwrap_or(0)

@@ -101,7 +101,8 @@ fn read_rest(
     Ok(())
 }
 
-/// Reads a function of version 102 or 103. It has its entry count, the number of its name, and its body.
+/// Reads a function of version 102 or 103. It has its entry count, the index of its name in the name table, and its
+/// body.
 pub(super) fn function_by_table(
     cursor: &mut Cursor<'_>,
     function: &mut FlatFunction,

@@ -115,7 +115,8 @@ fn deep_function() -> Vec<u8> {
     body
 }
 
-/// A ULEB128 number may have superfluous bytes at its end that do not change it. They are no error, as in LLVM.
+/// A ULEB128 number may have superfluous bytes at its end that do not change its value. Such bytes are no error, as in
+/// LLVM.
 #[test]
 fn padded_numbers_are_read() {
     let good = binary();
@@ -170,8 +171,8 @@ fn each_damage_has_its_message() {
         file.splice(at..at + len, by.iter().copied());
         say(what, read, &file, kept);
     };
-    // The bytes of the function: entry count, name, total (3 bytes), then lines. A line has its number, discriminator,
-    // samples (2 bytes) and calls.
+    // The bytes of the function: entry count, name, total (3 bytes), then lines. A line has its line number,
+    // discriminator, samples (2 bytes) and calls.
     replaced("name beyond the table", functions + 1, 1, b"\x63", 0);
     replaced("lines beyond the file", functions + 5, 1, b"\xff\x7f", 0);
     replaced("line above 65535", functions + 6, 1, b"\x80\x80\x04", 0);

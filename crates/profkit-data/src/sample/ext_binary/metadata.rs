@@ -1,9 +1,10 @@
-//! The metadata of functions: their checksums and attributes. They have a section of their own, and their order is
-//! free.
+//! The metadata of functions: their checksums and attributes. The metadata have a section of their own, and its entries
+//! may be in any order.
 //!
-//! An entry has the number of the function's name (in context-sensitive profiles, of its calling context), the checksum
-//! in profiles of pseudo probes, and the attributes in profiles that have them. In profiles without calling contexts,
-//! the number of inlined functions follows, and for each of them its location and its own entry.
+//! An entry has the index of the function's name in the name table (in context-sensitive profiles, the index of its
+//! calling context in the context table), the checksum in profiles of pseudo probes, and the attributes in profiles
+//! that have them. In profiles without calling contexts, the count of inlined functions follows, and for each of them
+//! its location and its own entry.
 use crate::bytes::Cursor;
 use crate::limits::SAMPLE_INLINE_DEPTH;
 use crate::sample::binary::body::{Decoder, location};
@@ -96,8 +97,8 @@ impl<'data> Metadata<'data> {
         Ok(())
     }
 
-    /// Sets the checksum and attributes of a function and of the functions inlined in it. `number` selects the metadata
-    /// entry.
+    /// Sets the checksum and attributes of a function and of the functions inlined in it. `number` is the index of the
+    /// function's name or calling context, which selects the metadata entry.
     pub(super) fn apply(
         &self,
         number: u64,

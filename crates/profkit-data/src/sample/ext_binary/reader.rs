@@ -37,14 +37,14 @@ pub struct ExtBinaryProfile<'data> {
     options: SampleReadOptions,
 }
 
-/// The calling contexts of a file. Each frame refers to its name by a number.
+/// The calling contexts of a file. Each frame has the index of its name in the name table.
 #[derive(Debug, Default)]
 struct Contexts {
     frames: Vec<(u32, Location)>,
     ends: Vec<usize>,
 }
 
-/// The tables of a file that the reader needs to decode functions.
+/// The tables of a file that are needed to decode its functions.
 struct Tables<'a> {
     names: &'a NameTable,
     names_section: &'a [u8],
@@ -434,8 +434,8 @@ impl<'data> ExtBinaryProfile<'data> {
         then(&tables, report);
     }
 
-    /// Reads the table of offsets. It has the number of each function and its offset from the start of the samples.
-    /// Returns `None` if the table is missing or damaged.
+    /// Reads the table of offsets. For each function, it has the index of the function's name or calling context, and
+    /// the offset of the function from the start of the samples. Returns `None` if the table is missing or damaged.
     fn offsets(
         &self,
         section: Option<&Section>,
@@ -512,7 +512,7 @@ impl<'data> ExtBinaryProfile<'data> {
         let mut function = FlatFunction::default();
         let mut starts: Option<Vec<u64>> = None;
         // Limits the number of bytes of damaged functions that are decoded. Each damaged function may extend to the end
-        // of the section, so the same bytes could be decoded once per function.
+        // of the section. Without the limit, the same bytes could be decoded once per function.
         let mut fuel = bytes.len().saturating_mul(SAMPLE_REREADS) as u64;
         while !cursor.is_empty() {
             let start = cursor.offset() - base;
@@ -562,7 +562,7 @@ impl<'data> ExtBinaryProfile<'data> {
 }
 
 impl Tables<'_> {
-    /// Reads a function: its entry count, the number of its name or calling context, and its body. Then adds its
+    /// Reads a function: its entry count, the index of its name or calling context, and its body. Then adds its
     /// checksum and attributes.
     fn function(
         &self,
@@ -625,8 +625,8 @@ impl Tables<'_> {
 }
 
 impl Tables<'_> {
-    /// Finds the calling contexts of these functions in a name table that has contexts as text. Returns the numbers of
-    /// the table's entries.
+    /// Finds the calling contexts of these functions in a name table that has contexts as text. Returns the indexes of
+    /// these contexts in the name table.
     fn spelled_contexts_of(&self, wanted: &[&[u8]]) -> Vec<u64> {
         let leaf = |index: usize| match self.names.get(index, self.names_section)? {
             SampleName::Text(text @ [b'[', ..]) => frames(text).ok()?.last()?.ok(),
@@ -638,8 +638,8 @@ impl Tables<'_> {
             .collect()
     }
 
-    /// Reads the number of an entry in the name table that may be a calling context written as text. An entry that is
-    /// not a context is the function's name.
+    /// Reads the index of an entry in the name table. The entry may be a calling context written as text. An entry that
+    /// is not a context is the function's name.
     fn spelled_context(
         &self,
         cursor: &mut Cursor<'_>,
@@ -746,7 +746,7 @@ impl Contexts {
         self.frames.get(start..end)
     }
 
-    /// Returns the numbers of the calling contexts whose last frame has one of these names.
+    /// Returns the indexes of the calling contexts whose last frame has one of these names.
     fn of_leaves(&self, names: &[u64]) -> Vec<u64> {
         let leaf = |&end: &usize| self.frames.get(end.checked_sub(1)?).map(|frame| frame.0);
         (0u64..)

@@ -437,7 +437,7 @@ fn each_damage_is_said_and_the_other_sections_are_read() {
     let probes = encoded(PROBES, options());
     let change = |change: fn(&mut Vec<u8>)| with_section(&probes, section::METADATA, change);
     say("cut metadata", &change(|bytes| bytes.truncate(5)), 1, 2);
-    // The bytes of the metadata entry: name, checksum, attributes, the number 1 of inlined functions, then line,
+    // The bytes of the metadata entry: name, checksum, attributes, the count of inlined functions (1), then line,
     // discriminator and name of the inlined function.
     say(
         "metadata nest otherwise",

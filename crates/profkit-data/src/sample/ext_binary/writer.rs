@@ -234,11 +234,12 @@ struct Writer<'a> {
     options: &'a ExtBinaryOptions,
     /// The indices of the functions in the order in which they are written.
     order: Vec<u32>,
-    /// The number of each function's calling context, by the function's index. The list is empty in profiles without
+    /// For each function, the index of its calling context in the context table. The list is empty in profiles without
     /// contexts.
     contexts: Vec<u32>,
     encoder: Encoder<'a>,
-    /// The number and the offset of each function in the section of samples that was written last.
+    /// For each function in the section of samples that was written last, the index of its name or calling context, and
+    /// its offset in the section.
     offsets: Vec<(u64, u64)>,
 }
 
@@ -324,8 +325,8 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Returns the indices of functions sorted by calling context. The position in this order is the number of the
-    /// context.
+    /// Returns the indices of functions sorted by calling context. The position in this order is the index of the
+    /// context in the context table.
     fn context_order(&self) -> Vec<u32> {
         let ranks = self.encoder.ranks;
         let rank = |name: NameId| ranks.get(name).copied().unwrap_or(u32::MAX);
@@ -350,8 +351,8 @@ impl<'a> Writer<'a> {
         numbers
     }
 
-    /// Returns the number by which the file refers to a function. It is the number of its calling context, or of its
-    /// name if the profile has no contexts.
+    /// Returns the index by which the file refers to a function: the index of its calling context, or of its name if
+    /// the profile has no contexts.
     fn number(&self, index: u32, function: &Function) -> u64 {
         match self.contexts.get(index as usize) {
             Some(&number) => u64::from(number),

@@ -18,7 +18,7 @@ pub(super) const TAG_WORKING_SETS: u32 = 0xaf00_0000;
 pub(super) const INDIRECT_CALLS: u32 = 7;
 /// The number of working sets in a file (`NUM_GCOV_WORKING_SETS`).
 pub(super) const WORKING_SETS: usize = 128;
-/// The file number that a name without a source file has.
+/// The value in place of the index of a source file for a name without a source file.
 pub(super) const NO_FILE: u32 = u32::MAX;
 
 /// The version of the format of GCC's sample profiles.
@@ -86,7 +86,7 @@ impl fmt::Display for GcovVersion {
     }
 }
 
-/// A discriminator of version 3, in the form that GCC 16 gives it.
+/// A discriminator in a version 3 file, with its fields as GCC 16 encodes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct GcovDiscriminator(pub u32);
 
@@ -102,7 +102,8 @@ impl GcovDiscriminator {
         self.0 >> 8 & 0x7f
     }
 
-    /// The lowest bit of the copy number of the statement: bit 15. The format cannot hold its other bits.
+    /// The lowest bit of the copy number of the statement: bit 15. The format cannot hold the other bits of the copy
+    /// number.
     pub fn copy(self) -> u32 {
         self.0 >> 15
     }
@@ -114,7 +115,7 @@ pub fn has_magic(data: &[u8]) -> bool {
     read_header(data).is_ok()
 }
 
-/// Reads the magic number and the version. The magic number shows the byte order.
+/// Reads the magic number and the version. The byte order is known from the magic number.
 pub(super) fn read_header(data: &[u8]) -> Result<(Cursor<'_>, GcovVersion)> {
     let endian = match data.first_chunk::<4>() {
         Some(b"gcda") => Endian::Big,

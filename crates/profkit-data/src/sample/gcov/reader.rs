@@ -25,7 +25,7 @@ pub struct GcovProfile {
     /// file. The list may be shorter than the names.
     pub file_of: Vec<Option<u32>>,
     /// The number of names that the file lists for several source files, as happens with static functions. The profile
-    /// has one name for all of them.
+    /// has only one name for all functions of the same name.
     pub shared_names: u64,
     /// The error at which reading stopped. The functions before it were read.
     pub damage: Option<Error>,
@@ -200,7 +200,8 @@ fn read_function(
     Ok(())
 }
 
-/// Reads copies of functions. A copy contains the copies of the functions that were inlined into it.
+/// Reads copies of functions: a function at the top level, or one that was inlined. A copy contains the copies of the
+/// functions that were inlined into it.
 struct InstanceReader<'n> {
     names: &'n [NameId],
     outcome: AddOutcome,

@@ -14,7 +14,7 @@ fn write(profile: &SampleProfile, options: &GcovOptions) -> (Vec<u8>, GcovLosses
     (bytes, losses)
 }
 
-/// Prints everything of a profile that GCC's encoding can hold.
+/// Returns as text all facts of a profile that GCC's encoding can hold.
 fn shown(profile: &SampleProfile) -> String {
     fn show(out: &mut String, profile: &SampleProfile, samples: &Samples, indent: usize) {
         use std::fmt::Write;

@@ -41,7 +41,7 @@ impl GcovOptions {
     }
 
     /// Takes the source files and the byte order from a file that was read. `profile` is the profile to write. It must
-    /// come from that file, but its names may have other numbers.
+    /// come from that file, but the ids of its names may differ from those in `read`.
     #[must_use]
     pub fn like(mut self, read: &GcovProfile, profile: &SampleProfile) -> Self {
         let names = &read.profile.names;
@@ -123,8 +123,8 @@ struct GcovWriter<'p> {
     profile: &'p SampleProfile,
     options: &'p GcovOptions,
     losses: GcovLosses,
-    /// For each name, the number by which the file refers to it, by [`NameId`]. Names that the file does not need have
-    /// 0, the number of the empty name.
+    /// For each name of the profile, its index in the names of the file. The list is indexed by [`NameId`]. A name that
+    /// the file does not need has 0, which is the index of the empty name.
     numbers: Vec<u32>,
     /// The names that the file needs, in the order of the file.
     names: Vec<NameId>,
@@ -133,7 +133,8 @@ struct GcovWriter<'p> {
     out: Vec<u8>,
 }
 
-/// Writes a whole file. Returns the number of parts that were left out.
+/// Writes a sample profile of GCC as a complete file. Returns how many parts of the profile were left out because GCC's
+/// encoding cannot hold them.
 ///
 /// ```
 /// use profkit_data::sample::gcov::{GcovOptions, GcovProfile, GcovVersion, write};
@@ -149,8 +150,8 @@ struct GcovWriter<'p> {
 /// ```
 ///
 /// # Errors
-/// [`ErrorKind::CannotRepresent`] if the profile has calling contexts; call [`nest`](crate::sample::nest) first.
-/// [`ErrorKind::WriteFailed`] from the sink.
+/// [`ErrorKind::CannotRepresent`] if the profile has calling contexts; [`nest`](crate::sample::nest) removes them.
+/// [`ErrorKind::WriteFailed`] if the sink cannot write the bytes.
 pub fn write(
     profile: &SampleProfile,
     options: &GcovOptions,
@@ -188,7 +189,7 @@ impl<'p> GcovWriter<'p> {
         location.line <= 0xffff && location.discriminator <= 0xffff
     }
 
-    /// Assigns file numbers to names, orders the functions and counts losses.
+    /// Gives each name that is needed its index in the file, orders the functions, and counts losses.
     fn plan(&mut self) {
         self.numbers = vec![0; self.profile.names.len()];
         let mut needed = Vec::new();
@@ -259,8 +260,8 @@ impl<'p> GcovWriter<'p> {
         self.out.extend_from_slice(&bytes);
     }
 
-    /// Appends the number of some items. The conversion to 32 bits cannot fail, because items are told apart by
-    /// locations of 32 bits and memory cannot hold 2^32 of them.
+    /// Appends the length of a list as a 32-bit number. The conversion to 32 bits cannot fail, because the entries of a
+    /// list have different 32-bit locations or names, and 2^32 of them would not fit into memory.
     fn count(&mut self, count: usize) {
         self.word(u32::try_from(count).unwrap_or(u32::MAX));
     }

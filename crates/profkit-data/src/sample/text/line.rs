@@ -30,13 +30,13 @@ pub(super) enum Line<'data> {
     Flat,
 }
 
-/// An error in a line: its message, its column from 0, and what was expected.
+/// An error in a line: its message, its column (counted from 0), and what was expected.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Fault {
     pub(super) column: usize,
     pub(super) message: &'static str,
     pub(super) expected: &'static str,
-    /// The start of LLVM's message for this error, if it is not LLVM's usual message for this sort of line.
+    /// The start of LLVM's message for this error. It is `None` if LLVM prints its usual message for this sort of line.
     pub(super) llvm: Option<&'static str>,
 }
 

@@ -89,10 +89,10 @@ struct Reader<'p> {
     open: bool,
     /// The number of inlined functions that contain the current line.
     depth: usize,
-    /// The indentation of the last metadata line, or 0 if another line followed it.
+    /// The indentation of the last line if it was a metadata line, otherwise 0.
     metadata_depth: usize,
-    /// The numbers of the current function and of the inlined functions that contain the current line, outermost first.
-    /// They index the function's list of checksums and attributes.
+    /// The indexes in the function's list of checksums and attributes: that of the current function, then those of the
+    /// inlined functions that contain the current line, outermost first.
     stack: Vec<usize>,
     entered: usize,
     targets: Vec<(NameId, u64)>,
@@ -223,7 +223,7 @@ impl Reader<'_> {
             Line::Checksum(checksum) => {
                 let ordinal = self.stack.last().copied().unwrap_or(0);
                 self.function.facts_mut(ordinal).checksum = checksum;
-                // A profile is one of pseudo probes if a top-level function has a checksum, as in LLVM.
+                // As in LLVM, a profile is a profile of pseudo probes if a top-level function has a checksum.
                 if checksum != 0 && depth == 1 {
                     self.kind |= ProfileKind::PROBE_BASED;
                 }

@@ -12,8 +12,8 @@ use std::cmp::Reverse;
 #[non_exhaustive]
 pub struct TextOptions {
     /// Whether to write vtable lines where LLVM 22 writes them: after the samples of their location, and again after
-    /// the functions inlined at that location. Vtables are therefore lost at a location that has neither, and count
-    /// twice at a location that has both. Without this option, each vtable is written once.
+    /// the functions inlined at that location. At a location with neither samples nor inlined functions, vtables are
+    /// therefore lost. At a location with both, they count twice. If this is not set, each vtable is written once.
     pub llvm_vtables: bool,
     /// Whether to mark functions without inlined functions by a line ` !Flat`, as LLVM 22 does with `--split-layout`.
     pub mark_flat: bool,

@@ -116,7 +116,7 @@ impl ForeignFile {
             }
             ForeignFile::ProfileList => "give it as a list of inputs, not as an input",
             ForeignFile::GitLfsPointer => {
-                "fetch the file that the pointer stands for: git lfs pull"
+                "fetch the file to which the pointer refers: git lfs pull"
             }
             ForeignFile::ChangedLineEndings => {
                 "a program converted the file as text (git with autocrlf, FTP in ASCII mode): copy the original again in binary mode"

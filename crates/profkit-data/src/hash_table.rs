@@ -109,7 +109,7 @@ impl<'data> HashTable<'data> {
         if index < payload {
             return Err(Error::new(
                 ErrorKind::Malformed,
-                "the bucket index lies before the items",
+                "the table of buckets lies before the items",
             )
             .at(index)
             .within(STRUCTURE)
@@ -441,7 +441,7 @@ impl Entries<'_> {
         wrong.then(|| {
             Error::new(
                 ErrorKind::Malformed,
-                "the index states a wrong number of items",
+                "the table of buckets states a wrong number of items",
             )
             .at(self.table.index + 8)
             .within(STRUCTURE)
@@ -463,10 +463,13 @@ fn cursor_at(file: &[u8], offset: u64) -> Result<Cursor<'_>> {
 
 #[cold]
 fn past_bucket(offset: u64, available: usize, wanted: u64) -> Error {
-    Error::new(ErrorKind::Malformed, "an item runs past its bucket")
-        .at(offset)
-        .found(format_args!("{available} bytes left"))
-        .expected(format_args!("{wanted} bytes"))
+    Error::new(
+        ErrorKind::Malformed,
+        "an item runs past the end of its bucket",
+    )
+    .at(offset)
+    .found(format_args!("{available} bytes left"))
+    .expected(format_args!("{wanted} bytes"))
 }
 
 #[cold]

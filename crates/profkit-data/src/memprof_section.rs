@@ -126,7 +126,7 @@ impl Mover {
         if buckets > available {
             return Err(Error::new(
                 ErrorKind::Malformed,
-                "the bucket index runs past the end of the section",
+                "the table of buckets runs past the end of the section",
             )
             .at(self.from + index)
             .found(format_args!("{buckets} buckets"))
@@ -147,7 +147,7 @@ impl Mover {
         if !(self.from..=end).contains(&offset) {
             return Err(Error::new(
                 ErrorKind::Malformed,
-                "an offset inside the section points outside it",
+                "an offset in the section points outside the section",
             )
             .at(self.from + place)
             .found(format_args!("{offset:#x}"))

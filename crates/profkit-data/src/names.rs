@@ -232,7 +232,7 @@ impl NameList {
             )
             .at(start)
             .found(format_args!(
-                "{length} bytes from {} compressed",
+                "{length} bytes from {} compressed bytes",
                 payload.len()
             ))
             .expected(format_args!(

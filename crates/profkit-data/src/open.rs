@@ -215,7 +215,7 @@ fn cannot_open(kind: FileKind, data: &[u8], _: &ReadOptions) -> Error {
     let error = match kind {
         FileKind::Unknown => error
             .found(format_args!("{:02x?}", data.get(..8).unwrap_or(data)))
-            .expected("the magic of a profile, or text"),
+            .expected("the magic number of a profile, or text"),
         kind => error.found(kind.description()),
     };
     match kind.advice() {
@@ -362,7 +362,7 @@ mod tests {
         assert_eq!(
             message(b"\x01\x02\x03\x04\x05\x06\x07\x08"),
             "the file is not a profile in first bytes at offset 0x0: found [01, 02, 03, 04, 05, 06, 07, 08], \
-             expected the magic of a profile, or text"
+             expected the magic number of a profile, or text"
         );
     }
 }

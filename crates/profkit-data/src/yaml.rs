@@ -158,9 +158,9 @@ impl<'a> Events<'a> {
                     None => false,
                     Some(Tag { handle, suffix }) if handle == "!" && suffix == "bytes" => true,
                     Some(tag) => {
-                        return Err(malformed(place, "an unknown tag")
+                        return Err(malformed(place, "a value has an unknown tag")
                             .found(format_args!("{}{}", tag.handle, tag.suffix))
-                            .expected("none, or !bytes"));
+                            .expected("no tag, or the tag !bytes"));
                     }
                 };
                 Ok(Scalar { text, bytes, place })
@@ -184,7 +184,9 @@ impl<'a> Events<'a> {
         number.filter(|&number| number <= most).ok_or_else(|| {
             malformed(scalar.place, format!("{what} is not a valid number"))
                 .found(shown(text))
-                .expected(format_args!("0 to {most}, decimal or with 0x"))
+                .expected(format_args!(
+                    "0 to {most}, decimal or hexadecimal with the prefix 0x"
+                ))
         })
     }
 

@@ -370,7 +370,7 @@ fn what_is_no_profile_is_named_with_what_to_do() {
     insta::assert_snapshot!(lines(&report), @"
     empty.profraw: dropped: the file is empty
     program: dropped: the file is a program, not a profile
-    junk: dropped: the file is not a profile of any known kind in first bytes at offset 0x0: found [fe, fe, fe, fe, fe, fe, fe, fe], expected the magic of a profile, or text
+    junk: dropped: the file is not a profile of any known kind in first bytes at offset 0x0: found [fe, fe, fe, fe, fe, fe, fe, fe], expected the magic number of a profile, or text
     ");
 }
 
@@ -393,7 +393,7 @@ fn a_damaged_memprof_section_is_left_out_and_its_file_is_kept() {
         .iter()
         .map(ToString::to_string)
         .collect();
-    insta::assert_snapshot!(events.join("\n"), @"damaged: repaired: an offset inside the section points outside it in MemProf section at offset 0xad0: found 0xffffffffffffffff, expected 0xac8 to 0xd10");
+    insta::assert_snapshot!(events.join("\n"), @"damaged: repaired: an offset in the section points outside the section in MemProf section at offset 0xad0: found 0xffffffffffffffff, expected 0xac8 to 0xd10");
 }
 
 /// Inputs that contradict each other: raw profiles of two builds of one program, and a text profile that fits neither.

@@ -147,7 +147,7 @@ impl DataAccess {
         if named.checked_add(cold).is_none_or(|sum| sum != found) {
             return Err(Error::new(
                 ErrorKind::Malformed,
-                "the number of strings differs from the number in the section",
+                "the number of strings differs from the number that the section states",
             )
             .at(base)
             .found(format_args!("{found}"))

@@ -172,7 +172,7 @@ fn drop_overlaps(functions: &mut Vec<Function>, places: &[u64], dropped: &mut Ve
             if start < end {
                 *refuse = true;
                 dropped.push(
-                    Error::new(ErrorKind::Malformed, "a record overlaps another")
+                    Error::new(ErrorKind::Malformed, "a record overlaps another record")
                         .at(places.get(index).copied().unwrap_or(0))
                         .within(Structure::MapEntry)
                         .within(name_of(function))

@@ -113,7 +113,7 @@ fn read(data: &[u8]) -> Result<Preamble> {
                 v8::file_type_a::PROFILE => MipKind::Profile,
                 v8::file_type_a::RETURN_ADDRESSES => MipKind::ReturnAddresses,
                 _ => {
-                    return Err(Error::new(ErrorKind::BadHeader, "an unknown file type")
+                    return Err(Error::new(ErrorKind::BadHeader, "the file type is unknown")
                         .at(at)
                         .found(file_type)
                         .expected("1 to 4"));
@@ -139,8 +139,8 @@ fn read(data: &[u8]) -> Result<Preamble> {
 /// Returns the error for a header of version 8 whose offset to the data fits none of the layouts.
 fn bad_offset_to_data(data: &[u8], in_a: u32) -> Error {
     let found = match word_at(data, v8::header_b::OFFSET_TO_DATA) {
-        Ok(in_b) => format!("{in_a:#x} at 0x14 and {in_b:#x} at 0x1c"),
-        Err(_) => format!("{in_a:#x} at 0x14"),
+        Ok(in_b) => format!("{in_a:#x} at offset 0x14 and {in_b:#x} at offset 0x1c"),
+        Err(_) => format!("{in_a:#x} at offset 0x14"),
     };
     Error::new(
         ErrorKind::BadHeader,
@@ -148,7 +148,7 @@ fn bad_offset_to_data(data: &[u8], in_a: u32) -> Error {
     )
     .at(v8::header_a::OFFSET_TO_DATA as u64)
     .found(found)
-    .expected("0x18 at 0x14 or 0x20 at 0x1c")
+    .expected("0x18 at offset 0x14, or 0x20 at offset 0x1c")
 }
 
 fn size(bytes: usize) -> u32 {
@@ -167,7 +167,7 @@ fn kind_of_bits(found: u16, at: u64) -> Result<MipKind> {
         file_type::RETURN_ADDRESSES => Ok(MipKind::ReturnAddresses),
         file_type::MAP => Ok(MipKind::Map),
         file_type::PROFILE => Ok(MipKind::Profile),
-        _ => Err(Error::new(ErrorKind::BadHeader, "an unknown file type")
+        _ => Err(Error::new(ErrorKind::BadHeader, "the file type is unknown")
             .at(at)
             .found(format_args!("{found:#x}"))
             .expected("0x1, 0x2, 0x4 or 0x8 in the low four bits")),
@@ -184,11 +184,11 @@ fn width_of_bits(found: u16, at: u64) -> Result<Option<Width>> {
     ) {
         _ if found & !known != 0 => Err(Error::new(
             ErrorKind::BadHeader,
-            "unknown bits in the file type",
+            "the file type has unknown bits",
         )
         .at(at)
         .found(format_args!("{found:#x}"))
-        .expected(format_args!("bits of {known:#x}"))),
+        .expected(format_args!("only bits of {known:#x}"))),
         (true, true) => Err(Error::new(
             ErrorKind::BadHeader,
             "the file type claims both 64-bit and 32-bit addresses",

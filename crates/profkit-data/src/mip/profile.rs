@@ -224,18 +224,20 @@ impl Header {
         let at = cursor.offset();
         let modes = cursor.u32()?;
         if modes & !u32::from(mode::ALL) != 0 {
-            return Err(Error::new(ErrorKind::BadHeader, "unknown mode flags")
-                .at(at)
-                .found(format_args!("{modes:#x}"))
-                .expected(format_args!("bits of {:#x}", mode::ALL)));
+            return Err(
+                Error::new(ErrorKind::BadHeader, "there are unknown mode flags")
+                    .at(at)
+                    .found(format_args!("{modes:#x}"))
+                    .expected(format_args!("only bits of {:#x}", mode::ALL)),
+            );
         }
         let at = cursor.offset();
         let flags = cursor.u32()?;
         if flags & !flag::ALL != 0 {
-            return Err(Error::new(ErrorKind::BadHeader, "unknown flags")
+            return Err(Error::new(ErrorKind::BadHeader, "there are unknown flags")
                 .at(at)
                 .found(format_args!("{flags:#x}"))
-                .expected(format_args!("bits of {:#x}", flag::ALL))
+                .expected(format_args!("only bits of {:#x}", flag::ALL))
                 .with_hint("a newer version of profkit may support these flags"));
         }
         let at = cursor.offset();
@@ -249,7 +251,7 @@ impl Header {
             .at(at)
             .found(format_args!("{length} bytes"))
             .expected(if hashed {
-                "4, for a module hash".to_owned()
+                "4 bytes, for a module hash".to_owned()
             } else {
                 format!("at most {LONGEST_ID}")
             }));
@@ -301,7 +303,7 @@ fn parts(data: &[u8]) -> Result<(Header, [Cursor<'_>; 7])> {
         } else {
             (
                 ErrorKind::Malformed,
-                "bytes after the end",
+                "there are bytes after the end",
                 "something was added to the file after it was written",
             )
         };
@@ -322,7 +324,7 @@ fn parts(data: &[u8]) -> Result<(Header, [Cursor<'_>; 7])> {
         return Err(Error::new(ErrorKind::ChecksumMismatch, "the checksum is wrong")
             .at(at)
             .found(format_args!("{:#018x}", stored.unwrap_or(0)))
-            .expected(format_args!("{computed:#018x} for the bytes before it"))
+            .expected(format_args!("{computed:#018x} for the bytes before the checksum"))
             .with_hint(
                 "the file was changed after it was written: copy it again, or merge the raw files again",
             ));
@@ -358,13 +360,14 @@ fn read_section<'data>(
     let (offset, size) = (cursor.u64()?, cursor.u64()?);
     let index = kind.wrapping_sub(1) as usize;
     let Some(slot) = sections.get_mut(index) else {
-        return Err(
-            Error::new(ErrorKind::UnsupportedVersion, "a section of unknown kind")
-                .at(at)
-                .found(kind)
-                .expected(format_args!("1 to {}", SECTIONS.len()))
-                .with_hint("a newer version of profkit may support this kind of section"),
-        );
+        return Err(Error::new(
+            ErrorKind::UnsupportedVersion,
+            "a section has an unknown kind",
+        )
+        .at(at)
+        .found(kind)
+        .expected(format_args!("1 to {}", SECTIONS.len()))
+        .with_hint("a newer version of profkit may support this kind of section"));
     };
     let mut window = Cursor::new(data, 0, Endian::Little);
     let window = window
@@ -394,7 +397,7 @@ fn whole<'data, T>(
         .and_then(|value| match cursor.remaining() {
             0 => Ok(value),
             left => Err(
-                Error::new(ErrorKind::Malformed, "bytes after the last entry")
+                Error::new(ErrorKind::Malformed, "there are bytes after the last entry")
                     .at(cursor.offset())
                     .found(format_args!("{left} bytes"))
                     .expected("the end of the section"),
@@ -436,13 +439,10 @@ fn read_function(
     let at = fields.offset();
     let name = fields.u32()?;
     let name = names.get(StringId(name)).ok_or_else(|| {
-        Error::new(
-            ErrorKind::Malformed,
-            "the number of a name is out of bounds",
-        )
-        .at(at)
-        .found(name)
-        .expected(format_args!("a number below {}", names.len()))
+        Error::new(ErrorKind::Malformed, "the index of a name is out of bounds")
+            .at(at)
+            .found(name)
+            .expected(format_args!("an index below {}", names.len()))
     })?;
     let at = fields.offset();
     let modes = fields.u32()?;
@@ -488,7 +488,7 @@ fn read_function(
     if location as usize > stacks {
         return Err(Error::new(
             ErrorKind::Malformed,
-            "the number of a stack entry is out of bounds",
+            "the index of a stack entry is out of bounds",
         )
         .at(at)
         .found(location)
@@ -531,11 +531,11 @@ fn read_edges(
                     functions.id(number).ok_or_else(|| {
                         Error::new(
                             ErrorKind::Malformed,
-                            "the number of a function is out of bounds",
+                            "the index of a function is out of bounds",
                         )
                         .at(at)
                         .found(number)
-                        .expected(format_args!("a number below {}", functions.len()))
+                        .expected(format_args!("an index below {}", functions.len()))
                     })
                 };
                 let edge = CallEdge {
@@ -572,7 +572,10 @@ fn usize_of(size: u64) -> usize {
 
 #[cold]
 fn too_many(what: &'static str) -> Error {
-    Error::new(ErrorKind::CannotRepresent, format!("too many {what}"))
+    Error::new(
+        ErrorKind::CannotRepresent,
+        format!("there are too many {what}"),
+    )
 }
 
 fn write_v9(profile: &MipProfile, sink: &mut dyn Sink) -> Result<()> {

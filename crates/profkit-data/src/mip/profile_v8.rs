@@ -144,10 +144,12 @@ fn names(cursor: &mut Cursor<'_>, functions: &mut [Function], signatures: &[u64]
         names.insert(hash, name);
     }
     if !cursor.is_empty() {
-        return Err(Error::new(ErrorKind::Malformed, "bytes after the names")
-            .at(cursor.offset())
-            .found(format_args!("{} bytes", cursor.remaining()))
-            .expected("the end of the file"));
+        return Err(
+            Error::new(ErrorKind::Malformed, "there are bytes after the names")
+                .at(cursor.offset())
+                .found(format_args!("{} bytes", cursor.remaining()))
+                .expected("the end of the file"),
+        );
     }
     for (function, signature) in functions.iter_mut().zip(signatures) {
         let Some(name) = names.get(signature) else {

@@ -115,7 +115,7 @@ impl<'data> RawParts<'data> {
         if self.count > 0 && !rest.starts_with(&MAGIC.to_le_bytes()) {
             let found = rest.len();
             return Err(
-                Error::new(ErrorKind::Malformed, "bytes after the last part")
+                Error::new(ErrorKind::Malformed, "there are bytes after the last part")
                     .at(start)
                     .within(Structure::MipRaw)
                     .found(format_args!("{found} bytes"))
@@ -139,12 +139,12 @@ impl<'data> RawParts<'data> {
             if start != 0 {
                 return Err(Error::new(
                     ErrorKind::Malformed,
-                    "a raw file of version 8 comes after another part",
+                    "a part of version 8 is not the first part",
                 )
                 .at(start)
                 .within(Structure::MipRaw)
                 .with_hint(
-                    "split the file: a raw file of version 8 does not contain its own size",
+                    "split the file: a part of version 8 must be in a file of its own, because it does not state its size",
                 ));
             }
             return version_8(rest).map(Some);
@@ -214,7 +214,9 @@ impl<'data> RawParts<'data> {
                     .at(at)
                     .within(Structure::MipRaw)
                     .found(format_args!("{stored:#018x}"))
-                    .expected(format_args!("{computed:#018x} for the bytes before it"))
+                    .expected(format_args!(
+                        "{computed:#018x} for the bytes before the checksum"
+                    ))
                     .with_hint("the file was changed after it was written: copy it again"),
             );
         }
@@ -240,17 +242,17 @@ impl Header {
             .ok()
             .filter(|modes| modes & !mode::ALL == 0)
         else {
-            return bad("unknown mode flags", at).map_err(|error: Error| {
+            return bad("there are unknown mode flags", at).map_err(|error: Error| {
                 error
                     .found(format_args!("{modes:#x}"))
-                    .expected(format_args!("bits of {:#x}", mode::ALL))
+                    .expected(format_args!("only bits of {:#x}", mode::ALL))
             });
         };
         let at = cursor.offset();
         let length = cursor.u32()?;
         let build_id = length as usize;
         if build_id > raw_header::BUILD_ID_MAX {
-            return bad("a build id that is too long", at).map_err(|error: Error| {
+            return bad("the build id is too long", at).map_err(|error: Error| {
                 error
                     .found(format_args!("{length} bytes"))
                     .expected(format_args!("at most {}", raw_header::BUILD_ID_MAX))

@@ -61,7 +61,7 @@ impl fmt::Display for StoredError {
                 ..
             } => write!(
                 f,
-                "the {compression} data are cut off after {expanded} expanded bytes"
+                "the {compression} data are cut off after {expanded} decompressed bytes"
             ),
             StoredError::Damaged {
                 compression,
@@ -70,13 +70,17 @@ impl fmt::Display for StoredError {
                 ..
             } => write!(
                 f,
-                "the {compression} data are damaged or cut after {expanded} expanded bytes: {error}"
+                "the {compression} data are damaged or cut after {expanded} decompressed bytes: {error}"
             ),
             StoredError::DamagedArchive { format, error } => {
                 write!(f, "the {format} archive is damaged or cut: {error}")
             }
             StoredError::TooLarge { limit } => {
-                write!(f, "the data expand to more than {} GiB", limit >> 30)
+                write!(
+                    f,
+                    "the data are larger than {} GiB after decompression",
+                    limit >> 30
+                )
             }
             StoredError::UnsupportedMember { error } => {
                 write!(f, "the member of the zip archive cannot be read: {error}")

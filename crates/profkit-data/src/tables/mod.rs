@@ -201,5 +201,5 @@ fn out_of_range(what: &'static str, table: Structure, index: u32, len: usize) ->
     )
     .within(table)
     .found(index)
-    .expected(format_args!("a number below {len}"))
+    .expected(format_args!("an index below {len}"))
 }

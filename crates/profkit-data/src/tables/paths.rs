@@ -90,7 +90,7 @@ impl Node {
                 "a folder does not come before its contents",
             )
             .found(folder)
-            .expected(format_args!("a number below {index}")));
+            .expected(format_args!("an index below {index}")));
         }
         if self.component.0 as usize >= strings {
             return Err(out_of_range(

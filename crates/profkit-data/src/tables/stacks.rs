@@ -80,10 +80,10 @@ impl StackEntry {
         {
             return Err(Error::new(
                 ErrorKind::Malformed,
-                "a frame must come after its parent frame",
+                "a frame does not come after its outer frame",
             )
             .found(parent)
-            .expected(format_args!("a number below {index}")));
+            .expected(format_args!("an index below {index}")));
         }
         if self.function.0 as usize >= strings {
             return Err(out_of_range(
@@ -99,10 +99,10 @@ impl StackEntry {
             return Err(out_of_range("a path", Structure::Frame, path, paths));
         }
         if self.flags.0 & !StackFlags::KNOWN != 0 {
-            return Err(Error::new(ErrorKind::Malformed, "unknown flags")
+            return Err(Error::new(ErrorKind::Malformed, "there are unknown flags")
                 .within(Structure::Frame)
                 .found(format_args!("{:#x}", self.flags.0))
-                .expected(format_args!("bits of {:#x}", StackFlags::KNOWN)));
+                .expected(format_args!("only bits of {:#x}", StackFlags::KNOWN)));
         }
         Ok(())
     }

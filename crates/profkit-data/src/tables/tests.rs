@@ -108,7 +108,7 @@ fn tables_that_were_read_can_be_added_to() {
     };
     insta::assert_snapshot!(
         tables.stacks.intern(around).unwrap_err(),
-        @"the index of a frame is out of bounds in stack entry table: found 2, expected a number below 2"
+        @"the index of a frame is out of bounds in stack entry table: found 2, expected an index below 2"
     );
 }
 
@@ -129,14 +129,14 @@ fn messages() {
     insta::assert_snapshot!(damaged(28, 27), @"some bytes belong to no string in string table at offset 0x3b: found 1 bytes, expected none");
     let paths = 60;
     insta::assert_snapshot!(damaged(paths, 1 << 30), @"the data end too early in file path table at offset 0x40: found 84 bytes left, expected 8589934592 bytes");
-    insta::assert_snapshot!(damaged(paths + 4, 1), @"a folder does not come before its contents in file path table at offset 0x40: found 0, expected a number below 0");
-    insta::assert_snapshot!(damaged(paths + 8, 6), @"the index of a string is out of bounds in path of file path table at offset 0x40: found 6, expected a number below 6");
+    insta::assert_snapshot!(damaged(paths + 4, 1), @"a folder does not come before its contents in file path table at offset 0x40: found 0, expected an index below 0");
+    insta::assert_snapshot!(damaged(paths + 8, 6), @"the index of a string is out of bounds in path of file path table at offset 0x40: found 6, expected an index below 6");
     let stacks = paths + 36;
     insta::assert_snapshot!(damaged(stacks, 3), @"the data end too early in stack entry table at offset 0x64: found 48 bytes left, expected 72 bytes");
-    insta::assert_snapshot!(damaged(stacks + 4, 6), @"the index of a string is out of bounds in frame of stack entry table at offset 0x64: found 6, expected a number below 6");
-    insta::assert_snapshot!(damaged(stacks + 8, 5), @"the index of a path is out of bounds in frame of stack entry table at offset 0x64: found 4, expected a number below 4");
-    insta::assert_snapshot!(damaged(stacks + 20, 4), @"unknown flags in frame of stack entry table at offset 0x64: found 0x4, expected bits of 0x3");
-    insta::assert_snapshot!(damaged(stacks + 24, 1), @"a frame must come after its parent frame in stack entry table at offset 0x64: found 0, expected a number below 0");
+    insta::assert_snapshot!(damaged(stacks + 4, 6), @"the index of a string is out of bounds in frame of stack entry table at offset 0x64: found 6, expected an index below 6");
+    insta::assert_snapshot!(damaged(stacks + 8, 5), @"the index of a path is out of bounds in frame of stack entry table at offset 0x64: found 4, expected an index below 4");
+    insta::assert_snapshot!(damaged(stacks + 20, 4), @"there are unknown flags in frame of stack entry table at offset 0x64: found 0x4, expected only bits of 0x3");
+    insta::assert_snapshot!(damaged(stacks + 24, 1), @"a frame does not come after its outer frame in stack entry table at offset 0x64: found 0, expected an index below 0");
 }
 
 #[test]

@@ -48,7 +48,7 @@ impl<'data> Source<'data> {
                 .at(0)
                 .within(Structure::FirstBytes)
                 .found(format_args!("{:02x?}", data.get(..8).unwrap_or(data)))
-                .expected("the magic of a profile, or text")),
+                .expected("the magic number of a profile, or text")),
             other => Err(not_a_profile(other)),
         }
     }

@@ -393,12 +393,12 @@ fn what_is_dropped_and_why() {
 6.mipraw: dropped: wrong build in raw file at offset 0x0: found no build id, expected build id abababababababababababababababababababab
   hint: give the profile of the build that wrote the raw file, or the binary with --binary
 7.mipraw: dropped: the records have the wrong size in raw file at offset 0x0: found 20 bytes, expected 25 bytes, the size in the binary
-8.mipraw: dropped: the checksum is wrong in raw file at offset 0x51: found 0x3a146c6f3ef98de0, expected 0x78cdce7e09851ea6 for the bytes before it
+8.mipraw: dropped: the checksum is wrong in raw file at offset 0x51: found 0x3a146c6f3ef98de0, expected 0x78cdce7e09851ea6 for the bytes before the checksum
   hint: the file was changed after it was written: copy it again
 9.mipraw: dropped: the program was built without a mode that the profile has in raw file at offset 0x0: found mode bits 0x1, expected all bits of 0x3f
 10.mipraw: repaired: the end of the part is missing in raw file at offset 0x46: found 14 bytes of records, samples and checksum, expected 33 bytes
   hint: the file lost its end after it was written: copy it again
-11.mipraw: dropped: the checksum is wrong in raw file of part 2 at offset 0xaa: found 0x3a146c6f3ef98de0, expected 0x78cdce7e09851ea6 for the bytes before it
+11.mipraw: dropped: the checksum is wrong in raw file of part 2 at offset 0xaa: found 0x3a146c6f3ef98de0, expected 0x78cdce7e09851ea6 for the bytes before the checksum
   hint: the file was changed after it was written: copy it again
 12.mipraw: dropped: wrong build in raw file at offset 0x0: found module hash 0xdeadbeef, expected build id abababababababababababababababababababab
   hint: give the profile of the program or library that wrote the raw file

@@ -185,7 +185,7 @@ pub(super) fn read_stack(
         if frame >= frame_count {
             return Err(Error::new(
                 ErrorKind::Malformed,
-                "the number of a frame is out of bounds",
+                "the index of a frame is out of bounds",
             )
             .at(at(position))
             .found(frame)

@@ -427,7 +427,7 @@ impl<'a, 'data> Reading<'a, 'data> {
 fn missing(what: &str, id: u64, at: u64) -> Error {
     Error::new(
         ErrorKind::Malformed,
-        format!("a {what} is not in its table"),
+        format!("the section has no {what} with this id"),
     )
     .at(at)
     .found(format_args!("id {id:#018x}"))

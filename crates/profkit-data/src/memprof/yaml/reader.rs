@@ -46,7 +46,7 @@ fn function(events: &mut Events<'_>, profile: &mut MemProfile, what: &'static st
         return Err(
             malformed(scalar.place, format!("{what} is a decimal number"))
                 .found(shown(text))
-                .expected("a hash with 0x, or the name of a function"),
+                .expected("a hash with the prefix 0x, or the name of a function"),
         );
     }
     match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {

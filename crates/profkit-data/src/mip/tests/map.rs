@@ -116,7 +116,7 @@ fn damaged_maps_of_version_8() {
     };
     insta::assert_snapshot!(with("type", 0x0001_0004), @"the map does not state the width of its addresses in header of map at offset 0x6: found no width in the file type, expected 0x14 or 0x24");
     insta::assert_snapshot!(with("type", 0x0001_0034), @"the file type claims both 64-bit and 32-bit addresses in header of map at offset 0x6: found file type 0x34, expected one of the bits 0x10 and 0x20");
-    insta::assert_snapshot!(with("type", 0x0001_0064), @"unknown bits in the file type in header of map at offset 0x6: found 0x64, expected bits of 0x3f");
+    insta::assert_snapshot!(with("type", 0x0001_0064), @"the file type has unknown bits in header of map at offset 0x6: found 0x64, expected only bits of 0x3f");
     insta::assert_snapshot!(with("type", 0x0001_0021), @r"
 this is another kind of MIP file in header of map at offset 0x6: found a raw file, expected a map
 hint: merge raw files into a profile first
@@ -127,7 +127,7 @@ hint: no tool ever wrote such files for version 8, so their layout is unknown
 ");
     insta::assert_snapshot!(with("modes", 0x10), @"the profile type does not exist in version 8 in header of map at offset 0x8: found 0x10, expected 0x1, 0x3, 0xc or 0xe");
     insta::assert_snapshot!(with("modes", 0x8000_0001), @"the profile type does not exist in version 8 in header of map at offset 0x8: found 0x80000001, expected 0x1, 0x3, 0xc or 0xe");
-    insta::assert_snapshot!(with("data", 0x1c), @"the offset to the data fits no layout of version 8 in header of map at offset 0x14: found 0x0 at 0x14 and 0x1c at 0x1c, expected 0x18 at 0x14 or 0x20 at 0x1c");
+    insta::assert_snapshot!(with("data", 0x1c), @"the offset to the data fits no layout of version 8 in header of map at offset 0x14: found 0x0 at offset 0x14 and 0x1c at offset 0x1c, expected 0x18 at offset 0x14, or 0x20 at offset 0x1c");
     insta::assert_snapshot!(with("blocks", 1), @"the data end too early in map entry of map at offset 0x3c: found 28 bytes left, expected 7303014 bytes");
     insta::assert_snapshot!(with("length", 5), @"the data end too early in map entry of map at offset 0x54: found 4 bytes left, expected 5 bytes");
 }
@@ -194,7 +194,7 @@ the map has no anchor entry in map at offset 0x140: expected an entry with mode 
 hint: give the binary instead of the map
 ");
     insta::assert_snapshot!(with("never.record", 0), @"a record lies outside the record section in map entry of never at offset 0x110: found 1 bytes at offset 0xffffffffffbfc000, expected an end at 0x10000000000 or before");
-    insta::assert_snapshot!(with("covered.record", 0x40_4004), @"a record overlaps another in map entry of covered at offset 0x98: found offset 0x4, expected at least 0xb, where the record of main ends");
+    insta::assert_snapshot!(with("covered.record", 0x40_4004), @"a record overlaps another record in map entry of covered at offset 0x98: found offset 0x4, expected at least 0xb, where the record of main ends");
     let mut stray = image.map();
     stray.bytes([1]);
     insta::assert_snapshot!(refused(&stray), @"the data end too early in map at offset 0x140: found 1 bytes left, expected 4 bytes");
@@ -227,7 +227,7 @@ fn functions_that_share_a_record_stay() {
     // differ, so `never` is left out.
     let mut across = image.map();
     across.patch_u64("never.record", made::MipImage::SECTION + offsets[3] as u64);
-    insta::assert_snapshot!(refused(&across), @"a record overlaps another in map entry of never at offset 0x110: found offset 0x17, expected at least 0x18, where the record of -[Unary counter:] ends");
+    insta::assert_snapshot!(refused(&across), @"a record overlaps another record in map entry of never at offset 0x110: found offset 0x17, expected at least 0x18, where the record of -[Unary counter:] ends");
     let mut shared = made::MipImage::new(
         b"id",
         ["a", "b", "c"]

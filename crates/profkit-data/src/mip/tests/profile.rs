@@ -75,32 +75,32 @@ the file is cut short in MIP profile at offset 0xc8: found 200 bytes, expected 1
 hint: the file lost its end after it was written: copy it again, or merge the raw files again
 ");
     insta::assert_snapshot!(refused(&[&whole[..], b"x"].concat()), @r"
-bytes after the end in MIP profile at offset 0x450: found 1105 bytes, expected 1104, the size in the header
+there are bytes after the end in MIP profile at offset 0x450: found 1105 bytes, expected 1104, the size in the header
 hint: something was added to the file after it was written
 ");
     let mut changed = whole.clone();
     changed[300] ^= 4;
     insta::assert_snapshot!(refused(&changed), @r"
-the checksum is wrong in MIP profile at offset 0x448: found 0xd4e11a22b51535b5, expected 0x9607922c986cb733 for the bytes before it
+the checksum is wrong in MIP profile at offset 0x448: found 0xd4e11a22b51535b5, expected 0x9607922c986cb733 for the bytes before the checksum
 hint: the file was changed after it was written: copy it again, or merge the raw files again
 ");
     insta::assert_snapshot!(with(4, 0x0011_0009), @r"
 this is another kind of MIP file in header of MIP profile at offset 0x6: found a raw file, expected a profile
 hint: merge raw files into a profile first
 ");
-    insta::assert_snapshot!(with(8, 0x100), @"unknown mode flags in header of MIP profile at offset 0x8: found 0x100, expected bits of 0x3f");
+    insta::assert_snapshot!(with(8, 0x100), @"there are unknown mode flags in header of MIP profile at offset 0x8: found 0x100, expected only bits of 0x3f");
     insta::assert_snapshot!(with(12, 4), @r"
-unknown flags in header of MIP profile at offset 0xc: found 0x4, expected bits of 0x3
+there are unknown flags in header of MIP profile at offset 0xc: found 0x4, expected only bits of 0x3
 hint: a newer version of profkit may support these flags
 ");
     insta::assert_snapshot!(with(16, 5000), @"the length of the identity is impossible in header of MIP profile at offset 0x10: found 5000 bytes, expected at most 4096");
-    insta::assert_snapshot!(with(12, 1), @"the length of the identity is impossible in header of MIP profile at offset 0x10: found 20 bytes, expected 4, for a module hash");
+    insta::assert_snapshot!(with(12, 1), @"the length of the identity is impossible in header of MIP profile at offset 0x10: found 20 bytes, expected 4 bytes, for a module hash");
     insta::assert_snapshot!(with(56, 1), @"a reserved field is not 0 in header of MIP profile at offset 0x38: found 0x1, expected 0");
     insta::assert_snapshot!(with(20, 6), @"the section of stack entries is missing in list of sections of MIP profile at offset 0xe8");
     // The table of sections comes after the header, the build id of 20 bytes and 4 bytes of padding.
     let list = 64 + 24;
     insta::assert_snapshot!(with(list, 8), @r"
-a section of unknown kind in section 0 of MIP profile at offset 0x58: found 8, expected 1 to 7
+a section has an unknown kind in section 0 of MIP profile at offset 0x58: found 8, expected 1 to 7
 hint: a newer version of profkit may support this kind of section
 ");
     insta::assert_snapshot!(with(list, 2), @"a section occurs twice in section 1 of MIP profile at offset 0x70: found another section 2");
@@ -109,15 +109,15 @@ hint: a newer version of profkit may support this kind of section
     insta::assert_snapshot!(with(list + 24 + 16, 4), @"the data end too early in string table of section of names of MIP profile at offset 0x2bc: found 0 bytes left, expected 4 bytes");
     insta::assert_snapshot!(with(list + 2 * 24 + 16, 12), @"a function claims more blocks than are left in function 0 of section of functions of MIP profile at offset 0x120: found 3, expected at most 1");
     let functions = list + 7 * 24;
-    insta::assert_snapshot!(with(functions, 99), @"the number of a name is out of bounds in function 0 of section of functions of MIP profile at offset 0x100: found 99, expected a number below 5");
+    insta::assert_snapshot!(with(functions, 99), @"the index of a name is out of bounds in function 0 of section of functions of MIP profile at offset 0x100: found 99, expected an index below 5");
     insta::assert_snapshot!(with(functions + 4, 2), @"the mode flags are not a valid combination in function 0 of section of functions of MIP profile at offset 0x104: found 0x2, expected 0x1 (coverage), 0x21 (unary) or 0xc (calls), with or without 0x2 (blocks) and 0x10 (return addresses); 0x40 (part) only with 0x2");
-    insta::assert_snapshot!(with(functions + 32, 1), @"bytes after the last entry in section of blocks of MIP profile at offset 0x32c: found 24 bytes, expected the end of the section");
+    insta::assert_snapshot!(with(functions + 32, 1), @"there are bytes after the last entry in section of blocks of MIP profile at offset 0x32c: found 24 bytes, expected the end of the section");
     insta::assert_snapshot!(with(functions + 32, 99), @"a function claims more blocks than are left in function 0 of section of functions of MIP profile at offset 0x120: found 99, expected at most 5");
-    insta::assert_snapshot!(with(functions + 36, 9), @"the number of a stack entry is out of bounds in function 0 of section of functions of MIP profile at offset 0x124: found 9, expected at most 3");
+    insta::assert_snapshot!(with(functions + 36, 9), @"the index of a stack entry is out of bounds in function 0 of section of functions of MIP profile at offset 0x124: found 9, expected at most 3");
     let word = |at: usize| u64::from_le_bytes(whole[at..at + 8].try_into().unwrap());
     let edges = usize::try_from(word(list + 3 * 24 + 8)).unwrap();
-    insta::assert_snapshot!(with(edges + 8, 5), @"the number of a function is out of bounds in call edge 0 of section of call edges of MIP profile at offset 0x348: found 5, expected a number below 5");
-    insta::assert_snapshot!(with(edges + 24, 9), @"the number of a function is out of bounds in call edge 1 of section of call edges of MIP profile at offset 0x360: found 9, expected a number below 5");
+    insta::assert_snapshot!(with(edges + 8, 5), @"the index of a function is out of bounds in call edge 0 of section of call edges of MIP profile at offset 0x348: found 5, expected an index below 5");
+    insta::assert_snapshot!(with(edges + 24, 9), @"the index of a function is out of bounds in call edge 1 of section of call edges of MIP profile at offset 0x360: found 9, expected an index below 5");
     insta::assert_snapshot!(with(edges, 1), @"the call edges are out of order in call edge 1 of section of call edges of MIP profile at offset 0x360");
 }
 
@@ -137,7 +137,7 @@ fn damaged_profiles_of_version_8() {
     insta::assert_snapshot!(with(0x65, 1), @"the profile has call edges, whose layout version 8 never defined in function 0 of MIP profile at offset 0x65: found 1, expected 0");
     insta::assert_snapshot!(refused(&whole[..181]), @"a name is not terminated in names of MIP profile at offset 0xb1: found 1 whole names, expected 2 names, the number at offset 0xa5");
     insta::assert_snapshot!(refused(&whole[..100]), @"more blocks than the file has room for in function 0 of MIP profile at offset 0x48: found 1, expected at most 0");
-    insta::assert_snapshot!(refused(&[&whole[..], b"x"].concat()), @"bytes after the names in names of MIP profile at offset 0xb6: found 1 bytes, expected the end of the file");
+    insta::assert_snapshot!(refused(&[&whole[..], b"x"].concat()), @"there are bytes after the names in names of MIP profile at offset 0xb6: found 1 bytes, expected the end of the file");
     let mut a = whole.clone();
     a[6] = 3;
     a[20] = 0x18;

@@ -142,7 +142,7 @@ impl Document {
                 "64 bit" => self.profile.width = Some(Width::Bits64),
                 "32 bit" => self.profile.width = Some(Width::Bits32),
                 other => {
-                    return Err(malformed(scalar.place, "an unknown File Type")
+                    return Err(malformed(scalar.place, "File Type has an unknown value")
                         .found(shown(other))
                         .expected(".mip, 64 bit or 32 bit"));
                 }
@@ -357,12 +357,12 @@ impl Document {
                 return Err(
                     malformed(*place, "the caller of a call edge is not in the profile")
                         .found(format_args!(
-                            "number {number}, {}",
+                            "index {number}, {}",
                             shown(&String::from_utf8_lossy(
                                 name.as_deref().unwrap_or_default()
                             ))
                         ))
-                        .expected("number and name of a function of the profile, numbered from 0"),
+                        .expected("index and name of a function of the profile, counted from 0"),
                 );
             };
             if let Some(edge) = self.edges.get_mut(*edge) {
@@ -398,7 +398,7 @@ fn modes(events: &mut Events<'_>) -> Result<Modes> {
     events.list("Profile Type", |events| {
         let scalar = events.scalar("Profile Type")?;
         let flag = Modes::of_name(&scalar.text).ok_or_else(|| {
-            malformed(scalar.place, "an unknown Profile Type")
+            malformed(scalar.place, "Profile Type has an unknown value")
                 .found(shown(&scalar.text))
                 .expected("Function Coverage, Block Coverage, Function Timestamp, Function Call Count, Return Address or Unary Counter")
         })?;

@@ -596,7 +596,7 @@ impl Tables<'_> {
                 let frames = contexts.get(number).ok_or_else(|| {
                     Error::new(
                         ErrorKind::OutOfTable,
-                        "a context's number is beyond the table of contexts",
+                        "the index of a calling context is beyond the context table",
                     )
                     .at(at)
                     .found(number)

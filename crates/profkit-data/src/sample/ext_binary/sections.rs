@@ -135,7 +135,9 @@ fn inflate(cursor: &mut Cursor<'_>) -> Result<Vec<u8>> {
                 "a compressed section would be too large after decompression",
             )
             .at(start)
-            .found(format_args!("{size} bytes from {compressed} compressed"))
+            .found(format_args!(
+                "{size} bytes from {compressed} compressed bytes"
+            ))
             .expected(format_args!("at most {cap} bytes")));
         }
     };

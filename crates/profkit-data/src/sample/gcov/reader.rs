@@ -118,7 +118,7 @@ impl GcovProfile {
             if file != NO_FILE && file as usize >= self.files.len() {
                 return Err(Error::new(
                     ErrorKind::Malformed,
-                    "the number of a source file is not in the table of files",
+                    "the index of a source file is beyond the table of files",
                 )
                 .at(at)
                 .found(file)
@@ -379,10 +379,11 @@ fn skip_working_sets(cursor: &mut Cursor<'_>) -> Result<()> {
     }
     match cursor.remaining() {
         0 => Ok(()),
-        more => Err(
-            Error::new(ErrorKind::Malformed, "bytes after the last section")
-                .at(cursor.offset())
-                .found(format_args!("{more} bytes")),
-        ),
+        more => Err(Error::new(
+            ErrorKind::Malformed,
+            "there are bytes after the last section",
+        )
+        .at(cursor.offset())
+        .found(format_args!("{more} bytes"))),
     }
 }

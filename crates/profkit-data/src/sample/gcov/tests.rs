@@ -303,7 +303,7 @@ fn every_check_has_its_message() {
     3 functions, then: the data end too early in modules at offset 0x190: found 1544 bytes left, expected 4194300 bytes
     3 functions, then: a section has the wrong tag in working sets at offset 0x190: found tag 0x00000007, expected tag 0xaf000000
     3 functions, then: the data end too early in working sets at offset 0x198: found 92 bytes left, expected 1536 bytes
-    3 functions, then: bytes after the last section in working sets at offset 0x798: found 1 bytes
+    3 functions, then: there are bytes after the last section in working sets at offset 0x798: found 1 bytes
     "#);
 }
 
@@ -334,7 +334,7 @@ fn summary_files_and_depth_are_checked() {
         Ok(profile) => format!("{:?}", profile.damage.map(|damage| damage.to_string())),
     });
     insta::assert_snapshot!(said.join("\n"), @r#"
-    the number of a source file is not in the table of files in names at offset 0x1be: found 5, expected below 1, or 0xffffffff
+    the index of a source file is beyond the table of files in names at offset 0x1be: found 5, expected below 1, or 0xffffffff
     the data end too early in summary of names at offset 0x40: found 2416 bytes left, expected 85899345900 bytes
     Some("inlined functions nest too deeply in functions at offset 0x2042: expected at most 512 levels")
     "#);

@@ -18,7 +18,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// The result of a command that ran to its end. Its messages have been printed already.
+/// The result of a command that ran to its end. The messages of the command have been printed already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
     /// The command did everything that it was asked to do.

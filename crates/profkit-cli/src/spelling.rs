@@ -277,7 +277,7 @@ fn problem(error: &clap::Error, value: &str) -> String {
     }
 }
 
-/// Returns a parser for whole numbers from `low` to `high`. If it rejects a text, its message names this range.
+/// Returns a parser for whole numbers from `low` to `high`. If the parser rejects a text, its message names the range.
 pub fn between<T>(low: T, high: T) -> impl Fn(&str) -> Result<T, String> + Clone
 where
     T: FromStr + PartialOrd + Display + Copy,

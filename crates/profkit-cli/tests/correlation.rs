@@ -431,10 +431,10 @@ fn wrong_missing_and_contradicting_binaries_are_told() {
     -- two programs under one id
     1234: raw
         no binary: two binaries state the same build id, but describe different functions in 1234: found app and twin
-        hint: leave out the one that did not write the profile; ids that are set by hand (--build-id=0x…) must differ
+        hint: leave out the binary that did not write the profile; ids that are set by hand (--build-id=0x…) must differ
     binaries found for 0 of 1 programs; 1 inputs need a binary, 0 do not
     warning: raw: dropped: two binaries state the same build id, but describe different functions in 1234: found app and twin
-    hint: leave out the one that did not write the profile; ids that are set by hand (--build-id=0x…) must differ
+    hint: leave out the binary that did not write the profile; ids that are set by hand (--build-id=0x…) must differ
     error: no profile could be used, out of 1
     -- stripped
     1234: raw

@@ -526,7 +526,7 @@ fn two_binaries(key: &Key, first: &Path, second: &Path) -> Error {
     )
     .within(named(key.ids.iter()))
     .found(format_args!("{} and {}", profkit_data::path_text(first), profkit_data::path_text(second)))
-    .with_hint("leave out the one that did not write the profile; ids that are set by hand (--build-id=0x…) must differ")
+    .with_hint("leave out the binary that did not write the profile; ids that are set by hand (--build-id=0x…) must differ")
 }
 
 fn named(items: impl Iterator<Item = impl std::fmt::Display>) -> String {

@@ -1,8 +1,8 @@
 //! Measures how alike two instrumentation profiles are, as LLVM's `overlap` does (`OverlapStats` in `InstrProf.h`).
 //!
-//! The overlap of two profiles is the sum, over all counters, of the smaller of the two shares that the counter has in
-//! its own profile. It is 1 if all counters have the same shares, so a profile of a longer run of the same work
-//! overlaps fully with a profile of a shorter run.
+//! The overlap of two profiles is the sum, over all counters, of the smaller of the two shares that the counter has of
+//! its own profile. The overlap is 1 if all counters have the same shares, so a profile of a longer run of the same
+//! work overlaps fully with a profile of a shorter run.
 use profkit_abi::value_kind;
 use profkit_data::ids::{FuncHash, NameRef};
 use profkit_data::instr::{
@@ -224,7 +224,7 @@ impl InstrOverlap {
         }
     }
 
-    /// Compares two profiles whole. If nothing was counted in one of them, all shares are 0.
+    /// Compares all functions of two profiles. If nothing was counted in one of them, all shares are 0.
     pub fn of_profiles(base: &InstrProfile, test: &InstrProfile, stage: Stage) -> Self {
         let sums = |profile| CountSums::of_profile(profile, stage);
         let mut overlap = InstrOverlap::new(sums(base), sums(test));

@@ -7,7 +7,7 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 /// Makes a client for debuginfod servers. The servers and limits come from the environment variables of debuginfod.
-/// With `progress`, it shows downloads on stderr if that is a terminal.
+/// With `progress`, the client shows downloads on stderr if stderr is a terminal.
 ///
 /// # Errors
 /// If the value of a variable is wrong, or if this program was built without a client.

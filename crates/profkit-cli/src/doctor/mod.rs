@@ -150,7 +150,7 @@ impl<W: io::Write> Reporter<W> {
 }
 
 /// Whether a file in a folder is examined. All files with the extension of a profile are examined, and other files if
-/// they begin like a profile.
+/// they begin with the magic of a profile.
 fn is_candidate(path: &Path) -> bool {
     const EXTENSIONS: [&str; 8] = [
         "afdo",
@@ -175,7 +175,7 @@ fn is_candidate(path: &Path) -> bool {
         .and_then(|_| std::fs::File::open(path).ok())
         .and_then(|file| file.take(64).read_to_end(&mut head).ok());
     let kind = detect(&head);
-    // A file without the extension of a profile is examined only if it begins with the magic of a profile. Text and MIP
-    // maps have no magic, so they need the extension.
+    // A file without the extension of a profile is examined only if it begins with the magic of a profile. Text
+    // profiles and MIP maps have no magic, so they are examined only if they have the extension.
     read.is_some() && kind.family().is_some() && !kind.is_text() && kind != FileKind::MipMap
 }

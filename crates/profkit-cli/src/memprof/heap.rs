@@ -49,7 +49,8 @@ impl Heap {
     /// Opens a heap profile of any form.
     ///
     /// # Errors
-    /// If the file is not a heap profile, if nothing of it can be read, or if it is raw and its binaries are not given.
+    /// If the file is not a heap profile, if nothing of the profile can be read, or if the profile is raw and its
+    /// binaries are not given.
     pub fn open(binaries: &BinaryArgs, input: &Input) -> Result<Self, Failure> {
         if detect(input.bytes()) == FileKind::InstrIndexed {
             return Self::open_indexed(input);

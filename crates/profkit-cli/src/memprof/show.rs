@@ -85,7 +85,7 @@ impl HeapArgs {
 /// Shows a heap profile.
 ///
 /// # Errors
-/// If nothing of it can be read, or if it is raw and its binaries are not given.
+/// If nothing of the profile can be read, or if the profile is raw and its binaries are not given.
 pub fn run(show: &ShowArgs, input: &Input) -> exit::Result {
     let (args, format, mangled) = (&show.heap, show.format, show.mangled);
     if format == Format::Json && (args.folded.is_some() || args.flamegraph.is_some()) {

@@ -56,7 +56,7 @@ pub struct MergeArgs {
 
     /// Give every input the same influence, however long its run was
     ///
-    /// The counts of each input are scaled until their sum equals the largest sum of any input. Then they are
+    /// The counts of each input are scaled until their sum equals the largest sum of any input. Then the counts are
     /// multiplied by the weight of the input.
     #[arg(long)]
     pub(super) normalize: bool,
@@ -83,8 +83,8 @@ pub struct MergeArgs {
 
     /// Write this version of the MemProf section, 0 to 4
     ///
-    /// The default is the version that llvm-profdata writes by default. It depends on the LLVM release that the result
-    /// is for: LLVM 22 writes version 3.
+    /// The default depends on the LLVM release that the result is for: it is the version that llvm-profdata of this
+    /// release writes by default. LLVM 22 writes version 3.
     #[arg(long, value_name = "V", value_parser = crate::spelling::between(0_u32, 4))]
     pub(super) memprof_version: Option<u32>,
 
@@ -94,8 +94,8 @@ pub struct MergeArgs {
 
     /// Merge only the inputs of this kind; profiles of other kinds are left out, and a note says how many
     ///
-    /// Without this option, a merge of instrumentation or heap profiles with sample profiles is an error, because they
-    /// count different things.
+    /// Without this option, a merge of instrumentation or heap profiles with sample profiles is an error, because
+    /// sample profiles count samples and not executions or allocations.
     #[arg(long, value_enum, value_name = "KIND")]
     pub(super) only: Option<Only>,
 

@@ -228,7 +228,8 @@ fn symbolize(
     remarks: &mut Remarks,
 ) -> Result<MemProfile> {
     let (binaries, quiet) = (&args.correlation, args.report.quiet);
-    // The notes about binaries are dropped here: they were already made when the binaries were indexed for correlation.
+    // The notes about binaries are dropped here: the same notes were made when the binaries were indexed for
+    // correlation.
     let found = binaries.index(&mut Vec::new(), !quiet)?;
     let source = IndexedBinaries::of(&found);
     let loaded = LoadedHeap::new(parts, report.clone(), threads, &source);

@@ -104,7 +104,8 @@ pub struct FullReport<'a> {
 }
 
 impl FullReport<'_> {
-    /// Prints the report on stderr if `print` is true, and writes it as JSON if a path is given; `-` is standard output.
+    /// Prints the report on stderr if `print` is true, and writes the report as JSON if a path is given; `-` is
+    /// standard output.
     ///
     /// # Errors
     /// If the JSON cannot be written.
@@ -135,7 +136,8 @@ pub fn write_json(path: &Path, report: &impl Serialize) -> Result<()> {
     let output = Output::new(path, Content::Text)?;
     match output.write(|sink| sink.put(&json)) {
         Ok(_) => Ok(()),
-        // The program that reads our standard output has ended, because it needs no more: this is not an error.
+        // The program that reads our standard output has ended, because the program needs no more output: this is not
+        // an error.
         Err(error) if is_stdio(path) && error.is_broken_pipe() => Ok(()),
         Err(error) => Err(error.into()),
     }
@@ -195,13 +197,13 @@ impl FullReport<'_> {
     }
 }
 
-/// Writes one line per event. Events with the same reason are printed together; each of their hints follows once. With
-/// `quiet`, notes are left out.
+/// Writes one line per event. Events with the same reason are printed together, followed by their hints. Equal hints
+/// are printed once. With `quiet`, notes are left out.
 pub fn write_events(f: &mut impl fmt::Write, report: &Report, quiet: bool) -> fmt::Result {
     let mut reasons: Vec<Reason> = Vec::new();
     for event in &report.events {
-        // Events with this reason are only in the JSON: nearly every coverage profile has such an event, and it is
-        // harmless there.
+        // Events with this reason are only in the JSON: nearly every coverage profile has such an event, and the event
+        // is harmless in a coverage profile.
         let idle = event.reason == Reason::HashGenerationUnknown || quiet && event.reason.is_note();
         if !idle && !reasons.contains(&event.reason) {
             reasons.push(event.reason);

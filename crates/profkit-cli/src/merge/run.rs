@@ -17,7 +17,7 @@ pub trait MergeJob {
     /// The result of the library's merge, apart from the report.
     type Merged;
 
-    /// The file for the result, if it is a single file.
+    /// The file for the result, if the result is a single file.
     fn output(&self) -> Option<&Path>;
 
     /// Checks that results can be written. Called before any input is read.
@@ -175,7 +175,7 @@ impl<'a> Run<'a> {
         done.map(|()| Status::Done)
     }
 
-    /// Completes a result, and fails if it must not be written.
+    /// Completes the result of the merge, and fails if the result must not be written.
     fn check_result<J: MergeJob>(
         &mut self,
         job: &mut J,
@@ -211,7 +211,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Fails if most inputs were dropped and the user did not allow that. The result has been written by then.
+    /// Fails if most inputs were dropped and the user did not allow that. This is called after the result has been
+    /// written.
     fn most_were_dropped(&self, report: &Report, written: &[Written]) -> Result<()> {
         let totals = &report.totals;
         if self.tolerance.check(totals) != Some(Shortfall::MostDropped) {
@@ -233,7 +234,8 @@ impl<'a> Run<'a> {
         )))
     }
 
-    /// Fails if the profile and the report would go to the same file or both to standard output.
+    /// Fails if the profile and the report would be written to the same file, or if both would be written to standard
+    /// output.
     fn check_stdout(&self, output: Option<&Path>) -> Result<()> {
         match (&self.args.report, output) {
             (Some(report), Some(output)) if output == report => Err(Failure::usage(format_args!(

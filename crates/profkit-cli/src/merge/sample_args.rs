@@ -114,7 +114,7 @@ impl SampleArgs {
 /// is all bits, the user leaves out the option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Pass {
-    /// Discriminators as they were before the first pass
+    /// Only the discriminator bits that were set before the first pass of FS-AFDO
     Base,
     /// The first pass
     Pass1,
@@ -127,7 +127,7 @@ pub enum Pass {
 /// The layout of a sample profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Layout {
-    /// Inlined functions below their callers, no calling contexts
+    /// Inlined functions are below their callers; there are no calling contexts
     Nest,
     /// Every function has one entry
     Flat,

@@ -45,7 +45,7 @@ impl SupplementArgs {
     /// Fails if `--supplement-with` was given; called when the inputs are sample profiles.
     ///
     /// # Errors
-    /// If it was given.
+    /// If `--supplement-with` was given.
     pub fn refuse(&self) -> Result<()> {
         match self.supplement_with {
             Some(_) => Err(Failure::usage(
@@ -58,7 +58,7 @@ impl SupplementArgs {
     /// Reads the sample profile. Adds a note for each fault in it.
     ///
     /// # Errors
-    /// If nothing can be read from it; with `strict`, if any part of it cannot be read.
+    /// If nothing of the sample profile can be read; with `strict`, if any part of it cannot be read.
     pub fn load(&self, strict: bool, notes: &mut Vec<String>) -> Result<Option<Supplement>> {
         let Some(path) = &self.supplement_with else {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! `profkit mip info`: the numbers of functions and blocks, and how many of them were run.
+//! `profkit mip info`: the numbers of functions and blocks, and how many of these functions and blocks were run.
 use super::profile::open;
 use crate::exit::{Failure, Result, Status};
 use crate::print::{Format, stdout_for};

@@ -169,7 +169,7 @@ pub fn run(args: &OrderArgs) -> Result {
     if !order.is_empty() && !profile.modes().contains(Modes::FIRST_CALL) {
         let _ = writeln!(
             stderr,
-            "the profile does not record the order of calls (mode calls does): the functions are in link order"
+            "the profile does not record the order of calls (--mode calls records it): the functions are in link order"
         );
     }
     Ok(Status::Done)

@@ -147,7 +147,7 @@ impl InputList {
         });
     }
 
-    /// Reads standard input if it is among the inputs. An error is reported later, when the input is opened.
+    /// Reads standard input if it is among the inputs. A read error is reported later, when this input is opened.
     pub fn read_stdin(&mut self, session: &Session<'_>) {
         if self.files.iter().any(|file| file.name == STDIN) {
             self.stdin = Some(session.read_stdin());

@@ -378,7 +378,8 @@ pub fn section(
 /// Runs `show --memory`.
 ///
 /// # Errors
-/// Those of LLVM's tool. LLVM crashes on an indexed profile without a MemProf section; here that is an error too.
+/// Those of LLVM's tool. LLVM crashes on an indexed profile without a MemProf section; profkit reports an error in this
+/// case, too.
 pub fn show(
     session: &Session<'_>,
     name: &[u8],

@@ -277,7 +277,7 @@ pub(super) fn function_line(
     session.put(&lines);
 }
 
-/// Whether a function that will be written has no name. This happens if its name hash is damaged.
+/// Whether a function that will be written has no name. This happens if the hash of the name is damaged in the input.
 fn has_unnamed(profile: &InstrProfile, sparse: bool) -> bool {
     let functions = profile.tables.iter().flat_map(|table| table.functions());
     functions

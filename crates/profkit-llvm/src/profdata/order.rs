@@ -25,7 +25,8 @@ pub fn run(parsed: &Parsed, session: &Session<'_>) -> Result<(), Fault> {
     let mut profile =
         Profile::open(bytes.as_ref(), true).map_err(|error| Fault::profile(file, &error))?;
     let mut record = Record::default();
-    // LLVM ignores damaged records here: it needs the traces and the names only.
+    // Reading ends at the first damaged record, and LLVM does not report the damage: `order` needs only the traces and
+    // the names.
     while let Ok(true) = profile.read_record(&mut record) {}
     let traces = profile.temporal_traces();
     let traces = traces.map_err(|error| Fault::profile(file, &error))?.traces;

@@ -1,5 +1,5 @@
-//! Writes outputs. LLVM truncates the output file before it has anything to write. Here a file is written whole or not
-//! at all, and a failed write makes the command fail.
+//! Writes outputs. LLVM truncates the output file before the new content exists. profkit writes a file whole or not at
+//! all, and a failed write makes the command fail.
 use super::inputs::STDIN;
 use super::lines::Lines;
 use super::messages::{Fault, Session};
@@ -60,8 +60,8 @@ pub fn write(
     })
 }
 
-/// Opens an output, and calls `write` to write to it. `write` returns a result inside a result: an error of the outer
-/// one is an error of the sink, an error of the inner one stops the tool.
+/// Opens an output, and calls `write` to write to it. `write` returns a result inside a result: the error of the outer
+/// result is an error of the sink; the error of the inner result stops the tool.
 ///
 /// # Errors
 /// Those of [`write`](fn@write).

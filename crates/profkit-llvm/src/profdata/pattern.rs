@@ -257,8 +257,8 @@ impl Translator<'_> {
         if !self.eat(b']') {
             return Err(BRACKETS);
         }
-        // A negated expression is written as a negated class of the listed bytes. If it were written as the class of
-        // all other bytes, that class could be empty, which the `regex` crate cannot parse.
+        // A negated expression is written as a negated class of the listed bytes. If the expression were written as the
+        // class of all other bytes, that class could be empty, which the `regex` crate cannot parse.
         self.out.push_str(if negated { "[^" } else { "[" });
         for (byte, _) in (0..=u8::MAX).zip(set).filter(|&(_, member)| member) {
             literal(&mut self.out, byte);

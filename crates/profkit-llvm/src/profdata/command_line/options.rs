@@ -165,7 +165,8 @@ pub const KIND: &str = "Profile kind:";
 pub const SHOW_KIND: &str = "Profile kind supported by show:";
 
 /// All options of llvm-profdata 22 itself. LLVM's tool also accepts the options of all compiler libraries that it is
-/// linked with. They have no effect on profiles, and are unknown here (docs/formats/llvm-profdata.md).
+/// linked with. Those options have no effect on profiles, and profkit does not know them
+/// (docs/formats/llvm-profdata.md).
 #[rustfmt::skip]
 pub const OPTIONS: &[OptionSpec] = &[
     // Input and output.

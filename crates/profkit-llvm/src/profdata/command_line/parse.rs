@@ -484,7 +484,7 @@ fn integer(text: &[u8]) -> Option<u64> {
         _ => (text, 10),
     };
     let digits = std::str::from_utf8(digits).ok()?;
-    // Rust would accept a sign here; LLVM does not.
+    // `from_str_radix` would accept a sign before the digits; LLVM does not.
     if digits.starts_with(['+', '-']) {
         return None;
     }

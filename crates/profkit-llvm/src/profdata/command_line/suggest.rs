@@ -2,8 +2,8 @@
 use super::options::{Commands, find};
 
 // The orders in which LLVM 22 walks its tables of options. If several names are equally near to a typed word, LLVM
-// suggests the first one. The orders were found by giving thousands of misspelt options to the tool. For two names that
-// are never equally near, their order here does not matter.
+// suggests the first one. The orders were found by giving thousands of misspelt options to the tool. If two names are
+// never equally near to a typed word, their order in these lists does not matter.
 const MERGE_ORDER: &[&str] = &[
     "compress-all-sections",
     "convert-sample-profile-layout",

@@ -403,7 +403,7 @@ impl Show<'_> {
             let samples = function.samples.total;
             total = total.wrapping_add(samples);
             let largest = largest(&function.samples);
-            // A function without lines has no maximum; it is never hot, whatever the threshold is.
+            // A function without lines has no largest count, so it is never hot, whatever the threshold is.
             if largest.is_some_and(|largest| largest >= threshold) {
                 hot_total = hot_total.wrapping_add(samples);
                 hot.push((function, largest.unwrap_or(0)));

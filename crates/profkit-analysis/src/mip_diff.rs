@@ -143,7 +143,7 @@ pub fn diff<'p>(old: &'p MipProfile, new: &'p MipProfile) -> Difference<'p> {
     difference
 }
 
-/// For each value, returns whether it belongs to the longest rising subsequence (patience sorting).
+/// For each value, returns whether the value belongs to the longest rising subsequence (patience sorting).
 fn longest_rising(values: &[usize]) -> Vec<bool> {
     // For each length: the index of the smallest value that ends a rising sequence of this length.
     let mut ends: Vec<usize> = Vec::new();

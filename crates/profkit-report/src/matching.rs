@@ -49,7 +49,8 @@ struct BinaryReport {
     #[serde(serialize_with = "origin")]
     origin: Origin,
     functions: u64,
-    /// `ir` or `front-end`; `None` if the binary is not instrumented, or if it does not show which of the two it is.
+    /// `ir` or `front-end`; `None` if the binary is not instrumented, or if the binary does not show the stage of its
+    /// instrumentation.
     #[serde(skip_serializing_if = "Option::is_none")]
     instrumentation: Option<&'static str>,
     /// Whether the compiler placed the counters of the profile in one stage (front end or LLVM IR) and the counters of

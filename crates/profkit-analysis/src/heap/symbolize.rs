@@ -376,8 +376,8 @@ fn add_frames(
     list
 }
 
-/// The modules of one binary. A binary with a build id is one module. A binary without one has a module for each of its
-/// mappings.
+/// The modules of one binary. A binary with a build id is one module. A binary without a build id has a module for each
+/// of its mappings.
 struct Group {
     path: PathBuf,
     modules: Vec<ModuleId>,
@@ -389,8 +389,8 @@ type Answered = (Group, Option<ModuleFrames>);
 /// The addresses of each module.
 type AddressesOf = IndexVec<ModuleId, Vec<AddressId>>;
 
-/// Returns a key for a module. Mappings with the same file offset and size have equal keys: they must have the same
-/// binary.
+/// Returns a key for a module. Mappings with the same file offset and size have equal keys, because the same binary is
+/// found for them.
 fn question(id: ModuleId, module: &Module) -> (Option<ModuleId>, u64, u64) {
     match module {
         &Module::Mapping {

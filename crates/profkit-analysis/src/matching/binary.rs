@@ -22,8 +22,8 @@ pub enum Outcome {
     /// No: a binary has a function with this name, but with another hash.
     Changed,
     /// Perhaps: a binary has the function only inlined into others, as its debug info shows, so that its hash is not
-    /// known. A compiler uses the counts if the hash is still the same. For sample profiles, which need no hash, such a
-    /// function is [`Matched`](Self::Matched).
+    /// known. A compiler uses the counts if the function still has the hash that the profile states. For sample
+    /// profiles, which need no hash, such a function is [`Matched`](Self::Matched).
     Inlined,
     /// No: no binary has a function with this name.
     Unknown,
@@ -91,8 +91,9 @@ impl BinaryFunctions {
         }
     }
 
-    /// Opens a binary and adds its functions. If the file has several architectures, the functions of all are added. If
-    /// the path is a folder, all programs and libraries in it are added; symbolic links to folders are not followed.
+    /// Opens a binary and adds its functions. If the file has several architectures, the functions of all architectures
+    /// are added. If the path is a folder, all programs and libraries in it are added; symbolic links to folders are
+    /// not followed.
     ///
     /// # Errors
     /// If the file cannot be read, is not a binary, or has neither profile sections nor symbols; if a folder holds no

@@ -36,7 +36,8 @@ pub struct ProfileFunctions {
     pub samples: Option<SampleProfile>,
     /// Whether the profile is a MIP profile: its counts are calls, or runs that called the function.
     pub is_mip: bool,
-    /// What the counters count. Empty for MIP profiles, and for text profiles that do not state it.
+    /// What the counters of the profile count. Empty for MIP profiles, and for text profiles that do not state what
+    /// they count.
     pub instrumentation: InstrKind,
 }
 

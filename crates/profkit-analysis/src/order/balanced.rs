@@ -83,7 +83,8 @@ where
 }
 
 /// The part of a utility node's cost that one half contributes if it has this many functions of the node. The cost of a
-/// node is the sum of both parts, negated; it is lowest if all its functions are in the same half.
+/// node is the sum of the parts of both halves, negated. The cost is lowest if all functions of the node are in the
+/// same half.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_precision_loss,

@@ -42,7 +42,7 @@ pub struct MergeArgs {
 
     /// The profile to merge into, or a folder with the profiles of several builds; may be repeated
     ///
-    /// In a folder, each build has a profile of its own; a new one is named BUILD-ID.mip.
+    /// In a folder, each build has a profile of its own; a new profile is named BUILD-ID.mip.
     #[arg(short, long, value_name = "FILE|DIR", required = true)]
     profile: Vec<PathBuf>,
 

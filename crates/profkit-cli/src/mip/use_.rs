@@ -59,7 +59,7 @@ pub struct UseArgs {
     #[arg(long, value_name = "N", default_value_t = 22)]
     llvm: u32,
 
-    /// A file with the binary's debug info, if the build id and debug link of the binary do not lead to it
+    /// A file with the binary's debug info, if the build id and debug link of the binary do not lead to this file
     #[arg(long, value_name = "FILE")]
     debug: Option<PathBuf>,
 

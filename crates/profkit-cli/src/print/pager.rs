@@ -21,7 +21,7 @@ enum State {
     Short { text: Vec<u8>, rows: usize },
     /// The pager runs.
     Pages { pager: Child, to: ChildStdin },
-    /// The user left the pager. The command goes on, because its exit code depends on the rest.
+    /// The user left the pager. The command goes on, because its exit code depends on the rest of its work.
     Left { pager: Child },
 }
 
@@ -75,8 +75,8 @@ fn command() -> Option<Command> {
 fn start() -> Option<(Child, ChildStdin)> {
     let mut pager = command()?.spawn().ok()?;
     let to = pager.stdin.take()?;
-    // Ctrl-C is for the pager. Without a handler it would end this program, and the shell would read the same keys as
-    // the pager.
+    // Ctrl-C is for the pager. Without a handler Ctrl-C would end this program, and the shell would read the same keys
+    // as the pager.
     let _ = signal_hook::flag::register(
         signal_hook::consts::SIGINT,
         Arc::new(AtomicBool::new(false)),
@@ -137,7 +137,8 @@ impl Pager {
 
 impl Drop for Pager {
     fn drop(&mut self) {
-        // An error is ignored here: commands flush their output before it is dropped, and report errors of that flush.
+        // An error is ignored here: a command flushes the pager before the pager is dropped, and reports the errors of
+        // that flush.
         let _ = self.flush();
         self.leave();
         if let State::Left { pager } = &mut self.state

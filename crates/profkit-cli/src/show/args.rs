@@ -94,7 +94,7 @@ pub struct ShowArgs {
     #[arg(long, alias = "hot", value_name = "N", value_parser = between(1, MOST_ROWS))]
     pub top: Option<usize>,
 
-    /// Show, for shares such as 50% and 99% of all counts, how many of the hottest counters reach them
+    /// Show how many of the hottest counters together have certain shares of all counts, such as 50% and 99%
     #[arg(long)]
     pub detailed_summary: bool,
 

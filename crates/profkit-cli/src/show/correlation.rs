@@ -6,7 +6,7 @@ use profkit_analysis::correlate::{Joined, Plan};
 use profkit_merge::files::{Input, SingleInput};
 use std::io::Write;
 
-/// Finds the binaries of the profiles in a file. Warnings about them go to standard error.
+/// Finds the binaries of the profiles in a file. Warnings about the binaries go to standard error.
 ///
 /// # Errors
 /// If a binary that was named cannot be read, or if no binary is found for a profile.

@@ -9,7 +9,8 @@ use profkit_report::show::sample::{SampleParts, SampleShow};
 /// Shows a sample profile.
 ///
 /// # Errors
-/// If nothing of it can be read, if a function that was named is not in it, or if the output cannot be printed.
+/// If nothing of the profile can be read, if an option names a function that is not in the profile, or if the output
+/// cannot be printed.
 pub fn run(args: &ShowArgs, input: &Input) -> exit::Result {
     let lazy = !args.needs_all_records() && !args.symbols;
     let view = SampleView::open(input.bytes(), lazy.then_some(&args.function))

@@ -80,8 +80,8 @@ impl Mt19937 {
         }
     }
 
-    /// Returns a random number that is at least 0 and below 1, as libstdc++'s `std::uniform_real_distribution<float>(0,
-    /// 1)` computes it from this 32-bit generator.
+    /// Returns a random number that is at least 0 and below 1, as libstdc++'s
+    /// `std::uniform_real_distribution<float>(0, 1)` computes it from this 32-bit generator.
     pub fn unit(&mut self) -> f32 {
         const RANGE: f32 = 4_294_967_296.0;
         #[expect(
@@ -89,7 +89,8 @@ impl Mt19937 {
             reason = "libstdc++ rounds to the precision of a float"
         )]
         let drawn = self.next_u32() as f32;
-        // The division rounds the largest numbers up to 1, which is outside the range. They become the number before 1.
+        // The conversion to a float rounds the largest numbers up to 2^32, so the quotient is 1, which is outside the
+        // range. It is replaced by the largest float below 1.
         (drawn / RANGE).min(1.0_f32.next_down())
     }
 

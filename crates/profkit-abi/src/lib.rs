@@ -2,8 +2,8 @@
 //! flags, section names and record layouts. The run-time library, the readers and the writers of profkit use them from
 //! this crate, so each is defined once. The crate contains no other code.
 //!
-//! The text of each item names its source. "LLVM" means llvm-project. `InstrProfData.inc` is
-//! `llvm/include/llvm/ProfileData/InstrProfData.inc`; `InstrProf.h` is in the same folder.
+//! The documentation of each item that LLVM defines names its source in LLVM. "LLVM" means llvm-project.
+//! `InstrProfData.inc` is `llvm/include/llvm/ProfileData/InstrProfData.inc`; `InstrProf.h` is in the same folder.
 #![no_std]
 #![forbid(unsafe_code)]
 

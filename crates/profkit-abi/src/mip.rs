@@ -36,7 +36,7 @@ pub mod file_type {
 
 /// Mode flags, which state what a function record contains. A map entry has the flags of one function. The header of a
 /// raw file has the flags of all functions of the image (the executable or shared library) together. Bits 0 to 4 have
-/// the same meaning in version 8.
+/// the same meaning in versions 8 and 9.
 pub mod mode {
     /// The record has one byte that shows whether the function was entered.
     pub const FUNCTION_COVERAGE: u16 = 0x01;
@@ -101,14 +101,15 @@ pub mod record {
 
 /// One entry of the map section [`MAP`](section::MAP). It has fixed fields, then for each block except the entry block
 /// its offset from the function's start (32 bits), then the symbol name, then zero bytes up to a multiple of
-/// [`ALIGN`](map_entry::ALIGN). Entries for 32-bit targets are the same; their addresses are zero-extended to 64 bits.
+/// [`ALIGN`](map_entry::ALIGN). Entries for 32-bit targets have the same layout; their addresses are zero-extended to
+/// 64 bits.
 ///
 /// The *anchor* entry has mode [`ANCHOR`](mode::ANCHOR), no blocks and an empty name. Its record address is the start
 /// of the record section, and its function address is that of [`HOOK`](symbol::HOOK). With the anchor, a map can be
 /// read without its binary. Because the anchor refers to the hook, the linker includes the run-time library in the
 /// program.
 pub mod map_entry {
-    /// The offset of the entry's size in bytes, which includes its padding (32 bits).
+    /// The offset of the field with the entry's size in bytes (32 bits). The size includes the padding of the entry.
     pub const ENTRY_SIZE: usize = 0;
     /// The offset of the mode flags (16 bits).
     pub const MODE: usize = 4;
@@ -122,7 +123,7 @@ pub mod map_entry {
     pub const FUNCTION_SIZE: usize = 24;
     /// The offset of the control-flow signature (32 bits).
     pub const SIGNATURE: usize = 28;
-    /// The offset of the number of blocks without the entry block (32 bits).
+    /// The offset of the field with the number of blocks, not counting the entry block (32 bits).
     pub const BLOCK_COUNT: usize = 32;
     /// The offset of the name's length in bytes (32 bits).
     pub const NAME_LENGTH: usize = 36;
@@ -149,16 +150,16 @@ pub mod raw_header {
     pub const FILE_TYPE: usize = 6;
     /// The offset of the mode flags of all functions of the image together (32 bits).
     pub const MODES: usize = 8;
-    /// The offset of the build id's length in bytes, without padding; the length is 0 if the image has no build id (32
-    /// bits).
+    /// The offset of the field with the length of the build id in bytes, without padding (32 bits). The length is 0 if
+    /// the image has no build id.
     pub const BUILD_ID_LENGTH: usize = 12;
-    /// The offset of the size in bytes of the return-address samples (32 bits). The size is a multiple of
-    /// [`SAMPLE_SIZE`](super::ring::SAMPLE_SIZE).
+    /// The offset of the field with the size of the return-address samples in bytes (32 bits). The size is a multiple
+    /// of [`SAMPLE_SIZE`](super::ring::SAMPLE_SIZE).
     pub const SAMPLES_SIZE: usize = 16;
-    /// The offset of the number of runs whose records are summed up in this part (32 bits). It is 1 except in merge
-    /// pools.
+    /// The offset of the field with the number of runs whose records are summed up in this part (32 bits). The number
+    /// is 1 except in merge pools.
     pub const RUNS: usize = 20;
-    /// The offset of the size of the records in bytes (64 bits).
+    /// The offset of the field with the size of the records in bytes (64 bits).
     pub const RECORDS_SIZE: usize = 24;
     /// The size of the header of a part in bytes.
     pub const SIZE: usize = 32;
@@ -229,7 +230,8 @@ pub mod symbol {
     /// The function `void __profkit_mip_reset(void)`, which sets all records, the samples and the ordinal to their
     /// start values.
     pub const RESET: &str = "__profkit_mip_reset";
-    /// The variable (`uint32_t`) with the ordinal of the next first call. Instrumented code adds one to it atomically.
+    /// The variable (`uint32_t`) with the ordinal for the next function that is called for the first time. Instrumented
+    /// code adds one to it atomically.
     pub const ORDINAL: &str = "__profkit_mip_ordinal";
     /// The variable (`uint32_t`) with the number of return-address samples that were stored so far. It may wrap around.
     /// Instrumented code adds one to it.
@@ -237,10 +239,10 @@ pub mod symbol {
     /// A variable of the run-time library to which instrumented objects refer; the map's anchor entry has its address.
     /// Because of this reference, the linker includes the run-time library in the program.
     pub const HOOK: &str = "__profkit_mip_hook";
-    /// The COMDAT group of the map's anchor entry.
+    /// The name of the COMDAT group of the map's anchor entry.
     pub const ANCHOR_GROUP: &str = "__profkit_mip_anchor";
-    /// The prefix of the COMDAT groups in the section [`section::MODES`](super::section::MODES). The name for coverage
-    /// is `__profkit_mip_mode_01`.
+    /// The prefix of the COMDAT groups in the section [`section::MODES`](super::section::MODES). For example,
+    /// `__profkit_mip_mode_01` is the name of the group for function coverage.
     pub const MODE_GROUP_PREFIX: &str = "__profkit_mip_mode_";
     /// The prefix of the COMDAT group and of the hidden symbol of a ring, such as `__profkit_mip_ring_4096`.
     pub const RING_GROUP_PREFIX: &str = "__profkit_mip_ring_";
@@ -280,9 +282,9 @@ pub mod v8 {
 
     /// The other header fields of layout B. The header has 32 bytes.
     pub mod header_b {
-        /// The offset of a field with the distance from this header to the start of the records. The distance is
-        /// signed. It has 64 bits; for 32-bit targets it has 32 bits, and four zero bytes follow. It is 0 in raw files
-        /// and profiles.
+        /// The offset of a field with the distance from this header to the start of the records. The distance is signed
+        /// and has 64 bits; for 32-bit targets it has 32 bits, and four zero bytes follow. In raw files and profiles
+        /// the distance is 0.
         pub const RAW_SECTION_OFFSET: usize = 16;
         /// The offset of a reserved field, which is 0 (32 bits).
         pub const RESERVED: usize = 24;
@@ -294,8 +296,8 @@ pub mod v8 {
 
     /// The other header fields of layouts A1 and A2. The header has 24 bytes.
     pub mod header_a {
-        /// The offset of a field that is 0 in layout A1. In layout A2 it is the start of the records relative to the
-        /// map (32 bits).
+        /// The offset of a field of 32 bits. In layout A1 the field is 0. In layout A2 it is the start of the records
+        /// relative to the map.
         pub const RAW_SECTION_OFFSET: usize = 16;
         /// The offset of the field with the size of the header, [`SIZE`] (32 bits).
         pub const OFFSET_TO_DATA: usize = 20;
@@ -327,8 +329,8 @@ pub mod v8 {
         pub const FUNCTION_SIZE: usize = 16;
         /// The offset of the control-flow signature (32 bits).
         pub const SIGNATURE: usize = 20;
-        /// The offset of the number of blocks without the entry block (32 bits). The offset of each block follows (32
-        /// bits), then the length of the name (32 bits) and the name.
+        /// The offset of the field with the number of blocks, not counting the entry block (32 bits). After this field
+        /// come the offset of each of these blocks (32 bits), the length of the name (32 bits) and the name.
         pub const BLOCK_COUNT: usize = 24;
         /// The size in bytes of the fixed fields. The list of block offsets follows them.
         pub const FIXED_SIZE: usize = 28;
@@ -347,8 +349,8 @@ pub mod v8 {
         pub const FUNCTION_SIZE: usize = 8;
         /// The offset of the control-flow signature (32 bits).
         pub const SIGNATURE: usize = 12;
-        /// The offset of the number of blocks without the entry block (32 bits). The offset of each block follows (32
-        /// bits), then the length of the name (32 bits) and the name.
+        /// The offset of the field with the number of blocks, not counting the entry block (32 bits). After this field
+        /// come the offset of each of these blocks (32 bits), the length of the name (32 bits) and the name.
         pub const BLOCK_COUNT: usize = 16;
         /// The size in bytes of the fixed fields. The list of block offsets follows them.
         pub const FIXED_SIZE: usize = 20;
@@ -370,8 +372,8 @@ pub mod v8 {
         pub const FUNCTION_SIZE: usize = 12;
         /// The offset of the control-flow signature (32 bits).
         pub const SIGNATURE: usize = 16;
-        /// The offset of the number of blocks without the entry block (32 bits). The offset of each block follows (32
-        /// bits), then the length of the name (32 bits) and the name.
+        /// The offset of the field with the number of blocks, not counting the entry block (32 bits). After this field
+        /// come the offset of each of these blocks (32 bits), the length of the name (32 bits) and the name.
         pub const BLOCK_COUNT: usize = 20;
         /// The size in bytes of the fixed fields. The list of block offsets follows them.
         pub const FIXED_SIZE: usize = 24;

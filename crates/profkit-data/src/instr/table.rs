@@ -76,8 +76,8 @@ pub struct NewRecord<'a> {
     pub bitmap: &'a [u8],
     /// The value profile of the record. `None` means that it is empty.
     pub values: Option<&'a ValueData>,
-    /// The position at which the record was first seen in the inputs. Positions must increase from record to record;
-    /// gaps are allowed.
+    /// The position at which the record was first seen in the inputs. The caller must pass positions that increase from
+    /// record to record; gaps are allowed.
     pub order: u64,
 }
 

@@ -12,7 +12,8 @@ pub struct IndexedHeader {
     pub version_word: u64,
     /// `MaxFunctionCount`. Files up to version 3 state it; from version 4 the word is unused and 0.
     pub max_function_count: u64,
-    /// The offset of the function table's bucket index, which finds a function by its name.
+    /// The offset of the bucket index of the function table. The bucket index states the offset of each bucket; a
+    /// reader needs it to find a function by its name.
     pub hash_offset: u64,
     /// The offset of the MemProf section (from version 8). It has a meaning only if bit 62 of the version word is set.
     pub memprof_offset: u64,
@@ -170,7 +171,7 @@ pub(super) const BITMAPS_SINCE: u32 = 11;
 /// The first indexed version with vtable value sites (LLVM 19).
 pub(super) const VTABLES_SINCE: u32 = 12;
 
-/// A section of an indexed profile whose offset is a word of the header.
+/// A section of an indexed profile. A word of the header states the offset of the section.
 #[derive(Debug)]
 pub(super) struct Section {
     /// The first version of the format that has this section.
@@ -206,7 +207,7 @@ pub(super) const VTABLE_NAMES: Section = Section {
 };
 
 impl Section {
-    /// Returns a cursor at the start of the section; `None` if files of this version do not have it.
+    /// Returns a cursor at the start of the section; `None` if files of this version do not have this section.
     pub(super) fn open<'data>(
         &self,
         data: &'data [u8],

@@ -19,9 +19,9 @@ use std::sync::OnceLock;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct IndexedReadOptions {
-    /// Whether to read the intact parts of a damaged file. Only complete sections are used. If the bucket index is cut
-    /// off or wrong, the functions of the function table are read one after the other without it ([`HashTable::walk`]).
-    /// After the last record, the reader reports what is lost.
+    /// Whether to read the intact parts of a damaged file. Only complete sections are used. The bucket index of the
+    /// function table states where the functions are. If it is cut off or wrong, the functions are read one after the
+    /// other without the index ([`HashTable::walk`]). After the last record, the reader reports what is lost.
     ///
     /// If the file is undamaged, opening it with this option reads the start of each function once more. A file that
     /// was made to be read slowly can cost up to 16 passes over its function table.
@@ -57,8 +57,8 @@ impl IndexedReadOptions {
 /// A view of an indexed profile that borrows the bytes of the file.
 ///
 /// Damaged files cannot exhaust memory: parsing reads only the header, the summaries and the bounds of the sections. It
-/// allocates memory only for the summaries, at most their size in the file. Memory is never allocated by a count that
-/// the file states. One pass over the function table reads no byte twice.
+/// allocates memory only for the summaries, and not more bytes than the summaries have in the file. A number that the
+/// file states never decides alone how much memory is allocated. One pass over the function table reads no byte twice.
 ///
 /// ```
 /// use profkit_data::instr::indexed::IndexedProfile;
@@ -226,8 +226,8 @@ impl<'data> IndexedProfile<'data> {
         self.cs_summary.as_ref()
     }
 
-    /// The number of functions that the function table states. A damaged file may state any number, so do not reserve
-    /// memory by it.
+    /// The number of functions that the function table states. A damaged file may state any number, so the caller must
+    /// not reserve memory for this number of functions.
     pub fn name_count(&self) -> u64 {
         self.table.entry_count()
     }

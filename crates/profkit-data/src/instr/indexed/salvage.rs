@@ -56,7 +56,7 @@ impl Damage {
         } else if let Some(error) = &self.table {
             match errors {
                 0 => losses.push(error.clone().with_hint(format!(
-                    "{names} names were read without the bucket index, and none seems to be lost"
+                    "{names} functions were read without the index of the hash table, and none seems to be lost"
                 ))),
                 _ if self.index_unread => losses.push(error.clone()),
                 // The damage was already reported while the functions were read.

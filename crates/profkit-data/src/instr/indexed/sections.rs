@@ -67,7 +67,8 @@ pub(super) fn encode_summary(summary: &Summary, out: &mut Vec<u8>) {
     }
 }
 
-/// Reads the total length of the build ids section. Returns the bytes after it, which hold the build ids.
+/// Reads the length at the start of the build ids section. Returns a cursor over the bytes after the length, which hold
+/// the build ids.
 pub(super) fn binary_ids_window<'data>(cursor: &mut Cursor<'data>) -> Result<Cursor<'data>> {
     let offset = cursor.offset();
     let len = cursor.u64().map_err(corrupted_binary_ids)?;
@@ -161,8 +162,8 @@ pub(super) fn encode_binary_ids(ids: &[BuildId]) -> Vec<u8> {
     out
 }
 
-/// Returns the bytes of the vtable names section, compressed as LLVM does it. Without names, the section is only a
-/// length of 0.
+/// Returns the bytes of the vtable names section, compressed as LLVM does it. Without names, the section consists only
+/// of a length, which is 0.
 pub(super) fn encode_vtable_names(names: &[Vec<u8>]) -> Vec<u8> {
     let blob = match names {
         [] => Vec::new(),

@@ -61,7 +61,8 @@ impl IndexedWriteOptions {
     }
 
     /// Returns the options for an LLVM release: the version that it writes, and the variant flags and MemProf sections
-    /// that it can read. Releases after 22 get version 13, the newest that can be written; they can read it.
+    /// that it can read. Releases after 22 get version 13, the newest that can be written; these releases can read
+    /// version 13.
     pub fn for_llvm(release: Release) -> Self {
         let facts = release.facts();
         let version = facts.map_or(0, |facts| facts.indexed);

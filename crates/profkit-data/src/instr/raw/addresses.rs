@@ -1,4 +1,4 @@
-//! Finds the functions and vtables for the run-time addresses in value data.
+//! Finds the functions and vtables to which the run-time addresses in value data belong.
 use super::profile::RawProfile;
 use super::record::RawName;
 use crate::ids::NameRef;

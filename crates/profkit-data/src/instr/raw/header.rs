@@ -151,19 +151,21 @@ pub struct RawHeader {
     pub binary_ids_size: u64,
     /// `NumData`: the number of data records. Each function has one data record.
     pub num_data: u64,
-    /// `PaddingBytesBeforeCounters` (from LLVM 10, which wrote version 5).
+    /// `PaddingBytesBeforeCounters`: the number of padding bytes before the counters (from LLVM 10, which wrote version
+    /// 5).
     pub padding_before_counters: u64,
     /// `NumCounters`: the number of counters. Each has 8 bytes; with single-byte coverage each has 1 byte.
     pub num_counters: u64,
-    /// `PaddingBytesAfterCounters` (from LLVM 10, which wrote version 5).
+    /// `PaddingBytesAfterCounters`: the number of padding bytes after the counters (from LLVM 10, which wrote version
+    /// 5).
     pub padding_after_counters: u64,
     /// `NumBitmapBytes`: the length of the MC/DC bitmaps in bytes (from version 9).
     pub num_bitmap_bytes: u64,
-    /// `PaddingBytesAfterBitmapBytes` (from version 9).
+    /// `PaddingBytesAfterBitmapBytes`: the number of padding bytes after the MC/DC bitmaps (from version 9).
     pub padding_after_bitmap: u64,
     /// `NumUniformCounters`: the number of uniform counters, which always have 8 bytes each (version 11).
     pub num_uniform_counters: u64,
-    /// `PaddingBytesAfterUniformCounters` (version 11).
+    /// `PaddingBytesAfterUniformCounters`: the number of padding bytes after the uniform counters (version 11).
     pub padding_after_uniform_counters: u64,
     /// `UniformCountersDelta`: the address of the uniform counters minus the address of the data records, or 0 (version
     /// 11).
@@ -418,8 +420,8 @@ impl RawHeader {
     /// Reads the raw header at the start of `data`. `offset` is the position of `data` in the file.
     ///
     /// # Errors
-    /// The errors of [`RawDialect::read`]. Also [`ErrorKind::BadHeader`] if the data are shorter than the header or, in
-    /// version 5, match neither of its two forms.
+    /// The errors of [`RawDialect::read`]. Also [`ErrorKind::BadHeader`] if the data are shorter than the header, or if
+    /// a header of version 5 has neither of the two forms of that version.
     pub fn read(data: &[u8], offset: u64) -> Result<Self> {
         let dialect = RawDialect::read(data, offset)?;
         let v5_words = if dialect.version == 5 {

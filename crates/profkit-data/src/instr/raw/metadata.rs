@@ -25,8 +25,8 @@ pub struct MetadataRecord {
     pub num_counters: u32,
 }
 
-/// The functions of a program, as described by its binary or debug info. They can be used for raw profiles of any
-/// version.
+/// The functions of a program, as described by its binary or debug info. They can be used for raw profiles of version 5
+/// and later.
 ///
 /// MC/DC bitmaps and value sites are not included, because LLVM 22 correlates only counters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,7 +42,8 @@ pub struct ProgramMetadata {
 }
 
 /// [`ProgramMetadata`] in the form of data records for raw profiles of one version, byte order and pointer width.
-/// [`RawProfile::with_metadata`] joins it to a profile. Its counter pointers are offsets in the counter section.
+/// [`RawProfile::with_metadata`] joins these data records to a profile. Their counter pointers are offsets in the
+/// counter section.
 #[derive(Clone, Debug)]
 pub struct RawMetadata {
     dialect: RawDialect,

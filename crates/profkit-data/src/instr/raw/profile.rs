@@ -479,9 +479,9 @@ impl<'data> RawProfile<'data> {
     }
 
     /// Whether counter pointers are relative to their data record, for versions that do not state it. If the pointers
-    /// are read correctly, the counters of the records follow each other in the counter section. The function returns
-    /// true only if this holds for relative pointers and does not hold for absolute ones, because the released LLVM 13
-    /// wrote absolute pointers.
+    /// are read correctly, the counters of the records are inside the counter section, in the order of the records and
+    /// without overlap. The function returns true only if this holds for relative pointers and does not hold for
+    /// absolute ones, because the released LLVM 13 wrote absolute pointers.
     fn looks_relative(&self) -> bool {
         let fits = |relative: bool| {
             let mut end = 0i64;

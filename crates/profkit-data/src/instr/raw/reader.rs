@@ -249,8 +249,9 @@ impl<'data> RawReader<'data> {
         Ok(())
     }
 
-    /// Handles an error after which reading can continue. When salvaging, the error is stored and reported by the next
-    /// call. Otherwise it is returned and ends the profile.
+    /// Handles an error after which reading can continue. With the option to salvage, the error is stored, and the next
+    /// call of [`read_record`](InstrSource::read_record) reports it. Otherwise the error is returned and ends the
+    /// profile.
     fn tolerate(&mut self, error: Error) -> Result<()> {
         if !self.options.salvage {
             return Err(error);
@@ -493,8 +494,8 @@ const TIME_STAMP_LEN: usize = 8;
 
 fn decode_counters(bytes: &[u8], endian: Endian, counts: &mut Vec<u64>) {
     let (counters, _) = bytes.as_chunks::<8>();
-    // Each byte order has its own loop, so that the compiler can turn one into a plain copy and the other into a
-    // vectorised byte swap.
+    // Each byte order has its own loop. So the compiler can turn the loop for the byte order of the machine into a
+    // plain copy, and the loop for the opposite byte order into a vectorised byte swap.
     match endian {
         Endian::Little => counts.extend(counters.iter().map(|&bytes| u64::from_le_bytes(bytes))),
         Endian::Big => counts.extend(counters.iter().map(|&bytes| u64::from_be_bytes(bytes))),

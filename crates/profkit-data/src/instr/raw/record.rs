@@ -26,11 +26,12 @@ pub struct RawRecord {
     pub name: RawName,
     /// `FuncHash`: a hash of the function's control flow.
     pub func_hash: FuncHash,
-    /// `CounterPtr`: up to version 7 an address, from version 8 a distance from the data record.
+    /// `CounterPtr`: up to version 7 the address of the counters, from version 8 the distance of the counters from the
+    /// data record.
     pub counter_ptr: u64,
-    /// `UniformCounterPtr`: a distance from the data record (version 11).
+    /// `UniformCounterPtr`: the distance of the uniform counters from the data record (version 11).
     pub uniform_counter_ptr: u64,
-    /// `BitmapPtr`: a distance from the data record (from version 9).
+    /// `BitmapPtr`: the distance of the MC/DC bitmap from the data record (from version 9).
     pub bitmap_ptr: u64,
     /// `FunctionPointer`: the address of the function in this run. It is 0 if the program never takes the function's
     /// address.

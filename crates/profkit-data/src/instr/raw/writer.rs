@@ -311,7 +311,8 @@ fn binary_ids(image: &RawImage, padded: bool) -> Vec<u8> {
     out
 }
 
-/// Returns the number of counters that a function takes in the counter section. A time stamp counts too.
+/// Returns the number of counters for which a function takes space in the counter section. A time stamp takes the space
+/// of one or eight counters.
 fn counter_elements(image: &RawImage, record: &RawImageRecord) -> usize {
     let stamp = match (
         image.dialect.has(variant::TEMPORAL),
@@ -438,7 +439,7 @@ fn set_deltas(header: &mut RawHeader, image: &RawImage, addresses: &Addresses, r
         pointer(dialect, addresses.counters)
     };
     if dialect.version >= 9 {
-        // If there is no bitmap, compiler-rt computes the delta from a null pointer.
+        // If there is no bitmap, compiler-rt computes BitmapDelta from a null pointer.
         let bitmap = if header.num_bitmap_bytes > 0 {
             addresses.bitmap
         } else {
@@ -452,7 +453,7 @@ fn set_deltas(header: &mut RawHeader, image: &RawImage, addresses: &Addresses, r
     header.names_delta = pointer(dialect, addresses.names);
 }
 
-/// Returns the low bits of an address that fit a pointer.
+/// Returns as many low bits of an address as a pointer of the program has.
 fn pointer(dialect: RawDialect, address: u64) -> u64 {
     match dialect.width.bytes() {
         4 => address & u64::from(u32::MAX),

@@ -221,8 +221,8 @@ proptest! {
             form: RawForm { page_size: None, ..second.form },
             ..second
         };
-        // The second profile was generated for another version. If the version of the first profile cannot hold its
-        // contents, the test ends here.
+        // The second profile was generated for another version. If the version of the first profile cannot hold the
+        // contents of the second one, the test ends here.
         let Ok(tail) = second.to_bytes() else { return Ok(()) };
         let mut file = first.to_bytes().unwrap();
         file.resize(file.len().next_multiple_of(8) + 8 * gap, 0);

@@ -24,8 +24,8 @@ const BLOB_HEADER_LEN: usize = 8;
 const KIND_HEADER_LEN: usize = 8;
 /// The length of one entry of the value data. The entry holds Value and Count.
 const ENTRY_LEN: usize = 16;
-/// The alignment of value data: the header of each value kind and its SiteCountArray are padded to a multiple of this
-/// length.
+/// The alignment of value data: the header of each value kind and the SiteCountArray after it are padded together to a
+/// multiple of this length.
 const ALIGNMENT: usize = 8;
 
 const STRUCTURE: Structure = Structure::ValueData;

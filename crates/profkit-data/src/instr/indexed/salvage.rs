@@ -20,7 +20,7 @@ pub(super) struct Damage {
     items: bool,
     /// The sections that are incomplete, because the file ends inside or before them.
     sections: Vec<Structure>,
-    /// The minimum length in bytes that the file had before it was cut off; 0 if it is not cut off.
+    /// The minimum length in bytes that the file must have had before it was cut off; 0 if the file is not cut off.
     least_len: u64,
     /// The error that reading the bucket index of the function table gave; `None` if the index is intact or cut off.
     table: Option<Error>,

@@ -220,7 +220,7 @@ fn cut(offset: u64, what: &str, found: u64, expected: u64) -> Error {
         format!("the {what} run past the end of the file"),
     )
     .at(offset)
-    .found(found)
+    .found(format_args!("{found} {what}"))
     .expected(format_args!("at most {expected}"))
 }
 

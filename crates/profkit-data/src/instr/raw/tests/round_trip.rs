@@ -78,8 +78,7 @@ fn build(
             for site in &sites {
                 let entries = site.iter().map(|&(pick, count)| ValueEntry {
                     value: match kind {
-                        // If the remainder is `functions`, the address is after the last function and belongs to no
-                        // function.
+                        // Some of these addresses are after the last function and belong to no function.
                         0 => FIRST_FUNCTION + FUNCTION_LEN * (u64::from(pick) % (functions + 1)),
                         1 => count,
                         // Some of these addresses are not inside a vtable.

@@ -19,9 +19,10 @@ use std::sync::OnceLock;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct IndexedReadOptions {
-    /// Whether to read the intact parts of a damaged file. Only complete sections are used. The bucket index of the
-    /// function table states where the functions are. If it is cut off or wrong, the functions are read one after the
-    /// other without the index ([`HashTable::walk`]). After the last record, the reader reports what is lost.
+    /// Whether to read the intact parts of a damaged file. Only complete sections are used. The function table contains
+    /// a table of buckets, which states where the functions are. If the table of buckets is cut off or wrong, the
+    /// functions are read one after the other without it ([`HashTable::walk`]). After the last record, the reader
+    /// reports what is lost.
     ///
     /// If the file is undamaged, opening it with this option reads the start of each function once more. A file that
     /// was made to be read slowly can cost up to 16 passes over its function table.
@@ -476,7 +477,7 @@ pub struct IndexedReader<'data> {
     symbols: OnceLock<SymbolTable>,
 }
 
-/// Where the functions come from: the function table, or a walk over its items if the bucket index is damaged.
+/// Where the functions come from: the function table, or a walk over its items if its table of buckets is damaged.
 #[derive(Debug)]
 enum Names<'data> {
     Table(Entries<'data>),

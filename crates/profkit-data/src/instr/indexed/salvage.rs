@@ -11,8 +11,8 @@ use profkit_abi::variant;
 /// The damage that was found when an indexed profile was opened.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Damage {
-    /// Whether the bucket index of the function table is damaged or cut off. The functions are then read one after the
-    /// other without it.
+    /// Whether the function table's table of buckets is damaged or cut off. The functions are then read one after the
+    /// other without the table of buckets.
     pub(super) walk: bool,
     /// Whether the MemProf section is incomplete.
     pub(super) memprof: bool,
@@ -22,9 +22,9 @@ pub(super) struct Damage {
     sections: Vec<Structure>,
     /// The minimum length in bytes that the file must have had before it was cut off; 0 if the file is not cut off.
     least_len: u64,
-    /// The error that reading the bucket index of the function table gave; `None` if the index is intact or cut off.
+    /// The error that reading the table of buckets gave; `None` if the table of buckets is intact or cut off.
     table: Option<Error>,
-    /// Whether the bucket index could not be opened, although it is not cut off.
+    /// Whether the table of buckets could not be opened, although it is not cut off.
     index_unread: bool,
     /// The errors of sections that are damaged but not cut off.
     faults: Vec<Error>,
@@ -41,7 +41,7 @@ impl Damage {
     }
 
     /// Lists what is lost. `names` is the number of functions that were read, `stopped` is the offset at which reading
-    /// the function table without its bucket index ended, and `errors` is the number of errors that were already
+    /// the function table without its table of buckets ended, and `errors` is the number of errors that were already
     /// reported.
     pub(super) fn losses(
         &self,
@@ -56,7 +56,7 @@ impl Damage {
         } else if let Some(error) = &self.table {
             match errors {
                 0 => losses.push(error.clone().with_hint(format!(
-                    "{names} functions were read without the index of the hash table, and none seems to be lost"
+                    "{names} functions were read without the table of buckets, and none seems to be lost"
                 ))),
                 _ if self.index_unread => losses.push(error.clone()),
                 // The damage was already reported while the functions were read.
@@ -230,7 +230,7 @@ fn starts(header: &IndexedHeader) -> impl Iterator<Item = u64> {
     .flatten()
 }
 
-/// Opens the function table. If its bucket index is damaged, notes this in `damage`.
+/// Opens the function table. If its table of buckets is damaged, notes this in `damage`.
 fn table<'data>(
     data: &'data [u8],
     header: &IndexedHeader,
@@ -274,7 +274,8 @@ fn table<'data>(
     HashTable::without_index(data, payload, end, Lengths::KeyAndData)
 }
 
-/// The length of the two numbers at the start of the bucket index: the number of buckets and the number of functions.
+/// The length of the two numbers at the start of the table of buckets: the number of buckets and the number of
+/// functions.
 const INDEX_HEADER_LEN: u64 = 16;
 
 /// Whether the file has an incomplete MemProf section.

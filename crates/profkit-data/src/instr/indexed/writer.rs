@@ -436,7 +436,7 @@ impl<'p> IndexedPlan<'p> {
         Ok(())
     }
 
-    /// Appends everything after the functions of the function table: its bucket index and the sections that follow.
+    /// Appends everything after the functions of the function table: its table of buckets and the sections that follow.
     pub fn encode_tail(&self, out: &mut Vec<u8>) {
         let before = out.len();
         self.table.encode_index(self.payload_offset(), out);

@@ -157,7 +157,7 @@ pub struct Event {
     /// A suggestion to the user, if there is a step that helps.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-    /// The error that LLVM's tool reports for the same fault.
+    /// The error that LLVM's tool reports for the fault that this event describes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub llvm: Option<LlvmFault>,
     /// The reader's error that caused the event. Programs can examine its kind.

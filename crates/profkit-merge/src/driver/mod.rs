@@ -244,7 +244,7 @@ impl<'i> OpenedInput<'i> {
 pub(crate) struct ReportPart {
     pub(crate) log: EventLog,
     pub(crate) totals: Totals,
-    /// The inputs of each family, without those that are damaged so much that nothing can be read.
+    /// The inputs of each family. Inputs are left out if they are so damaged that nothing can be read from them.
     pub(crate) families: BTreeMap<Family, Members>,
 }
 

@@ -159,8 +159,8 @@ pub(crate) struct Context<'c, 'i> {
     /// Whether raw profiles with a known layout are added without being parsed.
     pub(crate) fast: bool,
     pub(crate) layouts: Layouts,
-    /// For [`MergeOptions::normalize`]: the factor for each input that gives all inputs the same influence. Empty
-    /// without that option.
+    /// For [`MergeOptions::normalize`]: the factor for each input that gives all inputs the same influence. Empty if
+    /// this option is off.
     factors: Vec<Weight>,
     traces: Mutex<TraceQueue>,
 }

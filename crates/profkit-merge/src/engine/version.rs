@@ -43,8 +43,8 @@ impl Generations {
         }
     }
 
-    /// Returns the origins of front-end profiles or of IR profiles. Each comes with the compilers that may have made
-    /// its inputs, and with these inputs.
+    /// Returns the origins of front-end profiles if `front_end` is set, otherwise the origins of IR profiles. Each
+    /// origin comes with the compilers that may have made its inputs, and with these inputs.
     fn of_level(
         &self,
         front_end: bool,
@@ -55,9 +55,9 @@ impl Generations {
             .map(|(origin, members)| (*origin, origin.compilers(), members))
     }
 
-    /// Returns the oldest and the newest hashing scheme that all inputs may have. The inputs of an origin may come from
-    /// several compilers, and so may have any scheme from that of the oldest to that of the newest of them. If the
-    /// first result is newer than the second, the inputs have no scheme in common.
+    /// Returns the oldest and the newest hashing scheme that all inputs may have. If several compilers may have made
+    /// the inputs of an origin, these inputs may have any scheme from that of the oldest of these compilers to that of
+    /// the newest. If the first result is newer than the second, the inputs have no scheme in common.
     fn schemes(&self, front_end: bool) -> Option<(u8, u8)> {
         let schemes = self.of_level(front_end).map(|(origin, clangs, _)| {
             (origin.scheme(*clangs.start()), origin.scheme(*clangs.end()))

@@ -56,8 +56,9 @@ impl Group {
         }
     }
 
-    /// Adds the sums of raw profiles with a known layout to the accumulator. Under LLVM's rules, returns whether the
-    /// result is the same as after adding the profiles one by one, in order. Under the tolerant rules it always is.
+    /// Adds the sums of raw profiles with a known layout to the accumulator. Returns whether the result is the same as
+    /// after adding the profiles one by one, in order. Under the tolerant rules the result is always the same; under
+    /// LLVM's rules it may differ.
     pub(crate) fn add_layout_sums(&mut self, context: &Context<'_, '_>) -> bool {
         let sums = std::mem::take(&mut self.sums);
         let mut as_in_order = true;
@@ -86,8 +87,8 @@ impl Group {
                 },
                 site_rule: SiteRule::Canonical,
             };
-            // Under LLVM's rules, sums of values depend on the order of inputs. So does the choice of the input that is
-            // reported for a fault.
+            // Under LLVM's rules, the sums of values depend on the order of inputs. The choice of the input that is
+            // reported for a fault depends on this order, too.
             if context.strategy.rules().sites == SiteRule::Llvm {
                 as_in_order &= values.is_none() || !acc.has_values(&incoming);
             }
@@ -247,8 +248,8 @@ impl<'c, 'i> Worker<'c, 'i> {
         true
     }
 
-    /// Whether the sums of raw profiles with a known layout are independent of the order of inputs. They are if there
-    /// is only one layout, and it has no value profiles.
+    /// Whether the sums of raw profiles with a known layout are independent of the order of inputs. They are
+    /// independent if there is only one layout and this layout has no value profiles.
     pub(crate) fn sums_may_wait(&self) -> bool {
         self.context.layouts.count() == 1
             && !self.groups.iter().any(|group| group.sums.have_values())

@@ -169,11 +169,11 @@ pub fn open_stored(path: &Path, buffer: &mut Vec<u8>) -> io::Result<InputData<'s
     })
 }
 
-/// Opens a file, and returns its bytes in the form that [`Inputs::open`] returns. A file that is compressed is expanded; if
-/// it is cut off, the bytes before the cut are returned.
+/// Opens a file, and returns its bytes in the form that [`Inputs::open`] returns. A file that is compressed is
+/// expanded; if it is cut off, the bytes before the cut are returned.
 ///
 /// # Errors
-/// The same as [`read_into`], but not for a compressed file that is only cut off.
+/// The same as [`read_into`], except that a compressed file that is only cut off is no error.
 pub fn open_file(path: &Path, buffer: &mut Vec<u8>) -> io::Result<InputData<'static>> {
     let stored = open_stored(path, buffer)?;
     Ok(match expand_front(stored.as_ref())? {

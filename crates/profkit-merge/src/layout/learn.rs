@@ -96,7 +96,8 @@ impl Layout {
 }
 
 /// Maps the hashes of names to names. If several names have one hash, the first is used. Hashing takes most of the time
-/// of learning, and the other threads of a merge wait for it, so several threads hash a share of the names each.
+/// of learning, and the other threads of a merge wait for the layout. So these threads take part: each hashes a share
+/// of the names.
 fn by_hash(names: &NameList, threads: usize) -> FxHashMap<NameRef, u32> {
     let share = names.len().div_ceil(threads.max(1)).max(MIN_SHARE);
     let mut hashes = vec![NameRef::default(); names.len()];

@@ -4,11 +4,11 @@
 //! A [`Layout`] is the part that all raw profiles of one program have in common: header, data records, names. It is
 //! learned from the first profile of a program. Each further profile is compared with the layout, except for the
 //! addresses that differ from run to run, and its counters are added to one array. Its value data are decoded with the
-//! help of the known records.
+//! help of the records in the layout.
 //!
 //! Unusual profiles are rejected before anything of them is added, and are then read record by record: several profiles
-//! in a file, a cut file, an implausible counter, time stamps, sums near the largest count. Both methods give the same
-//! result.
+//! in a file, a cut file, an implausible counter, time stamps, sums near the largest count. The fast path gives the
+//! same result as reading record by record.
 mod learn;
 mod same;
 mod sums;
@@ -73,8 +73,8 @@ pub(crate) struct Layouts {
     /// A lock for each key of a layout. A thread holds the lock while it learns the layout. Other threads then wait for
     /// the result instead of learning the same layout.
     learning: Mutex<FxHashMap<u64, Arc<Mutex<()>>>>,
-    /// The number of threads of the merge. All of them help to learn a layout, because the others would only wait for
-    /// it.
+    /// The number of threads of the merge. All of them help to learn a layout, because a thread that does not help
+    /// would only wait for the result.
     threads: usize,
 }
 

@@ -1,12 +1,12 @@
 //! Merges heap profiles ([`merge_heap`]).
 //!
-//! Raw dumps are added up by call stack ([`RawContexts`]). An address is stored as a build id and an address in that
-//! module, so that call stacks are equal even if the runs were loaded at different addresses. The sum is symbolised
-//! once and becomes a profile. Profiles are added up by call stack, too ([`MemProfSum`]).
+//! Raw dumps are added up by call stack ([`RawContexts`]). An address is stored as the build id of its module and an
+//! address in this module, so that call stacks are equal even if the runs were loaded at different addresses. The sum
+//! is symbolised once and becomes a profile. Profiles are added up by call stack, too ([`MemProfSum`]).
 //!
 //! The memory statistics of a call stack are added as LLVM adds them (`MemInfoBlock::Merge`), in the order of inputs.
-//! Totals, counts, minima and maxima do not depend on that order. The last timestamps and CPUs do, and so do the counts
-//! of overlaps and of equal CPUs, as in LLVM. Weights are ignored, as in LLVM.
+//! Totals, counts, minima and maxima do not depend on this order. The last timestamps and CPUs, and the counts of
+//! overlaps and of equal CPUs, depend on it, as in LLVM. Weights are ignored, as in LLVM.
 //!
 //! # Differences from LLVM
 //! | situation | LLVM | profkit |

@@ -177,8 +177,8 @@ impl MergeKind for SampleKind<'_, '_> {
 }
 
 impl SampleKind<'_, '_> {
-    /// Makes the current sum again from its inputs, after another input could not be added completely: the parts of
-    /// that input cannot be removed from the sum.
+    /// Makes the current sum again from its inputs. This is needed if only a part of another input was added to the
+    /// sum, because this part cannot be removed.
     fn rebuild(&self, worker: &mut SampleWorker) {
         let spoilt = std::mem::take(&mut worker.sum);
         let mut sum = Sum {

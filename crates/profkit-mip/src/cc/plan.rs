@@ -70,7 +70,8 @@ fn with_extension(stem: &OsStr, extension: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Whether the output is not an ordinary file in a folder, so that it cannot hold the assembly temporarily.
+/// Whether the output is standard output or a device. Such an output cannot hold the assembly temporarily, as an
+/// ordinary file can.
 fn is_special(output: &OsStr) -> bool {
     output == "-" || Path::new(output).starts_with("/dev")
 }

@@ -90,7 +90,7 @@ impl<'a> DataFacts<'a> {
             return None;
         };
         // The byte before the length must be the encoding of call sites. An exception table also contains another
-        // length, and the byte before that one is the encoding of types.
+        // length, and the byte before that other length is the encoding of types.
         let Kind::Directive(encoding) = at(index.checked_sub(1)?)? else {
             return None;
         };

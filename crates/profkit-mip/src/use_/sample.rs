@@ -53,8 +53,8 @@ pub fn sample_profile(
 ) -> MadeProfile {
     let mut made = MadeProfile::default();
     let address_of = |function: &Function| profile.address_of(function, section);
-    // A part of a function has the same signature as the function, which distinguishes it from other functions of the
-    // same name.
+    // A part of a function is found by the function's name and signature: the part has the same signature, and other
+    // functions of the same name have other signatures.
     let mut whole: FxHashMap<(&[u8], u32), &Function> = FxHashMap::default();
     for function in profile.functions.iter().filter(|one| one.is_covered()) {
         whole.insert((&function.name, function.signature), function);
@@ -162,7 +162,8 @@ impl MadeProfile {
             }
         }
         if function.is_part() {
-            // The function itself (not a part) gets the head count. It is counted even if it has no lines.
+            // A part of a function adds no head count and is not counted as a function without lines: the function
+            // itself does this.
         } else if starts > 0 {
             if let Some(samples) = self.function(name) {
                 samples.head = samples.head.saturating_add(entry_weight(function));

@@ -150,9 +150,9 @@ impl fmt::Debug for Inputs<'_> {
 #[non_exhaustive]
 pub struct Options {
     /// Whether the outermost frame of an address gets its name from the symbol table, if a symbol covers the address.
-    /// This is what `llvm-symbolizer` does; the cold part of a function is then named `f.cold`. If not, names come only
-    /// from the debug info, as in LLVM's MemProf reader. Addresses without debug info always get their name from the
-    /// symbol table.
+    /// This is what `llvm-symbolizer` does; the cold part of a function is then named `f.cold`. If this option is off,
+    /// names come only from the debug info, as in LLVM's MemProf reader. Addresses without debug info always get their
+    /// name from the symbol table.
     pub symbol_names: bool,
 }
 

@@ -83,7 +83,8 @@ fn each_compression_is_told_by_its_magic_and_expanded() {
             Some(PROFILE),
             "{compression}"
         );
-        // Two concatenated compressed files decompress to both contents, as with the tools that write such files.
+        // Two compressed files, one after the other in one file, decompress to the contents of the first and then of
+        // the second. The tools that compress files do the same.
         let twice = [bytes.clone(), bytes].concat();
         assert_eq!(
             expand(&twice).unwrap().unwrap(),

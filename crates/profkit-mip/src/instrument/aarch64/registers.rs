@@ -12,8 +12,8 @@ impl Registers {
     /// The registers x16 and x17. Linkers use them between a caller and the called function, so a call or a return may
     /// overwrite them.
     pub(super) const SCRATCH: Self = Self(1 << 16 | 1 << 17);
-    /// The registers that a probe may use for the address of a record: x0 to x17. x18 belongs to the platform, the
-    /// others to the caller.
+    /// The registers that a probe may use for the address of a record: x0 to x17. x18 belongs to the platform, and the
+    /// registers from x19 on belong to the caller.
     const USABLE: Self = Self(0x3_ffff);
 
     pub(super) const fn one(number: u8) -> Self {

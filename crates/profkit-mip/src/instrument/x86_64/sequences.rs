@@ -190,9 +190,10 @@ const FIRST: &str = "__profkit_mip_first";
 ///
 /// The stub ends with a jump to the end of the probe. The probe is `incl record(%rip); je stub`, and its increment
 /// contains the offset of the record. The assembler encodes the distance of each of the two jumps in 8 or in 32 bits.
-/// The code follows the jump, and looks at the two bytes before the end of the probe. If they are an 8-bit `je` to the
-/// stub, the `je` has 8 bits; otherwise it has 32 bits. This is certain: as the upper half of a 32-bit distance, the
-/// same two bytes would mean more than 2^16, but the stub is nearer.
+/// The code follows the jump of the stub, and looks at the last two bytes of the probe. If these two bytes are an 8-bit
+/// `je` whose target is the stub, they are the `je` of the probe. If not, the `je` has a 32-bit distance. No mistake is
+/// possible: if the two bytes were the upper half of a 32-bit distance, the distance would be more than 2^16, but the
+/// stub is nearer.
 const FIND_RECORD: &str = "\
 \tmovq 32(%rsp), %rsi
 \tmovsbq 1(%rsi), %rax

@@ -62,9 +62,9 @@ pub struct MergeOptions {
     /// Whether all inputs have the same influence on the result. If so, the counts of each input are scaled until their
     /// sum equals the largest sum of any input; then they are multiplied by the weight of the input.
     pub normalize: bool,
-    /// The filter that selects the functions of the result; `None` keeps all functions. It can express LLVM's options
-    /// `--function` and `--no-function` (regular expressions that match anywhere in the name). It is applied after
-    /// merging.
+    /// The filter that selects the functions of the result; `None` keeps all functions. A filter can express LLVM's
+    /// options `--function` and `--no-function` (regular expressions that match anywhere in the name). The filter is
+    /// applied after merging.
     pub filter: Option<NameFilter>,
     /// The new names to give to functions during the merge.
     pub remapping: Option<Remapping>,

@@ -318,7 +318,7 @@ pub enum Reason {
     MissingCorrelation,
     /// The kind of the input cannot be merged with the kinds of the other inputs.
     KindMismatch,
-    /// The names of the input are cut off. They were taken from another input of the same program.
+    /// The names of the input are cut off. The names were taken from another input of the same program.
     NamesFromSibling,
     /// Names of functions in the input are lost.
     NamesLost,

@@ -65,7 +65,8 @@ impl BinaryFile {
         self.size
     }
 
-    /// The object files in this file. A universal Mach-O file has one for each architecture, every other file has one.
+    /// The object files in this file. A universal Mach-O file has one object file for each architecture. Every other
+    /// file has one object file.
     ///
     /// # Errors
     /// [`ErrorKind::UnrecognizedFormat`] if the file is not an ELF, PE, COFF or Mach-O file, [`ErrorKind::Malformed`]

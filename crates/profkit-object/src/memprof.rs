@@ -68,9 +68,9 @@ pub struct ModuleFrames {
 /// The result of symbolising an address of a MemProf profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// The address is in the run-time library. It has no frames.
+    /// The address is in the run-time library. The address has no frames.
     Runtime,
-    /// The debug info does not cover the address. It has no frames, and callers should report it.
+    /// The debug info does not cover the address. The address has no frames, and callers should report it.
     Unknown,
     /// The address has frames, because the debug info covers it.
     Frames,
@@ -120,7 +120,8 @@ impl ModuleFrames {
         }
     }
 
-    /// Returns the symbol that contains the address with this index. This is for addresses without frames.
+    /// Returns the symbol that contains the address with this index. Callers need the symbol for addresses without
+    /// frames.
     pub fn symbol(&self, address: usize) -> Option<&[u8]> {
         self.locations.stack(address).next()?.function
     }

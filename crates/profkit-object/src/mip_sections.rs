@@ -90,8 +90,9 @@ impl MipSections {
     }
 }
 
-/// Replaces the pointers in a map by addresses. In a Mach-O file with chained fixups, each pointer also contains the
-/// distance to the next pointer, until the loader replaces it. This function does the same as the loader.
+/// Replaces the pointers in a map by addresses. In a Mach-O file with chained fixups, a pointer also contains the
+/// distance to the next pointer. The loader replaces such pointers by addresses when it loads a program; this function
+/// does the same.
 fn follow_fixups<'data, R: ReadRef<'data>>(
     file: &MachOFile<'data, macho::MachHeader64<object::Endianness>, R>,
     map: &mut [u8],

@@ -403,8 +403,8 @@ impl Bench<'_> {
         self.native_weighted(llvm, "22", inputs);
     }
 
-    /// Compares `profkit merge --llvm N` with the tool of that release, with weights. Both use the same number of
-    /// writers and must write the same bytes.
+    /// Compares `profkit merge --llvm N` with the tool of that release, with weights. profkit and the tool use the same
+    /// number of writers and must write the same bytes.
     fn native_weighted(&mut self, llvm: &Llvm, release: &str, inputs: &[String; 3]) {
         let [a, b, c] = inputs.each_ref().map(String::as_str);
         // LLVM's tool reads weighted inputs after all other inputs.
@@ -425,8 +425,8 @@ impl Bench<'_> {
                 None => format!("profkit {what}, weighted"),
             };
             let ours = self.run_for(&self.conformance.profkit.clone(), &ours, "ours");
-            // With several threads, LLVM may read two inputs of one writer in another order, so its tool is run several
-            // times.
+            // With several threads, LLVM may read two inputs of one writer in another order, so LLVM's tool is run
+            // several times.
             let attempts = if count == Some("2") { 8 } else { 1 };
             let mut runs = (0..attempts).map(|_| self.run_for(llvm.profdata(), &theirs, "own"));
             let first = runs.next().expect("one attempt at least");
@@ -456,7 +456,7 @@ impl Bench<'_> {
             return;
         }
         let raws = ["0.profraw", "1.profraw", "2.profraw"];
-        // If the older release does not read the raw files, its tool reads text made from them.
+        // If the tool of the older release does not read the raw files, it gets text that was made from the raw files.
         let own_inputs: Vec<String> = if reads_raw(release, made_by) {
             raws.map(str::to_owned).to_vec()
         } else if self.conformance.scope == Scope::Full

@@ -370,7 +370,8 @@ impl<'a> Driver<'a> {
         Ok(OpenedInput::new(index, self.inputs.take(index, buffer)?))
     }
 
-    /// Closes an input. Its bytes are kept if [`OpenedInput::keep_open`] was called. If not, its buffer is reused.
+    /// Closes an input. The bytes of the input are kept if [`OpenedInput::keep_open`] was called. If not, the buffer
+    /// that holds them is reused.
     pub(crate) fn close(&self, input: OpenedInput<'a>, buffer: &mut Vec<u8>) {
         match input.data {
             data if input.keep.get() => self.inputs.keep(input.index, data),

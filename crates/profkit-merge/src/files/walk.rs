@@ -95,8 +95,8 @@ impl Walk {
     }
 }
 
-/// Returns the files that match a name as a pattern. This is for names that no file has: a shell passes on a pattern
-/// unchanged if the pattern is quoted or matches no file.
+/// Returns the files that match a name as a pattern. The caller passes names that no file has: a shell passes on a
+/// pattern unchanged if the pattern is quoted or matches no file.
 pub(super) fn matches_of(path: &Path, error: io::Error) -> io::Result<Vec<PathBuf>> {
     let text = path.to_str().unwrap_or_default();
     if ["http://", "https://"]

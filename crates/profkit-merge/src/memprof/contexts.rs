@@ -235,8 +235,8 @@ impl RawContexts {
         damage.map_or(Ok(()), Err)
     }
 
-    /// Records the order in which LLVM symbolises new addresses. It depends on LLVM's hash map from stack ids to call
-    /// stacks.
+    /// Records the order in which LLVM symbolises new addresses. This order depends on LLVM's hash map from stack ids
+    /// to call stacks.
     fn order_addresses(&mut self, ids: &[u64], stacks: &FxHashMap<u64, StackId>) {
         let stack_of = |id: &u64| stacks.get(id).copied();
         let is_new = |stack: StackId| {

@@ -267,8 +267,8 @@ fn is_profile(data: &[u8]) -> bool {
     detect(data) == FileKind::MipProfile
 }
 
-/// Sets the build id of a profile that was made from a map alone and has none: it gets the build id of the first raw
-/// file.
+/// Sets the build id of the first profile that was made from a map alone and so has no build id: the profile gets the
+/// build id of the first raw file.
 fn take_build_id(targets: &mut [MipTarget], driver: &Driver<'_>, part: &mut ReportPart) {
     let Some(target) = targets
         .iter_mut()

@@ -105,8 +105,8 @@ impl RecordSums {
         Ok(())
     }
 
-    /// Adds one part of a raw file. Its records must have the layout of the plan. If the part is cut short, only
-    /// complete records are added.
+    /// Adds one part of a raw file. The records in the part must have the layout of the plan. If the part is cut short,
+    /// only complete records are added.
     pub fn add(&mut self, plan: &RecordPlan, part: &RawPart<'_>) {
         let runs = u64::from(part.runs);
         self.runs = self.runs.saturating_add(runs);
@@ -141,7 +141,7 @@ impl RecordSums {
             Kind::Coverage => {
                 let sums = self.pending.get_mut(slot..).unwrap_or_default();
                 for (sum, &byte) in sums.iter_mut().zip(bytes) {
-                    // This addition cannot overflow, because `widen` is called before it could.
+                    // This addition cannot overflow, because `widen` is called before a sum could overflow.
                     *sum = sum.wrapping_add(u8::from(byte == 0));
                 }
             }

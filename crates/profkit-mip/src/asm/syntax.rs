@@ -1,4 +1,4 @@
-//! The syntax of an assembler's language: comments, separators, local labels. It differs between targets.
+//! The syntax of an assembler's language: comments, separators, local labels. This syntax differs between targets.
 
 /// The format of the object file that the assembler writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,8 +10,8 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The environment variable by which the compiler driver sends settings to its assembler. It contains the real
-/// assembler, the triple, and the command-line words of the front end, separated by [`SEPARATOR`].
+/// The environment variable by which the compiler driver sends settings to its assembler. The variable contains the
+/// real assembler, the triple, and the command-line words of the front end, separated by [`SEPARATOR`].
 pub const ENVIRONMENT: &str = "PROFKIT_MIP_ASSEMBLER";
 const SEPARATOR: u8 = 0x1f;
 

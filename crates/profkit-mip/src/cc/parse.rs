@@ -52,7 +52,7 @@ pub enum Class {
     Dependencies,
     /// An option that only the linker uses.
     Linker,
-    /// An option that only the preprocessor or the compiler uses. It is not used when assembling.
+    /// An option that only the preprocessor or the compiler uses. The assembler is called without this option.
     Preprocessor,
     /// The option `-save-temps`.
     SaveTemps,

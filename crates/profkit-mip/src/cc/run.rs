@@ -138,7 +138,7 @@ impl Cleaner {
         Ok(Cleaner(paths))
     }
 
-    /// Sets the outputs of the current step. They are removed too if a signal ends the process.
+    /// Sets the outputs of the current step. These outputs are removed too if a signal ends the process.
     fn set_outputs(&self, outputs: &[PathBuf]) {
         let mut paths = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         paths.truncate(1);

@@ -91,8 +91,8 @@ pub fn detect(text: &[u8]) -> Option<Target> {
     const ENOUGH: usize = 1 << 20;
     let head = text.get(..text.len().min(ENOUGH)).unwrap_or_default();
     let mach_o = macho::shows(head);
-    // 32-bit Arm is tested before AArch64: it has directives of its own, but some of its instructions also look like
-    // AArch64.
+    // 32-bit Arm is tested before AArch64: 32-bit Arm has directives of its own, but some of its instructions also look
+    // like instructions of AArch64.
     if !mach_o && arm::shows(head) {
         Some(Target::ArmElf)
     } else if x86_64::shows(head) {

@@ -11,8 +11,8 @@ use rustc_hash::FxHashMap;
 /// The version of clang's list format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ListVersion {
-    /// Lines of the form `!function` and `!!ids`, which LLVM 12 and later read. Its ids are those in the block map of
-    /// LLVM 15 and later.
+    /// Lines of the form `!function` and `!!ids`, which LLVM 12 and later read. The ids in these lines are those in the
+    /// block map of LLVM 15 and later.
     V0,
     /// Lines of the form `v1`, `f function` and `c ids`, which LLVM 17 and later read.
     V1,

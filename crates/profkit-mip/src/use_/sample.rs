@@ -127,7 +127,8 @@ fn weights(function: &Function, whole: &Function) -> Vec<(u32, u64)> {
 }
 
 impl MadeProfile {
-    /// Adds the source lines of a function or part. Its addresses begin at index `first`.
+    /// Adds the source lines of a function or part. `first` is the index of the first address of the function or part
+    /// in the list of symbolised addresses.
     fn add_function(
         &mut self,
         function: &Function,

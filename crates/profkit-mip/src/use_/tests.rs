@@ -186,7 +186,8 @@ fn damaged_maps_of_blocks() {
             assert!(blocks.sum::<usize>() <= V5.len());
         }
     }
-    // Cutting the section anywhere must give an error, except between two functions. It must never cause a panic.
+    // Cutting the section anywhere must give an error, except between two functions. Reading a cut section must never
+    // cause a panic.
     for end in 0..V5.len() {
         assert_eq!(
             bb_addr_map::read(&V5[..end], Endian::Little, 8).is_ok(),

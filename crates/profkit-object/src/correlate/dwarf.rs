@@ -184,7 +184,7 @@ pub fn probes<'data, R: ReadRef<'data>>(
 /// Whether an object file has debug info of any kind.
 pub fn has_debug_info<'data, R: ReadRef<'data>>(image: &object::File<'data, R>) -> bool {
     // After a file was split by `--only-keep-debug`, each of the two files still lists the sections of the other file,
-    // but they are empty.
+    // but these sections are empty.
     let section = image.section_by_name(".debug_info");
     section.is_some_and(|section| section.size() > 0)
 }

@@ -27,7 +27,7 @@ pub enum CorrelationWarning {
         /// The offset of the function's record in the data section.
         record: u64,
     },
-    /// The debug info is damaged. It was read up to the damage.
+    /// The debug info is damaged. The part before the damage was read.
     Damaged {
         /// The number of functions that were found before the damage.
         functions: usize,

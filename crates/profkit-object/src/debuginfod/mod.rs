@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-/// The time for which the cache remembers that no server has a file, unless the cache has a setting for it.
+/// The time for which the cache remembers that no server has a file, unless the cache has a setting for this time.
 const MISS_LASTS: Duration = Duration::from_secs(600);
 /// The default of the time that a server may take without sending enough data.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(90);
@@ -54,8 +54,8 @@ impl Artifact {
 }
 
 /// The type of a function that is called during a download. Its arguments are the address of the file, the number of
-/// bytes so far, and the total number if the server has sent it. At the end of every download, even a failed one, it is
-/// called with 0 for both numbers.
+/// bytes so far, and the total number if the server has sent it. At the end of every download, even a failed one, the
+/// function is called with 0 for both numbers.
 pub type Progress = Box<dyn Fn(&str, u64, Option<u64>) + Send + Sync>;
 
 /// A client for debuginfod servers.
@@ -121,7 +121,7 @@ impl Client {
         self
     }
 
-    /// Sets the time that all downloads of this client together may take. It begins with the first download.
+    /// Sets the time that all downloads of this client together may take. This time begins with the first download.
     #[must_use]
     pub fn budget(mut self, budget: Duration) -> Self {
         self.budget = budget;
@@ -208,7 +208,7 @@ impl Client {
             let _ = http::create_folder(folder);
         }
         // If the cache has a file under this name, the file is damaged, or it is an old record that no server had the
-        // file. It must be removed first, because elfutils makes its files read-only.
+        // file. The file must be removed first, because elfutils makes its files read-only.
         let _ = fs::remove_file(cached);
         let _ = File::create(cached);
     }

@@ -167,8 +167,8 @@ impl Paths {
     }
 }
 
-/// Joins the unit's directory, the file's directory and the file's name. If one of them is absolute, those before it
-/// are left out.
+/// Joins the unit's directory, the file's directory and the file's name. If one of these three is absolute, those
+/// before it are left out.
 fn path(
     dwarf: &Dwarf<Slice<'_>>,
     unit: &Unit<Slice<'_>>,

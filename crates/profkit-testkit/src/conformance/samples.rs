@@ -322,8 +322,8 @@ impl SampleBench<'_> {
         ours: &Did,
     ) -> Outcome {
         let is_done = |did: &Did| did.code == Some(0);
-        // If profkit reads the files but cannot write them in the binary encoding, it prints the message of LLVM 13,
-        // which reads them too.
+        // If profkit reads the files but cannot write them in the binary encoding, profkit prints the message of LLVM
+        // 13, which can read these files too.
         let is_read = is_done(ours) || (form == "--binary" && ours.stderr.contains(NO_WRITER));
         if is_read && !is_done(theirs) && files.iter().any(|file| is_of_13(file)) {
             return Outcome::Allowed(CONTEXTS_OF_13);

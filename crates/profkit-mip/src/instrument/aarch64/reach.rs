@@ -29,8 +29,8 @@ pub(super) struct Table<'text> {
     pub(super) label: &'text str,
     /// The size of an entry in bytes: 1 or 2.
     pub(super) width: u8,
-    /// Whether the entries are signed. They are in gcc's tables. In clang's tables they are not, because distances
-    /// begin at the lowest target.
+    /// Whether the entries are signed. Entries in gcc's tables are signed. Entries in clang's tables are unsigned,
+    /// because there the distances begin at the lowest target.
     pub(super) signed: bool,
     /// For each entry of the table: the index of its line, the target label, and the label at which the distance
     /// begins.
@@ -309,7 +309,8 @@ fn lengthened(word: &str, rest: &str) -> String {
     format!("\t{over}\t{tested}. + 8\n\tb\t{}", target.trim())
 }
 
-/// Replaces a table of bytes by a table of half-words: its entries and every load from it.
+/// Replaces a table of bytes by a table of half-words. The entries of the table and every load from the table are
+/// replaced.
 fn widen(
     pieces: &[Piece<'_>],
     table: &Table<'_>,

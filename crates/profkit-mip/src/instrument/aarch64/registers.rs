@@ -124,14 +124,16 @@ const WRITES_FIRST: &[&str] = &[
 /// The mnemonics of loads that overwrite their first two operands.
 const WRITES_TWO: &[&str] = &["ldp", "ldnp", "ldpsw"];
 
-/// The mnemonics of instructions that write no general register, except by write-back, which counts as reading.
+/// The mnemonics of instructions that overwrite no general register completely. They write no register, change a part
+/// of a register (`movk`, `bfi`), or change the base register by write-back. All registers that they mention count as
+/// read.
 const WRITES_NONE: &[&str] = &[
     "ccmn", "ccmp", "cmn", "cmp", "movk", "bfi", "bfm", "bfxil", "nop", "prfm", "prfum", "stp",
     "stnp", "str", "strb", "strh", "stur", "sturb", "sturh", "stlr", "stlrb", "stlrh", "tst",
     "dmb", "dsb", "isb", "hint", "bti",
 ];
 
-/// Returns the effect of an instruction. Its mnemonic and operands are in lower case.
+/// Returns the effect of an instruction. The caller must pass the mnemonic and the operands in lower case.
 pub(super) fn effect(mnemonic: &str, operands: &str) -> Effect {
     let all = named(operands);
     if matches!(mnemonic, "bl" | "b") {

@@ -222,8 +222,8 @@ pub(super) fn block(
 /// The size in bytes of the red zone on Apple's systems: the bytes below the stack pointer that belong to the function.
 const RED_ZONE: usize = 128;
 
-/// The name of the helper for the first call of a function. It assigns the next ordinal to the record whose address is
-/// on the stack.
+/// The name of the helper for the first call of a function. The helper assigns the next ordinal to the record whose
+/// address is on the stack.
 const FIRST: &str = "__profkit_mip_first";
 
 /// Returns the name of the helper that samples return addresses. Each ring size has a helper of its own.

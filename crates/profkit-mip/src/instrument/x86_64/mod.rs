@@ -81,8 +81,8 @@ impl Backend for X86_64 {
         second: &Instruction<'_>,
         options: &Options,
     ) -> bool {
-        // Some probes read the return address relative to the stack pointer, or describe a push to the unwinder. They
-        // are only correct before the frame setup.
+        // Some probes read the return address relative to the stack pointer, or describe a push to the unwinder. Such
+        // probes are only correct before the frame setup.
         let by_stack = options.large_code_model
             || matches!(
                 options.mode,

@@ -180,9 +180,9 @@ fn global(name: &str, format: ObjectFormat) -> String {
     }
 }
 
-/// The name of the helper for the first call of a function. It assigns the next ordinal to the record of the function
-/// whose stub calls it. It saves every register that it uses, because no register is dead under every calling
-/// convention.
+/// The name of the helper for the first call of a function. The helper assigns the next ordinal to the record of the
+/// function whose stub calls it. The helper saves every register that it uses, because no register is dead under every
+/// calling convention.
 const FIRST: &str = "__profkit_mip_first";
 
 /// Code that loads the address of the record into rax. It finds the record through the stub whose call returns to the

@@ -36,7 +36,7 @@ pub enum Lengths {
     /// The lengths of key and data are stored. This is so in tables of functions, and of MemProf records and frames.
     KeyAndData,
     /// Only the length of the data is stored, because all keys have the same length. In the table of MemProf call
-    /// stacks it is 8 bytes.
+    /// stacks, the length of a key is 8 bytes.
     DataOnly {
         /// The length of every key in bytes. The items do not store it.
         key: u64,

@@ -36,8 +36,8 @@ impl<W: Write> Screen<W> {
         }
     }
 
-    /// Writes a code for the terminal, such as a colour, as it is. It must be made by profkit: text from files is written
-    /// with [`Write`].
+    /// Writes a terminal code, for example for a colour, without escaping it. The caller must not pass text from a file
+    /// as the code; such text must be written with [`Write`].
     ///
     /// # Errors
     /// If the terminal does not accept the code.
@@ -45,7 +45,7 @@ impl<W: Write> Screen<W> {
         write!(self.to, "{code}")
     }
 
-    /// The writer below.
+    /// Returns the writer to which the escaped text is written.
     pub fn get_mut(&mut self) -> &mut W {
         &mut self.to
     }

@@ -33,8 +33,8 @@ pub static __profkit_mip_ordinal: AtomicU32 = AtomicU32::new(record::FIRST_ORDIN
 #[no_mangle]
 pub static __profkit_mip_ring_next: AtomicU32 = AtomicU32::new(0);
 
-/// The entry for the runtime's constructor in the image's list of constructors. It is executed first. Instrumented
-/// objects refer to it, so that the runtime is linked.
+/// The entry for the runtime's constructor in the image's list of constructors. The runtime's constructor is executed
+/// first. Instrumented objects refer to this entry, so that the runtime is linked.
 #[cfg_attr(
     not(any(target_os = "macos", target_os = "ios")),
     link_section = ".init_array.00000"
@@ -46,8 +46,8 @@ pub static __profkit_mip_ring_next: AtomicU32 = AtomicU32::new(0);
 #[no_mangle]
 pub static __profkit_mip_hook: extern "C" fn() = initialize;
 
-/// The entry for the runtime's destructor in the image's list of destructors. It is executed last, after atexit
-/// handlers and all other destructors of the image.
+/// The entry for the runtime's destructor in the image's list of destructors. The runtime's destructor is executed
+/// last, after atexit handlers and all other destructors of the image.
 #[cfg(not(any(target_os = "macos", target_os = "ios")))]
 #[link_section = ".fini_array.00000"]
 #[no_mangle]

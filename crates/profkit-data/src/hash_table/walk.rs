@@ -30,7 +30,7 @@ type Step<'data> = (Entry<'data>, u16);
 /// The reason why no item can be read at a position.
 struct Fault {
     error: Error,
-    /// Whether the item would run past the end of the items.
+    /// Whether the item would run past the end of all items.
     past_end: bool,
     /// The position of the item after this one, computed from the lengths that this item states, and the number of
     /// items that remain in the bucket from that position on.
@@ -133,8 +133,8 @@ impl<'data> Walk<'data> {
         })
     }
 
-    /// Reads the item at a position without checking its hash. Fails if the stored lengths exceed the bytes of the
-    /// items.
+    /// Reads the item at a position without checking its hash. Fails if the item, by its stored lengths, would run past
+    /// the end of all items.
     fn unverified(&self, position: u64) -> Result<Entry<'data>> {
         let left = self.table.index.saturating_sub(position);
         let mut items = cursor_at(self.table.file, position)?.window(left)?;

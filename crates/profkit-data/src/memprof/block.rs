@@ -333,10 +333,10 @@ impl MemInfoBlock {
                 continue;
             }
             let added = |by: u64| old.saturating_add(by).min(field.max());
-            // Adds a field of `later` that counts allocations with the same property as the allocation before them.
-            // Such a count of the first block in `later` (`own`) is left out, as in LLVM. Instead, 1 is added if `same`
-            // is true: the first block in `later` has the property when it is compared with this block. The counts of
-            // the other blocks in `later` are kept.
+            // Adds a count of `later`, for example the number of allocations on the same CPU as the allocation before.
+            // `own` is this count in the first block of `later`; it is left out, as in LLVM. Instead, 1 is added if
+            // `same` is true: the first block of `later` then has the same CPU as this block, or a lifetime that
+            // overlaps with that of this block. The counts of the other blocks of `later` are kept.
             let counted = |own: u64, same: bool| added((new - own.min(new)) + u64::from(same));
             let value = match field {
                 F::AllocCount

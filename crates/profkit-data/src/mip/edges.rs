@@ -31,7 +31,8 @@ pub fn add_samples(profile: &mut MipProfile, samples: &FxHashMap<Sample, u64>) -
         // The code and the records of an image are less than 2 GiB apart, so a signed 32-bit offset is enough.
         let distance = i64::from(sample.return_offset.cast_signed());
         let address = section.wrapping_add_signed(distance);
-        // The call instruction ends at the return address. That address may already belong to the next function.
+        // The call instruction ends at the return address. The return address itself may already belong to the next
+        // function.
         let call = address.wrapping_sub(1);
         let before = callers.partition_point(|&(start, ..)| start <= call);
         let caller = before

@@ -76,7 +76,7 @@ fn read(data: &[u8]) -> Result<Preamble> {
     let mut cursor = Cursor::new(data, 0, Endian::Little);
     let magic = cursor.u32()?;
     if magic != MAGIC {
-        let error = Error::new(ErrorKind::BadMagic, "not a MIP file")
+        let error = Error::new(ErrorKind::BadMagic, "this is not a MIP file")
             .at(0)
             .within(Structure::FirstBytes);
         return Err(match detect(data) {

@@ -224,8 +224,8 @@ impl EntryV9<'_> {
         self.modes.0 == mode::ANCHOR
     }
 
-    /// Whether this entry can be the first of a map. This check is stricter than that of [`read_v9`], so that other
-    /// data are not mistaken for a map.
+    /// Whether this entry can be the first entry of a map. This check is stricter than that of [`read_v9`], so that
+    /// other data are not mistaken for a map.
     fn is_plausible(&self) -> bool {
         let anchor = self.is_anchor() && self.name.is_empty() && self.blocks.is_empty();
         anchor || self.modes.entry().is_some() && !self.name.is_empty()

@@ -29,7 +29,7 @@ impl Modes {
     pub const CALL_COUNT: Modes = Modes(mode::CALL_COUNT);
     /// The program takes samples of the return addresses of calls.
     pub const RETURN_ADDRESSES: Modes = Modes(mode::RETURN_ADDRESSES);
-    /// The byte of function coverage counts the calls from 0 to 8.
+    /// The byte of function coverage is a unary counter, which counts up to 8 calls.
     pub const UNARY_COUNTER: Modes = Modes(mode::UNARY_COUNTER);
     /// The function is a part of another function, and is entered by jumps instead of calls. Only functions have this
     /// flag; it is not set in the modes of an image.

@@ -164,7 +164,8 @@ impl MipWriteOptions {
     }
 }
 
-/// Writes a profile. Version 9 can hold everything. What version 8 cannot hold is left out and counted in the losses.
+/// Writes a profile. Version 9 can hold everything. Data that version 8 cannot hold are left out and counted in the
+/// losses.
 ///
 /// ```
 /// use profkit_data::mip::{Function, MipProfile, MipWriteOptions, Modes, write};

@@ -382,7 +382,12 @@ pub fn write_raw(
     _options: &RawWriteOptions,
     sink: &mut dyn Sink,
 ) -> Result<Losses> {
-    let too_long = || Error::new(ErrorKind::CannotRepresent, "too long for a raw file");
+    let too_long = || {
+        Error::new(
+            ErrorKind::CannotRepresent,
+            "the build id or the list of samples is too long for a raw file",
+        )
+    };
     let samples = u32::try_from(part.samples.len() * ring::SAMPLE_SIZE).map_err(|_| too_long())?;
     let length = u32::try_from(part.build_id.len())
         .ok()

@@ -1,7 +1,7 @@
 //! Removes or merges calling contexts with few samples, as LLVM's `SampleContextTrimmer` does (`SampleProf.cpp`).
 use super::{AddOutcome, Frame, Function, ProfileKind, SampleProfile};
 
-/// What to do with cold contexts: calling contexts that have fewer samples than a threshold.
+/// The treatment of cold contexts. A cold context is a calling context with fewer samples than a threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ColdContexts {
     /// Whether to drop cold contexts (`--sample-trim-cold-context`). If `merge` is set too, cold contexts are merged

@@ -96,7 +96,7 @@ impl FlatFunction {
     }
 }
 
-/// What to do with a vtable that the file states twice for one location.
+/// The treatment of a vtable that the file states twice for one location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Repeated {
     /// The two counts are added.

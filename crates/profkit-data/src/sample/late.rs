@@ -185,8 +185,8 @@ impl<T: Entry> Spot<T> {
     }
 }
 
-/// Entries that were added to one [`Samples`] out of order and are not in its sorted vectors yet. It also has such
-/// entries of the functions that are inlined in these samples.
+/// The late entries of one [`Samples`], and of the functions inlined in it. A late entry was added out of order and is
+/// not in its sorted vector yet.
 #[derive(Debug, Default)]
 pub(super) struct PendingEntries {
     pub(super) body: Spot<BodyLine>,

@@ -46,7 +46,7 @@ pub struct SampleReadOptions {
     /// without FS-AFDO do not change.
     pub fs_pass: FsPass,
     /// Whether text, binary and compact binary profiles are read as profiles of FS-AFDO. These encodings do not state
-    /// whether they are; only the extensible binary encoding does.
+    /// whether a profile is of FS-AFDO; only the extensible binary encoding does.
     pub assume_fs: bool,
     /// The maximum number of names to read from a file's symbol list (`-profile-symbol-list-cutoff`); `None` reads all.
     pub symbols: Option<u64>,

@@ -58,7 +58,7 @@ enum Facts {
     },
 }
 
-/// Adds the counts of samples. Does not add their checksum, attributes and vtables.
+/// Adds the counts of samples. Does not add the checksum, the attributes and the vtables of the samples.
 fn merge_counts(
     adding: &mut Adding<'_>,
     other: &Samples,

@@ -359,7 +359,7 @@ impl<'data> Stacks<'data> {
         let bytes = self.cursor.take_u64(count.saturating_mul(8)).map_err(|_| {
             Error::new(
                 ErrorKind::Malformed,
-                "a stack runs past the end of the dump",
+                "a call stack runs past the end of the dump",
             )
             .at(at)
             .found(format_args!("{count} addresses"))

@@ -117,7 +117,7 @@ error: the file is empty
 hint: the program ended before it wrote its records, or another program still has the file open
 ");
     insta::assert_snapshot!(parts(b"\xfb"), @"error: the data end too early in header at offset 0x0: found 1 bytes left, expected 4 bytes");
-    insta::assert_snapshot!(with("magic", 7), @"error: not a MIP file in first bytes at offset 0x0: found magic 0x00000007, expected 0x50494dfb");
+    insta::assert_snapshot!(with("magic", 7), @"error: this is not a MIP file in first bytes at offset 0x0: found magic 0x00000007, expected 0x50494dfb");
     insta::assert_snapshot!(with("version", 0x0011_000a), @r"
 error: the version is not supported in header at offset 0x4: found 10, expected 8 or 9
 hint: a newer version of profkit may support this format version

@@ -424,7 +424,7 @@ fn build_id(events: &mut Events<'_>) -> Result<BuildId> {
     }
 }
 
-/// Reads the blocks of a function. The first one is the entry block, which is left out.
+/// Reads the blocks of a function. The first block is the entry block, which is left out.
 fn blocks(
     events: &mut Events<'_>,
     nine: bool,

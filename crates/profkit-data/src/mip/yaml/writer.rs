@@ -12,8 +12,8 @@ use std::fmt::Write as _;
 /// The number of bytes that are collected before they are written to the sink.
 const BATCH: usize = 1 << 16;
 
-/// Writes a profile in the YAML dialect of a version. Version 9 can hold everything. What version 8 cannot hold is left
-/// out and counted in the losses.
+/// Writes a profile in the YAML dialect of a version. Version 9 can hold everything. Data that version 8 cannot hold are
+/// left out and counted in the losses.
 ///
 /// ```
 /// use profkit_data::mip::{MipProfile, MipWriteOptions, yaml};

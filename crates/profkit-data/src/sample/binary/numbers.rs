@@ -26,8 +26,8 @@ pub(in crate::sample) fn u32(cursor: &mut Cursor<'_>, what: &'static str) -> Res
     })
 }
 
-/// Reads the number of items that follow. Each item takes at least `least` bytes. It is an error if the remaining bytes
-/// cannot hold that many items.
+/// Reads the number of items that follow. The number is an error if the remaining bytes cannot hold that many items of
+/// at least `least` bytes.
 #[inline]
 pub(in crate::sample) fn count(
     cursor: &mut Cursor<'_>,

@@ -72,7 +72,7 @@ impl ExtBinaryOptions {
     }
 }
 
-/// What a section holds. The variants are in the order of LLVM's section table.
+/// The content of a section. The variants are in the order of LLVM's section table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     Summary,

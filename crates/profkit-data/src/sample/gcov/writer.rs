@@ -432,7 +432,7 @@ impl<'p> GcovWriter<'p> {
     }
 
     /// Writes an empty list of modules, and the working sets. Working set n describes the largest counts that together
-    /// make up n/128 of all samples. It has the number of these counts and the smallest of them.
+    /// make up n/128 of all samples. It states how many counts these are, and the smallest of them.
     fn tail(&mut self) {
         self.word(TAG_MODULES);
         let none = if self.options.version.pads_strings() {

@@ -61,7 +61,7 @@ pub fn relocate(section: &MemProfSection, offset: u64) -> Result<Vec<u8>> {
         .at(section.offset)
         .within(Structure::MemProfSection)
         .found(first)
-        .expected("0 to 4"));
+        .expected("1 to 4, or an offset of at least 24 (version 0)"));
     };
     let (offsets, tables): (_, &[usize]) = match version {
         0 => (0..3, &[0, 2]),

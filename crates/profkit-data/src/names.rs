@@ -265,7 +265,7 @@ impl NameList {
         }
         Err(Error::new(
             ErrorKind::UncompressFailed,
-            "the compressed function names cannot be decompressed completely",
+            "the compressed names cannot be decompressed completely",
         )
         .at(start)
         .found(format_args!("{} bytes", inflated.len()))

@@ -94,7 +94,7 @@ impl<'data> IndexedMemProf<'data> {
             )
             .at(start)
             .found(first)
-            .expected("0 to 4")
+            .expected("1 to 4, or an offset of at least 24 (version 0)")
             .with_hint("LLVM 23 or later wrote the profile: convert it with llvm-profdata of that LLVM, or give the raw profiles"));
         };
         let mut word = || cursor.u64();

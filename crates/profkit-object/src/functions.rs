@@ -52,7 +52,8 @@ pub struct FunctionList {
 }
 
 /// The raw versions whose record layouts are tried, in this order. Several must be tried, because a section does not
-/// contain its version. The first is the version of the newest release. Versions 4 to 7 have the records of version 8.
+/// show the version of its records. The first is the version of the newest release. Versions 4 to 7 have the records of
+/// version 8.
 const VERSIONS: [u32; 4] = [10, 9, 8, 11];
 
 /// The variable of instrumented programs that holds the version of their raw profiles.

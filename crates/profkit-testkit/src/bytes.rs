@@ -104,7 +104,10 @@ impl ByteBuilder {
     /// # Panics
     /// If the name is already used, or the offset is beyond the end.
     pub fn label_at(&mut self, name: &str, offset: usize) -> &mut Self {
-        assert!(offset <= self.data.len(), "label {name} beyond the end");
+        assert!(
+            offset <= self.data.len(),
+            "label {name} lies beyond the end of the file"
+        );
         let old = self.labels.insert(name.to_owned(), offset);
         assert!(old.is_none(), "label {name} is used twice");
         self
@@ -115,10 +118,12 @@ impl ByteBuilder {
     /// # Panics
     /// If there is no such label.
     pub fn offset(&self, label: &str) -> usize {
-        *self
-            .labels
-            .get(label)
-            .unwrap_or_else(|| panic!("no label {label}; there are {:?}", self.labels.keys()))
+        *self.labels.get(label).unwrap_or_else(|| {
+            panic!(
+                "there is no label {label}; the labels are {:?}",
+                self.labels.keys()
+            )
+        })
     }
 
     /// Returns the number of bytes from one label to a later one.
@@ -127,7 +132,7 @@ impl ByteBuilder {
     /// If a label is missing or `to` is before `from`.
     pub fn distance(&self, from: &str, to: &str) -> u64 {
         let distance = self.offset(to).checked_sub(self.offset(from));
-        distance.unwrap_or_else(|| panic!("{to} is before {from}")) as u64
+        distance.unwrap_or_else(|| panic!("label {to} is before label {from}")) as u64
     }
 
     /// Overwrites bytes at a label.
@@ -138,7 +143,9 @@ impl ByteBuilder {
         let (offset, bytes) = (self.offset(label), bytes.as_ref());
         self.data
             .get_mut(offset..offset + bytes.len())
-            .unwrap_or_else(|| panic!("patch of {label} beyond the end"))
+            .unwrap_or_else(|| {
+                panic!("the patch at label {label} reaches beyond the end of the file")
+            })
             .copy_from_slice(bytes);
         self
     }

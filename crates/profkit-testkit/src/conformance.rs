@@ -429,7 +429,7 @@ impl Bench<'_> {
             // several times.
             let attempts = if count == Some("2") { 8 } else { 1 };
             let mut runs = (0..attempts).map(|_| self.run_for(llvm.profdata(), &theirs, "own"));
-            let first = runs.next().expect("one attempt at least");
+            let first = runs.next().expect("LLVM's tool is run at least once");
             let theirs = if first.output == ours.output {
                 first
             } else {

@@ -20,9 +20,9 @@ pub fn pack(mut inputs: Vec<Vec<u8>>) -> Vec<u8> {
         let written = encoder.write_all(&length.to_le_bytes());
         written
             .and_then(|()| encoder.write_all(&input))
-            .expect("memory takes all");
+            .expect("writing to memory never fails");
     }
-    encoder.finish().expect("memory takes all")
+    encoder.finish().expect("writing to memory never fails")
 }
 
 /// Returns the inputs that are stored in a file.

@@ -280,7 +280,7 @@ impl Program {
     /// If there is none.
     pub fn named(name: &str) -> &'static Program {
         let found = PROGRAMS.iter().find(|program| program.name == name);
-        found.unwrap_or_else(|| panic!("no program {name}"))
+        found.unwrap_or_else(|| panic!("there is no test program {name}"))
     }
 
     fn is_rust(&self) -> bool {

@@ -22,7 +22,7 @@ impl Rng {
     /// Returns a random number below `bound`; 0 if `bound` is 0.
     pub fn below(&mut self, bound: usize) -> usize {
         let drawn = u128::from(self.bits()) * (bound as u128);
-        usize::try_from(drawn >> 64).expect("it is below a usize")
+        usize::try_from(drawn >> 64).expect("the number is below `bound`, which is a usize")
     }
 }
 

@@ -68,12 +68,12 @@ mod tests {
     fn what_was_just_read_is_resident() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("pages");
-        std::fs::write(&path, vec![7u8; 3 * 4096 + 1]).expect("it is written");
+        std::fs::write(&path, vec![7u8; 3 * 4096 + 1]).expect("the file is written");
         // Whether pages are really removed depends on the file system, so the test only checks that the kernel accepts
         // the calls.
-        evict(&path).expect("it is evicted");
-        std::fs::read(&path).expect("it is read");
-        assert_eq!(resident(&path).expect("it is mapped"), [true; 4]);
+        evict(&path).expect("the pages of the file are evicted");
+        std::fs::read(&path).expect("the file is read");
+        assert_eq!(resident(&path).expect("the file can be mapped"), [true; 4]);
         assert!(resident(&folder.path().join("none")).is_err());
     }
 }

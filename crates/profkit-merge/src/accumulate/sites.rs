@@ -17,9 +17,9 @@ use profkit_data::instr::{KindValues, ValueData, ValueEntry};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum SiteRule {
     #[default]
-    /// If an input holds one value several times, its largest count is added to the largest count of that value, the
-    /// second largest to the second largest, and so on. Every count is multiplied by the weight. No value is cut before
-    /// the end of the merge.
+    /// If an input holds one value several times, the largest count of the value in the input is added to the largest
+    /// count of the value in the sum, the second largest to the second largest, and so on. Every count is multiplied by
+    /// the weight. No value is cut before the end of the merge.
     Canonical,
     /// The rule by which LLVM joins two writers. It is [`Canonical`](Self::Canonical), but each site is cut to 255
     /// values after every merge.

@@ -25,8 +25,8 @@ pub(crate) trait Strategy: Sync {
         None
     }
 
-    /// Whether a fault between records is reported while its input is read. If not, such faults are found at the end,
-    /// when all inputs are known.
+    /// Whether a fault that is found when a record is added to an earlier record is reported while the input of the new
+    /// record is read. If not, such faults are found at the end, when all inputs are known.
     fn faults_have_inputs(&self) -> bool {
         false
     }

@@ -120,8 +120,8 @@ impl LayoutSums {
                 let bound = sums.bound.checked_add(theirs.bound);
                 bound.is_some_and(|bound| bound <= indexed::MAX_COUNT)
             };
-            // In profiles with damaged value data, the numbers of value sites may differ. Such sums stay separate; the
-            // accumulator decides later which of them came first.
+            // In profiles with damaged value data, the numbers of value sites may differ. Sums with different numbers
+            // of value sites stay separate; the accumulator decides later which of them came first.
             let sites = |sums: &&mut Sums| sums.values.fits(theirs.values.records());
             match self.sums.iter_mut().filter(same).filter(sites).find(fits) {
                 Some(mine) => mine.absorb(&theirs, &mut self.scratch),

@@ -51,8 +51,9 @@ pub(super) trait Strategy: Sync {
         functions > 0
     }
 
-    /// If functions are renamed, discriminators are cut to the bits of this FS-AFDO pass, and contexts, checksums and
-    /// vtables are removed. `None` if renaming keeps all of them.
+    /// When functions are renamed, discriminators are cut to the bits of the FS-AFDO pass that this method returns, and
+    /// contexts, checksums and vtables are removed. `None` if renaming keeps all discriminators, contexts, checksums
+    /// and vtables.
     fn renaming_cuts_to(&self) -> Option<FsPass> {
         None
     }

@@ -120,8 +120,8 @@ fn one_by_one(inputs: &[Input], options: &SampleMergeOptions) -> String {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// Adding sums of neighbouring inputs must give the same result as adding inputs one by one. The inputs include
-    /// some that cannot simply be added, and the number of threads varies.
+    /// Adding sums of neighbouring inputs must give the same result as adding inputs one by one. Some inputs are of a
+    /// kind that must be added one by one, and the number of threads varies.
     #[test]
     fn sums_of_neighbours_are_sums_one_by_one(
         kinds in proptest::collection::vec((0u8..13, 1u64..5, 0u8..6), 1..14),

@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The number of bytes up to which words are passed on the command line. Longer commands use a response file. The
-/// system's limit for one `exec` is much larger.
+/// The largest size in bytes of the words that are passed on the command line. If there are more bytes, the words are
+/// passed in a response file. The system's limit for one `exec` is much larger.
 const LONG_COMMAND: usize = 32 << 10;
 
 /// The compiler that the user named.

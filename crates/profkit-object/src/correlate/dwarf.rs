@@ -27,8 +27,8 @@ const FUNCTION_NAME: &[u8] = b"Function Name";
 const CFG_HASH: &[u8] = b"CFG Hash";
 const NUM_COUNTERS: &[u8] = b"Num Counters";
 
-/// The largest accepted ratio between the decompressed and the compressed size of a debug section. Real debug info
-/// stays far below it with zlib and with Zstandard.
+/// The largest accepted ratio between the decompressed and the compressed size of a debug section. The ratio of real
+/// debug info is far smaller with zlib and with Zstandard.
 const INFLATE_RATIO: u64 = 256;
 /// The decompressed size in bytes that is always accepted, whatever the ratio.
 const INFLATE_FLOOR: u64 = 1 << 20;
@@ -237,7 +237,7 @@ fn bad_dwarf(error: &gimli::Error) -> Error {
 
 fn leb128(mut value: u64, out: &mut Vec<u8>) {
     loop {
-        #[allow(clippy::cast_possible_truncation, reason = "seven bits")]
+        #[allow(clippy::cast_possible_truncation, reason = "the value has seven bits")]
         let byte = (value & 0x7f) as u8;
         value >>= 7;
         if value == 0 {

@@ -42,7 +42,10 @@ pub enum CorrelationWarning {
 }
 
 impl fmt::Display for CorrelationWarning {
-    #[allow(clippy::cast_possible_truncation, reason = "so does LLVM")]
+    #[allow(
+        clippy::cast_possible_truncation,
+        reason = "LLVM cuts these numbers too"
+    )]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         match self {

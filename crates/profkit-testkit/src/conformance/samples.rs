@@ -374,7 +374,9 @@ impl SampleBench<'_> {
         let show = |arguments: &[&str]| {
             let mut command = Command::new(self.reference.profdata());
             command.args(arguments).current_dir(self.folder);
-            let ran = command.output().expect("the reference");
+            let ran = command
+                .output()
+                .expect("the tool of the reference release starts");
             // The reference release crashes on files without a list of symbols, so the exit status is not checked.
             (ran.status.success(), ran.stdout)
         };

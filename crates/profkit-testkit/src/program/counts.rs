@@ -127,7 +127,7 @@ mod tests {
                     a.c:twice:\n    Hash: 0x1\n    Counters: 1\n    Function count: 7\n  \
                     b.c;twice:\n    Hash: 0x1\n    Counters: 1\n    Function count: 3\nInstrumentation level: Front-end\n";
         assert_eq!(
-            of_llvm_text(text).expect("it is sound"),
+            of_llvm_text(text).expect("the text is sound"),
             counts(&[("main", &[1]), ("twice", &[3, 7])])
         );
         assert!(of_llvm_text("Total functions: 0\n").is_err());

@@ -50,8 +50,8 @@ pub(super) struct Fit {
 const TEST_REACH: u32 = 32 * 1024 - 4;
 /// The reach in bytes of conditional branches, `cbz`, `cbnz`, `adr` and literal loads.
 const CONDITIONAL_REACH: u32 = 1024 * 1024 - 4;
-/// The largest number of rounds of lengthening. A lengthened branch may put the targets of others out of reach. In the
-/// last round all branches are lengthened.
+/// The largest number of rounds of lengthening. A lengthened branch may put the targets of other branches out of reach.
+/// In the last round all branches are lengthened.
 const ROUNDS: usize = 16;
 
 /// Finds the jump tables with entries of one or two bytes in the lines of a file.

@@ -173,7 +173,7 @@ impl Error {
         self
     }
 
-    /// Sets the detail text. LLVM's tool prints it for the same error, after the text of the error kind.
+    /// Sets the detail text. LLVM's tool prints this text for the same error, after the text of the error kind.
     #[must_use]
     pub fn llvm_detail(mut self, detail: impl Into<Cow<'static, str>>) -> Self {
         self.0.llvm_detail = Some(detail.into());

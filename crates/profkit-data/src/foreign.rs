@@ -33,7 +33,7 @@ pub enum ForeignFile {
     BoltYaml,
     /// A JSON file.
     Json,
-    /// A page of HTML. It is most often an error page that was downloaded instead of the file.
+    /// A page of HTML. Such a file is most often an error page that was downloaded in place of a profile.
     Html,
     /// An XML file.
     Xml,

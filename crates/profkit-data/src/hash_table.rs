@@ -33,7 +33,8 @@ pub use walk::Walk;
 /// The lengths that are stored with each item of a hash table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lengths {
-    /// The lengths of key and data are stored. This is so in tables of functions, and of MemProf records and frames.
+    /// The lengths of the key and of the data are stored. Tables of functions, of MemProf records and of MemProf frames
+    /// store both lengths.
     KeyAndData,
     /// Only the length of the data is stored, because all keys have the same length. In the table of MemProf call
     /// stacks, the length of a key is 8 bytes.
@@ -87,7 +88,7 @@ pub struct Entry<'data> {
 }
 
 impl<'data> Entry<'data> {
-    /// Returns a cursor over the item's data. Its offsets count from the start of the file.
+    /// Returns a cursor over the item's data. The offsets of the cursor count from the start of the file.
     pub fn cursor(&self) -> Cursor<'data> {
         Cursor::new(self.data, self.data_offset, Endian::Little)
     }
@@ -279,8 +280,8 @@ impl<'data> HashTable<'data> {
             .map_or(0, |&bytes| u64::from_le_bytes(bytes))
     }
 
-    /// Opens a bucket, which is a chain of items. Its bytes end where the next bucket begins, so that a wrong length
-    /// damages only one bucket.
+    /// Opens a bucket, which is a chain of items. The bytes of the bucket end where the next bucket begins, so that a
+    /// wrong length damages only one bucket.
     fn open(&self, bucket: usize, not_before: u64) -> Result<Option<Chain<'data>>> {
         let start = self.bucket_offset(bucket);
         if start == 0 {

@@ -1,5 +1,5 @@
-//! Limits on the time and memory that damaged or malicious files may cost. Each limit is a constant; its text explains
-//! the cost of a larger value.
+//! Limits on the time and memory that damaged or malicious files may cost. Each limit is a constant; the comment of the
+//! constant explains the cost of a larger value.
 
 /// The maximum size of one compressed names blob after decompression, as a multiple of its compressed size.
 ///

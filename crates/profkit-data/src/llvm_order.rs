@@ -63,7 +63,7 @@ const CHUNK_LEN: u32 = 8;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Keyed {
-    /// The next eight bytes of the name. If the name ends earlier, the other bytes are 0.
+    /// The next eight bytes of the name. If the name ends earlier, the bytes after its end are 0.
     chunk: u64,
     /// The number of remaining bytes of the name, or 9 if there are more than eight. If the next eight bytes of two
     /// names are equal, the shorter name comes first.
@@ -119,8 +119,8 @@ pub fn string_set_order<'n>(names: impl ExactSizeIterator<Item = &'n [u8]>) -> V
 
 /// Returns the order in which LLVM's `StringMap` iterates over names, as positions in the order of insertion.
 ///
-/// The map (`StringMapImpl`) has 16 buckets at first. It is doubled if it is more than three quarters full after an
-/// insertion. Probing is quadratic.
+/// The map (`StringMapImpl`) has 16 buckets at first. The number of buckets is doubled if more than three quarters of
+/// them are full after an insertion. Probing is quadratic.
 pub(crate) fn string_map_order<'n>(
     names: impl ExactSizeIterator<Item = &'n [u8]>,
     name_hash: NameHash,

@@ -309,8 +309,8 @@ pub fn encode_blob_zlib<'a>(names: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8
     use std::io::Write;
     let joined = join(names);
     let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
-    // The compressor writes to a `Vec`, so it cannot fail. If it ever did, the uncompressed chunk would still be
-    // correct.
+    // The compressor writes to a `Vec`, so it cannot fail. If the compressor ever did fail, the uncompressed chunk
+    // would still be correct.
     let Ok(compressed) = encoder.write_all(&joined).and_then(|()| encoder.finish()) else {
         return encode_blob_stored([joined.as_slice()]);
     };

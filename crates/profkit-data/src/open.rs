@@ -1,4 +1,4 @@
-//! Opens a profile of any kind. Its content decides which reader is used.
+//! Opens a profile of any kind. The content of the profile decides which reader is used.
 use crate::detect::{Family, FileKind, detect};
 use crate::{Error, ErrorKind, Result, Structure};
 

@@ -34,7 +34,8 @@ pub struct ReleaseFacts {
     pub release: Release,
     /// The raw version that the release's run-time library writes and its llvm-profdata reads.
     pub raw: u32,
-    /// The indexed version that the release's llvm-profdata writes. It is also the newest version that it reads.
+    /// The indexed version that the release's llvm-profdata writes. This is also the newest version that the release
+    /// reads.
     pub indexed: u32,
 }
 

@@ -39,8 +39,8 @@ pub struct SummaryCutoff {
 /// summary is made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Markers {
-    /// The meaning in LLVM 16 and later: if one of these counts is the first counter of a record, it marks the record
-    /// as pseudo-hot or pseudo-warm. Such a record is left out of the summary.
+    /// The meaning in LLVM 16 and later: if the first counter of a record has one of these counts, the record is
+    /// pseudo-hot or pseudo-warm. Such a record is left out of the summary.
     #[default]
     PseudoRecords,
     /// The meaning in LLVM 15 and earlier: 2^64 − 1 is not a count. A counter with this value is left out, but its
@@ -129,8 +129,8 @@ impl SummaryBuilder {
         }
     }
 
-    /// Adds a function of a sample profile, with the number of its entries. Its other counts are added one by one with
-    /// [`add_count`](Self::add_count).
+    /// Adds a function of a sample profile, with the number of its entries. The caller adds the other counts of the
+    /// function one by one with [`add_count`](Self::add_count).
     pub fn add_function(&mut self, head: u64) {
         self.functions += 1;
         self.max_function_count = self.max_function_count.max(head);
@@ -247,7 +247,7 @@ impl SummaryBuilder {
     }
 }
 
-/// Merges two ascending lists of counts. Each count has the number of times that it occurs.
+/// Merges two ascending lists of counts. Each count comes with the number of times that it occurs.
 fn merge_runs(
     one: impl ExactSizeIterator<Item = (u64, u64)>,
     two: impl Iterator<Item = (u64, u64)>,

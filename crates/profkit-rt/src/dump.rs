@@ -37,7 +37,7 @@ static mut WORK: Work = Work {
     },
 };
 
-/// The buffers of a dump. They are static, because the stack of a signal handler may be small.
+/// The buffers of a dump. The buffers are static, because the stack of a signal handler may be small.
 struct Work {
     name: Name,
     /// The name of the folder of the raw file, and later the name of the temporary file.

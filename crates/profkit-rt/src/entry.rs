@@ -137,8 +137,8 @@ extern "C" fn on_signal(number: i32, info: *const u8, context: *const u8) {
     // Calls the handler that the program, or another image of the process, has registered before.
     let previous = PREVIOUS.load(Ordering::Acquire);
     if previous != 0 {
-        // SAFETY: the address is that of a handler, as `signal` returned it. Before it was stored, the system was set
-        // to pass three arguments.
+        // SAFETY: the address is that of a handler, as `signal` returned it. Before the address was stored, the system
+        // was set to pass three arguments.
         unsafe { core::mem::transmute::<usize, Handler>(previous)(number, info, context) };
     }
 }

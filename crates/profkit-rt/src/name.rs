@@ -13,7 +13,7 @@ pub struct Facts<'a> {
     pub build_id: &'a [u8],
     /// Whether the image is the program itself and not a shared library.
     pub program: bool,
-    /// An address inside the image. It distinguishes images that have no build id.
+    /// An address inside the image. The address distinguishes images that have no build id.
     pub address: usize,
     /// Whether the process is a forked child. The name of the child's file must differ from the name of the parent's
     /// file, unless both use a pool.
@@ -22,8 +22,8 @@ pub struct Facts<'a> {
     pub no_pool: bool,
 }
 
-// These functions replace methods of `Option` in core, which would need landing pads. Each landing pad adds an entry to
-// the unwind table.
+// These functions replace methods of `Option` in core. Those methods would need landing pads, and each landing pad adds
+// an entry to the unwind table.
 
 fn byte_or_zero(byte: Option<&u8>) -> u8 {
     match byte {

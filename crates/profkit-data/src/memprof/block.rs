@@ -4,8 +4,8 @@ use crate::{Error, ErrorKind, Result, Structure};
 
 macro_rules! fields {
     ($($(#[$doc:meta])* $id:literal $name:ident $width:literal;)*) => {
-        /// A field of a [`MemInfoBlock`]. Its value is LLVM's number for the field (`MIBEntryDef.inc`, `Meta` in
-        /// `MemProf.h`).
+        /// A field of a [`MemInfoBlock`]. The value of the enum variant is LLVM's number for the field
+        /// (`MIBEntryDef.inc`, `Meta` in `MemProf.h`).
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(u8)]
         pub enum Field {
@@ -92,8 +92,8 @@ fields! {
     25 MaxLifetimeAccessDensity 4;
     /// The number of elements in the access histogram. The field exists from raw version 4.
     26 AccessHistogramSize 4;
-    /// The address of the access histogram in the process that wrote or read the file. It has no meaning outside that
-    /// process; profkit writes 0.
+    /// The address of the access histogram in the process that wrote or read the file. Outside that process, the
+    /// address has no meaning; profkit writes 0.
     27 AccessHistogram 8;
 }
 

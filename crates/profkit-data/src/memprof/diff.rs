@@ -168,7 +168,7 @@ mod tests {
     use super::*;
     use crate::memprof::{AllocSite, Field, Frame, MemInfoBlock};
 
-    /// Makes a profile with these contexts. Each has functions with line offsets, and a size in bytes.
+    /// Makes a profile with these contexts. Each context has functions with line offsets, and a size in bytes.
     fn profile(contexts: &[(&[(u64, u32)], u64)]) -> MemProfile {
         let mut profile = MemProfile::default();
         // An unused first frame, so that the frames have different indexes in the two profiles.
@@ -246,8 +246,8 @@ mod tests {
         let old = profile(&[(&[(1, 10), (9, 1)], 100), (&[(1, 11), (9, 1)], 110)]);
         let new = profile(&[(&[(1, 12), (9, 1)], 120), (&[(1, 13), (9, 1)], 130)]);
         assert_eq!(shown(&old, &new), "+120? +130? -100? -110?");
-        // One old and one new context are an exact pair. After that, only one old and one new context remain, so they
-        // are a pair too.
+        // One old and one new context are an exact pair. After this pair is made, only one old and one new context
+        // remain, so these two contexts are a pair too.
         let new = profile(&[(&[(1, 10), (9, 1)], 100), (&[(1, 13), (9, 1)], 130)]);
         assert_eq!(shown(&old, &new), "100->100 110->130 moved");
         let new = profile(&[(&[(1, 13), (9, 1)], 130)]);

@@ -168,8 +168,8 @@ pub struct MemProfile {
     record_ids: FxHashMap<u64, RecordId>,
     /// The accesses to global data, if the profile has them.
     pub data_access: Option<DataAccess>,
-    /// The names of functions by their hash. They are known only if the profile was made from a program, because LLVM's
-    /// files contain only hashes.
+    /// The names of functions by their hash. The names are known only if the profile was made from a program, because
+    /// LLVM's files contain only hashes.
     pub names: FxHashMap<u64, Vec<u8>>,
 }
 
@@ -210,8 +210,8 @@ impl MemProfile {
         &self.frames
     }
 
-    /// Returns the call stacks in the order in which they were added. Each begins with the frame of the allocation,
-    /// followed by its callers.
+    /// Returns the call stacks in the order in which they were added. Each call stack begins with the frame of the
+    /// allocation, followed by its callers.
     pub fn stacks(&self) -> &IndexVec<StackId, Arc<[FrameId]>> {
         &self.stacks
     }
@@ -315,8 +315,8 @@ impl MemProfile {
         self.add_stack(scratch)
     }
 
-    /// Adds the allocations and calls of another profile's function record to the record of the same function. An
-    /// allocation is added even if the record already has one with the same call stack, and so is a call.
+    /// Adds the allocations and calls of another profile's function record to the record of the same function. If the
+    /// record already has an allocation or a call with the same call stack, the new one is added too.
     pub fn copy_record(&mut self, other: &MemProfile, record: &Record) {
         let mut scratch = Vec::new();
         let mut alloc_sites = Vec::with_capacity(record.alloc_sites.len());

@@ -58,8 +58,8 @@ pub struct Created {
     pub profile: MipProfile,
     /// For each map entry that was left out, an error with the reason.
     pub dropped: Vec<Error>,
-    /// The number of functions that share their record with another function. These are aliases, and functions that the
-    /// linker merged because their code is identical.
+    /// The number of functions that share their record with another function. Such functions are aliases, or functions
+    /// that the linker merged because their code is identical.
     pub shared_records: u64,
 }
 

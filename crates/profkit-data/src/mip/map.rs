@@ -12,8 +12,8 @@ use profkit_abi::mip::{map_entry, mode};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MapReadOptions {
-    /// The address of the record section, if it is known from the binary. It is not needed for a map of version 9 that
-    /// has an anchor entry, because the anchor states it.
+    /// The address of the record section, if it is known from the binary. A map of version 9 with an anchor entry does
+    /// not need this address, because the anchor entry states it.
     pub section_address: Option<u64>,
 }
 

@@ -80,7 +80,7 @@ fn read_fields<'data>(
     };
     let mut record = record.wrapping_sub(start);
     if layout == EntryLayout::B32 {
-        // The difference of two 32-bit addresses has 32 bits. It may have wrapped around.
+        // The difference of two 32-bit addresses has 32 bits. The difference may have wrapped around.
         record &= i64::from(u32::MAX);
     }
     let size = cursor.u32()?;

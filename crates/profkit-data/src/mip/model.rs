@@ -89,7 +89,7 @@ pub const MODE_NAMES: [(Modes, &str); 7] = [
 pub enum EntryKind {
     /// The record has a byte that becomes 0 when the function is entered.
     Coverage,
-    /// The record has a byte in which each call clears one bit, so it counts up to 8 calls.
+    /// The record has a byte in which each call clears one bit. The byte therefore counts up to 8 calls.
     Unary,
     /// The record has the number of calls and the ordinal of the first call.
     Calls,
@@ -108,10 +108,11 @@ impl EntryKind {
 /// The identity of an image (an executable or a shared library). Raw files, maps and profiles state it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Identity {
-    /// The build id of the image. It is empty if there is none or it is not known. Version 9 uses it.
+    /// The build id of the image. It is empty if the image has none, or if it is not known. Version 9 uses this
+    /// identity.
     BuildId(BuildId),
-    /// A hash of the name that the image was linked under. It is the same for all builds of the image. Version 8 uses
-    /// it.
+    /// A hash of the name that the image was linked under. The hash is the same for all builds of the image. Version 8
+    /// uses this identity.
     ModuleHash(u32),
 }
 
@@ -166,7 +167,7 @@ pub struct MipProfile {
     pub runs: u64,
     /// The functions in the order of the map.
     pub functions: IndexVec<FunctionId, Function>,
-    /// The call edges, which come from sampled calls. They are sorted.
+    /// The call edges, which come from sampled calls. The edges are sorted.
     pub edges: Vec<CallEdge>,
     /// The source locations of functions, and the strings that they use.
     pub tables: Tables,
@@ -275,8 +276,8 @@ pub struct Function {
     pub order_sum: u64,
     /// The number of runs that have an ordinal and contributed it to `order_sum`.
     pub order_runs: u64,
-    /// The smallest ordinal of a first call. It is `None` if no run has an ordinal, and in version 8, which does not
-    /// store it.
+    /// The smallest ordinal of a first call. It is `None` if no run has an ordinal. It is also `None` in a profile of
+    /// version 8, which does not store it.
     pub order_min: Option<u32>,
     /// The blocks of the function, without the entry block.
     pub blocks: Vec<Block>,

@@ -41,7 +41,7 @@ pub struct Slots {
     pub end: u64,
 }
 
-/// The layout of the record section of an image. It is made once from the MIP profile of the image.
+/// The layout of the record section of an image. The layout is made once, from the MIP profile of the image.
 #[derive(Clone, Debug)]
 pub struct RecordPlan {
     /// The segments, in the order of their offsets.

@@ -15,7 +15,8 @@ use twox_hash::XxHash3_64;
 /// The version of the MIP profile format to write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ProfileVersion {
-    /// Version 8 in layout B of the original implementation. It is for profiles that were made from maps of version 8.
+    /// Version 8 in layout B of the original implementation. Only profiles that were made from maps of version 8 can be
+    /// written in this version.
     V8,
     /// Version 9, which was designed for profkit.
     #[default]

@@ -1,5 +1,5 @@
-//! Reads and writes profiles of version 8, layout B. They have the form that the code of the original implementation
-//! writes. The documentation of that implementation describes a different form.
+//! Reads and writes profiles of version 8, layout B. The layout is the one that the code of the original implementation
+//! writes. The documentation of that implementation describes a different layout.
 use super::header::{Layout, MipKind};
 use super::header_v8::HeaderV8;
 use super::model::{Block, EntryKind, Function, Identity, MipProfile};

@@ -28,7 +28,7 @@ impl ImageId<'_> {
     }
 }
 
-/// A sample of a return address. It shows which function was called, and from where.
+/// A sample of a return address. The sample shows which function was called, and from where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Sample {
     /// The offset in the record section of the called function's record.
@@ -90,7 +90,7 @@ pub struct RawParts<'data> {
 }
 
 impl<'data> RawParts<'data> {
-    /// Makes an iterator over the parts of a raw file. It does not read the file yet.
+    /// Makes an iterator over the parts of a raw file. The file is not read yet.
     pub fn new(data: &'data [u8]) -> Self {
         RawParts {
             cursor: Cursor::new(data, 0, Endian::Little),

@@ -197,7 +197,7 @@ impl Nesting<'_> {
     }
 }
 
-/// The changes to one function when its callees are moved into it. They are collected first, in the order of the
+/// The changes to one function when its callees are moved into it. The changes are collected first, in the order of the
 /// callees' keys, and then applied together.
 #[derive(Default)]
 struct Moves {

@@ -165,7 +165,7 @@ impl BitOrAssign for ProfileKind {
 pub struct SampleProfile {
     /// The kind of the profile: flags such as "has calling contexts".
     pub kind: ProfileKind,
-    /// The names of all functions, targets and vtables. It may include names that no function uses any more.
+    /// The names of all functions, targets and vtables. The table may include names that no function uses any more.
     pub names: SampleNames,
     /// The profile symbol list: the names of all functions of the program, with samples or without (LLVM's
     /// `ProfileSymbolList`). These are names, never hashes.

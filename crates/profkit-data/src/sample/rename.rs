@@ -10,7 +10,7 @@ use crate::remap::Remapping;
 use rustc_hash::FxHashMap;
 
 /// Copies a profile and changes its names. Functions that get the same name are added up. `renamed` has for each name
-/// the id of its new name. The copy uses the same table of names.
+/// the id of its new name. The copy has the same table of names as `profile`.
 fn rename(
     profile: SampleProfile,
     renamed: &IndexVec<NameId, NameId>,

@@ -236,8 +236,8 @@ pub fn read_member(member: impl Read, format: ArchiveFormat) -> Result<Vec<u8>, 
     Ok(bytes)
 }
 
-/// The maximum number of bytes between two members of an archive. These bytes are headers, long names and other
-/// metadata.
+/// The maximum number of bytes between the contents of two members of an archive. These bytes are headers, long names
+/// and other metadata.
 const MOST_BETWEEN: u64 = 1 << 20;
 
 /// A reader that returns at most `left` bytes and then fails. It limits the metadata between two members of an archive,

@@ -1,5 +1,5 @@
-//! Reads profiles that are stored compressed or in archives. They are recognised by their content and decompressed in
-//! memory; nothing is written to disk.
+//! Reads profiles that are stored compressed or in archives. Compressed files and archives are recognised by their
+//! content and decompressed in memory; nothing is written to disk.
 mod archive;
 mod compressed;
 

@@ -33,7 +33,7 @@ impl StackFlags {
     }
 }
 
-/// One frame of a call stack. It refers to entries of the other tables.
+/// One frame of a call stack. The frame refers to strings, a path and another frame by their ids.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct StackEntry {
     /// The linkage name of the frame's function.

@@ -32,7 +32,7 @@ pub enum Open {
     Read,
     /// The file is opened for writing. An existing file keeps its contents.
     Write,
-    /// The file is created for writing. It must not exist yet.
+    /// The file is created for writing. A file with this name must not exist yet.
     Create,
     /// The path is a folder, which is opened in order to lock it.
     Folder,

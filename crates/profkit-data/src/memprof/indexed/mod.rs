@@ -35,8 +35,8 @@ use crate::MemProfSection;
 use crate::Result;
 use crate::memprof::MemProfile;
 
-/// The offset that a section gets if it is not in a file. It is not 0, because offset 0 means "none" in the section's
-/// tables.
+/// The offset that is assumed for a section that is not in a file. The offset is not 0, because 0 means "none" in the
+/// section's tables.
 const ALONE: u64 = 8;
 
 /// Reads a MemProf section that was copied out of its file. Returns the profile and the version of the section.

@@ -245,7 +245,7 @@ struct Reading<'a, 'data> {
     in_array: Vec<u32>,
     /// A buffer for the frames of one call stack.
     stack: Vec<FrameId>,
-    /// The number of frames that may still be read. It limits the total of all call stacks.
+    /// The number of frames that may still be read. This number limits the total length of all call stacks.
     budget: usize,
 }
 

@@ -74,8 +74,8 @@ impl IndexedMemProfOptions {
     }
 }
 
-/// The offset for which a section is encoded before it is moved to its position in a file. It is a multiple of 8. It is
-/// not 0, because offset 0 means "none".
+/// The offset for which a section is encoded before it is moved to its position in a file. The offset is a multiple of
+/// 8. It is not 0, because 0 means "none" in the section's tables.
 const BASE: u64 = 64;
 
 /// Encodes a profile as a MemProf section. The writer of indexed profiles moves the section to its position in the

@@ -62,8 +62,8 @@ impl Version {
         })
     }
 
-    /// Whether a segment states the length of its build id. Such a segment has the load address of its module instead
-    /// of a file offset.
+    /// Whether a segment states the length of its build id. A segment that does so has the load address of its module
+    /// instead of a file offset.
     pub fn has_build_id_size(self) -> bool {
         self.0 >= 3
     }
@@ -85,7 +85,7 @@ impl Version {
     }
 }
 
-/// The header of a dump. Its offsets were checked against the size of the dump.
+/// The header of a dump. The offsets in the header were checked against the size of the dump.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Header {
     pub version: Version,

@@ -105,7 +105,7 @@ pub struct Segment {
     /// Up to version 2, this is the offset of the mapping in its file. From version 3 on, it is the load address of the
     /// module, or 0 if the module was loaded at the address for which it was linked.
     pub offset: u64,
-    /// The build id of the module. It is empty if there is none, and always empty up to version 2.
+    /// The build id of the module; empty if the file has none. LLVM writes build ids from version 3 on.
     pub build_id: BuildId,
 }
 
@@ -252,7 +252,7 @@ impl<'data> RawDump<'data> {
 /// A memory info block of a raw file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawBlock {
-    /// The id of the block's call stack, which is in the same dump.
+    /// The id of the block's call stack. The call stack is in the same dump as the block.
     pub stack_id: u64,
     /// The statistics of the allocations with one call stack.
     pub block: MemInfoBlock,

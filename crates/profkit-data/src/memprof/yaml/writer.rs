@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 const BATCH: usize = 1 << 16;
 /// The column after which LLVM begins a new line before the next item inside `{ … }` or `[ … ]`.
 const WRAP_COLUMN: usize = 80;
-/// The column at which values begin. It is counted from the start of their key.
+/// The column at which the value of a key begins. The column is counted from the start of the key.
 const VALUE_COLUMN: usize = 16;
 
 /// Options for writing YAML. There are none yet.

@@ -22,7 +22,7 @@ struct Document {
     version: ProfileVersion,
     modes: Modes,
     edges: Vec<CallEdge>,
-    /// The callers of the call edges, as the text names them. They are looked up after all functions were read.
+    /// The callers of the call edges, as the text names them. The callers are looked up after all functions were read.
     callers: Vec<Caller>,
 }
 

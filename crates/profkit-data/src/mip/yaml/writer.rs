@@ -245,8 +245,9 @@ fn hex(value: u64) -> String {
     format!("0x{value:X}")
 }
 
-/// Formats a text as a YAML scalar. It is written without quotes if YAML then reads the same text, otherwise in double
-/// quotes. Bytes that are not UTF-8 get the tag `!bytes`; each character then is one byte with the character's number.
+/// Formats a text as a YAML scalar. The scalar has no quotes if YAML then reads the same text, otherwise it has double
+/// quotes. Bytes that are not UTF-8 get the tag `!bytes`; each character of the scalar is then one byte with the
+/// character's number.
 fn text(bytes: &[u8]) -> String {
     let plain =
         |byte: &u8| byte.is_ascii_alphanumeric() || b"_.$/+@".contains(byte) || *byte == b'-';

@@ -31,7 +31,8 @@ pub(super) struct Metadata<'data> {
     entries: FxHashMap<u64, u64>,
 }
 
-/// The metadata entry of an inlined function. It is stored inside the entry of the function that it was inlined into.
+/// The metadata entry of an inlined function. The entry is stored inside the entry of the function that it was inlined
+/// into.
 struct Nested {
     depth: usize,
     location: Location,
@@ -143,8 +144,8 @@ impl<'data> Metadata<'data> {
     }
 }
 
-/// Sets the checksum and attributes of each inlined function. Each one is looked up by its location and name. LLVM
-/// writes inlined functions and their metadata in the same order, but other writers may not.
+/// Sets the checksum and attributes of each inlined function. Each inlined function is looked up by its location and
+/// name. LLVM writes inlined functions and their metadata in the same order, but other writers may not.
 fn match_nested(nested: &[Nested], function: &mut FlatFunction) -> Result<()> {
     let mut entered: FxHashMap<(usize, Location, NameId), usize> = FxHashMap::default();
     let mut stack = vec![0];

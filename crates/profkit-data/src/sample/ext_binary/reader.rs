@@ -103,7 +103,7 @@ impl<'data> ExtBinaryProfile<'data> {
         sections::contents(self.data, section).map(|(bytes, _)| bytes)
     }
 
-    /// Returns the kind of the profile. It follows from the flags of the sections.
+    /// Returns the kind of the profile, which follows from the flags of the sections.
     pub fn kind(&self) -> ProfileKind {
         let facts = [
             (section::SUMMARY, flag::PARTIAL, ProfileKind::PARTIAL),
@@ -222,7 +222,7 @@ impl<'data> ExtBinaryProfile<'data> {
                 loop {
                     if let Some(starts) = &mut starts {
                         let Some(start) = starts.next() else { break };
-                        // Functions must not overlap. Otherwise a file could be made so that the reader decodes the
+                        // Functions must not overlap. If they could, a malicious file could make the reader decode the
                         // same bytes very often.
                         if base + start < cursor.offset() {
                             let error = Error::new(
@@ -280,7 +280,7 @@ impl<'data> ExtBinaryProfile<'data> {
             .find(|section| section.kind == kind && section.size != 0)
     }
 
-    /// Returns the sections with samples. Each comes with the table of offsets that precedes it.
+    /// Returns the sections with samples. Each section comes with the table of offsets that precedes it.
     fn sample_sections(&self) -> impl Iterator<Item = (&Section, Option<&Section>)> {
         let mut offsets = None;
         self.sections.iter().filter_map(move |section| {

@@ -14,7 +14,7 @@ use profkit_abi::indexed::SUMMARY_CUTOFFS;
 pub struct GcovOptions {
     /// The version of GCC's format to write.
     pub version: GcovVersion,
-    /// The byte order of the file. It must be the byte order of the machine on which GCC runs.
+    /// The byte order of the file, which must be the byte order of the machine on which GCC runs.
     pub endian: Endian,
     /// The names of the source files. Only version 3 stores them.
     pub files: Vec<Box<[u8]>>,
@@ -128,7 +128,7 @@ struct GcovWriter<'p> {
     numbers: Vec<u32>,
     /// The names that the file needs, in the order of the file.
     names: Vec<NameId>,
-    /// The indices of the functions in the order of the file. They are ordered by name.
+    /// The indices of the functions in the order of the file: the functions are ordered by name.
     order: Vec<usize>,
     out: Vec<u8>,
 }
@@ -432,7 +432,7 @@ impl<'p> GcovWriter<'p> {
     }
 
     /// Writes an empty list of modules, and the working sets. Working set n describes the largest counts that together
-    /// make up n/128 of all samples. It states how many counts these are, and the smallest of them.
+    /// make up n/128 of all samples: how many counts these are, and the smallest of them.
     fn tail(&mut self) {
         self.word(TAG_MODULES);
         let none = if self.options.version.pads_strings() {

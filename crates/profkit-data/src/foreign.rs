@@ -114,7 +114,9 @@ impl ForeignFile {
             ForeignFile::CoreDump => {
                 "a core dump holds the memory of a crashed program: give the profile that the program wrote"
             }
-            ForeignFile::ProfileList => "give it as a list of inputs, not as an input",
+            ForeignFile::ProfileList => {
+                "give the file as a list of inputs (merge -f FILE), not as an input"
+            }
             ForeignFile::GitLfsPointer => {
                 "fetch the file to which the pointer refers: git lfs pull"
             }

@@ -248,7 +248,7 @@ impl Header {
         if length > LONGEST_ID || hashed && length != 4 {
             return Err(Error::new(
                 ErrorKind::BadHeader,
-                "the length of the identity is impossible",
+                "the identity of the image has an impossible length",
             )
             .at(at)
             .found(format_args!("{length} bytes"))

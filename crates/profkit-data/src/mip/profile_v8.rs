@@ -87,7 +87,7 @@ fn read_function(cursor: &mut Cursor<'_>, header: &HeaderV8) -> Result<(Function
     if blocks > room {
         return Err(Error::new(
             ErrorKind::Truncated,
-            "more blocks than the file has room for",
+            "there are more blocks than the file has room for",
         )
         .at(at)
         .found(blocks)
@@ -153,12 +153,13 @@ fn names(cursor: &mut Cursor<'_>, functions: &mut [Function], signatures: &[u64]
     }
     for (function, signature) in functions.iter_mut().zip(signatures) {
         let Some(name) = names.get(signature) else {
-            return Err(
-                Error::new(ErrorKind::Malformed, "no name has the hash of a function")
-                    .at(at)
-                    .found(format_args!("the hash {signature:#018x}"))
-                    .expected("the hash of a name"),
-            );
+            return Err(Error::new(
+                ErrorKind::Malformed,
+                "no name has the hash that a function states",
+            )
+            .at(at)
+            .found(format_args!("the hash {signature:#018x}"))
+            .expected("the hash of a name"));
         };
         function.name = name.to_vec();
     }

@@ -352,7 +352,7 @@ impl<'a, 'data> Reading<'a, 'data> {
                 if !rest.is_empty() {
                     return Err(Error::new(
                         ErrorKind::Malformed,
-                        "a call stack does not end with a frame",
+                        "the last frame of a call stack is incomplete",
                     )
                     .at(entry.data_offset)
                     .found(format_args!("{} bytes", entry.data.len()))

@@ -93,8 +93,8 @@ hint: merge raw files into a profile first
 there are unknown flags in header of MIP profile at offset 0xc: found 0x4, expected only bits of 0x3
 hint: a newer version of profkit may support these flags
 ");
-    insta::assert_snapshot!(with(16, 5000), @"the length of the identity is impossible in header of MIP profile at offset 0x10: found 5000 bytes, expected at most 4096");
-    insta::assert_snapshot!(with(12, 1), @"the length of the identity is impossible in header of MIP profile at offset 0x10: found 20 bytes, expected 4 bytes, for a module hash");
+    insta::assert_snapshot!(with(16, 5000), @"the identity of the image has an impossible length in header of MIP profile at offset 0x10: found 5000 bytes, expected at most 4096");
+    insta::assert_snapshot!(with(12, 1), @"the identity of the image has an impossible length in header of MIP profile at offset 0x10: found 20 bytes, expected 4 bytes, for a module hash");
     insta::assert_snapshot!(with(56, 1), @"a reserved field is not 0 in header of MIP profile at offset 0x38: found 0x1, expected 0");
     insta::assert_snapshot!(with(20, 6), @"the section of stack entries is missing in list of sections of MIP profile at offset 0xe8");
     // The table of sections comes after the header, the build id of 20 bytes and 4 bytes of padding.
@@ -131,12 +131,12 @@ fn damaged_profiles_of_version_8() {
         refused(&bytes)
     };
     insta::assert_snapshot!(with(32, 3), @"the data end too early in function 2 of MIP profile at offset 0xb5: found 1 bytes left, expected 8 bytes");
-    insta::assert_snapshot!(with(40, 1), @"no name has the hash of a function in names of MIP profile at offset 0xa5: found the hash 0x5cf8c24c00000001, expected the hash of a name");
-    insta::assert_snapshot!(with(0x48, u32::MAX), @"more blocks than the file has room for in function 0 of MIP profile at offset 0x48: found 4294967295, expected at most 17");
+    insta::assert_snapshot!(with(40, 1), @"no name has the hash that a function states in names of MIP profile at offset 0xa5: found the hash 0x5cf8c24c00000001, expected the hash of a name");
+    insta::assert_snapshot!(with(0x48, u32::MAX), @"there are more blocks than the file has room for in function 0 of MIP profile at offset 0x48: found 4294967295, expected at most 17");
     insta::assert_snapshot!(with(0x64, 2), @"a block's coverage is neither 0 nor 1 in function 0 of MIP profile at offset 0x64: found 2, expected 0 or 1");
     insta::assert_snapshot!(with(0x65, 1), @"the profile has call edges, whose layout version 8 never defined in function 0 of MIP profile at offset 0x65: found 1, expected 0");
     insta::assert_snapshot!(refused(&whole[..181]), @"a name is not terminated in names of MIP profile at offset 0xb1: found 1 whole names, expected 2 names, the number at offset 0xa5");
-    insta::assert_snapshot!(refused(&whole[..100]), @"more blocks than the file has room for in function 0 of MIP profile at offset 0x48: found 1, expected at most 0");
+    insta::assert_snapshot!(refused(&whole[..100]), @"there are more blocks than the file has room for in function 0 of MIP profile at offset 0x48: found 1, expected at most 0");
     insta::assert_snapshot!(refused(&[&whole[..], b"x"].concat()), @"there are bytes after the names in names of MIP profile at offset 0xb6: found 1 bytes, expected the end of the file");
     let mut a = whole.clone();
     a[6] = 3;

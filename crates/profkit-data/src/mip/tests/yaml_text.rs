@@ -164,9 +164,9 @@ fn what_is_no_profile() {
     insta::assert_snapshot!(function("    Function Signature: 7\n"), @"Function Signature is not the hash of the name in MIP YAML at line 4, column 5: found 0x0000000000000007, expected 0xcc914f75dd4ca18f");
     insta::assert_snapshot!(function("    Function Size: big\n"), @"Function Size is not a valid number in MIP YAML at line 4, column 20: found `big`, expected 0 to 4294967295, decimal or hexadecimal with the prefix 0x");
     insta::assert_snapshot!(function("    Run Count: 7\n"), @"a function has an unknown key in MIP YAML at line 4, column 5: found Run Count");
-    insta::assert_snapshot!(function("    Basic Block Profiles:\n      - Offset: 8\n"), @"the first block is not the entry in MIP YAML at line 4, column 5: found offset 0x8, expected 0x0");
+    insta::assert_snapshot!(function("    Basic Block Profiles:\n      - Offset: 8\n"), @"the first block is not the entry block in MIP YAML at line 4, column 5: found offset 0x8, expected 0x0");
     insta::assert_snapshot!(function("    Basic Block Profiles:\n      - Covered: 1\n"), @"Covered is neither true nor false in MIP YAML at line 5, column 18: found `1`, expected true or false");
-    insta::assert_snapshot!(function("    Call Edges:\n      - Weight: 1\n"), @"a call edge must have either a known or an unknown caller in MIP YAML at line 5, column 9: expected Caller Index and Call Site, or Section Relative Source Address");
+    insta::assert_snapshot!(function("    Call Edges:\n      - Weight: 1\n"), @"a call edge must state its caller in exactly one way in MIP YAML at line 5, column 9: expected either Caller Index and Call Site, or Section Relative Source Address");
     insta::assert_snapshot!(function("    Call Edges:\n      - { Caller Index: 3, Caller Name: g, Weight: 1 }\n"), @"the caller of a call edge is not in the profile in MIP YAML at line 5, column 9: found index 3, `g`, expected index and name of a function of the profile, counted from 0");
     insta::assert_snapshot!(refused(&format!("{HEADER}Profiles:\n  - Function Size: 7\n")), @"a key of a function is missing in MIP YAML at line 3, column 5: expected Function Name");
     insta::assert_snapshot!(refused(&format!("{HEADER}Profiles:\n  - Function Name: !b 7\n")), @"a value has an unknown tag in MIP YAML at line 3, column 20: found !b, expected no tag, or the tag !bytes");

@@ -290,9 +290,9 @@ impl Document {
         if relative == caller.is_some() {
             return Err(malformed(
                 start,
-                "a call edge must have either a known or an unknown caller",
+                "a call edge must state its caller in exactly one way",
             )
-            .expected("Caller Index and Call Site, or Section Relative Source Address"));
+            .expected("either Caller Index and Call Site, or Section Relative Source Address"));
         }
         if let Some(number) = caller {
             self.callers.push(Caller {
@@ -476,7 +476,7 @@ fn blocks(
         Ok(())
     })?;
     if entry.is_some_and(|offset| offset != 0) {
-        return Err(malformed(place, "the first block is not the entry")
+        return Err(malformed(place, "the first block is not the entry block")
             .found(format_args!("offset {:#x}", entry.unwrap_or(0)))
             .expected("0x0"));
     }

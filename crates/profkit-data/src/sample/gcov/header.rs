@@ -138,7 +138,7 @@ pub(super) fn read_header(data: &[u8]) -> Result<(Cursor<'_>, GcovVersion)> {
         let version = GcovVersion::of_word(word).ok_or_else(|| {
             Error::new(
                 ErrorKind::UnsupportedVersion,
-                "an unknown version of GCC's sample profile",
+                "the version of GCC's sample profile is unknown",
             )
             .at(at)
             .found(format_args!("{word:#x}"))

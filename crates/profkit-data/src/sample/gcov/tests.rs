@@ -287,7 +287,7 @@ fn every_check_has_its_message() {
     insta::assert_snapshot!(messages.join("\n"), @r#"
     the data end too early in header at offset 0x0: found 3 bytes left, expected 4 bytes
     this is not a sample profile of GCC in header at offset 0x0: found 0x00000007, expected the magic "adcg" or "gcda"
-    an unknown version of GCC's sample profile in header at offset 0x4: found 0x4, expected 1, 2, 3, 407* or 406p
+    the version of GCC's sample profile is unknown in header at offset 0x4: found 0x4, expected 1, 2, 3, 407* or 406p
     the data end too early in header at offset 0x8: found 1 bytes left, expected 4 bytes
     a section has the wrong tag in names at offset 0xc: found tag 0x00000007, expected tag 0xaa000000
     the data end too early in names at offset 0x14: found 1073741824 names in 1920 bytes

@@ -101,7 +101,7 @@ pub(super) fn parse(line: &[u8], depth: usize) -> Result<Line<'_>, Fault> {
                 Some(_) => {
                     return Err(fault(
                         column + digits,
-                        "a count is followed by something else",
+                        "text follows a count without a blank",
                         "a blank or the end of the line",
                     ));
                 }

@@ -97,13 +97,14 @@ impl Layout {
 struct Builder<'a> {
     /// For each frame, its index in the section's array of frames.
     numbers: &'a IndexVec<FrameId, u32>,
-    /// For each frame of the previous call stack, its index in the tree, outermost first.
+    /// For each frame of the previous call stack, its index in `array`, outermost frame first.
     indexes: Vec<u32>,
 }
 
 impl Builder<'_> {
-    /// Appends a call stack, whose frames are given outermost first. Returns the index in the tree at which the call
-    /// stack begins. `before` is the call stack that was appended before this one; the outermost frames that the two
+    /// Appends a call stack to `array`, outermost frame first, then its length. The array is reversed at the end, so
+    /// that the length comes first. Returns the index of the length in `array`. `stack` is the call stack, innermost
+    /// frame first. `before` is the call stack that was appended before this one; the outermost frames that the two
     /// call stacks share are stored once.
     fn add(&mut self, stack: &[FrameId], before: &[FrameId], array: &mut Vec<u32>) -> Result<u32> {
         let pairs = stack.iter().rev().zip(before.iter().rev());

@@ -89,7 +89,8 @@ struct Reader<'p> {
     open: bool,
     /// The number of inlined functions that contain the current line.
     depth: usize,
-    /// The indentation of the last line if it was a metadata line, otherwise 0.
+    /// The indentation of the last metadata line; 0 if the head line of a function or of an inlined function came after
+    /// it.
     metadata_depth: usize,
     /// The indexes in the function's list of checksums and attributes: that of the current function, then those of the
     /// inlined functions that contain the current line, outermost first.

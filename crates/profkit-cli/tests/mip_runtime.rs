@@ -547,7 +547,7 @@ fn an_image_without_build_id_says_so_once() {
     let output = place.run(programs, "noid", "%h.raw", &["dump", "dump"]);
     assert_eq!(
         text(&output.stderr),
-        "profkit: MIP profile noid.raw: this image has no build id (link with -Wl,--build-id): its records may be matched wrongly\n"
+        "profkit: MIP profile noid.raw: this image has no build id (link with -Wl,--build-id): its builds cannot be distinguished\n"
     );
     let raw = place.raw("noid.raw");
     assert_eq!((raw.build_id.len(), raw.called()), (0, vec![(1, 1)]));

@@ -215,7 +215,7 @@ fn dump_with(work: &mut Work) -> i32 {
             return work.complain(b"its name is too long", 0);
         }
         if image.build_id.is_empty() && !REPORTED.swap(true, Ordering::Relaxed) {
-            work.complain(b"this image has no build id (link with -Wl,--build-id): its records may be matched wrongly", 0);
+            work.complain(b"this image has no build id (link with -Wl,--build-id): its builds cannot be distinguished", 0);
         }
         let result = if work.name.pool {
             match work.add_to_pool(&mut part, process) {

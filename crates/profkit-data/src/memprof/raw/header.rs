@@ -166,7 +166,7 @@ fn unsupported(number: u64, at: u64) -> Error {
     .expected("1 to 5");
     match number {
         6..=64 => error.with_hint(
-            "a newer LLVM than 22 wrote it: merge it with llvm-profdata of that LLVM, and use the result",
+            "LLVM 23 or later wrote the file: merge it with llvm-profdata of that LLVM, and give the merged profile",
         ),
         _ => error.with_hint("no LLVM writes such a version: the file is damaged"),
     }

@@ -12,6 +12,7 @@ mod memprof;
 mod mip;
 mod pictures;
 mod steps;
+mod suite;
 
 use std::process::ExitCode;
 
@@ -61,6 +62,11 @@ const TASKS: &[Task] = &[
         "conformance",
         "profkit beside LLVM's tools on every compiler, mode and program [SET…]",
         conformance::run,
+    ),
+    Task(
+        "llvm-suite",
+        "LLVM's own tests of llvm-profdata, with its tool and with profkit [FILTER]",
+        suite::run,
     ),
     Task(
         "fuzz-smoke",

@@ -35,6 +35,7 @@ pub fn ci(_arguments: &[String]) -> Result<()> {
     slow(&[])?;
     sanitize(&[])?;
     cargo(&["xtask", "conformance"], &[])?;
+    cargo(&["xtask", "llvm-suite"], &[])?;
     cargo(&["xtask", "fuzz-smoke"], &[])
 }
 

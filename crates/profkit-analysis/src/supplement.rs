@@ -9,7 +9,7 @@ use profkit_data::sample::{
     ProfileKind, SampleName, SampleProfile, SampleReadOptions, Samples, head_estimate, read_with,
     summarize,
 };
-use profkit_data::summary::{Summary, SummaryBuilder};
+use profkit_data::summary::{Summary, SummaryBuilder, Thresholds};
 use std::collections::BTreeMap;
 
 /// The limits that decide which functions are corrected, and how.
@@ -48,16 +48,6 @@ pub struct Supplemented {
     /// because it is unknown which of them the samples belong to.
     pub ambiguous: Vec<Vec<u8>>,
 }
-
-/// Returns the smallest count among the largest counts that make up this share of all samples
-/// (`getEntryForPercentile`).
-fn threshold(summary: &Summary, cutoff: u64) -> u64 {
-    let entry = summary.cutoffs.iter().find(|entry| entry.cutoff >= cutoff);
-    entry.map_or(0, |entry| entry.min_count)
-}
-
-const HOT: u64 = 990_000;
-const COLD: u64 = 999_999;
 
 /// A function that has exactly one record.
 #[derive(Clone, Copy)]
@@ -126,10 +116,14 @@ fn supplement(
         flat.add(&function.samples, &name);
     }
     let counts = flat.counts;
-    let (hot_samples, cold_samples) = (threshold(summary, HOT), threshold(summary, COLD));
-    let hot = threshold(&instr, HOT);
+    // LLVM's tool does not use its options for these thresholds here.
+    let thresholds = Thresholds::default();
+    let hot_in = |summary| thresholds.hot(summary).unwrap_or(0);
+    let cold_in = |summary| thresholds.cold(summary).unwrap_or(0);
+    let (hot_samples, cold_samples) = (hot_in(summary), cold_in(summary));
+    let hot = hot_in(&instr);
     let cold = match options.cold {
-        0 => threshold(&instr, COLD),
+        0 => cold_in(&instr),
         cold => cold,
     };
     let mut done = Supplemented::default();

@@ -35,6 +35,58 @@ pub struct SummaryCutoff {
     pub blocks: u64,
 }
 
+/// How a summary divides counts into hot, warm and cold ones (LLVM's options `-profile-summary-cutoff-hot`, `-hot-count`,
+/// `-cutoff-cold` and `-cold-count`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Thresholds {
+    /// The share of all counts, in millionths, that hot counts have together.
+    pub hot_cutoff: u64,
+    /// The share of all counts, in millionths, that the counts that are not cold have together.
+    pub cold_cutoff: u64,
+    /// The smallest hot count. `None` takes it from the summary.
+    pub hot_count: Option<u64>,
+    /// The largest cold count. `None` takes it from the summary.
+    pub cold_count: Option<u64>,
+}
+
+impl Default for Thresholds {
+    /// LLVM's defaults: hot counts are 99 % of all counts, cold counts the last millionth.
+    fn default() -> Self {
+        Thresholds {
+            hot_cutoff: 990_000,
+            cold_cutoff: 999_999,
+            hot_count: None,
+            cold_count: None,
+        }
+    }
+}
+
+impl Thresholds {
+    /// Returns the smallest hot count (`getHotCountThreshold`), or `None` if the summary has no line with this cutoff
+    /// or a higher one.
+    pub fn hot(&self, summary: &Summary) -> Option<u64> {
+        let count = summary.count_at(self.hot_cutoff)?;
+        Some(self.hot_count.unwrap_or(count))
+    }
+
+    /// Returns the largest cold count (`getColdCountThreshold`), or `None` if the summary has no line with this cutoff
+    /// or a higher one.
+    pub fn cold(&self, summary: &Summary) -> Option<u64> {
+        let count = summary.count_at(self.cold_cutoff)?;
+        Some(self.cold_count.unwrap_or(count))
+    }
+}
+
+impl Summary {
+    /// Returns the smallest count of the first line whose cutoff is at least `cutoff`, in millionths
+    /// (`getEntryForPercentile`). Returns `None` if there is no such line.
+    pub fn count_at(&self, cutoff: u64) -> Option<u64> {
+        let mut entries = self.cutoffs.iter();
+        let entry = entries.find(|entry| entry.cutoff >= cutoff)?;
+        Some(entry.min_count)
+    }
+}
+
 /// The meaning of the two largest possible counts, 2^64 − 1 and 2^64 − 2. It depends on the LLVM release for which the
 /// summary is made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -12,10 +12,11 @@ use profkit_data::remap::Remapping;
 use profkit_data::sample::ext_binary::{self, ExtBinaryOptions};
 use profkit_data::sample::gcov::{self, GcovOptions, GcovProfile, GcovVersion};
 use profkit_data::sample::{
-    COLD_CUTOFF, ColdContexts, Losses, ProfileKind, SampleLayout, SampleProfile, add_symbols,
-    binary, encode_within, nest, text,
+    ColdContexts, Losses, ProfileKind, SampleLayout, SampleProfile, add_symbols, binary,
+    encode_within, nest, text,
 };
 use profkit_data::sound_family;
+use profkit_data::summary::Thresholds;
 use profkit_merge::files::{Content, Output, read_into};
 use profkit_merge::sample::{SampleConflict, SampleMergeError, SampleMergeOptions, merge_sample};
 use profkit_merge::{InputStore, Inputs, NameFilter, Report, RunOptions};
@@ -249,7 +250,7 @@ impl SampleJob<'_> {
             trim,
             merge: depth.is_some(),
             depth: depth.unwrap_or(1),
-            cutoff: COLD_CUTOFF,
+            thresholds: Thresholds::default(),
         });
         options.layout = self.args.layout.map(|layout| match layout {
             Layout::Nest => SampleLayout::Nest,

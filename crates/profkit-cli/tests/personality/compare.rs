@@ -21,6 +21,11 @@ impl Random {
         };
         (next() << 32 | next()) % bound.max(1)
     }
+
+    /// One of these values, which must be at least one.
+    fn one_of<T: Copy>(&mut self, values: &[T]) -> T {
+        values[usize::try_from(self.below(values.len() as u64)).unwrap()]
+    }
 }
 
 /// The bytes that LLVM's tool writes for a text profile.
@@ -116,7 +121,7 @@ fn generated(random: &mut Random, pool: u64, header: &str) -> String {
         } else {
             1 + function % 6
         };
-        let largest = [1, 1000, 1000, 1 << 40, u64::MAX][random.below(5) as usize];
+        let largest = random.one_of(&[1, 1000, 1000, 1 << 40, u64::MAX]);
         let _ = writeln!(text, "f{function}\n{hash}\n{counters}");
         for _ in 0..counters {
             let _ = writeln!(text, "{}", random.below(largest) * random.below(2));
@@ -151,8 +156,8 @@ fn generated_profiles_are_compared_alike() {
     let llvm = require_or_skip!(22);
     for seed in 0..short_or_whole(4, 100) {
         let mut random = Random::new(seed);
-        let header = ["", ":ir\n", ":csir\n"][random.below(3) as usize];
-        let pool = [3, 20, 60][random.below(3) as usize];
+        let header = random.one_of(&["", ":ir\n", ":csir\n"]);
+        let pool = random.one_of(&[3, 20, 60]);
         let [base, test] = [(); 2].map(|()| generated(&mut random, pool, header));
         let mut pair = Pair::new(&llvm);
         for (name, text) in [("base", &base), ("test", &test)] {
@@ -178,7 +183,7 @@ fn traces(random: &mut Random, functions: u64, traces: u64) -> String {
         let length = 1 + random.below(functions);
         let (start, step) = (random.below(functions), 1 + 2 * random.below(9));
         let mixed = random.below(4) == 0;
-        let _ = writeln!(text, "{}", [1, 1, 1, 5][random.below(4) as usize]);
+        let _ = writeln!(text, "{}", random.one_of(&[1, 1, 1, 5]));
         for place in 0..length {
             let function = if mixed {
                 random.below(functions)
@@ -202,10 +207,10 @@ fn generated_traces_are_ordered_alike() {
     let mut lines = Vec::new();
     for seed in 0..short_or_whole(12, 200) {
         let mut random = Random::new(seed);
-        let functions = [1, 2, 7, 60, 300, 1200][random.below(6) as usize];
+        let functions = random.one_of(&[1, 2, 7, 60, 300, 1200]);
         let number = match seed {
             7 => 1000,
-            _ => [1, 2, 3, 12, 100][random.below(5) as usize],
+            _ => random.one_of(&[1, 2, 3, 12, 100]),
         };
         let text = traces(&mut random, functions, number);
         lines.push(format!("order t{seed}"));

@@ -93,7 +93,7 @@ fn discriminators_are_cut_alike() {
     compare_all(&pair, lines.iter().map(String::as_str));
 }
 
-/// Two more options of LLVM's libraries that sample profiles depend on.
+/// More options of LLVM's libraries that sample profiles depend on.
 #[test]
 fn cutoffs_of_libraries_are_known() {
     let llvm = require_or_skip!(22);
@@ -122,6 +122,30 @@ fn cutoffs_of_libraries_are_known() {
                 "merge -sample -text -sample-{what}-cold-context -profile-summary-cutoff-cold={cutoff} contexts"
             ));
         }
+    }
+    for count in ["0", "1", "7", "100", "500", "18446744073709551615", "x"] {
+        for what in ["merge", "trim"] {
+            lines.push(format!(
+                "merge -sample -text -sample-{what}-cold-context -profile-summary-cold-count={count} contexts"
+            ));
+        }
+        lines.push(format!(
+            "overlap -sample contexts contexts -profile-summary-hot-count={count}"
+        ));
+    }
+    for contextless in ["", "=1", "=0", "=x"] {
+        for command in [
+            "merge -sample -binary",
+            "merge -sample -text -sample-trim-cold-context",
+            "merge -sample -text -sample-merge-cold-context -profile-summary-cutoff-cold=900000",
+        ] {
+            lines.push(format!(
+                "{command} -profile-summary-contextless{contextless} contexts -o out"
+            ));
+        }
+        lines.push(format!(
+            "show -sample -detailed-summary -hot-func-list -profile-summary-contextless{contextless} contexts"
+        ));
     }
     for cutoff in ["1", "2", "4", "0", "18446744073709551615", "x"] {
         for command in ["show -sample -show-prof-sym-list", "merge -sample -o out"] {

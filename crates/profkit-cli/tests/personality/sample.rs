@@ -1,5 +1,6 @@
 //! `--sample`: profiles of every encoding and of five releases, merged and shown by both tools.
 use crate::harness::{Pair, compare_all};
+use profkit_abi::sample::{flag, section};
 use profkit_testkit::sample::{SampleOptions, SampleShape, sample_text};
 use profkit_testkit::{Llvm, require_or_skip, short_or_whole};
 use std::process::Command;
@@ -169,6 +170,75 @@ fn texts_are_merged_alike() {
     by_meaning
         .iter()
         .for_each(|line| same_meaning(&llvm, &pair, line));
+}
+
+/// The filters are also compared with hashes: of the filter's own text, for profiles without names.
+#[test]
+fn filters_find_hashed_names() {
+    let llvm = require_or_skip!(22);
+    let mut pair = Pair::new(&llvm);
+    let lines = "_Z3fooi:7:1\n 1: 6\n?bar@@YAXH@Z:9:2\n 1: 8\n_Z3bazi:3:1\n 1: 2\n";
+    pair.add("lines", lines);
+    for (name, options) in [("ext", &[][..]), ("md5", &["--use-md5"])] {
+        pair.add(name, convert(&llvm, lines, options).unwrap());
+    }
+    let mut command_lines = Vec::new();
+    for input in ["lines", "ext", "md5"] {
+        for filter in ["_Z3fooi", "foo", "?bar@@YAXH@Z", "_Z3.*", "nothere"] {
+            for option in ["function", "no-function"] {
+                command_lines.push(format!("merge -sample -text -{option}={filter} {input}"));
+            }
+        }
+        command_lines.push(format!(
+            "merge -sample -text -function=_Z3fooi -no-function=_Z3fooi {input}"
+        ));
+    }
+    compare_all(&pair, command_lines.iter().map(String::as_str));
+}
+
+/// If an extensible binary file has two name tables, the second one counts. Here it has fewer names than the functions
+/// refer to.
+#[test]
+fn a_second_name_table_replaces_the_first() {
+    /// The length of the magic number and the version, which are ULEB128.
+    const COUNT_AT: usize = 10;
+    let llvm = require_or_skip!(22);
+    let file = convert(&llvm, "b:7:1\n 1: 6\na:9:2\n 1: 8\n", &["--use-md5"]).unwrap();
+    let count = usize::from(file[COUNT_AT]);
+    // The third section, before the samples, and the last one are empty. One of them becomes a name table at the end of
+    // the file.
+    let with_table = |section: usize, names: &[u64]| {
+        let mut table = vec![u8::try_from(names.len()).unwrap()];
+        names
+            .iter()
+            .for_each(|name| table.extend(name.to_le_bytes()));
+        let mut file = file.clone();
+        let fixed = flag::MD5_NAMES | flag::FIXED_MD5_NAMES;
+        let entry = [section::NAMES, fixed, file.len() as u64, table.len() as u64];
+        let at = COUNT_AT + 8 + 32 * section;
+        for (word, place) in entry.iter().zip(file[at..at + 32].chunks_exact_mut(8)) {
+            place.copy_from_slice(&word.to_le_bytes());
+        }
+        [file, table].concat()
+    };
+    let pair = Pair::new(&llvm)
+        .file("one", with_table(2, &[1]))
+        .file("two", with_table(2, &[1, 2]))
+        .file("none", with_table(2, &[]))
+        .file("after", with_table(count - 1, &[1]));
+    let mut lines = Vec::new();
+    for name in ["one", "two", "after"] {
+        lines.push(format!("merge -sample -text {name}"));
+        lines.push(format!("show -sample {name}"));
+    }
+    compare_all(&pair, lines.iter().map(String::as_str));
+    for (name, code) in [("one", 1), ("two", 0), ("none", 1), ("after", 0)] {
+        assert_eq!(
+            pair.profkit(&["show", "-sample", name], b"").code,
+            Some(code),
+            "{name}"
+        );
+    }
 }
 
 /// Runs both tools, whose lines may stand in another order: of hot functions with equal totals LLVM's is that of a hash
@@ -495,6 +565,8 @@ fn instrumentation_profiles_are_supplemented_alike() {
             "-text -suppl-min-size-threshold=2 -zero-counter-threshold=0.9",
             "-text -suppl-min-size-threshold=0 -instr-prof-cold-threshold=3000000",
             "-text -zero-counter-threshold=0.1 -sparse",
+            "-text -suppl-min-size-threshold=0 -profile-summary-hot-count=2 -profile-summary-cold-count=1",
+            "-text -suppl-min-size-threshold=0 -profile-summary-cutoff-hot=10000 -profile-summary-cutoff-cold=500000",
         ] {
             lines.push(format!(
                 "merge -supplement-instr-with-sample={name} {options} instr -o out"

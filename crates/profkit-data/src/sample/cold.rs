@@ -1,5 +1,6 @@
 //! Removes or merges calling contexts with few samples, as LLVM's `SampleContextTrimmer` does (`SampleProf.cpp`).
 use super::{AddOutcome, Frame, Function, ProfileKind, SampleProfile};
+use crate::summary::Thresholds;
 
 /// The treatment of cold contexts. A cold context is a calling context with fewer samples than a threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,13 +13,9 @@ pub struct ColdContexts {
     /// The number of last frames that a merged context keeps, including the frame of the function itself
     /// (`--sample-frame-depth-for-cold-context`).
     pub depth: usize,
-    /// The cutoff that decides which counts are cold, in millionths of all samples (`-profile-summary-cutoff-cold`).
-    /// The largest counts that together make up this share are not cold. [`COLD_CUTOFF`] is LLVM's default.
-    pub cutoff: u32,
+    /// What decides which counts are cold. The hot counts have no meaning here.
+    pub thresholds: Thresholds,
 }
-
-/// LLVM's default for [`ColdContexts::cutoff`]: 99.9999 % of all samples.
-pub const COLD_CUTOFF: u32 = 999_999;
 
 /// Removes or merges the contexts with fewer than `threshold` samples. A profile without contexts does not change.
 pub fn trim_cold(profile: &mut SampleProfile, cold: ColdContexts, threshold: u64) -> AddOutcome {

@@ -28,7 +28,7 @@ mod tests;
 pub mod text;
 
 pub use add::{AddOutcome, Adding};
-pub use cold::{COLD_CUTOFF, ColdContexts, trim_cold};
+pub use cold::{ColdContexts, trim_cold};
 pub use combine::{Extremes, absorb, checksums_differ, context_name, scale};
 pub use flat::{Additions, Facts, FlatFunction, Step};
 pub use layout::{SampleLayout, flatten, head_estimate, nest};

@@ -170,6 +170,9 @@ pub struct SampleProfile {
     /// The profile symbol list: the names of all functions of the program, with samples or without (LLVM's
     /// `ProfileSymbolList`). These are names, never hashes.
     pub symbols: BTreeSet<Box<[u8]>>,
+    /// Whether the summary counts each calling context of a function as a function of its own. Otherwise the contexts of
+    /// a function are added up first, because each of them alone would look cold.
+    pub summary_by_context: bool,
     functions: Vec<Function>,
     /// For each name, the index of the function that has this name and no callers; `u32::MAX` if there is none.
     bases: Vec<u32>,

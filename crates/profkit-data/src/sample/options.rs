@@ -50,6 +50,9 @@ pub struct SampleReadOptions {
     pub assume_fs: bool,
     /// The maximum number of names to read from a file's symbol list (`-profile-symbol-list-cutoff`); `None` reads all.
     pub symbols: Option<u64>,
+    /// Whether summaries of the profile count each calling context as a function of its own
+    /// (`-profile-summary-contextless=0`).
+    pub summary_by_context: bool,
 }
 
 impl SampleReadOptions {
@@ -76,6 +79,13 @@ impl SampleReadOptions {
     #[must_use]
     pub fn symbols(mut self, most: Option<u64>) -> Self {
         self.symbols = most;
+        self
+    }
+
+    /// Sets whether summaries of the profile count each calling context as a function of its own.
+    #[must_use]
+    pub fn summary_by_context(mut self, by_context: bool) -> Self {
+        self.summary_by_context = by_context;
         self
     }
 

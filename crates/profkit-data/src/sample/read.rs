@@ -171,6 +171,7 @@ pub fn read_with(
     weight: u64,
     options: &SampleReadOptions,
 ) -> ReadReport {
+    profile.summary_by_context = options.summary_by_context;
     match SampleFile::parse(data, options) {
         Ok(file) => file.read_into(profile, weight),
         Err(error) => failed(error),

@@ -4,7 +4,7 @@ use profkit_abi::{raw, value_kind, variant};
 use profkit_data::detect::{FileKind, detect, is_text};
 use profkit_data::ids::{BuildId, NameRef};
 use profkit_data::instr::indexed::{IndexedProfile, IndexedReader};
-use profkit_data::instr::raw::{RawDialect, RawReader, version_mismatch};
+use profkit_data::instr::raw::{RawDialect, RawHeader, RawReader, version_mismatch};
 use profkit_data::instr::text::TextReader;
 use profkit_data::instr::{InstrKind, InstrSource, KindValues, Record, TemporalTraces};
 use profkit_data::{Error, ErrorKind};
@@ -187,10 +187,11 @@ impl<'data> Profile<'data> {
 /// Fails if a raw profile has another raw version than that of LLVM 22. LLVM's tool reads only the raw version of its
 /// own release.
 fn check_raw_version(data: &[u8]) -> Result<(), Error> {
-    let version = match RawDialect::read(data, 0) {
-        Ok(dialect) => dialect.version,
-        Err(error) => return Err(error),
-    };
+    let dialect = RawDialect::read(data, 0);
+    if !matches!(&dialect, Err(error) if error.kind() == ErrorKind::BadMagic) {
+        RawHeader::check_room(data, raw::VERSION_LLVM_22)?;
+    }
+    let version = dialect?.version;
     if version == raw::VERSION_LLVM_22 {
         return Ok(());
     }

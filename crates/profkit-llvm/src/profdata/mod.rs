@@ -15,6 +15,7 @@ mod overlap;
 mod pattern;
 mod sample;
 mod show;
+mod thresholds;
 mod values;
 mod yaml;
 

@@ -1,5 +1,6 @@
 //! The regular expressions of `--function` and `--no-function`. They are POSIX extended expressions, as LLVM's `Regex`
 //! compiles them (`llvm/lib/Support/regcomp.c`), translated for the `regex` crate.
+use profkit_data::ids::NameRef;
 use regex::bytes::{Regex, RegexBuilder};
 
 /// The largest count that is allowed in braces (`RE_DUP_MAX`).
@@ -7,7 +8,11 @@ const MOST_REPEATS: u32 = 255;
 
 /// A compiled pattern. It matches anywhere in a name.
 #[derive(Clone, Debug)]
-pub struct Pattern(Regex);
+pub struct Pattern {
+    regex: Regex,
+    /// The MD5 hash of the text that LLVM compiles.
+    hash: NameRef,
+}
 
 impl Pattern {
     /// Compiles a pattern. A pattern that begins with `?` and has a character of mangled names is taken literally: it
@@ -17,10 +22,12 @@ impl Pattern {
     /// LLVM's text for the fault.
     pub fn new(pattern: &[u8]) -> Result<Self, &'static str> {
         let mut translated = String::from("(?s-u)");
+        let mut compiled = pattern.to_vec();
         if pattern.first() == Some(&b'?') {
             pattern
                 .iter()
                 .for_each(|&byte| literal(&mut translated, byte));
+            compiled = escaped(pattern);
         } else {
             let mut translator = Translator {
                 rest: pattern,
@@ -32,14 +39,35 @@ impl Pattern {
         RegexBuilder::new(&translated)
             .unicode(false)
             .build()
-            .map(Pattern)
+            .map(|regex| Pattern {
+                regex,
+                hash: NameRef::of(&compiled),
+            })
             .map_err(|_| "out of memory")
+    }
+
+    /// The hash of the pattern, as if the pattern were a function's name.
+    pub fn hash(&self) -> NameRef {
+        self.hash
     }
 
     /// Whether the pattern matches anywhere in a name.
     pub fn matches(&self, name: &[u8]) -> bool {
-        self.0.is_match(name)
+        self.regex.is_match(name)
     }
+}
+
+/// Escapes the characters of a name that have a meaning in a regular expression, as LLVM does before it compiles a name
+/// (`Regex::escape`).
+fn escaped(name: &[u8]) -> Vec<u8> {
+    let mut escaped = Vec::with_capacity(name.len());
+    for &byte in name {
+        if b"()^$|*+?.[]\\{}".contains(&byte) {
+            escaped.push(b'\\');
+        }
+        escaped.push(byte);
+    }
+    escaped
 }
 
 const PARENTHESES: &str = "parentheses not balanced";

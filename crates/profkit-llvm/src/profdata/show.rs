@@ -5,13 +5,14 @@ use super::input::Profile;
 use super::lines::Lines;
 use super::memprof;
 use super::messages::{Fault, Session};
+use super::thresholds::{no_cutoff, thresholds};
 use super::values::{ValueStatistics, detailed_summary};
 use super::{correlate, output};
 use profkit_abi::{indexed, value_kind};
 use profkit_data::Error;
 use profkit_data::instr::text::TextWriter;
 use profkit_data::instr::{InstrKind, Record};
-use profkit_data::summary::{Summary, SummaryBuilder};
+use profkit_data::summary::{Summary, SummaryBuilder, Thresholds};
 use profkit_merge::files::Content;
 
 /// The options of `show`.
@@ -30,7 +31,7 @@ struct Options {
     detailed_summary: bool,
     cutoffs: Vec<u32>,
     hot_functions: bool,
-    hot_cutoff: u64,
+    thresholds: Thresholds,
     top: u64,
     value_cutoff: u64,
     only_below_cutoff: bool,
@@ -57,9 +58,7 @@ impl Options {
                 .filter_map(|cutoff| u32::try_from(cutoff).ok())
                 .collect(),
             hot_functions: parsed.flag("hot-func-list"),
-            hot_cutoff: parsed
-                .number("profile-summary-cutoff-hot")
-                .unwrap_or(HOT_CUTOFF),
+            thresholds: thresholds(parsed),
             top: parsed.number("topn").unwrap_or(0),
             value_cutoff: parsed.number("value-cutoff").unwrap_or(0),
             only_below_cutoff: parsed.flag("list-below-cutoff"),
@@ -85,9 +84,6 @@ impl Options {
         functions && (self.call_targets || self.vtables || self.text) || self.traces
     }
 }
-
-/// The share of all counts, in millionths, that hot functions have together (`profile-summary-cutoff-hot`).
-const HOT_CUTOFF: u64 = 990_000;
 
 /// Runs `show`.
 pub fn run(program: &str, parsed: &Parsed, session: &Session<'_>) -> Result<(), Fault> {
@@ -457,21 +453,15 @@ impl<'o, 's, 'l> Show<'o, 's, 'l> {
             }
         }
         if options.hot_functions {
-            let mut entries = summary.cutoffs.iter();
-            let Some(entry) = entries.find(|entry| entry.cutoff >= options.hot_cutoff) else {
-                return Err(Fault::bare(
-                    "LLVM ERROR",
-                    "Desired percentile exceeds the maximum cutoff",
-                ));
-            };
+            let threshold = options.thresholds.hot(summary).ok_or_else(no_cutoff)?;
             lines
                 .text(b"# Hot count threshold: ")
-                .number(entry.min_count)
+                .number(threshold)
                 .end();
             for (name, _) in self
                 .largest
                 .iter()
-                .take_while(|(_, largest)| *largest >= entry.min_count)
+                .take_while(|(_, largest)| *largest >= threshold)
             {
                 lines.text(name).end();
             }

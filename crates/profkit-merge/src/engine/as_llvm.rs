@@ -14,7 +14,8 @@ use profkit_abi::raw::MAX_PLAUSIBLE_COUNT;
 use profkit_data::detect::FileKind;
 use profkit_data::ids::NameRef;
 use profkit_data::instr::InstrKind;
-use profkit_data::instr::raw::RawDialect;
+use profkit_data::instr::raw::{RawDialect, RawHeader};
+use profkit_data::instr::releases::Release;
 use profkit_data::{Error, ErrorKind};
 use std::io;
 
@@ -167,12 +168,17 @@ impl Worker<'_, '_> {
     /// Reads a file as LLVM's tool does (`loadInput`): up to the first bad record.
     pub(super) fn read_llvm(&mut self, opened: &OpenedInput<'_>, part: &mut ReportPart) -> Outcome {
         let input = opened.index;
-        // LLVM checks the version of a raw file before everything else in the file.
-        if let Ok(dialect) = RawDialect::read(opened.bytes(), 0)
-            && let Some(error) =
-                llvm_refuses(self.context, FileKind::InstrRaw, dialect.version_word())
-        {
-            return self.fail(input, &error);
+        // LLVM checks the version of a raw file before everything else in the file but the length of the header.
+        let refused = match RawDialect::read(opened.bytes(), 0) {
+            Ok(dialect) => llvm_refuses(self.context, FileKind::InstrRaw, dialect.version_word()),
+            Err(error) => (error.kind() != ErrorKind::BadMagic).then_some(error),
+        };
+        if let Some(error) = refused {
+            let facts = self.context.options.read_as.and_then(Release::facts);
+            let room = facts.map_or(Ok(()), |facts| {
+                RawHeader::check_room(opened.bytes(), facts.raw)
+            });
+            return self.fail(input, &room.err().unwrap_or(error));
         }
         let mut source = match Source::open(opened, false, self.context.options) {
             Ok(source) => source,

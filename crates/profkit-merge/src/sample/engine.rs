@@ -188,13 +188,15 @@ pub(super) fn add_up(
 
 /// Applies the options that change the sum: layout, cold contexts, filters.
 fn finish(profile: &mut SampleProfile, options: &SampleMergeOptions, report: &mut Report) {
+    profile.summary_by_context = options.read.summary_by_context;
     let mut outcome = AddOutcome::default();
     let contexts = profile.kind.contains(ProfileKind::CONTEXT_SENSITIVE);
     if let Some(cold) = options
         .cold
         .filter(|cold| contexts && (cold.trim || cold.merge))
     {
-        let threshold = cold_threshold(profile, cold.cutoff);
+        let threshold = cold.thresholds.cold(&sample::summarize(profile));
+        let threshold = threshold.unwrap_or(0);
         outcome.absorb(trim_cold(profile, cold, threshold));
     }
     match options.layout {
@@ -214,15 +216,4 @@ fn finish(profile: &mut SampleProfile, options: &SampleMergeOptions, report: &mu
         report.totals.functions_filtered = (before - profile.functions().len()) as u64;
     }
     report.totals.functions = profile.functions().len() as u64;
-}
-
-/// Returns LLVM's threshold for cold counts (`getColdCountThreshold`). The largest counts that together make up the
-/// share `cutoff` (in millionths) of all samples are not cold; the threshold is the smallest of them.
-fn cold_threshold(profile: &SampleProfile, cutoff: u32) -> u64 {
-    let summary = sample::summarize(profile);
-    let entry = summary
-        .cutoffs
-        .iter()
-        .find(|entry| entry.cutoff >= u64::from(cutoff));
-    entry.map_or(0, |entry| entry.min_count)
 }

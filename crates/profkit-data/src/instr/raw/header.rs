@@ -417,6 +417,19 @@ impl RawHeader {
         self
     }
 
+    /// Checks that a file has room for the header of raw version `version`. LLVM's reader makes this check with its own
+    /// version before it looks at the version of the file.
+    ///
+    /// # Errors
+    /// [`ErrorKind::BadHeader`] if `data` is shorter than that header.
+    pub fn check_room(data: &[u8], version: u32) -> Result<()> {
+        let words = fields(version, WORDS_V5_LONG).map_or(2, |fields| 2 + fields.len());
+        if data.len() < 8 * words {
+            return Err(too_short(0, data.len(), 8 * words));
+        }
+        Ok(())
+    }
+
     /// Reads the raw header at the start of `data`. `offset` is the position of `data` in the file.
     ///
     /// # Errors

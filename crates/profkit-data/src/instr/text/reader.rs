@@ -207,7 +207,9 @@ impl<'data> TextReader<'data> {
     /// line after the `$`. Names of Swift functions begin with `$`. LLVM 22 does not check this and cannot read the
     /// text that it writes for such a profile.
     fn is_name_with_dollar(&mut self, rest: &[u8]) -> bool {
-        if prefixed_integer(trim(rest)).is_some() {
+        // In a mangled Swift name, a letter follows the `$`. A digit begins the number of bitmap bytes, even if what
+        // follows the digit makes it a bad number.
+        if trim(rest).first().is_none_or(u8::is_ascii_digit) {
             return false;
         }
         let start = self.lexer.position();

@@ -280,6 +280,22 @@ impl<'data> ExtBinaryProfile<'data> {
             .find(|section| section.kind == kind && section.size != 0)
     }
 
+    /// Returns the name table. LLVM reads the sections in the order of the section table. If several name tables precede
+    /// the samples, each replaces the one before it, so the last of them counts. A table that follows the samples counts
+    /// only if none precedes them.
+    fn name_table(&self) -> Option<&Section> {
+        let is_samples = |section: &Section| section.kind == section::SAMPLES;
+        let samples = self.sections.iter().position(is_samples);
+        let before = self
+            .sections
+            .get(..samples.unwrap_or(self.sections.len()))?;
+        let is_table = |section: &&Section| section.kind == section::NAMES && section.size != 0;
+        before
+            .iter()
+            .rfind(is_table)
+            .or_else(|| self.sections.iter().find(is_table))
+    }
+
     /// Returns the sections with samples. Each section comes with the table of offsets that precedes it.
     fn sample_sections(&self) -> impl Iterator<Item = (&Section, Option<&Section>)> {
         let mut offsets = None;
@@ -350,7 +366,7 @@ impl<'data> ExtBinaryProfile<'data> {
     ) {
         let mut names = NameTable::default();
         let mut names_section = Cow::Borrowed(&[][..]);
-        if let Some(section) = self.first(section::NAMES) {
+        if let Some(section) = self.name_table() {
             match sections::contents(self.data, section) {
                 Ok((bytes, base)) => {
                     names_section = bytes;

@@ -4,12 +4,13 @@ use super::super::inputs::InputList;
 use super::super::messages::{Fault, Session};
 use super::super::output;
 use super::super::pattern::Pattern;
+use super::super::thresholds::thresholds;
 use super::{code_text, fault, read_options};
 use profkit_data::remap::Remapping;
 use profkit_data::sample::ext_binary::{self, ExtBinaryOptions};
 use profkit_data::sample::{
-    COLD_CUTOFF, ColdContexts, ProfileKind, SampleLayout, SampleProfile, add_symbols, binary,
-    encode_within, text,
+    ColdContexts, Function, ProfileKind, SampleLayout, SampleName, SampleProfile, add_symbols,
+    binary, encode_within, text,
 };
 use profkit_data::{ErrorKind, Structure};
 use profkit_merge::files::Content;
@@ -52,11 +53,7 @@ pub fn run(
         depth: parsed
             .number("sample-frame-depth-for-cold-context")
             .map_or(1, |depth| usize::try_from(depth).unwrap_or(usize::MAX)),
-        cutoff: parsed
-            .number("profile-summary-cutoff-cold")
-            .map_or(COLD_CUTOFF, |cutoff| {
-                u32::try_from(cutoff).unwrap_or(u32::MAX)
-            }),
+        thresholds: thresholds(parsed),
     });
     options.layout = match parsed.word("convert-sample-profile-layout") {
         Some("nest") => Some(SampleLayout::Nest),
@@ -154,9 +151,15 @@ fn filter(
     profile: &mut SampleProfile,
     session: &Session<'_>,
 ) -> Result<(), Fault> {
+    let names = profile.names.clone();
     let pattern = |name| {
         let text = parsed.text(name);
         (!text.is_empty()).then(|| Pattern::new(text).map_err(Fault::new))
+    };
+    // LLVM also hashes the pattern as if it were a name, for profiles that have hashes instead of names.
+    let matches = |pattern: &Pattern, function: &Function, name: &[u8]| {
+        pattern.matches(name)
+            || names.get(function.samples.name) == SampleName::Guid(pattern.hash())
     };
     let keep = pattern("function").transpose()?;
     let drop = pattern("no-function").transpose()?;
@@ -164,12 +167,15 @@ fn filter(
         return Ok(());
     }
     let before = profile.functions().len();
-    let names = profile.names.clone();
     let contexts = profile.kind.contains(ProfileKind::CONTEXT_SENSITIVE);
     profile.retain(|function| {
         let name = super::show::context(&names, function, contexts);
-        !drop.as_ref().is_some_and(|drop| drop.matches(&name))
-            && keep.as_ref().is_none_or(|keep| keep.matches(&name))
+        !drop
+            .as_ref()
+            .is_some_and(|drop| matches(drop, function, &name))
+            && keep
+                .as_ref()
+                .is_none_or(|keep| matches(keep, function, &name))
     });
     let filtered = before - profile.functions().len();
     session.put(

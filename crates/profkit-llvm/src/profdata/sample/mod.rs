@@ -28,6 +28,7 @@ fn read_options(parsed: &Parsed) -> SampleReadOptions {
         .fs_pass(pass)
         .assume_fs(parsed.flag("profile-isfs"))
         .symbols(parsed.number("profile-symbol-list-cutoff"))
+        .summary_by_context(parsed.given_flag("profile-summary-contextless") == Some(false))
 }
 
 /// LLVM's text for a fault in a sample profile (`SampleProfErrorCategoryType`), or for a fault in a line of a text

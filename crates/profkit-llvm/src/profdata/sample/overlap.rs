@@ -3,15 +3,17 @@ use super::super::command_line::Parsed;
 use super::super::lines::Lines;
 use super::super::messages::{Fault, Session};
 use super::super::output;
+use super::super::thresholds::{no_cutoff, thresholds};
 use super::show::{context, sound};
 use super::{fault, read_options};
 use profkit_analysis::overlap::{
-    FunctionOverlap, HotOverlap, Incomparable, OverlapSide, SampleOverlap, hot_threshold, share,
+    FunctionOverlap, HotOverlap, Incomparable, OverlapSide, SampleOverlap, share,
 };
 use profkit_data::sample::{
     ProfileKind, SampleEncoding, SampleProfile, SampleReadOptions, encoding, ext_binary, read_with,
     summarize,
 };
+use profkit_data::summary::Thresholds;
 use profkit_data::{Error, ErrorKind};
 use profkit_merge::files::Content;
 
@@ -23,9 +25,8 @@ pub fn run(parsed: &Parsed, session: &Session<'_>) -> Result<(), Fault> {
         let file = parsed.positionals.get(index);
         file.map_or(b"".as_slice(), Vec::as_slice)
     });
-    let cutoff = parsed.number("profile-summary-cutoff-hot");
     let options = read_options(parsed);
-    let loaded = load(session, base, test, options, cutoff.unwrap_or(HOT_CUTOFF))?;
+    let loaded = load(session, base, test, options, thresholds(parsed))?;
     let [base, test] = loaded.each_ref().map(|loaded| Side {
         file: loaded.file,
         profile: &loaded.profile,
@@ -86,7 +87,7 @@ fn load<'n>(
     base: &'n [u8],
     test: &'n [u8],
     options: SampleReadOptions,
-    cutoff: u64,
+    thresholds: Thresholds,
 ) -> Result<[Loaded<'n>; 2], Fault> {
     let open = |file: &'n [u8]| {
         let bytes = session.read(file)?;
@@ -111,12 +112,7 @@ fn load<'n>(
         let report = read_with(data, &mut profile, 1, &options);
         sound(file, data, &report)?;
         let summary = report.summary.unwrap_or_else(|| summarize(&profile));
-        let Some(threshold) = hot_threshold(&summary, cutoff) else {
-            return Err(Fault::bare(
-                "LLVM ERROR",
-                "Desired percentile exceeds the maximum cutoff",
-            ));
-        };
+        let threshold = thresholds.hot(&summary).ok_or_else(no_cutoff)?;
         Ok(Loaded {
             file,
             profile,
@@ -125,9 +121,6 @@ fn load<'n>(
     });
     Ok([base?, test?])
 }
-
-/// The share of all samples, in millionths, that hot lines have together.
-const HOT_CUTOFF: u64 = 990_000;
 
 /// Decides which functions are printed on lines of their own.
 struct Filter<'p> {

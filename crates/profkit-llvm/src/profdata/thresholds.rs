@@ -1,0 +1,24 @@
+//! The hidden options that decide which counts are hot and cold (`ProfileSummaryBuilder.cpp`).
+use super::command_line::Parsed;
+use super::messages::Fault;
+use profkit_data::summary::Thresholds;
+
+/// How the summary divides counts into hot, warm and cold ones.
+pub fn thresholds(parsed: &Parsed) -> Thresholds {
+    let defaults = Thresholds::default();
+    let cutoff = |name, default| parsed.number(name).unwrap_or(default);
+    Thresholds {
+        hot_cutoff: cutoff("profile-summary-cutoff-hot", defaults.hot_cutoff),
+        cold_cutoff: cutoff("profile-summary-cutoff-cold", defaults.cold_cutoff),
+        hot_count: parsed.number("profile-summary-hot-count"),
+        cold_count: parsed.number("profile-summary-cold-count"),
+    }
+}
+
+/// What LLVM's tool prints if the summary has no line with the wanted cutoff or a higher one.
+pub fn no_cutoff() -> Fault {
+    Fault::bare(
+        "LLVM ERROR",
+        "Desired percentile exceeds the maximum cutoff",
+    )
+}

@@ -1,0 +1,86 @@
+//! Debian's source package of LLVM 19, of which only the folders with tests are unpacked.
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+/// The source package.
+const PACKAGE: &str = "llvm-toolchain-19";
+
+/// The lists of source packages, for apt. They are not those of the machine, which may have no source packages.
+const LISTS: &str = "\
+deb-src http://deb.debian.org/debian bookworm main
+deb-src http://deb.debian.org/debian bookworm-updates main
+deb-src http://deb.debian.org/debian-security bookworm-security main
+";
+
+/// The folders that are unpacked.
+const FOLDERS: [&str; 2] = [
+    "*/llvm/test/tools/llvm-profdata/*",
+    "*/llvm/test/tools/llvm-profgen/*",
+];
+
+/// Fetches and unpacks the tests into `folder`, unless an earlier call did. Returns the root of the sources.
+///
+/// # Errors
+/// If apt cannot fetch the package, or tar cannot unpack it.
+pub fn fetched(folder: &Path) -> Result<PathBuf> {
+    let root = folder.join("source");
+    if root.exists() {
+        return Ok(root);
+    }
+    let fetch = folder.join("fetch");
+    if fetch.exists() {
+        fs::remove_dir_all(&fetch)?;
+    }
+    for part in ["lists/partial", "cache/archives/partial", "unpacked"] {
+        fs::create_dir_all(fetch.join(part))?;
+    }
+    fs::write(fetch.join("sources.list"), LISTS)?;
+    apt(&fetch, &["update"])?;
+    apt(&fetch, &["source", "--download-only", PACKAGE])?;
+    let archive = fs::read_dir(&fetch)?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .find(|path| path.to_string_lossy().ends_with(".orig.tar.xz"))
+        .with_context(|| format!("apt fetched no .orig.tar.xz of {PACKAGE}"))?;
+    let unpacked = fetch.join("unpacked");
+    let mut tar = Command::new("tar");
+    tar.arg("-xJf").arg(&archive).arg("-C").arg(&unpacked);
+    tar.args(["--strip-components=1", "--wildcards"])
+        .args(FOLDERS);
+    succeed(&mut tar)?;
+    // Renamed last: a folder of this name is complete.
+    fs::rename(&unpacked, &root)?;
+    fs::remove_dir_all(&fetch)?;
+    Ok(root)
+}
+
+/// Runs apt-get with lists and a cache of its own, so that the machine stays as it is.
+fn apt(fetch: &Path, arguments: &[&str]) -> Result<()> {
+    let option = |name: &str, path: &Path| format!("{name}={}", path.display());
+    let mut command = Command::new("apt-get");
+    command
+        .current_dir(fetch)
+        .arg("-qq")
+        .args([
+            "-o",
+            &option("Dir::Etc::sourcelist", &fetch.join("sources.list")),
+        ])
+        .args(["-o", "Dir::Etc::sourceparts=-"])
+        .args(["-o", &option("Dir::State::lists", &fetch.join("lists"))])
+        .args(["-o", &option("Dir::Cache", &fetch.join("cache"))])
+        .args(["-o", "APT::Sandbox::User=root"])
+        .args(arguments);
+    succeed(&mut command)
+}
+
+fn succeed(command: &mut Command) -> Result<()> {
+    let status = command
+        .status()
+        .with_context(|| format!("{command:?} cannot be started"))?;
+    if !status.success() {
+        bail!("{command:?} failed: {status}");
+    }
+    Ok(())
+}

@@ -9,6 +9,7 @@
 
 mod assembly;
 mod block_map;
+mod compare;
 mod correlate;
 mod gcov;
 mod indexed;
@@ -138,5 +139,22 @@ pub const TARGETS: &[Target] = &[
         name: "sample_merge",
         run: sample::merge,
         seeds: &["sampleprof", "afdo"],
+    },
+    Target {
+        name: "overlap",
+        run: compare::overlap,
+        seeds: &[
+            "profraw",
+            "profdata",
+            "proftext",
+            "sampleprof",
+            "mip",
+            "yaml",
+        ],
+    },
+    Target {
+        name: "order",
+        run: compare::order,
+        seeds: &["profraw", "profdata", "proftext", "mip", "list"],
     },
 ];

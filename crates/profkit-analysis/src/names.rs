@@ -62,6 +62,14 @@ pub fn contains(name: &[u8], text: &str) -> bool {
         || demangle(name).is_some_and(|demangled| demangled.contains(text))
 }
 
+/// The symbol of a function: its name without the file that LLVM puts before the name of a local function.
+pub fn without_file(name: &[u8]) -> &[u8] {
+    match std::str::from_utf8(name) {
+        Ok(text) => split_local(text).1.as_bytes(),
+        Err(_) => name,
+    }
+}
+
 /// Splits a local function's name from the file that LLVM puts before it: `dir/file.c;` or `file.c:`.
 fn split_local(name: &str) -> (&str, &str) {
     if let Some(end) = name.rfind(';') {

@@ -1,7 +1,7 @@
 //! The native command line: the list of commands.
 use crate::memprof::diff;
 use crate::print::OutputArgs;
-use crate::{completions, doctor, exit, matching, merge, mip, show};
+use crate::{completions, doctor, exit, matching, merge, mip, order, overlap, show};
 use clap::builder::styling::Styles;
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 use profkit_abi::{indexed, mip as mip_abi, raw};
@@ -56,6 +56,10 @@ pub enum Command {
     Show(show::ShowArgs),
     /// Compare two heap profiles: contexts that grew, shrank, appeared or disappeared
     Diff(diff::DiffArgs),
+    /// Order functions for a linker, so that the start of a program touches few pages
+    Order(order::OrderArgs),
+    /// Report how alike profiles are, each with each: instrumentation, sample, heap or MIP profiles
+    Overlap(overlap::OverlapArgs),
     /// Examine files: what each one is, which LLVM releases can use it, what is wrong with it and what to do next
     Doctor(doctor::DoctorArgs),
     /// Convert a profile: instrumentation profiles to indexed or text, sample profiles to any encoding, heap profiles to YAML or indexed
@@ -104,6 +108,8 @@ impl Cli {
             Command::Convert(args) => merge::convert(args),
             Command::Show(args) => show::run(&args, matches),
             Command::Diff(args) => diff::run(&args),
+            Command::Order(args) => order::run(&args),
+            Command::Overlap(args) => overlap::run(&args),
             Command::Mip(args) => mip::run(args),
             Command::Doctor(args) => doctor::run(&args),
             Command::Completions(args) => completions::print_script(&args),

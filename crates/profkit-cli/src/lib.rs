@@ -15,6 +15,8 @@ pub mod matching;
 pub mod memprof;
 pub mod merge;
 pub mod mip;
+pub mod order;
+pub mod overlap;
 pub mod print;
 pub mod show;
 

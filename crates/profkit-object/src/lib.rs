@@ -7,6 +7,7 @@
 
 pub mod binary;
 pub mod build_id;
+pub mod code_symbols;
 pub mod correlate;
 pub mod debug_files;
 #[cfg(feature = "debuginfod")]

@@ -16,6 +16,8 @@ pub mod flame_svg;
 pub mod heap;
 pub mod matching;
 mod numbers;
+pub mod order;
+pub mod overlap;
 pub mod show;
 mod table;
 

@@ -177,6 +177,46 @@ pub fn indexed_files(folder: &Path) -> Result<[String; 2]> {
     Ok(files)
 }
 
+/// Functions of the profile with temporal traces, and of each trace.
+const TRACED_FUNCTIONS: u64 = 10_000;
+/// Its traces. LLVM keeps 100 by default.
+const TRACES: u64 = 100;
+
+/// An indexed profile with temporal traces. Each run calls all functions: parts of the program one after the other, in
+/// an order of its own.
+pub fn traces(folder: &Path) -> Result<String> {
+    const PARTS: u64 = 50;
+    fs::create_dir_all(folder)?;
+    let file = folder.join("traces.profdata");
+    if file.is_file() {
+        return Ok(file.display().to_string());
+    }
+    let mut text = format!(":ir\n:temporal_prof_traces\n{TRACES}\n{TRACES}\n");
+    for trace in 0..TRACES {
+        text.push_str("1\n");
+        let mut parts: Vec<u64> = (0..PARTS).collect();
+        parts.sort_by_key(|part| scramble(trace * PARTS + part));
+        for part in parts {
+            let own = TRACED_FUNCTIONS / PARTS;
+            for function in part * own..(part + 1) * own {
+                let _ = write!(text, "{},", mangled(function));
+            }
+        }
+        text.push('\n');
+    }
+    for function in 0..TRACED_FUNCTIONS {
+        let _ = writeln!(text, "{}\n1\n1\n1\n", mangled(function));
+    }
+    let source = folder.join("traces.proftext");
+    fs::write(&source, text)?;
+    succeed(
+        Command::new(tool("llvm-profdata-22")?)
+            .args(["merge", "-o"])
+            .args([&file, &source]),
+    )?;
+    Ok(file.display().to_string())
+}
+
 fn main_source() -> String {
     let mut source = String::from("#include <stdlib.h>\n");
     for part in 0..SOURCES {

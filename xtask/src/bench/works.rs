@@ -20,13 +20,15 @@ pub struct Work {
 type Make = fn(&Path, &Path) -> Result<Work>;
 
 /// Every work by name.
-pub const ALL: [(&str, Make); 6] = [
+pub const ALL: [(&str, Make); 8] = [
     ("coverage", coverage),
     ("values", values),
     ("indexed", indexed),
     ("text", text),
     ("show", show),
     ("small", small),
+    ("overlap", overlap),
+    ("order", order),
 ];
 
 fn coverage(folder: &Path, profkit: &Path) -> Result<Work> {
@@ -101,6 +103,59 @@ fn show(folder: &Path, profkit: &Path) -> Result<Work> {
         wanted_ratio: 3.0,
         wanted_memory: 1.0,
         commands,
+    })
+}
+
+fn overlap(folder: &Path, profkit: &Path) -> Result<Work> {
+    let [first, second] = inputs::indexed_files(folder)?;
+    personality_work(
+        "overlap",
+        [3.0, 1.0],
+        folder,
+        profkit,
+        &["overlap", &first, &second],
+    )
+}
+
+fn order(folder: &Path, profkit: &Path) -> Result<Work> {
+    let file = inputs::traces(folder)?;
+    // Memory is not limited by LLVM's: the issue asks for time only.
+    personality_work(
+        "order",
+        [2.0, f64::INFINITY],
+        folder,
+        profkit,
+        &["order", &file],
+    )
+}
+
+/// A command that writes text to the file of `-o`: LLVM's tool and the personality.
+fn personality_work(
+    name: &'static str,
+    [wanted_ratio, wanted_memory]: [f64; 2],
+    folder: &Path,
+    profkit: &Path,
+    command: &[&str],
+) -> Result<Work> {
+    let measured = |label, program: PathBuf, before: &[&str]| {
+        let output = folder.join(format!("{name}.{label}.txt"));
+        let mut args = args(before, command);
+        args.extend(["-o".to_owned(), output.display().to_string()]);
+        Measured {
+            label,
+            program,
+            args,
+            output,
+        }
+    };
+    Ok(Work {
+        name,
+        wanted_ratio,
+        wanted_memory,
+        commands: vec![
+            measured("llvm-profdata-22", inputs::tool("llvm-profdata-22")?, &[]),
+            measured("personality", profkit.into(), &["llvm-profdata"]),
+        ],
     })
 }
 

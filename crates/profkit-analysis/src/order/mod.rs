@@ -4,6 +4,7 @@
 //! needs the runs one by one, and places functions together that are needed at the same time.
 mod balanced;
 mod pages;
+mod startup;
 mod traces;
 
 #[cfg(test)]
@@ -11,6 +12,7 @@ mod tests;
 
 pub use balanced::{Partitioning, balanced};
 pub use pages::{Footprint, footprint};
+pub use startup::{Added, Startup, StartupOrder, StartupText};
 pub use traces::{RunError, Trace, Utilities, page_fault_area, trace, traces_of_run, utilities};
 
 use profkit_data::mip::{Function, FunctionId, MipProfile};
@@ -27,9 +29,14 @@ pub enum OrderFile {
     /// `--section-ordering-file` of gold: names of sections. With `-ffunction-sections`, compilers give each function a
     /// section that is named after it.
     Gold,
+    /// A linker script for `-T` of GNU ld. It places the sections of the functions before all other code.
+    GnuLd,
     /// `-order_file` of ld64 and of lld for Mach-O: symbol names, with the leading underscore that symbols have in
     /// Mach-O.
     MachO,
+    /// `/ORDER:@FILE` of Microsoft's linker and of lld-link: symbol names. Each function must be in a section of its own
+    /// (`/Gy`, `-ffunction-sections`).
+    Coff,
 }
 
 /// The names of sections that GCC and clang give to functions with `-ffunction-sections`. The name depends on whether
@@ -116,28 +123,78 @@ impl OrderFile {
     /// The contents of the order file.
     pub fn write(self, names: &[&[u8]]) -> Vec<u8> {
         let mut out = Vec::new();
+        if self == OrderFile::GnuLd {
+            out.extend_from_slice(GNU_LD_HEAD);
+        }
         for name in names {
-            let prefixes: &[&[u8]] = if self == OrderFile::Gold {
-                &GOLD_PREFIXES
-            } else {
-                &[b""]
-            };
-            for prefix in prefixes {
-                out.extend_from_slice(prefix);
-                out.extend_from_slice(name);
-                out.push(b'\n');
+            match self {
+                OrderFile::Gold => {
+                    for prefix in GOLD_PREFIXES {
+                        out.extend_from_slice(&[prefix, *name, b"\n"].concat());
+                    }
+                }
+                OrderFile::GnuLd => {
+                    let sections = GOLD_PREFIXES.map(|prefix| [prefix, *name].concat());
+                    out.extend_from_slice(b"    *(");
+                    out.extend_from_slice(&sections.join(b" ".as_slice()));
+                    out.extend_from_slice(b")\n");
+                }
+                OrderFile::Lld | OrderFile::MachO | OrderFile::Coff => {
+                    out.extend_from_slice(name);
+                    out.push(b'\n');
+                }
             }
+        }
+        if self == OrderFile::GnuLd {
+            out.extend_from_slice(GNU_LD_END);
         }
         out
     }
+
+    /// The symbol of a function whose name is known from the compiler. Mach-O puts an underscore before such names; a
+    /// name that begins with the byte 1 is already that of the symbol.
+    pub fn decorate(self, name: &[u8]) -> Vec<u8> {
+        match (name.strip_prefix(b"\x01"), self) {
+            (Some(symbol), _) => symbol.to_vec(),
+            (None, OrderFile::MachO) => [b"_", name].concat(),
+            (None, _) => name.to_vec(),
+        }
+    }
+
+    /// The symbol in a line of an order file of any linker. gold's files have names of sections; `-order_file` permits
+    /// an architecture and an object file before the symbol.
+    pub(crate) fn symbol_of_line(line: &[u8]) -> &[u8] {
+        let section = GOLD_PREFIXES.iter().rev();
+        let symbol = section
+            .filter_map(|prefix| line.strip_prefix(*prefix))
+            .next();
+        let symbol = symbol.unwrap_or(line);
+        let is_object = |part: &[u8]| {
+            let known = [b"arm64".as_slice(), b"arm64e", b"armv7", b"x86_64", b"i386"];
+            known.contains(&part) || part.ends_with(b".o") || part.ends_with(b".o)")
+        };
+        let mut rest = symbol;
+        while let Some(colon) = memchr::memchr(b':', rest)
+            && let (part, [_, after @ ..]) = rest.split_at(colon)
+            && is_object(part)
+        {
+            rest = after;
+        }
+        rest
+    }
 }
+
+const GNU_LD_HEAD: &[u8] = b"/* For ld -T FILE, with code compiled by -ffunction-sections. */\nSECTIONS\n{\n  .text.ordered :\n  {\n";
+const GNU_LD_END: &[u8] = b"  }\n}\nINSERT BEFORE .text;\n";
 
 impl fmt::Display for OrderFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             OrderFile::Lld => "lld's --symbol-ordering-file",
             OrderFile::Gold => "gold's --section-ordering-file",
+            OrderFile::GnuLd => "GNU ld's -T",
             OrderFile::MachO => "-order_file",
+            OrderFile::Coff => "/ORDER",
         })
     }
 }

@@ -4,9 +4,12 @@
 //! |---|---|
 //! | instrumentation profiles | [`InstrOverlap`], by LLVM's rules |
 //! | sample profiles | [`SampleOverlap`], by LLVM's rules |
+//! | any two of one family, heap and MIP profiles too | [`PairOverlap`] |
+mod compare;
 mod instr;
 mod samples;
 
+pub use compare::{CannotCompare, ComparedProfile, FunctionDifference, PairOverlap, ProfileSize};
 pub use instr::{CountSums, InstrIndex, InstrOverlap, Shares, Stage, Tested, Verdict};
 pub use samples::{
     FunctionOverlap, HotOverlap, Incomparable, OverlapSide, SampleOverlap, hot_threshold, share,

@@ -43,6 +43,11 @@ impl<'p> OverlapSide<'p> {
         self.samples
     }
 
+    /// The samples of the lines of one function, with those of the functions that were inlined into it.
+    pub fn function_samples(&self, index: usize) -> u64 {
+        self.sums(index).samples
+    }
+
     fn sums(&self, index: usize) -> Sums {
         self.sums.get(index).copied().unwrap_or_default()
     }

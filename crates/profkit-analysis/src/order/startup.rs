@@ -1,0 +1,335 @@
+//! The start-up order of a program, from temporal traces, MIP profiles and other order files.
+use super::{OrderFile, Partitioning, Trace, balanced, trace};
+use crate::faults::Faults;
+use crate::instr::{InstrReader, text_has_records};
+use crate::names::without_file;
+use profkit_data::detect::{Family, FileKind, detect};
+use profkit_data::ids::NameRef;
+use profkit_data::instr::Record;
+use profkit_data::mip::MipProfile;
+use profkit_data::{Error, ErrorKind, Result};
+use profkit_object::code_symbols::CodeSymbol;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// The largest number of foreign lines of an order file that are kept for messages.
+const MOST_LINES: usize = 3;
+
+/// What a file added to the order.
+#[derive(Clone, Debug, Default)]
+pub struct Added {
+    /// The number of traces.
+    pub traces: usize,
+    /// Lines of an order file that are no symbol names: their line numbers and texts, the first ones only.
+    pub foreign: Vec<(usize, Vec<u8>)>,
+    /// The number of all such lines.
+    pub foreign_lines: usize,
+    /// The errors of a damaged profile. What is sound is used.
+    pub damage: Vec<Error>,
+}
+
+/// A function that a trace has.
+#[derive(Clone, Debug)]
+struct Symbol {
+    name: Vec<u8>,
+    /// Whether the name is that of the compiler, without the decoration of an object format.
+    plain: bool,
+}
+
+/// The traces of a program's start, from any number of files.
+///
+/// ```
+/// use profkit_analysis::order::{OrderFile, Startup};
+///
+/// let mut startup = Startup::default();
+/// startup.add(b"main\nparse\nrun\n")?;
+/// let order = startup.order(OrderFile::Lld);
+/// assert_eq!(OrderFile::Lld.write(&order.names()), b"main\nparse\nrun\n");
+/// # Ok::<(), profkit_data::Error>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Startup {
+    traces: Vec<Trace<NameRef>>,
+    symbols: FxHashMap<NameRef, Symbol>,
+    /// Whether a temporal trace is among the traces.
+    temporal: bool,
+}
+
+/// The functions in their order.
+#[derive(Clone, Debug, Default)]
+pub struct StartupOrder {
+    /// The functions: the symbol that a linker knows, and the hash that the traces have.
+    functions: Vec<(Vec<u8>, NameRef)>,
+    /// The number of functions of traces whose names no file has.
+    pub nameless: usize,
+    /// The number of functions that are left out because an earlier one has the same symbol. A linker cannot tell such
+    /// functions apart.
+    pub repeated: usize,
+    /// Functions that the binary lacks, if [`keep_known`](Self::keep_known) was called.
+    pub missing: Vec<Vec<u8>>,
+}
+
+impl Startup {
+    /// Adds the traces of a file: an instrumentation profile with temporal traces, a MIP profile, or an order file.
+    ///
+    /// # Errors
+    /// If the file is none of these, or holds no traces.
+    pub fn add(&mut self, data: &[u8]) -> Result<Added> {
+        let kind = detect(data);
+        match kind.family() {
+            Some(Family::Mip) if kind != FileKind::MipMap => self.add_mip(data),
+            Some(Family::Instr)
+                if kind != FileKind::InstrText || text_has_records(data).is_ok() =>
+            {
+                self.add_instr(data)
+            }
+            Some(Family::Instr) | None => self.add_lines(data),
+            Some(_) => {
+                let error = Error::new(ErrorKind::Unsupported, "the file has no order of calls");
+                Err(error.found(kind.description()).with_hint(NEEDED))
+            }
+        }
+    }
+
+    fn add_mip(&mut self, data: &[u8]) -> Result<Added> {
+        let profile = MipProfile::parse(data)?;
+        let order = trace(&profile).functions;
+        if order.is_empty() {
+            let error = Error::new(ErrorKind::Empty, "no run recorded the order of its calls");
+            return Err(error.with_hint("the MIP mode `calls` records it"));
+        }
+        let functions = order.into_iter().map(|id| {
+            let name = &*profile.functions[id].name;
+            self.know(name, name, false)
+        });
+        let functions = functions.collect();
+        self.traces.push(Trace::new(functions));
+        Ok(Added {
+            traces: 1,
+            ..Added::default()
+        })
+    }
+
+    fn add_instr(&mut self, data: &[u8]) -> Result<Added> {
+        let mut reader = InstrReader::open(data)?;
+        let mut damage = Faults::default();
+        let mut record = Record::default();
+        let mut names: FxHashMap<NameRef, Vec<u8>> = FxHashMap::default();
+        loop {
+            match reader.source().read_record(&mut record) {
+                Ok(true) => {
+                    names.insert(record.name_ref, record.name.clone());
+                }
+                Ok(false) => break,
+                Err(error) if error.kind() == ErrorKind::MissingCorrelation => return Err(error),
+                Err(error) => {
+                    damage.push(error);
+                    if !reader.source().can_resume() {
+                        break;
+                    }
+                }
+            }
+        }
+        let traces = reader.source().temporal_traces()?.traces;
+        if traces.is_empty() {
+            let error = Error::new(ErrorKind::Empty, "the profile has no temporal traces");
+            return Err(error.with_hint("clang records them with -fprofile-generate -mllvm -pgo-temporal-instrumentation; a merge keeps them"));
+        }
+        let added = Added {
+            traces: traces.len(),
+            damage: damage.first,
+            ..Added::default()
+        };
+        for trace in traces {
+            for &function in &trace.functions {
+                let name = names.get(&function).map(Vec::as_slice);
+                if let Some(name) = name.or_else(|| reader.name_of(function)) {
+                    let symbol = without_file(name).to_vec();
+                    self.symbols.entry(function).or_insert(Symbol {
+                        name: symbol,
+                        plain: true,
+                    });
+                }
+            }
+            self.traces.push(Trace {
+                functions: trace.functions,
+                weight: trace.weight,
+            });
+        }
+        self.temporal = true;
+        Ok(added)
+    }
+
+    fn add_lines(&mut self, data: &[u8]) -> Result<Added> {
+        let mut added = Added::default();
+        let mut functions = Vec::new();
+        for (number, line) in (1..).zip(data.split(|&byte| byte == b'\n')) {
+            let line = line.trim_ascii();
+            if line.is_empty() || line.starts_with(b"#") {
+                continue;
+            }
+            let is_name = |byte: &u8| byte.is_ascii_graphic() || !byte.is_ascii();
+            // A name with a blank is that of an Objective-C method, such as `-[Class method:]`.
+            let is_method =
+                line.first().is_some_and(|&sign| b"+-_".contains(&sign)) && line.ends_with(b"]");
+            if !is_method && !line.iter().all(is_name) {
+                added.foreign_lines += 1;
+                if added.foreign.len() < MOST_LINES {
+                    added.foreign.push((number, line.to_vec()));
+                }
+                continue;
+            }
+            let symbol = OrderFile::symbol_of_line(line);
+            functions.push(self.know(symbol, symbol, false));
+        }
+        // In a text of another kind, a few words may look like symbols.
+        if functions.len() <= added.foreign_lines {
+            let (kind, text) = match data {
+                [] => (ErrorKind::Empty, "the file is empty"),
+                _ if added.foreign_lines > 0 => (
+                    ErrorKind::UnrecognizedFormat,
+                    "the file is no profile, and most of its lines are no symbol names",
+                ),
+                _ => (
+                    ErrorKind::UnrecognizedFormat,
+                    "the file is no profile, and as an order file it has no symbol names",
+                ),
+            };
+            return Err(Error::new(kind, text).with_hint(NEEDED));
+        }
+        added.traces = 1;
+        self.traces.push(Trace::new(functions));
+        Ok(added)
+    }
+
+    fn know(&mut self, key: &[u8], name: &[u8], plain: bool) -> NameRef {
+        let key = NameRef::of(key);
+        self.symbols.entry(key).or_insert_with(|| Symbol {
+            name: name.to_vec(),
+            plain,
+        });
+        key
+    }
+
+    /// The traces, with the functions as hashes of their names.
+    pub fn traces(&self) -> &[Trace<NameRef>] {
+        &self.traces
+    }
+
+    /// Orders the functions, by balanced partitioning with the weights of the traces. One MIP profile or one order file
+    /// alone keeps its order.
+    pub fn order(&self, file: OrderFile) -> StartupOrder {
+        let order = match self.traces.as_slice() {
+            [alone] if !self.temporal => alone.functions.clone(),
+            traces => balanced(traces, &Partitioning::default()),
+        };
+        let mut result = StartupOrder::default();
+        let mut seen: FxHashSet<Vec<u8>> = FxHashSet::default();
+        for function in order {
+            let Some(symbol) = self.symbols.get(&function) else {
+                result.nameless += 1;
+                continue;
+            };
+            let name = if symbol.plain {
+                file.decorate(&symbol.name)
+            } else {
+                symbol.name.clone()
+            };
+            if seen.insert(name.clone()) {
+                result.functions.push((name, function));
+            } else {
+                result.repeated += 1;
+            }
+        }
+        result
+    }
+}
+
+/// The hint for files without an order of calls.
+const NEEDED: &str = "an order is made of profiles with temporal traces, MIP profiles, and order files with one symbol per line";
+
+impl StartupOrder {
+    /// The symbols, in order.
+    pub fn names(&self) -> Vec<&[u8]> {
+        self.functions.iter().map(|(name, _)| &**name).collect()
+    }
+
+    /// Leaves out the functions that a binary does not have.
+    pub fn keep_known(&mut self, symbols: &[CodeSymbol]) {
+        let known: FxHashSet<&[u8]> = symbols.iter().map(|symbol| &*symbol.name).collect();
+        let missing = &mut self.missing;
+        self.functions.retain(|(name, _)| {
+            let found = known.contains(&**name);
+            if !found {
+                missing.push(name.clone());
+            }
+            found
+        });
+    }
+
+    /// Computes how much text the start of the program touches: for all traces together, and for each trace.
+    pub fn footprints(
+        &self,
+        startup: &Startup,
+        symbols: &[CodeSymbol],
+        page_size: u64,
+    ) -> (StartupText, Vec<StartupText>) {
+        let places: FxHashMap<&[u8], &CodeSymbol> = symbols
+            .iter()
+            .map(|symbol| (&*symbol.name, symbol))
+            .collect();
+        let mut end = 0_u64;
+        let mut layout: FxHashMap<NameRef, (&CodeSymbol, u64)> = FxHashMap::default();
+        for (name, function) in &self.functions {
+            if let Some(symbol) = places.get(&**name) {
+                let start = end.next_multiple_of(ALIGN);
+                layout.insert(*function, (symbol, start));
+                end = start.saturating_add(symbol.size);
+            }
+        }
+        let text = |functions: &mut dyn Iterator<Item = &NameRef>| {
+            let mut text = StartupText::default();
+            let (mut before, mut after) = (FxHashSet::default(), FxHashSet::default());
+            let mut seen = FxHashSet::default();
+            for (symbol, start) in functions.filter_map(|name| layout.get(name)) {
+                if !seen.insert(symbol.address) {
+                    continue;
+                }
+                text.functions += 1;
+                text.bytes = text.bytes.saturating_add(symbol.size);
+                before.extend(pages(symbol.address, symbol.size, page_size));
+                after.extend(pages(*start, symbol.size, page_size));
+            }
+            (text.pages_before, text.pages_after) = (before.len(), after.len());
+            text
+        };
+        let all = text(&mut self.functions.iter().map(|(_, function)| function));
+        let traces = startup.traces.iter();
+        let each = traces.map(|trace| text(&mut trace.functions.iter()));
+        (all, each.collect())
+    }
+}
+
+/// The alignment of functions in a new layout, in bytes.
+const ALIGN: u64 = 16;
+/// The largest number of pages of one function that are counted: a symbol table can claim any size.
+const MOST_PAGES: u64 = 1 << 16;
+
+fn pages(start: u64, size: u64, page_size: u64) -> impl Iterator<Item = u64> {
+    let page_size = page_size.max(1);
+    let first = start / page_size;
+    let last = start.saturating_add(size.saturating_sub(1)) / page_size;
+    first..=last.min(first.saturating_add(MOST_PAGES))
+}
+
+/// The text that some functions occupy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StartupText {
+    /// The number of functions that the binary has.
+    pub functions: usize,
+    /// The sum of their sizes.
+    pub bytes: u64,
+    /// The number of pages that they touch in the binary.
+    pub pages_before: usize,
+    /// The number of pages that they touch if all functions of the order follow each other, from the start of a page.
+    pub pages_after: usize,
+}

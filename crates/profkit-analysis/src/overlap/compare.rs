@@ -1,0 +1,666 @@
+//! Compares profiles of any family, two at a time.
+use super::instr::{CountSums, InstrIndex, InstrOverlap, Stage, Tested, Verdict, records};
+use super::samples::{HotOverlap, Incomparable, OverlapSide, SampleOverlap, hot_threshold, share};
+use crate::faults::Faults;
+use crate::heap::{HeapProfile, NoBinaries, is_heap_alone, load_heap};
+use crate::instr::InstrReader;
+use crate::samples::SampleView;
+use profkit_abi::value_kind;
+use profkit_data::detect::{Family, FileKind, detect};
+use profkit_data::ids::{FuncHash, NameRef};
+use profkit_data::instr::{
+    FunctionId, FunctionTable, InstrProfile, InstrSource, NewRecord, Record, RecordId,
+};
+use profkit_data::memprof::{Field, Frame};
+use profkit_data::mip::MipProfile;
+use profkit_data::sample::{SampleName, SampleProfile, context_name, summarize};
+use profkit_data::{Error, ErrorKind, Result};
+use profkit_merge::RunOptions;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::fmt;
+
+/// The share of all samples, in millionths, that hot lines have together.
+const HOT_CUTOFF: u64 = 990_000;
+
+/// A profile of any family, read whole so that it can be compared.
+#[derive(Debug)]
+pub struct ComparedProfile {
+    content: Content,
+    /// The errors of the file. What is sound is compared all the same.
+    pub damage: Faults,
+}
+
+#[derive(Debug)]
+enum Content {
+    Instr(InstrProfile),
+    Sample {
+        profile: SampleProfile,
+        /// The smallest number of samples of a hot line.
+        threshold: u64,
+    },
+    Heap(Box<HeapProfile>),
+    Mip(MipProfile),
+}
+
+impl ComparedProfile {
+    /// Reads a profile. The content of the file decides its family.
+    ///
+    /// # Errors
+    /// If the file is no profile, or if nothing of it can be compared.
+    pub fn open(data: &[u8]) -> Result<Self> {
+        let kind = detect(data);
+        let mut damage = Faults::default();
+        let content = match kind.family() {
+            Some(Family::Sample) => {
+                let view = SampleView::open(data, None)?;
+                view.report
+                    .faults
+                    .iter()
+                    .cloned()
+                    .for_each(|error| damage.push(error));
+                let summary = (view.report.summary).unwrap_or_else(|| summarize(&view.profile));
+                Content::Sample {
+                    threshold: hot_threshold(&summary, HOT_CUTOFF).unwrap_or(u64::MAX),
+                    profile: view.profile,
+                }
+            }
+            Some(Family::Mip) if kind != FileKind::MipMap => Content::Mip(MipProfile::parse(data)?),
+            Some(Family::MemProf) if kind == FileKind::MemProfRaw => {
+                let text = "a raw heap profile has addresses, and not yet functions";
+                let error = Error::new(ErrorKind::Unsupported, text);
+                return Err(error.with_hint("`profkit merge FILE --binaries PROGRAM -o heap.profdata` makes a profile of it that can be compared"));
+            }
+            Some(Family::MemProf) => {
+                let loaded = load_heap(&[data][..], &RunOptions::default(), &NoBinaries::default());
+                let Ok(loaded) = loaded else {
+                    return Err(Error::new(
+                        ErrorKind::Malformed,
+                        "the heap profile was not read",
+                    ));
+                };
+                if loaded.kept() == 0
+                    && let Some(error) = loaded.errors().next()
+                {
+                    return Err(error.clone());
+                }
+                let heap = HeapProfile::from_loaded(loaded);
+                damage.first.clone_from(&heap.damage.first);
+                damage.count = heap.damage.count;
+                Content::Heap(Box::new(heap))
+            }
+            _ if is_heap_alone(data) => {
+                let heap = HeapProfile::from_indexed(data)?;
+                Content::Heap(Box::new(heap))
+            }
+            _ => Content::Instr(read_instr(data, &mut damage)?),
+        };
+        Ok(ComparedProfile { content, damage })
+    }
+
+    /// The family of the profile.
+    pub fn family(&self) -> Family {
+        match &self.content {
+            Content::Instr(_) => Family::Instr,
+            Content::Sample { .. } => Family::Sample,
+            Content::Heap(_) => Family::MemProf,
+            Content::Mip(_) => Family::Mip,
+        }
+    }
+
+    /// What the profile holds: its functions, and the sum of what it counts.
+    pub fn size(&self) -> ProfileSize {
+        match &self.content {
+            Content::Instr(profile) => ProfileSize {
+                functions: profile
+                    .tables
+                    .iter()
+                    .map(|table| table.function_count() as u64)
+                    .sum(),
+                total: records(profile)
+                    .flat_map(|(_, record)| record.counts)
+                    .fold(0, |sum: u128, &count| sum.saturating_add(count.into())),
+            },
+            Content::Sample { profile, threshold } => ProfileSize {
+                functions: profile.functions().len() as u64,
+                total: OverlapSide::new(profile, *threshold).samples().into(),
+            },
+            Content::Heap(heap) => {
+                let contexts = heap.profile.contexts();
+                let bytes = contexts
+                    .iter()
+                    .map(|context| context.block.get(Field::TotalSize));
+                ProfileSize {
+                    functions: contexts.len() as u64,
+                    total: bytes.map(u128::from).sum(),
+                }
+            }
+            Content::Mip(profile) => ProfileSize {
+                functions: profile.functions.len() as u64,
+                total: profile
+                    .functions
+                    .iter()
+                    .filter(|function| function.is_covered())
+                    .count() as u128,
+            },
+        }
+    }
+}
+
+/// The number of functions of a profile (contexts of a heap profile), and the sum of what it counts: counters, samples,
+/// bytes allocated, or functions covered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProfileSize {
+    /// The functions, or the contexts of a heap profile.
+    pub functions: u64,
+    /// The sum of what is counted.
+    pub total: u128,
+}
+
+/// Reads all sound records. Records of one function and one hash are added up.
+fn read_instr(data: &[u8], damage: &mut Faults) -> Result<InstrProfile> {
+    let mut reader = InstrReader::open(data)?;
+    let source: &mut dyn InstrSource = reader.source();
+    let mut table = FunctionTable::new();
+    let mut functions: FxHashMap<NameRef, FunctionId> = FxHashMap::default();
+    let mut seen: FxHashMap<(NameRef, FuncHash), RecordId> = FxHashMap::default();
+    let mut record = Record::default();
+    let full = || {
+        Error::new(
+            ErrorKind::LimitExceeded,
+            "the profile has too many functions",
+        )
+    };
+    loop {
+        match source.read_record(&mut record) {
+            Ok(true) => {}
+            Ok(false) => break,
+            Err(error) if error.kind() == ErrorKind::MissingCorrelation => return Err(error),
+            Err(error) => {
+                damage.push(error);
+                if source.can_resume() {
+                    continue;
+                }
+                break;
+            }
+        }
+        let name = record.name_ref;
+        if let Some(&known) = seen.get(&(name, record.func_hash)) {
+            let counts = table.counts_mut(known).into_iter().flatten();
+            for (sum, &count) in counts.zip(&record.counts) {
+                *sum = sum.saturating_add(count);
+            }
+            continue;
+        }
+        let function = match functions.get(&name) {
+            Some(&function) => function,
+            None => {
+                let added = table
+                    .push_function(&record.name, name, 0)
+                    .ok_or_else(full)?;
+                functions.insert(name, added);
+                added
+            }
+        };
+        let added = NewRecord {
+            func_hash: record.func_hash,
+            counts: &record.counts,
+            bitmap: &[],
+            values: (!record.values.is_empty()).then_some(&record.values),
+            order: 0,
+        };
+        let added = table.push_record(function, added).ok_or_else(full)?;
+        seen.insert((name, record.func_hash), added);
+    }
+    if seen.is_empty()
+        && let Some(error) = damage.first.first()
+    {
+        return Err(error.clone());
+    }
+    Ok(InstrProfile {
+        kind: source.kind(),
+        tables: vec![table],
+        ..InstrProfile::default()
+    })
+}
+
+/// Why two profiles cannot be compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CannotCompare {
+    /// They are of different families.
+    Families(Family, Family),
+    /// They are sample profiles that count different things.
+    Samples(Incomparable),
+}
+
+impl fmt::Display for CannotCompare {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CannotCompare::Families(one, two) => write!(
+                f,
+                "profiles of different kinds cannot be compared: found {} and {}",
+                one.profile(),
+                two.profile()
+            ),
+            CannotCompare::Samples(why) => why.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for CannotCompare {}
+
+/// What two profiles of one family have in common. Shares are from 0 to 1. For a heap profile, functions are contexts.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PairOverlap {
+    /// How alike the profiles are: 1 if everything has the same share in both. `None` if one of them counted nothing.
+    ///
+    /// | profiles | the overlap is |
+    /// |---|---|
+    /// | instrumentation | the sum of the smaller shares of all counters, as LLVM computes it |
+    /// | sample | LLVM's similarity of the whole profiles |
+    /// | heap | the sum of the smaller shares of all contexts in the bytes allocated |
+    /// | MIP | the functions that ran in both, of those that ran in either |
+    pub overlap: Option<f64>,
+    /// The functions of both profiles that were compared.
+    pub common: u64,
+    /// The functions of both profiles whose code differs, so that their counts cannot be compared.
+    pub mismatched: u64,
+    /// The functions that only the first profile has.
+    pub base_only: u64,
+    /// The functions that only the second profile has.
+    pub test_only: u64,
+    /// The share of `mismatched` in the second profile.
+    pub mismatched_share: f64,
+    /// The share of `base_only` in the first profile.
+    pub base_only_share: f64,
+    /// The share of `test_only` in the second profile.
+    pub test_only_share: f64,
+    /// More figures, which only some families have, with their names.
+    pub details: Vec<(&'static str, f64)>,
+    /// The functions with the largest differences, if they were asked for.
+    pub functions: Vec<FunctionDifference>,
+}
+
+/// A function of two profiles.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FunctionDifference {
+    /// The function's name as in the profiles.
+    pub name: Vec<u8>,
+    /// The share of the function in the first profile; `None` if the first profile lacks it.
+    pub base_share: Option<f64>,
+    /// The share of the function in the second profile; `None` if the second profile lacks it.
+    pub test_share: Option<f64>,
+    /// How alike the counts inside the function are, whatever its share: 1 if they are the same. `None` if they cannot
+    /// be compared.
+    pub inner: Option<f64>,
+    /// What the function takes from the overlap of the profiles.
+    pub loss: f64,
+}
+
+impl FunctionDifference {
+    fn new(name: Vec<u8>, base: Option<f64>, test: Option<f64>, common: f64) -> Self {
+        let mean = base.unwrap_or(0.0).midpoint(test.unwrap_or(0.0));
+        FunctionDifference {
+            name,
+            base_share: base,
+            test_share: test,
+            inner: None,
+            loss: (mean - common).max(0.0),
+        }
+    }
+}
+
+impl PairOverlap {
+    /// Compares two profiles. `functions` is the number of functions to list.
+    ///
+    /// # Errors
+    /// If the profiles are not of one family.
+    pub fn of(
+        base: &ComparedProfile,
+        test: &ComparedProfile,
+        functions: usize,
+    ) -> std::result::Result<Self, CannotCompare> {
+        let detail = functions > 0;
+        let mut pair = match (&base.content, &test.content) {
+            (Content::Instr(base), Content::Instr(test)) => of_instr(base, test, detail),
+            (Content::Heap(base), Content::Heap(test)) => of_heap(base, test, detail),
+            (Content::Mip(base), Content::Mip(test)) => of_mip(base, test, detail),
+            (
+                Content::Sample {
+                    profile: base,
+                    threshold: base_threshold,
+                },
+                Content::Sample {
+                    profile: test,
+                    threshold: test_threshold,
+                },
+            ) => {
+                let base = (base, OverlapSide::new(base, *base_threshold));
+                let test = (test, OverlapSide::new(test, *test_threshold));
+                of_samples(&base, &test, detail).map_err(CannotCompare::Samples)?
+            }
+            _ => return Err(CannotCompare::Families(base.family(), test.family())),
+        };
+        let rows = &mut pair.functions;
+        rows.retain(|row| row.loss > 0.0 || row.base_share.is_some() != row.test_share.is_some());
+        rows.sort_by(|one, two| {
+            two.loss
+                .total_cmp(&one.loss)
+                .then_with(|| one.name.cmp(&two.name))
+        });
+        rows.truncate(functions);
+        Ok(pair)
+    }
+}
+
+/// The share of a sum in the sum of a profile.
+fn part(sum: f64, whole: f64) -> f64 {
+    if whole < 1.0 { 0.0 } else { sum / whole }
+}
+
+fn of_instr(base: &InstrProfile, test: &InstrProfile, detail: bool) -> PairOverlap {
+    let sums = |profile| CountSums::of_profile(profile, Stage::Plain);
+    let mut overlap = InstrOverlap::new(sums(base), sums(test));
+    let (in_base, in_test) = (InstrIndex::new(base), InstrIndex::new(test));
+    let mut pair = PairOverlap::default();
+    for (function, record) in records(test) {
+        if !Stage::Plain.includes(test.kind, record.func_hash) {
+            continue;
+        }
+        let tested = Tested {
+            name: function.name_ref(),
+            func_hash: record.func_hash,
+            counts: record.counts,
+            values: record.values,
+        };
+        let before = overlap.common.counts;
+        let verdict = overlap.add(&in_base, &tested, detail);
+        if !detail {
+            continue;
+        }
+        let name = function.name().to_vec();
+        let share = |sums: &CountSums| Some(part(sums.counts, overlap.test.counts));
+        let row = match &verdict {
+            Verdict::Unique(sums) => FunctionDifference::new(name, None, share(sums), 0.0),
+            Verdict::Mismatched(sums) => {
+                let records = in_base.function(tested.name).into_iter();
+                let sums_of = |record: profkit_data::instr::RecordRef<'_>| {
+                    CountSums::of_function(record.counts, record.values).counts
+                };
+                let there: f64 = records.flat_map(|it| it.records()).map(sums_of).sum();
+                let there = Some(part(there, overlap.base.counts));
+                FunctionDifference::new(name, there, share(sums), 0.0)
+            }
+            Verdict::Common(Some(inner)) => {
+                let base = Some(part(inner.base.counts, overlap.base.counts));
+                let common = overlap.common.counts - before;
+                let row = FunctionDifference::new(name, base, share(&inner.test), common);
+                FunctionDifference {
+                    inner: Some(inner.common.counts),
+                    ..row
+                }
+            }
+            Verdict::Idle | Verdict::Common(None) => continue,
+        };
+        pair.functions.push(row);
+    }
+    for (function, record) in records(base) {
+        let here = Stage::Plain.includes(base.kind, record.func_hash);
+        if !here || in_test.function(function.name_ref()).is_some() {
+            continue;
+        }
+        let sums = CountSums::of_function(record.counts, record.values);
+        let there = part(sums.counts, overlap.base.counts);
+        pair.base_only += 1;
+        pair.base_only_share += there;
+        if detail {
+            let name = function.name().to_vec();
+            pair.functions
+                .push(FunctionDifference::new(name, Some(there), None, 0.0));
+        }
+    }
+    let is_zero = overlap.base.is_zero() || overlap.test.is_zero();
+    pair.overlap = (!is_zero).then_some(overlap.common.counts);
+    pair.common = overlap.common.entries;
+    (pair.mismatched, pair.mismatched_share) =
+        (overlap.mismatched.entries, overlap.mismatched.counts);
+    (pair.test_only, pair.test_only_share) = (overlap.unique.entries, overlap.unique.counts);
+    const KINDS: [&str; value_kind::COUNT] = [
+        "call targets",
+        "sizes of memory operations",
+        "virtual tables",
+    ];
+    let values = overlap.base.values.into_iter().zip(overlap.test.values);
+    for ((name, (base, test)), share) in KINDS.into_iter().zip(values).zip(overlap.common.values) {
+        if base >= 1.0 && test >= 1.0 {
+            pair.details.push((name, share));
+        }
+    }
+    let later = InstrOverlap::of_profiles(base, test, Stage::ContextSensitive);
+    if base.kind.is_ir() && test.kind.is_ir() && !later.base.is_zero() && !later.test.is_zero() {
+        pair.details
+            .push(("context-sensitive counters", later.common.counts));
+    }
+    pair
+}
+
+fn of_samples(
+    (base, base_side): &(&SampleProfile, OverlapSide<'_>),
+    (test, test_side): &(&SampleProfile, OverlapSide<'_>),
+    detail: bool,
+) -> std::result::Result<PairOverlap, Incomparable> {
+    let overlap = SampleOverlap::of(base_side, test_side)?;
+    let (base_total, test_total) = (base_side.samples(), test_side.samples());
+    let mut pair = PairOverlap {
+        overlap: (base_total > 0 && test_total > 0).then_some(overlap.similarity),
+        common: overlap.common_functions,
+        base_only: overlap.base_unique_functions,
+        test_only: overlap.test_unique_functions,
+        base_only_share: share(overlap.base_unique_samples, base_total),
+        test_only_share: share(overlap.test_unique_samples, test_total),
+        ..PairOverlap::default()
+    };
+    pair.details.push((
+        "samples",
+        share(overlap.common_samples, overlap.union_samples),
+    ));
+    for (name, HotOverlap { both, either, .. }) in [
+        ("hot functions", overlap.hot_functions),
+        ("hot lines", overlap.hot_lines),
+    ] {
+        if either > 0 {
+            pair.details.push((name, share(both, either)));
+        }
+    }
+    if !detail {
+        return Ok(pair);
+    }
+    let mut matched = FxHashSet::default();
+    for row in &overlap.functions {
+        let Some(function) = test.functions().get(row.function) else {
+            continue;
+        };
+        matched.extend(row.base_function);
+        let there = row
+            .base_function
+            .map(|_| share(row.base_samples, base_total));
+        let here = share(row.test_samples, test_total);
+        let common = row.similarity * there.unwrap_or(0.0).midpoint(here);
+        let name = context_name(test, function);
+        let listed = FunctionDifference::new(name, there, Some(here), common);
+        pair.functions.push(FunctionDifference {
+            inner: there.map(|_| row.similarity),
+            ..listed
+        });
+    }
+    for (index, function) in base.functions().iter().enumerate() {
+        if !matched.contains(&index) {
+            let there = share(base_side.function_samples(index), base_total);
+            let name = context_name(base, function);
+            pair.functions
+                .push(FunctionDifference::new(name, Some(there), None, 0.0));
+        }
+    }
+    Ok(pair)
+}
+
+/// Whether a sample profile knows functions by the hashes of their names only.
+fn has_only_hashes(profile: &SampleProfile) -> bool {
+    let mut names = profile.names.iter().map(|(_, name)| name);
+    !profile.names.is_empty() && names.all(|name| matches!(name, SampleName::Guid(_)))
+}
+
+impl ComparedProfile {
+    /// Whether the profile knows functions by the hashes of their names only.
+    pub fn has_only_hashes(&self) -> bool {
+        match &self.content {
+            Content::Sample { profile, .. } => has_only_hashes(profile),
+            _ => false,
+        }
+    }
+}
+
+fn float(count: u64) -> f64 {
+    share(count, 1)
+}
+
+fn of_heap(base: &HeapProfile, test: &HeapProfile, detail: bool) -> PairOverlap {
+    type Stack = Vec<Frame>;
+    let contexts = |heap: &HeapProfile| {
+        let mut bytes: FxHashMap<Stack, u64> = FxHashMap::default();
+        for context in heap.profile.contexts() {
+            let frames = heap
+                .frames(context.stack)
+                .map(|frame| *frame.frame)
+                .collect();
+            let sum = bytes.entry(frames).or_default();
+            *sum = sum.saturating_add(context.block.get(Field::TotalSize));
+        }
+        bytes
+    };
+    let (base_contexts, test_contexts) = (contexts(base), contexts(test));
+    let total =
+        |contexts: &FxHashMap<Stack, u64>| contexts.values().copied().map(float).sum::<f64>();
+    let (base_total, test_total) = (total(&base_contexts), total(&test_contexts));
+    let name = |stack: &Stack| {
+        let function = stack.first().map_or(0, |frame| frame.function);
+        let known = test.name(function).or_else(|| base.name(function));
+        known.map_or_else(|| format!("{function:#018x}").into_bytes(), <[u8]>::to_vec)
+    };
+    let mut pair = PairOverlap::default();
+    let mut sum = 0.0;
+    for (stack, &bytes) in &base_contexts {
+        let there = part(float(bytes), base_total);
+        let here = test_contexts
+            .get(stack)
+            .map(|&bytes| part(float(bytes), test_total));
+        let common = here.map_or(0.0, |here| here.min(there));
+        sum += common;
+        match here {
+            Some(_) => pair.common += 1,
+            None => {
+                pair.base_only += 1;
+                pair.base_only_share += there;
+            }
+        }
+        if detail {
+            let row = FunctionDifference::new(name(stack), Some(there), here, common);
+            pair.functions.push(row);
+        }
+    }
+    for (stack, &bytes) in test_contexts
+        .iter()
+        .filter(|(stack, _)| !base_contexts.contains_key(*stack))
+    {
+        let here = part(float(bytes), test_total);
+        pair.test_only += 1;
+        pair.test_only_share += here;
+        if detail {
+            pair.functions
+                .push(FunctionDifference::new(name(stack), None, Some(here), 0.0));
+        }
+    }
+    pair.overlap = (base_total >= 1.0 && test_total >= 1.0).then_some(sum);
+    pair
+}
+
+fn of_mip(base: &MipProfile, test: &MipProfile, detail: bool) -> PairOverlap {
+    /// Whether a function ran, and its blocks that ran.
+    #[derive(Default)]
+    struct Ran<'p> {
+        covered: bool,
+        blocks: FxHashSet<(u32, &'p [u8])>,
+    }
+    fn ran(profile: &MipProfile) -> FxHashMap<&[u8], Ran<'_>> {
+        let mut functions: FxHashMap<&[u8], Ran<'_>> = FxHashMap::default();
+        for function in &profile.functions {
+            let ran = functions.entry(&function.name).or_default();
+            ran.covered |= function.is_covered();
+            let blocks = function.blocks.iter().filter(|block| block.runs > 0);
+            ran.blocks
+                .extend(blocks.map(|block| (block.offset, &*function.name)));
+        }
+        functions
+    }
+    let (in_base, in_test) = (ran(base), ran(test));
+    let covered = |functions: &FxHashMap<&[u8], Ran<'_>>| {
+        functions.values().filter(|it| it.covered).count() as u64
+    };
+    let (base_covered, test_covered) = (covered(&in_base), covered(&in_test));
+    let mut pair = PairOverlap::default();
+    let (mut both, mut blocks_both, mut blocks_either) = (0, 0, 0);
+    for (name, there) in &in_base {
+        let here = in_test.get(name);
+        let pieces = here.map_or(0, |here| here.blocks.intersection(&there.blocks).count());
+        blocks_both += pieces as u64;
+        blocks_either +=
+            (there.blocks.len() + here.map_or(0, |here| here.blocks.len()) - pieces) as u64;
+        match here {
+            Some(here) => {
+                pair.common += 1;
+                both += u64::from(there.covered && here.covered);
+            }
+            None => {
+                pair.base_only += 1;
+                pair.base_only_share += if there.covered {
+                    share(1, base_covered)
+                } else {
+                    0.0
+                };
+            }
+        }
+        let now = here.is_some_and(|here| here.covered);
+        if detail && there.covered && !now {
+            let lost = share(1, base_covered);
+            pair.functions.push(FunctionDifference::new(
+                name.to_vec(),
+                Some(lost),
+                None,
+                0.0,
+            ));
+        }
+    }
+    for (name, here) in &in_test {
+        let there = in_base.get(name);
+        if there.is_none() {
+            blocks_either += here.blocks.len() as u64;
+            pair.test_only += 1;
+            pair.test_only_share += if here.covered {
+                share(1, test_covered)
+            } else {
+                0.0
+            };
+        }
+        if detail && here.covered && !there.is_some_and(|there| there.covered) {
+            let new = share(1, test_covered);
+            pair.functions
+                .push(FunctionDifference::new(name.to_vec(), None, Some(new), 0.0));
+        }
+    }
+    let either = base_covered + test_covered - both;
+    pair.overlap = (base_covered > 0 && test_covered > 0).then_some(share(both, either));
+    if blocks_either > 0 {
+        pair.details
+            .push(("blocks that ran", share(blocks_both, blocks_either)));
+    }
+    pair
+}

@@ -1,0 +1,107 @@
+//! `profkit overlap`: how alike profiles are.
+use crate::exit::{self, Failure, Status};
+use crate::print::{self, Format, stdout_for};
+use clap::Args;
+use profkit_analysis::overlap::ComparedProfile;
+use profkit_data::path_text;
+use profkit_merge::files::Input;
+use profkit_report::overlap::OverlapReport;
+use std::io::Write as _;
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+The overlap is 100% if everything has the same share in both profiles; how long the programs ran
+does not matter. Instrumentation profiles are compared counter by counter, sample profiles line
+by line, heap profiles by the bytes of each context, MIP profiles by the functions that ran.
+--top lists the functions that differ most: what each takes from the overlap (Lost), its share
+in the first and in the second profile, and how alike its own counts are (Inside).
+
+Examples:
+  profkit overlap monday.profdata tuesday.profdata
+  profkit overlap --top 20 old.profdata new.profdata
+  profkit overlap --fail-under 90 --format json trained.profdata shard-*.profdata";
+
+/// Arguments of `profkit overlap`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct OverlapArgs {
+    /// Two or more profiles of one kind: instrumentation, sample, heap (indexed or YAML) or MIP
+    #[arg(value_name = "PROFILE", required = true)]
+    profiles: Vec<PathBuf>,
+
+    /// For each pair of profiles, list this many of the functions that differ most
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    top: usize,
+
+    /// Exit with code 3 if the overlap of any two profiles is below this, in percent
+    #[arg(long, value_name = "PERCENT", value_parser = crate::spelling::percent)]
+    fail_under: Option<f64>,
+
+    /// Output format; docs/formats/overlap-json.md describes the JSON
+    #[arg(long, value_enum, default_value_t = Format::Text, value_name = "FORMAT")]
+    format: Format,
+
+    /// Write function names as in the profiles, without demangling them; the JSON has both
+    #[arg(long)]
+    mangled: bool,
+}
+
+/// Runs `profkit overlap`.
+///
+/// # Errors
+/// If a profile cannot be read, or if two profiles cannot be compared.
+pub fn run(args: &OverlapArgs) -> exit::Result {
+    if let [alone] = &*args.profiles {
+        let text = format_args!(
+            "{}: one profile has nothing to be compared with",
+            path_text(alone)
+        );
+        return Err(Failure::usage(text).with_hint("profkit overlap ONE TWO"));
+    }
+    let mut profiles = Vec::new();
+    for path in &args.profiles {
+        let input = Input::open(path)?;
+        let profile = ComparedProfile::open(&input);
+        let profile = profile.map_err(|error| Failure::file(input.name(), &error))?;
+        for error in &profile.damage.first {
+            // A failed write is ignored: stderr is closed.
+            let _ = writeln!(print::stderr(), "warning: {}: {error}", input.name());
+        }
+        profiles.push((input.name().to_owned(), profile));
+    }
+    let named: Vec<_> = profiles
+        .iter()
+        .map(|(name, profile)| (&**name, profile))
+        .collect();
+    let report = OverlapReport::new(&named, args.top);
+    let mut report = report.map_err(|(one, two, why)| {
+        Failure::input(format_args!("{one} and {two}: {why}"))
+            .with_hint("`profkit doctor FILE` says what a profile is")
+    })?;
+    report.mangled = args.mangled;
+    let mut out = stdout_for(args.format);
+    let printed = match args.format {
+        Format::Text => write!(out, "{report}"),
+        Format::Json => {
+            let json = serde_json::to_string_pretty(&report);
+            writeln!(out, "{}", json.unwrap_or_default())
+        }
+    };
+    printed.map_err(|error| Failure::print(&error))?;
+    match (args.fail_under, report.least()) {
+        (Some(least), Some(found)) if found >= least => Ok(Status::Done),
+        (Some(least), found) => {
+            let found = found.map_or("not known".to_owned(), |found| format!("{found:.1}%"));
+            let text = "the smallest overlap of two profiles is";
+            let _ = writeln!(
+                print::stderr(),
+                "gate: {text} {found}, but --fail-under requires {least}%"
+            );
+            Ok(Status::GateFailed)
+        }
+        (None, _) if profiles.iter().any(|(_, profile)| profile.damage.count > 0) => {
+            Ok(Status::InputBad)
+        }
+        (None, _) => Ok(Status::Done),
+    }
+}

@@ -1,0 +1,351 @@
+//! The output of `profkit overlap`. docs/formats/overlap-json.md describes the JSON.
+use crate::{grouped, plural};
+use profkit_analysis::names;
+use profkit_analysis::overlap::{
+    CannotCompare, ComparedProfile, FunctionDifference, PairOverlap, ProfileSize,
+};
+use profkit_data::detect::Family;
+use serde::Serialize;
+use std::borrow::Cow;
+use std::fmt;
+
+/// Version of the JSON.
+const SCHEMA: u32 = 1;
+
+/// The comparison of some profiles, each with each, in the form in which it is printed.
+#[derive(Clone, Debug, Serialize)]
+pub struct OverlapReport {
+    schema: u32,
+    /// `instrumentation`, `sample`, `heap` or `mip`.
+    kind: &'static str,
+    /// What is added up: `counts`, `samples`, `bytes` or `functions covered`.
+    unit: &'static str,
+    profiles: Vec<ProfileRow>,
+    pairs: Vec<PairRow>,
+    /// Whether [`Display`](fmt::Display) writes names as they are in the profiles, without demangling them.
+    #[serde(skip)]
+    pub mangled: bool,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct ProfileRow {
+    path: String,
+    functions: u64,
+    total: u128,
+    /// The errors of the file; what is sound is compared all the same.
+    errors: u64,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct PairRow {
+    base: usize,
+    test: usize,
+    /// `None` if one of the profiles counted nothing.
+    overlap_percent: Option<f64>,
+    common: u64,
+    mismatched: u64,
+    mismatched_percent: f64,
+    base_only: u64,
+    base_only_percent: f64,
+    test_only: u64,
+    test_only_percent: f64,
+    details: Vec<Detail>,
+    functions: Vec<FunctionRow>,
+    notes: Vec<String>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct Detail {
+    what: &'static str,
+    overlap_percent: f64,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct FunctionRow {
+    function: String,
+    demangled: String,
+    base_percent: Option<f64>,
+    test_percent: Option<f64>,
+    /// How alike the counts inside the function are.
+    inner_percent: Option<f64>,
+    /// What the function takes from the overlap of the profiles.
+    lost_percent: f64,
+}
+
+impl FunctionRow {
+    fn new(function: &FunctionDifference) -> Self {
+        FunctionRow {
+            function: String::from_utf8_lossy(&function.name).into_owned(),
+            demangled: names::display(&function.name, false).into_owned(),
+            base_percent: function.base_share.map(percent),
+            test_percent: function.test_share.map(percent),
+            inner_percent: function.inner.map(percent),
+            lost_percent: percent(function.loss),
+        }
+    }
+}
+
+fn percent(share: f64) -> f64 {
+    share * 100.0
+}
+
+/// A profile with the name of its file.
+pub type Named<'p> = (&'p str, &'p ComparedProfile);
+
+impl OverlapReport {
+    /// Compares each profile with each later one. `top` is the number of functions to list for each pair.
+    ///
+    /// # Errors
+    /// The names of the first two profiles that cannot be compared, and the reason.
+    pub fn new<'p>(
+        profiles: &[Named<'p>],
+        top: usize,
+    ) -> Result<Self, (&'p str, &'p str, CannotCompare)> {
+        let (kind, unit) = match profiles.first().map(|(_, profile)| profile.family()) {
+            Some(Family::Sample) => ("sample", "samples"),
+            Some(Family::MemProf) => ("heap", "bytes"),
+            Some(Family::Mip) => ("mip", "functions covered"),
+            _ => ("instrumentation", "counts"),
+        };
+        let mut report = OverlapReport {
+            schema: SCHEMA,
+            kind,
+            unit,
+            profiles: Vec::new(),
+            pairs: Vec::new(),
+            mangled: false,
+        };
+        for &(name, profile) in profiles {
+            let ProfileSize { functions, total } = profile.size();
+            report.profiles.push(ProfileRow {
+                path: name.to_owned(),
+                functions,
+                total,
+                errors: profile.damage.count,
+            });
+        }
+        for (base, &one) in profiles.iter().enumerate() {
+            for (test, &two) in profiles.iter().enumerate().skip(base + 1) {
+                let pair = PairOverlap::of(one.1, two.1, top);
+                let pair = pair.map_err(|why| (one.0, two.0, why))?;
+                let notes = notes(&pair, one, two);
+                report.pairs.push(PairRow::new(base, test, &pair, notes));
+            }
+        }
+        Ok(report)
+    }
+
+    /// The smallest overlap of two profiles, in percent; `None` if some profile counted nothing.
+    pub fn least(&self) -> Option<f64> {
+        let pairs = self.pairs.iter().map(|pair| pair.overlap_percent);
+        pairs.min_by(|one, two| one.unwrap_or(-1.0).total_cmp(&two.unwrap_or(-1.0)))?
+    }
+
+    fn functions(&self) -> &'static str {
+        if self.kind == "heap" {
+            "context"
+        } else {
+            "function"
+        }
+    }
+
+    fn path(&self, index: usize) -> &str {
+        self.profiles.get(index).map_or("", |profile| &profile.path)
+    }
+}
+
+impl PairRow {
+    fn new(base: usize, test: usize, pair: &PairOverlap, notes: Vec<String>) -> Self {
+        let details = pair.details.iter().map(|&(what, share)| Detail {
+            what,
+            overlap_percent: percent(share),
+        });
+        PairRow {
+            base,
+            test,
+            overlap_percent: pair.overlap.map(percent),
+            common: pair.common,
+            mismatched: pair.mismatched,
+            mismatched_percent: percent(pair.mismatched_share),
+            base_only: pair.base_only,
+            base_only_percent: percent(pair.base_only_share),
+            test_only: pair.test_only,
+            test_only_percent: percent(pair.test_only_share),
+            details: details.collect(),
+            functions: pair.functions.iter().map(FunctionRow::new).collect(),
+            notes,
+        }
+    }
+}
+
+/// What a reader of the figures has to know.
+fn notes(pair: &PairOverlap, one: Named<'_>, two: Named<'_>) -> Vec<String> {
+    let mut notes = Vec::new();
+    for (name, profile) in [one, two] {
+        if profile.size().total == 0 {
+            notes.push(format!(
+                "{}: nothing was counted, so there are no shares to compare",
+                name
+            ));
+        }
+    }
+    let hashes = [one.1.has_only_hashes(), two.1.has_only_hashes()];
+    let [hashed, named] = if hashes[0] {
+        [one.0, two.0]
+    } else {
+        [two.0, one.0]
+    };
+    if hashes[0] != hashes[1] {
+        notes.push(format!(
+            "{} has only hashes of names and {} has names: they cannot be matched. `profkit merge --md5-names FILE -o OUT` hashes the names of a profile",
+            hashed,
+            named
+        ));
+    } else if pair.common == 0 && pair.mismatched == 0 {
+        notes.push("no function is in both profiles: are they of the same program?".to_owned());
+    }
+    notes
+}
+
+/// A percentage with one decimal, or a dash.
+fn cell(percent: Option<f64>) -> String {
+    // Only equal profiles overlap by 100%: the decimal is cut and not rounded.
+    let text = |percent: f64| format!("{:.1}%", (percent * 10.0 + 1e-6).floor() / 10.0);
+    percent.map_or_else(|| "-".to_owned(), text)
+}
+
+impl fmt::Display for OverlapReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let noun = self.functions();
+        for (number, profile) in self.profiles.iter().enumerate() {
+            let ProfileRow {
+                path,
+                functions,
+                total,
+                errors,
+            } = profile;
+            let functions = plural(*functions, noun);
+            write!(f, "{} {}: {functions}, ", number + 1, path)?;
+            write!(f, "{} {}", grouped(total), self.unit)?;
+            match errors {
+                0 => writeln!(f)?,
+                errors => writeln!(f, "; damaged ({})", plural(*errors, "error"))?,
+            }
+        }
+        match self.pairs.as_slice() {
+            [pair] => self.pair(f, pair)?,
+            pairs => {
+                self.matrix(f)?;
+                for pair in pairs.iter().filter(|pair| !pair.functions.is_empty()) {
+                    writeln!(f)?;
+                    writeln!(f, "{} and {}", self.path(pair.base), self.path(pair.test))?;
+                    self.differences(f, pair)?;
+                }
+            }
+        }
+        let mut said: Vec<&str> = Vec::new();
+        for note in self.pairs.iter().flat_map(|pair| &pair.notes) {
+            if !said.contains(&note.as_str()) {
+                said.push(note);
+                writeln!(f, "note: {note}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl OverlapReport {
+    /// Writes the overlap of each profile with each other one.
+    fn matrix(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\nOverlap")?;
+        for number in 1..=self.profiles.len() {
+            write!(f, " {number:>7}")?;
+        }
+        writeln!(f)?;
+        for row in 0..self.profiles.len() {
+            write!(f, "{:>7}", row + 1)?;
+            for column in 0..self.profiles.len() {
+                let pair = (row.min(column), row.max(column));
+                let found = self.pairs.iter().find(|it| (it.base, it.test) == pair);
+                let counted = self
+                    .profiles
+                    .get(row)
+                    .is_some_and(|profile| profile.total > 0);
+                let text = match found {
+                    Some(pair) => cell(pair.overlap_percent),
+                    None => cell(counted.then_some(100.0)),
+                };
+                write!(f, " {text:>7}")?;
+            }
+            writeln!(f)?;
+        }
+        Ok(())
+    }
+
+    fn pair(&self, f: &mut fmt::Formatter<'_>, pair: &PairRow) -> fmt::Result {
+        writeln!(f, "\nOverlap{:>37}", cell(pair.overlap_percent))?;
+        for detail in &pair.details {
+            let share = cell(Some(detail.overlap_percent));
+            writeln!(f, "  of {:<30} {share:>8}", detail.what)?;
+        }
+        let noun = self.functions();
+        let mut row = |what: &str, count: u64, share: Option<(f64, &str)>| {
+            write!(f, "  {what:<25} {:>16}", grouped(count))?;
+            match share {
+                Some((share, of)) if count > 0 => writeln!(f, " ({} of {of})", cell(Some(share))),
+                _ => writeln!(f),
+            }
+        };
+        row(&format!("{noun}s in both"), pair.common, None)?;
+        if pair.mismatched > 0 {
+            let share = Some((pair.mismatched_percent, "the second"));
+            row("with other code", pair.mismatched, share)?;
+        }
+        row(
+            "only in the first",
+            pair.base_only,
+            Some((pair.base_only_percent, "it")),
+        )?;
+        row(
+            "only in the second",
+            pair.test_only,
+            Some((pair.test_only_percent, "it")),
+        )?;
+        self.differences(f, pair)
+    }
+
+    fn differences(&self, f: &mut fmt::Formatter<'_>, pair: &PairRow) -> fmt::Result {
+        if pair.functions.is_empty() {
+            return Ok(());
+        }
+        writeln!(
+            f,
+            "\n    Lost   First  Second  Inside  {}",
+            capital(self.functions())
+        )?;
+        for row in &pair.functions {
+            let name = if self.mangled {
+                names::printable(row.function.as_bytes())
+            } else {
+                Cow::Borrowed(row.demangled.as_str())
+            };
+            let [lost, first, second, inner] = [
+                Some(row.lost_percent),
+                row.base_percent,
+                row.test_percent,
+                row.inner_percent,
+            ]
+            .map(cell);
+            writeln!(f, "  {lost:>6} {first:>7} {second:>7} {inner:>7}  {name}")?;
+        }
+        Ok(())
+    }
+}
+
+fn capital(noun: &str) -> &'static str {
+    if noun == "context" {
+        "Allocated in"
+    } else {
+        "Function"
+    }
+}

@@ -1,0 +1,95 @@
+//! Comparisons of profiles, and orders of functions.
+use crate::source::located;
+use profkit_analysis::order::{OrderFile, Startup, page_fault_area};
+use profkit_analysis::overlap::{ComparedProfile, PairOverlap};
+use std::collections::HashSet;
+
+/// The number of functions that are listed.
+const LISTED: usize = 20;
+/// Sums of many shares are not exact.
+const NEARLY: f64 = 1e-6;
+
+/// A profile compared with itself, with its first half and with a profile of another program: shares are numbers, and
+/// nothing differs between a profile and itself.
+///
+/// # Panics
+/// If that does not hold, or a fault has no place.
+pub(crate) fn overlap(data: &[u8]) {
+    let profile = match ComparedProfile::open(data) {
+        Ok(profile) => profile,
+        Err(error) => return located(&error),
+    };
+    let same = PairOverlap::of(&profile, &profile, LISTED).expect("one family");
+    assert_eq!((same.base_only, same.test_only), (0, 0), "{same:?}");
+    assert!(
+        same.functions
+            .iter()
+            .all(|row| row.base_share.is_some() == row.test_share.is_some())
+    );
+    check(&same);
+    let other = b":ir\nmain\n1\n2\n3\n4\n\nwork\n7\n1\n18446744073709551615\n".as_slice();
+    for other in [data.get(..data.len() / 2).unwrap_or_default(), other] {
+        let Ok(other) = ComparedProfile::open(other) else {
+            continue;
+        };
+        for (one, two) in [(&profile, &other), (&other, &profile)] {
+            match PairOverlap::of(one, two, LISTED) {
+                Ok(pair) => check(&pair),
+                Err(why) => assert!(!why.to_string().is_empty()),
+            }
+        }
+    }
+}
+
+fn check(pair: &PairOverlap) {
+    let is_share = |share: f64| share.is_finite() && share >= -NEARLY;
+    let shares = [
+        pair.mismatched_share,
+        pair.base_only_share,
+        pair.test_only_share,
+    ];
+    let details = pair.details.iter().map(|(_, share)| *share);
+    let all = shares.into_iter().chain(details).chain(pair.overlap);
+    for share in all {
+        assert!(share.is_finite(), "{pair:?}");
+    }
+    assert!(pair.functions.len() <= LISTED);
+    for row in &pair.functions {
+        assert!(is_share(row.loss), "{row:?}");
+        let losses = [row.base_share, row.test_share];
+        assert!(losses.into_iter().flatten().all(is_share), "{row:?}");
+    }
+}
+
+/// An order has each symbol once, and every linker's file has every symbol.
+///
+/// # Panics
+/// If that does not hold, or a fault has no place.
+pub(crate) fn order(data: &[u8]) {
+    let mut startup = Startup::default();
+    match startup.add(data) {
+        Ok(added) => assert!(added.traces > 0),
+        Err(error) => return located(&error),
+    }
+    for file in [
+        OrderFile::Lld,
+        OrderFile::Gold,
+        OrderFile::GnuLd,
+        OrderFile::MachO,
+        OrderFile::Coff,
+    ] {
+        let order = startup.order(file);
+        let names = order.names();
+        let distinct: HashSet<&[u8]> = names.iter().copied().collect();
+        assert_eq!(distinct.len(), names.len());
+        assert!(file.write(&names).len() >= names.iter().map(|name| name.len()).sum());
+    }
+    let functions: Vec<_> = startup
+        .traces()
+        .iter()
+        .flat_map(|trace| trace.functions.clone())
+        .collect();
+    let calls = functions.len() as u64;
+    let area = page_fault_area(&functions, startup.traces(), 32);
+    assert!(area >= calls && area <= calls.saturating_mul(calls));
+}

@@ -124,7 +124,7 @@ const PORTABLE: &[&str] = &[
 /// Checks the libraries that are not for Unix alone for other systems.
 pub fn targets(_arguments: &[String]) -> Result<()> {
     for (target, packages) in TARGETS {
-        if !sysroot()?.join("lib/rustlib").join(target).is_dir() {
+        if !has_target(target)? {
             eprintln!(
                 "skipped: there is no standard library for {target} (rustup target add {target})"
             );
@@ -137,6 +137,12 @@ pub fn targets(_arguments: &[String]) -> Result<()> {
         cargo(&arguments, &[])?;
     }
     Ok(())
+}
+
+/// Whether the standard library of a system is installed.
+pub fn has_target(target: &str) -> Result<bool> {
+    let folder = sysroot()?.join("lib/rustlib").join(target).join("lib");
+    Ok(folder.is_dir())
 }
 
 /// Where the toolchain is.

@@ -1,19 +1,25 @@
-//! `profkit completions` and `profkit man`: texts that are generated from the argument definitions.
+//! `profkit completions` and `profkit man`: texts that are generated from the argument definitions, and from the table of
+//! llvm-profdata's options.
 use crate::cli::Cli;
 use crate::exit::{Failure, Result, Status};
-use clap::{Args, CommandFactory};
+use clap::{Arg, ArgAction, Args, Command, CommandFactory, ValueHint};
+use profkit_llvm::profdata::{self, OptionKind, OptionSpec};
 use std::io::Write;
 use std::path::PathBuf;
 
 /// Arguments of `profkit completions`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Example:
-  profkit completions bash > ~/.local/share/bash-completion/completions/profkit")]
+Examples:
+  profkit completions bash > ~/.local/share/bash-completion/completions/profkit
+  profkit completions bash llvm-profdata > ~/.local/share/bash-completion/completions/llvm-profdata")]
 pub struct CompletionsArgs {
     /// The shell that reads the script
     #[arg(value_name = "SHELL")]
     shell: clap_complete::Shell,
+    /// The command that is completed; llvm-profdata is profkit under that name
+    #[arg(value_name = "COMMAND", value_parser = ["profkit", "llvm-profdata"], default_value = "profkit")]
+    command: String,
 }
 
 /// Arguments of `profkit man`.
@@ -30,16 +36,75 @@ pub struct ManArgs {
 
 /// Prints a completion script for a shell.
 pub fn print_script(args: &CompletionsArgs) -> Result {
+    let mut command = match args.command.as_str() {
+        "profkit" => native(),
+        _ => llvm_profdata(),
+    };
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "profkit", &mut script);
+    clap_complete::generate(args.shell, &mut command, &args.command, &mut script);
     print(&script)
+}
+
+/// The native command line, whose `llvm-profdata` has the options of LLVM's tool.
+fn native() -> Command {
+    Cli::command().mut_subcommand(profdata::NAME, |command| {
+        let about = command.get_about().cloned().unwrap_or_default();
+        llvm_profdata().about(about).after_help(profdata::EXAMPLE)
+    })
+}
+
+/// The command line of LLVM's tool, as far as scripts and manual pages show it. The tool parses its arguments itself.
+fn llvm_profdata() -> Command {
+    let plain = |name| {
+        Command::new(name)
+            .disable_help_flag(true)
+            .disable_help_subcommand(true)
+    };
+    let commands = profdata::commands().map(|command| {
+        plain(command.name)
+            .about(command.about)
+            .args(command.options().map(argument))
+            .arg(
+                Arg::new("FILE")
+                    .num_args(0..)
+                    .value_hint(ValueHint::AnyPath),
+            )
+    });
+    plain(profdata::NAME)
+        .about("Merge and show profiles with the options of LLVM's llvm-profdata")
+        .subcommands(commands)
+}
+
+/// An option of LLVM's tool.
+fn argument(option: &OptionSpec) -> Arg {
+    let mut letters = option.name.chars();
+    let argument = Arg::new(option.name).help(match option.alias_of {
+        Some(name) => format!("The same as --{name}"),
+        None => option.about.to_owned(),
+    });
+    let argument = match (letters.next(), letters.next()) {
+        (Some(letter), None) => argument.short(letter),
+        _ => argument.long(option.name),
+    };
+    let argument = match option.value {
+        "" => argument.value_name("value"),
+        value => argument.value_name(value),
+    };
+    match option.kind {
+        OptionKind::Flag | OptionKind::Member(_) | OptionKind::Help | OptionKind::Version => {
+            argument.action(ArgAction::SetTrue)
+        }
+        OptionKind::Choice(words) => argument.value_parser(words.to_vec()),
+        OptionKind::Text | OptionKind::TextList => argument.value_hint(ValueHint::AnyPath),
+        _ => argument,
+    }
 }
 
 /// Prints the main manual page, or writes all pages.
 pub fn man(args: &ManArgs) -> Result {
     let Some(folder) = &args.folder else {
         let mut page = Vec::new();
-        clap_mangen::Man::new(Cli::command())
+        clap_mangen::Man::new(native())
             .render(&mut page)
             .map_err(|error| Failure::print(&error))?;
         return print(&page);
@@ -47,7 +112,7 @@ pub fn man(args: &ManArgs) -> Result {
     let name = profkit_data::path_text(folder);
     std::fs::create_dir_all(folder)
         .map_err(|error| Failure::io("cannot make the folder", &name, &error))?;
-    clap_mangen::generate_to(Cli::command(), folder)
+    clap_mangen::generate_to(native(), folder)
         .map_err(|error| Failure::io("cannot write into", &name, &error))?;
     Ok(Status::Done)
 }

@@ -1,128 +1,226 @@
 //! Installs the files of a release in clean places and tries the command there.
+use std::ffi::OsStr;
+use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::time::Instant;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
+use object::read::elf::{Dyn, ElfFile64};
+use object::{Endianness, elf};
 use profkit_testkit::fixture_path;
 
-use super::{fresh, succeed};
+use super::{System, fresh, succeed};
 
-/// The archive, unpacked into an empty folder.
-pub fn archive(archive: &Path, scratch: &Path) -> Result<()> {
-    let folder = fresh(scratch.join("unpacked"))?;
-    succeed(
-        Command::new("tar")
-            .args(["--strip-components=1", "--extract", "--file"])
-            .arg(archive)
-            .arg("--directory")
-            .arg(&folder),
-    )?;
-    for file in [
-        "share/man/man1/profkit-merge.1",
-        "share/bash-completion/completions/profkit",
-        "LICENSE-MIT",
-    ] {
-        ensure!(
-            folder.join(file).is_file(),
-            "{}: no {file}",
-            archive.display()
-        );
-    }
-    works(&folder.join("bin/profkit"), archive, scratch)
+/// What an archive and a package hold beside the command, below `share`.
+const SHARED: &[&str] = &[
+    "man/man1/profkit.1",
+    "man/man1/profkit-merge.1",
+    "man/man1/profkit-llvm-profdata-merge.1",
+    "bash-completion/completions/profkit",
+    "bash-completion/completions/llvm-profdata",
+    "zsh/site-functions/_profkit",
+    "zsh/site-functions/_llvm-profdata",
+    "fish/vendor_completions.d/profkit.fish",
+    "fish/vendor_completions.d/llvm-profdata.fish",
+];
+
+/// Where the files of one system are installed and tried.
+pub struct Place<'a> {
+    system: &'a System,
+    scratch: &'a Path,
 }
 
-/// The Debian package, installed by dpkg into an empty root with a database of its own.
-pub fn deb(package: &Path, scratch: &Path) -> Result<()> {
-    let root = fresh(scratch.join("root"))?;
-    let database = root.join("var/lib/dpkg");
-    for folder in ["info", "updates", "triggers"] {
-        std::fs::create_dir_all(database.join(folder))?;
+impl<'a> Place<'a> {
+    /// Files of this system are installed below `scratch`.
+    pub fn new(system: &'a System, scratch: &'a Path) -> Self {
+        Place { system, scratch }
     }
-    std::fs::write(database.join("status"), "")?;
-    let mut option = std::ffi::OsString::from("--root=");
-    option.push(&root);
-    // The root has no libc6 to depend on; the machine has it.
-    succeed(
-        Command::new("dpkg")
-            .arg(option)
-            .args([
-                "--force-depends",
-                "--force-not-root",
-                "--force-script-chrootless",
-                "--log=/dev/null",
-                "--install",
-            ])
-            .arg(package)
-            .env(
+
+    /// Unpacks the archive into an empty folder.
+    pub fn archive(&self, archive: &Path) -> Result<()> {
+        let folder = fresh(self.scratch.join("unpacked"))?;
+        succeed(
+            Command::new("tar")
+                .args(["--strip-components=1", "--extract", "--file"])
+                .arg(archive)
+                .arg("--directory")
+                .arg(&folder),
+        )?;
+        for file in ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"] {
+            there(&folder.join(file))?;
+        }
+        let share = folder.join("share");
+        for file in SHARED {
+            there(&share.join(file))?;
+        }
+        pages(&share.join("man/man1"))?;
+        completions(&share, self.scratch)?;
+        self.works(&folder.join("bin/profkit"), archive)
+    }
+
+    /// Installs the Debian package by dpkg into an empty root with a database of its own, and compares what is there with the
+    /// checksums of the package.
+    pub fn deb(&self, package: &Path) -> Result<()> {
+        let root = fresh(self.scratch.join("root"))?;
+        let database = root.join("var/lib/dpkg");
+        for folder in ["info", "updates", "triggers"] {
+            fs::create_dir_all(database.join(folder))?;
+        }
+        fs::write(database.join("status"), "")?;
+        let dpkg = || {
+            let mut option = std::ffi::OsString::from("--root=");
+            option.push(&root);
+            let mut command = Command::new("dpkg");
+            command.arg(option).env(
                 "PATH",
                 "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-            ),
-    )?;
-    works(&root.join("usr/bin/profkit"), package, scratch)
+            );
+            command
+        };
+        // The root has no libc6 to depend on; the machine has it.
+        let mut install = dpkg();
+        install.args([
+            "--force-depends",
+            "--force-not-root",
+            "--force-script-chrootless",
+            "--log=/dev/null",
+        ]);
+        if !self.system.is_here() {
+            install.arg("--force-architecture");
+        }
+        succeed(install.arg("--install").arg(package))?;
+        let differences = dpkg().args(["--verify", "profkit"]).output()?;
+        ensure!(
+            differences.status.success() && differences.stdout.is_empty(),
+            "{}: dpkg --verify: {}",
+            package.display(),
+            String::from_utf8_lossy(&differences.stdout)
+        );
+        for file in SHARED {
+            let name = if file.starts_with("man/") {
+                format!("{file}.gz")
+            } else {
+                (*file).to_owned()
+            };
+            there(&root.join("usr/share").join(name))?;
+        }
+        there(&root.join("usr/share/doc/profkit/copyright"))?;
+        self.works(&root.join("usr/bin/profkit"), package)
+    }
+
+    /// Installs the wheel by pip without a network: into an empty virtual environment, or, for another architecture, into an
+    /// empty folder.
+    pub fn wheel(&self, wheel: &Path) -> Result<()> {
+        let environment = fresh(self.scratch.join("venv"))?;
+        succeed(
+            Command::new("python3")
+                .args(["-m", "venv"])
+                .arg(&environment),
+        )?;
+        let mut install = Command::new(environment.join("bin/pip"));
+        install.args([
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            "--no-index",
+        ]);
+        // musllinux wheels are for systems without glibc: pip installs them there alone.
+        if self.system.is_here() && !self.system.is_static {
+            succeed(install.arg(wheel))?;
+            return self.works(&environment.join("bin/profkit"), wheel);
+        }
+        let folder = fresh(self.scratch.join("installed"))?;
+        succeed(
+            install
+                .args(["--only-binary=:all:", "--platform", platform(wheel)?])
+                .arg("--target")
+                .arg(&folder)
+                .arg(wheel),
+        )?;
+        self.works(&folder.join("bin/profkit"), wheel)
+    }
+
+    /// The command says its version, merges the README's profiles, and is LLVM's tool under that name.
+    fn works(&self, program: &Path, of: &Path) -> Result<()> {
+        let folder = fresh(self.scratch.join("tried"))?;
+        let said = self.printed(program, &["--version"])?;
+        ensure!(
+            said.starts_with(concat!("profkit ", env!("CARGO_PKG_VERSION"))),
+            "{}: --version prints {said:?}",
+            of.display()
+        );
+        let merged = folder.join("merged.profdata");
+        let start = Instant::now();
+        let inputs = fixture_path("readme");
+        self.printed(
+            program,
+            &["merge", path(&inputs)?, "-o", path(&merged)?, "-q"],
+        )?;
+        let merging = start.elapsed();
+        let shown = self.printed(program, &["show", path(&merged)?])?;
+        ensure!(
+            !shown.is_empty(),
+            "{}: profkit show prints nothing",
+            of.display()
+        );
+        let link = folder.join("llvm-profdata");
+        std::os::unix::fs::symlink(program, &link)?;
+        let shown = self.printed(&link, &["show", path(&merged)?])?;
+        ensure!(
+            shown.starts_with("Instrumentation level:"),
+            "{}: as llvm-profdata it prints {shown:?}",
+            of.display()
+        );
+        println!(
+            "── {}: installed, merged a profile in {} ms, showed it",
+            of.display(),
+            merging.as_millis()
+        );
+        Ok(())
+    }
+
+    /// What the command prints when it succeeds, started without the surrounding environment.
+    fn printed(&self, program: &Path, arguments: &[&str]) -> Result<String> {
+        let mut command = match &self.system.emulator {
+            Some(emulator) if !self.system.is_here() => {
+                let mut command = Command::new(emulator.program);
+                command.args(["-L", emulator.libraries]).arg(program);
+                command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+                command
+            }
+            _ => {
+                let mut command = Command::new(program);
+                command.env_clear();
+                command
+            }
+        };
+        let output = command
+            .args(arguments)
+            .output()
+            .with_context(|| format!("{command:?}"))?;
+        ensure!(
+            output.status.success(),
+            "{command:?}: {}: {}",
+            output.status,
+            String::from_utf8_lossy(&output.stderr)
+        );
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
 }
 
-/// The wheel, installed by pip into an empty virtual environment, without a network.
-pub fn wheel(wheel: &Path, scratch: &Path) -> Result<()> {
-    let environment = fresh(scratch.join("venv"))?;
-    succeed(
-        Command::new("python3")
-            .args(["-m", "venv"])
-            .arg(&environment),
-    )?;
-    succeed(
-        Command::new(environment.join("bin/pip"))
-            .args([
-                "install",
-                "--quiet",
-                "--disable-pip-version-check",
-                "--no-index",
-            ])
-            .arg(wheel),
-    )?;
-    works(&environment.join("bin/profkit"), wheel, scratch)
+/// The first platform that the name of a wheel lists.
+fn platform(wheel: &Path) -> Result<&str> {
+    let name = wheel.file_stem().and_then(OsStr::to_str);
+    let platforms = name.and_then(|name| name.rsplit('-').next());
+    platforms
+        .and_then(|platforms| platforms.split('.').next())
+        .with_context(|| format!("{}: no platform in the name", wheel.display()))
 }
 
-/// The command says its version, merges the README's profiles, and is LLVM's tool under that name.
-fn works(program: &Path, of: &Path, scratch: &Path) -> Result<()> {
-    let folder = fresh(scratch.join("tried"))?;
-    let said = printed(program, &["--version"])?;
-    ensure!(
-        said.starts_with(concat!("profkit ", env!("CARGO_PKG_VERSION"))),
-        "{}: --version prints {said:?}",
-        of.display()
-    );
-    let merged = folder.join("merged.profdata");
-    let status = Command::new(program)
-        .arg("merge")
-        .arg(fixture_path("readme"))
-        .arg("-o")
-        .arg(&merged)
-        .arg("-q")
-        .env_clear()
-        .status()?;
-    ensure!(
-        status.success(),
-        "{}: profkit merge: {status}",
-        of.display()
-    );
-    let shown = printed(program, &["show", path(&merged)?])?;
-    ensure!(
-        !shown.is_empty(),
-        "{}: profkit show prints nothing",
-        of.display()
-    );
-    let link = folder.join("llvm-profdata");
-    std::os::unix::fs::symlink(program, &link)?;
-    let shown = printed(&link, &["show", path(&merged)?])?;
-    ensure!(
-        shown.starts_with("Instrumentation level:"),
-        "{}: as llvm-profdata it prints {shown:?}",
-        of.display()
-    );
-    println!(
-        "── {}: installed, merged a profile, showed it",
-        of.display()
-    );
+fn there(file: &Path) -> Result<()> {
+    let size = fs::metadata(file).map_or(0, |metadata| metadata.len());
+    ensure!(size > 0, "{}: missing, or empty", file.display());
     Ok(())
 }
 
@@ -130,49 +228,153 @@ fn path(path: &Path) -> Result<&str> {
     path.to_str().context("a path in UTF-8")
 }
 
-/// What the command prints when it succeeds, started without the surrounding environment.
-fn printed(program: &Path, arguments: &[&str]) -> Result<String> {
-    let output = Command::new(program)
-        .args(arguments)
-        .env_clear()
-        .output()
-        .with_context(|| program.display().to_string())?;
-    ensure!(
-        output.status.success(),
-        "{} {arguments:?}: {}: {}",
-        program.display(),
-        output.status,
-        String::from_utf8_lossy(&output.stderr)
-    );
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
-}
-
-/// Fails if a program needs a symbol of a glibc after this version.
-pub fn symbols(program: &Path, newest: &str) -> Result<()> {
-    let output = Command::new("objdump")
-        .arg("-T")
-        .arg(program)
-        .output()
-        .context("objdump")?;
-    ensure!(output.status.success(), "objdump: {}", output.status);
-    let limit = version(newest);
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    for line in text.lines() {
-        let Some((_, rest)) = line.split_once("(GLIBC_") else {
-            continue;
-        };
-        let needed = rest.split(')').next().unwrap_or_default();
+/// Formats all manual pages: groff has nothing to complain about.
+fn pages(folder: &Path) -> Result<()> {
+    let mut pages = 0;
+    for entry in fs::read_dir(folder)? {
+        let page = entry?.path();
+        let output = Command::new("groff")
+            .args(["-Kutf8", "-man", "-Tutf8", "-ww", "-z"])
+            .arg(&page)
+            .output()
+            .context("groff")?;
         ensure!(
-            version(needed) <= limit,
-            "{}: needs glibc {needed}: {line}",
-            program.display()
+            output.status.success() && output.stderr.is_empty(),
+            "groff: {}: {}",
+            page.display(),
+            String::from_utf8_lossy(&output.stderr)
         );
+        pages += 1;
     }
+    println!("── {pages} manual pages, formatted by groff");
     Ok(())
 }
 
-fn version(text: &str) -> Vec<u32> {
-    text.split('.')
+/// Asks each shell that is installed to complete an option of each command.
+fn completions(share: &Path, scratch: &Path) -> Result<()> {
+    for (command, words, wanted) in [
+        ("profkit", "merge --norm", "--normalize"),
+        ("llvm-profdata", "merge --spar", "--sparse"),
+        ("profkit", "llvm-profdata show --all-f", "--all-functions"),
+    ] {
+        for shell in ["bash", "zsh", "fish"] {
+            let Some(answer) = answer(shell, share, command, words, scratch)? else {
+                println!(
+                    "── completion of {command} by {shell}: not tried, {shell} is not installed"
+                );
+                continue;
+            };
+            ensure!(
+                answer.contains(wanted),
+                "{shell} does not complete {command} {words:?} to {wanted}: {answer:?}"
+            );
+        }
+    }
+    println!(
+        "── bash, zsh and fish, where installed, complete options of profkit and llvm-profdata"
+    );
+    Ok(())
+}
+
+/// What a shell completes a command line to; nothing if it is not installed.
+fn answer(
+    shell: &str,
+    share: &Path,
+    command: &str,
+    words: &str,
+    scratch: &Path,
+) -> Result<Option<String>> {
+    let text = match shell {
+        "bash" => format!(
+            r#"source "$1/bash-completion/completions/{command}"
+COMP_WORDS=({command} {words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))
+"_{command}" {command} "${{COMP_WORDS[COMP_CWORD]}}" "${{COMP_WORDS[COMP_CWORD-1]}}"
+echo "${{COMPREPLY[@]}}""#
+        ),
+        // The completion system of zsh works in an interactive shell alone, which a second zsh runs on a pseudo terminal.
+        "zsh" => format!(
+            r#"zmodload zsh/zpty
+zpty z zsh -f -i
+zpty -w z "PROMPT=; fpath=($1/zsh/site-functions \$fpath); autoload -Uz compinit; compinit -u -d {}/zcompdump"
+zpty -w z "bindkey '^I' expand-or-complete; echo re''ady"
+zpty -r -m z line '*ready*'
+zpty -w -n z $'{command} {words}	'
+for ((i = 0; i < 100; i++)); do zpty -r -t z line && print -rn -- "$line"; sleep 0.02; done
+zpty -d z"#,
+            scratch.display()
+        ),
+        _ => format!(
+            "source $argv[1]/fish/vendor_completions.d/{command}.fish
+complete --do-complete '{command} {words}'"
+        ),
+    };
+    let script = scratch.join(format!("complete.{shell}"));
+    fs::write(&script, text)?;
+    let output = match Command::new(shell).arg(&script).arg(share).output() {
+        Ok(output) => output,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => bail!("{shell}: {error}"),
+    };
+    ensure!(
+        output.status.success(),
+        "{shell} {}: {}",
+        script.display(),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    Ok(Some(String::from_utf8_lossy(&output.stdout).into_owned()))
+}
+
+/// The libraries that a program is linked with: none if the C library is part of it. Fails if the program needs a symbol of a
+/// glibc after `newest`.
+pub fn libraries(program: &Path, system: &System, newest: &str) -> Result<Vec<String>> {
+    let data = fs::read(program)?;
+    let file = ElfFile64::<Endianness>::parse(data.as_slice())?;
+    let endian = file.endian();
+    let sections = file.elf_section_table();
+    let mut needed = Vec::new();
+    if let Some((entries, strings)) = sections.dynamic(endian, data.as_slice())? {
+        let strings = sections.strings(endian, data.as_slice(), strings)?;
+        for entry in entries {
+            if entry.tag(endian) == elf::DT_NEEDED {
+                let name = entry.string(endian, strings)?;
+                needed.push(String::from_utf8_lossy(name).into_owned());
+            }
+        }
+    }
+    if system.is_static {
+        ensure!(
+            needed.is_empty(),
+            "{}: needs {needed:?}, expected no library",
+            program.display()
+        );
+    }
+    let mut highest = Vec::new();
+    if let Some((libraries, strings)) = sections.gnu_verneed(endian, data.as_slice())? {
+        let strings = sections.strings(endian, data.as_slice(), strings)?;
+        for library in libraries {
+            for version in library?.1 {
+                let name = String::from_utf8_lossy(version?.name(endian, strings)?).into_owned();
+                if let Some(number) = name.strip_prefix("GLIBC_") {
+                    highest = highest.max(numbers(number));
+                }
+            }
+        }
+    }
+    ensure!(
+        highest <= numbers(newest),
+        "{}: needs glibc {highest:?}, expected none after {newest}",
+        program.display()
+    );
+    println!(
+        "── {}: needs {needed:?}, of glibc symbols up to {highest:?}",
+        program.display()
+    );
+    Ok(needed)
+}
+
+fn numbers(version: &str) -> Vec<u32> {
+    version
+        .split('.')
         .map(|part| part.parse().unwrap_or(0))
         .collect()
 }

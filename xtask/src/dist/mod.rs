@@ -2,29 +2,31 @@
 //!
 //! | file | what it is |
 //! |---|---|
-//! | `profkit-VERSION-TARGET.tar.gz` | the command, manual pages, completion scripts, licences |
-//! | `profkit_VERSION_ARCH.deb` | the same as a Debian package |
 //! | `profkit-VERSION-….whl` | the command as a Python package: `pip install` |
+//! | `profkit-VERSION-TARGET.tar.gz` | the command, manual pages, completion scripts, licences; `cargo binstall` takes it |
+//! | `profkit_VERSION_ARCH.deb` | the same as a Debian package |
 //! | `SHA256SUMS` | a checksum per file |
 //!
-//! Two tools come from PyPI, in the versions named here: zig, whose linker has the symbols of old C libraries, and
-//! maturin, which makes wheels. They go into a virtual environment below the target folder.
+//! Two tools come from PyPI, in the versions named here: maturin, which builds the command and makes the wheel, and zig, whose
+//! linker has the symbols of old C libraries. They go into a virtual environment. Everything is below the folder `dist` of the
+//! target folder, what cargo builds too.
+mod binstall;
 mod check;
 mod packages;
+mod publish;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Instant;
 
 use anyhow::{Context, Result, bail, ensure};
 use profkit_testkit::{repo_root, target_folder};
 
+pub use publish::publish;
+
 /// What is fetched from PyPI.
-const TOOLS: &[&str] = &[
-    "maturin==1.14.1",
-    "cargo-zigbuild==0.23.0",
-    "ziglang==0.15.2",
-];
+const TOOLS: &[&str] = &["maturin==1.14.1", "ziglang==0.15.2"];
 /// The oldest glibc that the command runs on: that of RHEL 7, and what Rust's standard library needs.
 const GLIBC: &str = "2.17";
 
@@ -34,28 +36,55 @@ struct System {
     target: &'static str,
     /// As Debian names the architecture; `None` where there is no package.
     debian: Option<&'static str>,
+    /// The oldest C library that the wheel is for, as Python names it.
+    wheel: &'static str,
     /// Whether the C library is linked into the command.
     is_static: bool,
+    /// How its programs run on another machine.
+    emulator: Option<Emulator>,
 }
 
-/// The systems, the default first.
+/// A program that runs those of another architecture.
+struct Emulator {
+    program: &'static str,
+    /// The folder with the C library of that architecture (Debian: `libc6-arm64-cross`).
+    libraries: &'static str,
+}
+
+/// The systems that releases are made for.
 const SYSTEMS: &[System] = &[
     System {
         target: "x86_64-unknown-linux-gnu",
         debian: Some("amd64"),
+        wheel: "manylinux2014",
         is_static: false,
+        emulator: None,
     },
     System {
         target: "x86_64-unknown-linux-musl",
         debian: None,
+        wheel: "musllinux_1_1",
         is_static: true,
+        emulator: None,
     },
     System {
         target: "aarch64-unknown-linux-gnu",
         debian: Some("arm64"),
+        wheel: "manylinux2014",
         is_static: false,
+        emulator: Some(Emulator {
+            program: "qemu-aarch64",
+            libraries: "/usr/aarch64-linux-gnu",
+        }),
     },
 ];
+
+impl System {
+    /// Whether this machine runs its programs without an emulator.
+    fn is_here(&self) -> bool {
+        self.target.starts_with(std::env::consts::ARCH)
+    }
+}
 
 /// The places of a run.
 struct Dist {
@@ -66,9 +95,12 @@ struct Dist {
     out: PathBuf,
     /// A folder for intermediate files.
     scratch: PathBuf,
+    /// Where cargo builds.
+    build: PathBuf,
 }
 
-/// Makes the files of a release for the systems named, by default the first of [`SYSTEMS`], and tries them out.
+/// Makes the files of a release and tries them out: for the systems named, or for all of [`SYSTEMS`] whose standard library is
+/// installed.
 ///
 /// # Errors
 /// If a tool cannot be had or fails, or if an installed command does not work.
@@ -76,11 +108,25 @@ pub fn run(arguments: &[String]) -> Result<()> {
     let mut systems = Vec::new();
     for name in arguments {
         let known = SYSTEMS.iter().find(|system| system.target == name.as_str());
-        systems
-            .push(known.with_context(|| format!("no releases are made for {name}: {}", names()))?);
+        let system =
+            known.with_context(|| format!("no releases are made for {name}: {}", names()))?;
+        ensure!(
+            crate::steps::has_target(name)?,
+            "there is no standard library for {name}: rustup target add {name}"
+        );
+        systems.push(system);
     }
-    if systems.is_empty() {
-        systems.extend(SYSTEMS.first());
+    if arguments.is_empty() {
+        for system in SYSTEMS {
+            if crate::steps::has_target(system.target)? {
+                systems.push(system);
+            } else {
+                println!(
+                    "── not made: {0}, whose standard library is not installed (rustup target add {0})",
+                    system.target
+                );
+            }
+        }
     }
     let root = target_folder().join("dist");
     let tools = tools(&root)?;
@@ -91,6 +137,7 @@ pub fn run(arguments: &[String]) -> Result<()> {
             tools: tools.clone(),
             out: out.clone(),
             scratch: fresh(root.join(system.target))?,
+            build: root.join("build"),
         };
         dist.make()?;
     }
@@ -114,55 +161,30 @@ fn names() -> String {
 
 impl Dist {
     fn make(&self) -> Result<()> {
-        let program = self.build()?;
+        let start = Instant::now();
+        let wheel = self.wheel()?;
+        let program = self.build.join(self.system.target).join("dist/profkit");
+        println!(
+            "── {}: {} bytes, built in {:.0} s",
+            program.display(),
+            fs::metadata(&program)?.len(),
+            start.elapsed().as_secs_f64()
+        );
+        let libraries = check::libraries(&program, self.system, GLIBC)?;
         let tree = self.tree(&program)?;
         let archive = packages::archive(&tree, &self.out)?;
-        let runs_here = self.system.target.starts_with(std::env::consts::ARCH);
-        if runs_here {
-            check::archive(&archive, &self.scratch)?;
-        }
+        let mut package = None;
         if let Some(architecture) = self.system.debian {
-            let package = packages::deb(&tree, architecture, &self.scratch, &self.out)?;
-            if runs_here {
-                check::deb(&package, &self.scratch)?;
-            }
+            let made = packages::deb(&tree, architecture, &libraries, &self.scratch, &self.out)?;
+            package = Some(made);
         }
-        let wheel = self.wheel()?;
-        if runs_here {
-            check::wheel(&wheel, &self.scratch)?;
-        } else {
-            println!(
-                "── {}: not tried out, this machine is no {}",
-                self.system.target, self.system.target
-            );
+        let place = check::Place::new(self.system, &self.scratch);
+        place.archive(&archive)?;
+        binstall::check(self.system.target, &archive)?;
+        if let Some(package) = &package {
+            place.deb(package)?;
         }
-        Ok(())
-    }
-
-    /// Builds the command: whole-program optimisation, no symbols, and symbols of no C library after [`GLIBC`].
-    fn build(&self) -> Result<PathBuf> {
-        let target = self.system.target;
-        let linked = if self.system.is_static {
-            target.to_owned()
-        } else {
-            format!("{target}.{GLIBC}")
-        };
-        let mut command = self.command("cargo-zigbuild");
-        command
-            .args([
-                "zigbuild",
-                "--profile=dist",
-                "--package=profkit-cli",
-                "--target",
-            ])
-            .arg(linked)
-            .current_dir(repo_root());
-        succeed(&mut command)?;
-        let program = target_folder().join(target).join("dist/profkit");
-        if !self.system.is_static {
-            check::symbols(&program, GLIBC)?;
-        }
-        Ok(program)
+        place.wheel(&wheel)
     }
 
     /// The folder that archives are made of: `profkit-VERSION-TARGET`.
@@ -185,59 +207,66 @@ impl Dist {
         for name in ["README.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT"] {
             copy(&repo_root().join(name), name)?;
         }
-        // Pages and scripts are those of the command's own machine: they do not depend on the system.
-        let native = native()?;
+        // Pages and scripts are those of the command as it is built for tests: they do not depend on the system.
+        let native = crate::steps::built_profkit()?;
         succeed(
             Command::new(&native)
                 .arg("man")
                 .arg(tree.join("share/man/man1")),
         )?;
-        for (shell, file) in [
-            ("bash", "share/bash-completion/completions/profkit"),
-            ("zsh", "share/zsh/site-functions/_profkit"),
-            ("fish", "share/fish/vendor_completions.d/profkit.fish"),
-        ] {
-            let output = Command::new(&native)
-                .args(["completions", shell])
-                .output()?;
-            ensure!(
-                output.status.success(),
-                "profkit completions {shell}: {}",
-                output.status
-            );
-            let path = tree.join(file);
-            if let Some(parent) = path.parent() {
-                fs::create_dir_all(parent)?;
+        for command in ["profkit", "llvm-profdata"] {
+            for (shell, file) in [
+                (
+                    "bash",
+                    format!("share/bash-completion/completions/{command}"),
+                ),
+                ("zsh", format!("share/zsh/site-functions/_{command}")),
+                (
+                    "fish",
+                    format!("share/fish/vendor_completions.d/{command}.fish"),
+                ),
+            ] {
+                let output = Command::new(&native)
+                    .args(["completions", shell, command])
+                    .output()?;
+                ensure!(
+                    output.status.success(),
+                    "profkit completions {shell} {command}: {}",
+                    output.status
+                );
+                let path = tree.join(file);
+                if let Some(parent) = path.parent() {
+                    fs::create_dir_all(parent)?;
+                }
+                fs::write(path, output.stdout)?;
             }
-            fs::write(path, output.stdout)?;
         }
         Ok(tree)
     }
 
-    /// The wheel, by maturin: `pip install profkit` gives the command and nothing to import.
+    /// The command and the wheel that holds it, by maturin: whole-program optimisation, no symbols, and symbols of no C
+    /// library after [`GLIBC`]. `pip install profkit` gives the command and nothing to import.
     fn wheel(&self) -> Result<PathBuf> {
-        let compatibility = if self.system.is_static {
-            "musllinux_1_1"
-        } else {
-            "manylinux2014"
-        };
         let folder = fresh(self.scratch.join("wheel"))?;
-        let mut command = self.command("maturin");
-        command
-            .args([
-                "build",
-                "--profile=dist",
-                "--zig",
-                "--compatibility",
-                compatibility,
-                "--target",
-            ])
-            .arg(self.system.target)
-            .arg("--manifest-path")
-            .arg(repo_root().join("crates/profkit-cli/Cargo.toml"))
-            .arg("--out")
-            .arg(&folder);
-        succeed(&mut command)?;
+        let mut path = self.tools.as_os_str().to_owned();
+        if let Some(rest) = std::env::var_os("PATH") {
+            path.push(":");
+            path.push(rest);
+        }
+        succeed(
+            Command::new(self.tools.join("maturin"))
+                .args(["build", "--profile=dist", "--zig", "--locked"])
+                .args(["--compatibility", self.system.wheel])
+                .args(["--target", self.system.target])
+                .arg("--manifest-path")
+                .arg(repo_root().join("crates/profkit-cli/Cargo.toml"))
+                .arg("--out")
+                .arg(&folder)
+                .env("PATH", path)
+                .env("CARGO_TARGET_DIR", &self.build)
+                // The oldest time that a zip archive can hold: the same files give the same bytes.
+                .env("SOURCE_DATE_EPOCH", "315532800"),
+        )?;
         for entry in fs::read_dir(&folder)? {
             let made = entry?.path();
             if made.extension().is_some_and(|extension| extension == "whl") {
@@ -249,25 +278,6 @@ impl Dist {
         }
         bail!("maturin made no wheel in {}", folder.display())
     }
-
-    /// A tool of the virtual environment, with the others on its path.
-    fn command(&self, name: &str) -> Command {
-        let mut command = Command::new(self.tools.join(name));
-        let mut path = self.tools.as_os_str().to_owned();
-        if let Some(rest) = std::env::var_os("PATH") {
-            path.push(":");
-            path.push(rest);
-        }
-        command
-            .env("PATH", path)
-            .env("CARGO_TARGET_DIR", target_folder());
-        command
-    }
-}
-
-/// The command as tests use it, built for this machine.
-fn native() -> Result<PathBuf> {
-    crate::steps::built_profkit()
 }
 
 /// A virtual environment with [`TOOLS`]; made once.
@@ -306,18 +316,4 @@ fn succeed(command: &mut Command) -> Result<()> {
     let status = command.status().with_context(|| shown.clone())?;
     ensure!(status.success(), "{shown}: {status}");
     Ok(())
-}
-
-/// Does without installing what `cargo publish` would do, for all crates that are published, in the order of their
-/// dependencies.
-///
-/// # Errors
-/// If a crate cannot be published as it is.
-pub fn publish(arguments: &[String]) -> Result<()> {
-    succeed(
-        Command::new("cargo")
-            .args(["publish", "--dry-run", "--workspace"])
-            .args(arguments)
-            .current_dir(repo_root()),
-    )
 }

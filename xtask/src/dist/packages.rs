@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use super::{fresh, succeed};
+use super::{GLIBC, fresh, succeed};
 
 /// Packs a folder as `NAME.tar.gz`. The same files give the same bytes: no times, no owners, sorted names.
 pub fn archive(tree: &Path, out: &Path) -> Result<PathBuf> {
@@ -31,8 +31,14 @@ pub fn archive(tree: &Path, out: &Path) -> Result<PathBuf> {
     Ok(archive)
 }
 
-/// Makes a Debian package of the same files below `/usr`.
-pub fn deb(tree: &Path, architecture: &str, scratch: &Path, out: &Path) -> Result<PathBuf> {
+/// Makes a Debian package of the same files below `/usr`. `libraries` are those that the command is linked with.
+pub fn deb(
+    tree: &Path,
+    architecture: &str,
+    libraries: &[String],
+    scratch: &Path,
+    out: &Path,
+) -> Result<PathBuf> {
     let version = env!("CARGO_PKG_VERSION");
     let root = fresh(scratch.join("deb"))?;
     let usr = root.join("usr");
@@ -61,13 +67,27 @@ pub fn deb(tree: &Path, architecture: &str, scratch: &Path, out: &Path) -> Resul
             .arg(doc.join("changelog")),
     )?;
     let size = installed_kib(&usr)?;
+    let mut depends = format!("libc6 (>= {GLIBC})");
+    if libraries.iter().any(|name| name.starts_with("libgcc_s")) {
+        depends.push_str(", libgcc-s1 | libgcc1");
+    }
     let control = root.join("DEBIAN");
     fs::create_dir(&control)?;
+    // What `dpkg --verify` compares with.
+    let sums = Command::new("sh")
+        .args([
+            "-c",
+            "find usr -type f -print0 | LC_ALL=C sort -z | xargs -0 md5sum",
+        ])
+        .current_dir(&root)
+        .output()?;
+    ensure!(sums.status.success(), "md5sum: {}", sums.status);
+    fs::write(control.join("md5sums"), sums.stdout)?;
     fs::write(
         control.join("control"),
         format!(
             "Package: profkit\nVersion: {version}\nArchitecture: {architecture}\nMaintainer: profkit <profkit@localhost>\n\
-             Installed-Size: {size}\nDepends: libc6 (>= 2.17), libgcc-s1 | libgcc1\nSection: devel\nPriority: optional\n\
+             Installed-Size: {size}\nDepends: {depends}\nSection: devel\nPriority: optional\n\
              Description: {}\n Reads what every LLVM release wrote, writes what any release accepts, keeps the good\n \
              data of damaged files, and stands in for llvm-profdata.\n",
             "merge, show, check and convert the profiles of LLVM-based compilers"
@@ -99,7 +119,7 @@ fn installed_kib(folder: &Path) -> Result<u64> {
     size.parse().context("the size that du prints")
 }
 
-/// Writes `SHA256SUMS`, which `sha256sum --check` reads.
+/// Writes `SHA256SUMS`, and lets `sha256sum --check` read it.
 pub fn checksums(out: &Path) -> Result<()> {
     let mut names = Vec::new();
     for entry in fs::read_dir(out)? {
@@ -112,5 +132,9 @@ pub fn checksums(out: &Path) -> Result<()> {
         .output()?;
     ensure!(output.status.success(), "sha256sum: {}", output.status);
     fs::write(out.join("SHA256SUMS"), output.stdout)?;
-    Ok(())
+    succeed(
+        Command::new("sha256sum")
+            .args(["--check", "--quiet", "SHA256SUMS"])
+            .current_dir(out),
+    )
 }

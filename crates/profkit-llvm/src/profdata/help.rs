@@ -13,7 +13,8 @@ pub fn version() -> String {
     )
 }
 
-const SUBCOMMANDS: [(Commands, &str, &str); 4] = [
+/// The subcommands: their arguments, and what they do.
+pub const SUBCOMMANDS: [(Commands, &str, &str); 4] = [
     (
         Commands::MERGE,
         "<filename...>",

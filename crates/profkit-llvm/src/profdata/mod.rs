@@ -19,6 +19,8 @@ mod thresholds;
 mod values;
 mod yaml;
 
+pub use command_line::{OptionKind, OptionSpec};
+
 use crate::Io;
 use command_line::{Commands, KIND, Outcome, Parsed, parse};
 use messages::{Fault, Session};
@@ -30,10 +32,43 @@ use std::path::PathBuf;
 const SUCCESS: u8 = 0;
 const FAILURE: u8 = 1;
 
+/// The name of the tool.
+pub const NAME: &str = "llvm-profdata";
+
 /// The example at the end of `profkit llvm-profdata --help`.
 pub const EXAMPLE: &str = "\
 Example:
   profkit llvm-profdata merge -sparse *.profraw -o out.profdata";
+
+/// A subcommand, for completion scripts and manual pages.
+#[derive(Clone, Copy, Debug)]
+pub struct CommandSpec {
+    /// The name.
+    pub name: &'static str,
+    /// What it does.
+    pub about: &'static str,
+    command: Commands,
+}
+
+impl CommandSpec {
+    /// The options of the subcommand, hidden ones too, in the order of the help text.
+    pub fn options(&self) -> impl Iterator<Item = &'static OptionSpec> + use<> {
+        let command = self.command;
+        let options = command_line::OPTIONS.iter();
+        options.filter(move |option| option.commands.intersects(command))
+    }
+}
+
+/// The subcommands, in the order of the help text.
+pub fn commands() -> impl Iterator<Item = CommandSpec> {
+    help::SUBCOMMANDS
+        .iter()
+        .map(|&(command, _, about)| CommandSpec {
+            name: command.name(),
+            about,
+            command,
+        })
+}
 
 /// Whether llvm-profdata has an option of this name, which is written without dashes, in any of its commands.
 pub fn has_option(name: &str) -> bool {

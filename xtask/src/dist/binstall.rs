@@ -1,0 +1,75 @@
+//! Whether `cargo binstall` would find what is made: its templates stand in the manifest of the command.
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use profkit_testkit::repo_root;
+use serde_json::Value;
+
+/// Fills in the templates for a system as cargo-binstall does. The file that they name is this archive, and the command is
+/// in it where they say. That the file is on the server is seen only after a release.
+pub fn check(target: &str, archive: &Path) -> Result<()> {
+    let package = package()?;
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let version = text(&package["version"]).context("no version")?;
+    let repository = text(&package["repository"]).context("no repository")?;
+    let binstall = &package["metadata"]["binstall"];
+    ensure!(
+        binstall["pkg-fmt"] == "tgz",
+        "pkg-fmt is not that of the archives"
+    );
+    let filled = |key: &str| -> Result<String> {
+        let template = text(&binstall[key]).with_context(|| format!("no {key}"))?;
+        let mut filled = template.replace(' ', "");
+        for (name, value) in [
+            ("{repo}", repository.as_str()),
+            ("{version}", &version),
+            ("{target}", target),
+            ("{archive-suffix}", ".tar.gz"),
+            ("{bin}", "profkit"),
+            ("{binary-ext}", ""),
+        ] {
+            filled = filled.replace(name, value);
+        }
+        ensure!(
+            !filled.contains(['{', '}']),
+            "{key}: an unknown part is left in {filled}"
+        );
+        Ok(filled)
+    };
+    let url = filled("pkg-url")?;
+    let name = archive.file_name().context("the archive's name")?;
+    ensure!(
+        url.starts_with("https://") && url.rsplit('/').next() == name.to_str(),
+        "cargo binstall would ask for {url}, and the archive is {}",
+        name.display()
+    );
+    let program = filled("bin-dir")?;
+    let listed = Command::new("tar")
+        .args(["--list", "--file"])
+        .arg(archive)
+        .output()?;
+    let members = String::from_utf8_lossy(&listed.stdout).into_owned();
+    ensure!(
+        members.lines().any(|member| member == program),
+        "cargo binstall would look for {program} in {}",
+        archive.display()
+    );
+    println!("── cargo binstall would take {program} from {url}");
+    Ok(())
+}
+
+/// The command's package, as cargo describes it.
+fn package() -> Result<Value> {
+    let output = Command::new("cargo")
+        .args(["metadata", "--format-version=1", "--no-deps", "--offline"])
+        .current_dir(repo_root())
+        .output()?;
+    ensure!(output.status.success(), "cargo metadata: {}", output.status);
+    let metadata: Value = serde_json::from_slice(&output.stdout)?;
+    let packages = metadata["packages"].as_array().context("no packages")?;
+    let package = packages
+        .iter()
+        .find(|package| package["name"] == "profkit-cli");
+    package.cloned().context("no package profkit-cli")
+}

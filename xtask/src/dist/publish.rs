@@ -1,0 +1,84 @@
+//! `cargo xtask publish`: what would happen if all crates were published, without doing it.
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+use profkit_testkit::{repo_root, target_folder};
+use serde_json::Value;
+
+use super::succeed;
+
+/// Packs all crates that are published and compiles each from its package, in the order of their dependencies. Cargo takes the
+/// crates that are not published yet from their packages (since Rust 1.90), so that each is compiled with the others as they
+/// will be.
+///
+/// # Errors
+/// If a crate cannot be published as it is.
+pub fn publish(arguments: &[String]) -> Result<()> {
+    let crates = published()?;
+    let build = target_folder().join("dist/publish");
+    let start = Instant::now();
+    succeed(
+        Command::new("cargo")
+            .args(["publish", "--dry-run", "--workspace", "--locked"])
+            .args(arguments)
+            .env("CARGO_TARGET_DIR", &build)
+            // Errors are what matters: code is checked once by the compiler, and not optimised.
+            .env("CARGO_PROFILE_DEV_OPT_LEVEL", "0")
+            .current_dir(repo_root()),
+    )?;
+    for name in &crates {
+        let version = env!("CARGO_PKG_VERSION");
+        let package = build.join(format!("package/{name}-{version}.crate"));
+        let listed = Command::new("tar")
+            .args(["--list", "--gzip", "--file"])
+            .arg(&package)
+            .output()?;
+        ensure!(
+            listed.status.success(),
+            "{}: tar: {}",
+            package.display(),
+            listed.status
+        );
+        let members = String::from_utf8_lossy(&listed.stdout).into_owned();
+        for file in ["LICENSE-MIT", "LICENSE-APACHE", "src/lib.rs"] {
+            let member = format!("{name}-{version}/{file}");
+            ensure!(
+                members.lines().any(|line| line == member),
+                "{}: no {file}",
+                package.display()
+            );
+        }
+    }
+    println!(
+        "── {} crates packed and compiled from their packages in {:.0} s: {}",
+        crates.len(),
+        start.elapsed().as_secs_f64(),
+        crates.join(", ")
+    );
+    Ok(())
+}
+
+/// The crates that are published. Each has what crates.io demands or shows.
+fn published() -> Result<Vec<String>> {
+    let output = Command::new("cargo")
+        .args(["metadata", "--format-version=1", "--no-deps"])
+        .current_dir(repo_root())
+        .output()?;
+    ensure!(output.status.success(), "cargo metadata: {}", output.status);
+    let metadata: Value = serde_json::from_slice(&output.stdout)?;
+    let packages = metadata["packages"].as_array().context("no packages")?;
+    let mut crates = Vec::new();
+    for package in packages {
+        // An empty list of registries: `publish = false`.
+        if !package["publish"].is_null() {
+            continue;
+        }
+        let name = package["name"].as_str().context("a crate without a name")?;
+        for key in ["description", "license", "repository"] {
+            ensure!(package[key].is_string(), "{name}: no {key} in its manifest");
+        }
+        crates.push(name.to_owned());
+    }
+    Ok(crates)
+}

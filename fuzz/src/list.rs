@@ -1,6 +1,6 @@
 //! The line formats around profiles: lists of inputs, and tables of new names.
+use profkit_data::list::parse_list;
 use profkit_data::remap::Remapping;
-use profkit_merge::files::parse_list;
 
 /// Reads a list of inputs and a remapping file.
 ///

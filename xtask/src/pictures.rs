@@ -1,7 +1,10 @@
 //! `cargo xtask pictures`: what the command prints, as pictures for the README.
 //!
 //! Each picture is made from a real run on the fixtures, as SVG text without scripts: the prompt, the command and what it
-//! printed, in rows of one width. The same output gives the same bytes, so `--check` says when a picture is out of date.
+//! printed, in rows of one width. The same output gives the same bytes, so `--check` says when a picture is out of date. Of the
+//! recording, `--check` compares all but the times.
+mod recording;
+
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
@@ -23,14 +26,6 @@ struct Screen {
 /// The pictures. Files of the commands are copies of fixtures: [`prepare`].
 const SCREENS: &[Screen] = &[
     Screen {
-        name: "merge",
-        commands: &[
-            "wc -c runs/*",
-            "llvm-profdata-22 merge runs -o tests.profdata",
-            "profkit merge runs -o tests.profdata",
-        ],
-    },
-    Screen {
         name: "show",
         commands: &["profkit show plain.profdata"],
     },
@@ -39,6 +34,17 @@ const SCREENS: &[Screen] = &[
         commands: &["profkit doctor runs"],
     },
 ];
+
+/// The recording.
+const RECORDING: Screen = Screen {
+    name: "merge",
+    commands: &[
+        "wc -c runs/*",
+        "llvm-profdata-22 merge runs -o tests.profdata",
+        "profkit merge runs -o tests.profdata",
+        "profkit show tests.profdata | head -4",
+    ],
+};
 
 /// The flame graph, which the command draws itself. The dump and the debug info of its program are beside the pictures.
 /// They are of tests/programs/heap_contexts.cpp, built by clang 22 with the options of `profkit_testkit::heap::HEAP_FLAGS`
@@ -79,6 +85,8 @@ pub fn run(arguments: &[String]) -> Result<()> {
         }
         pictures.push((screen.name, svg(screen.commands, &rows)));
     }
+    let recorded = recording::record(RECORDING.commands, scratch.path())?;
+    pictures.push((RECORDING.name, recorded));
     let (name, command) = FLAME_GRAPH;
     output(command, scratch.path())?;
     let drawn = fs::read_to_string(scratch.path().join(format!("{name}.svg")))
@@ -91,7 +99,12 @@ pub fn run(arguments: &[String]) -> Result<()> {
     for (name, picture) in pictures {
         let path = folder.join(format!("{name}.svg"));
         if check {
-            if fs::read_to_string(&path).ok().as_ref() != Some(&picture) {
+            let there = fs::read_to_string(&path).unwrap_or_default();
+            let is_same = match name == RECORDING.name {
+                true => recording::without_times(&there) == recording::without_times(&picture),
+                false => there == picture,
+            };
+            if !is_same {
                 old.push(path.display().to_string());
             }
         } else {
@@ -131,18 +144,24 @@ fn prepare(folder: &Path) -> Result<()> {
 
 /// What a command prints on both streams.
 fn output(command: &str, folder: &Path) -> Result<String> {
+    let run = shell(&format!("exec 2>&1\n{command}"), folder).output()?;
+    String::from_utf8(run.stdout).with_context(|| command.to_string())
+}
+
+/// Bash that runs a command, with profkit on `PATH`, as on a terminal with colours.
+fn shell(command: &str, folder: &Path) -> Command {
     let bin = target_folder().join("debug");
     let path = std::env::var("PATH").unwrap_or_default();
-    let run = Command::new("bash")
-        .args(["-c", &format!("exec 2>&1\n{command}")])
+    let mut shell = Command::new("bash");
+    shell
+        .args(["-c", command])
         .current_dir(folder)
         .env("PATH", format!("{}:{path}", bin.display()))
         .env("XDG_CACHE_HOME", folder.join("cache"))
         .env("CLICOLOR_FORCE", "1")
         .env("COLUMNS", COLUMNS.to_string())
-        .env("LC_ALL", "C.UTF-8")
-        .output()?;
-    String::from_utf8(run.stdout).with_context(|| command.to_string())
+        .env("LC_ALL", "C.UTF-8");
+    shell
 }
 
 /// A piece of text in one style.
@@ -259,9 +278,22 @@ impl Style {
 
 /// The picture of a screen.
 fn svg(commands: &[&str], rows: &[Row]) -> String {
+    let mut text = svg_start(commands, rows.len(), "");
+    for (row, number) in rows.iter().zip(1..) {
+        if !row.0.is_empty() {
+            text_of(&mut text, row, number);
+            text.push('\n');
+        }
+    }
+    text.push_str("</svg>\n");
+    text
+}
+
+/// The beginning of a picture with so many rows: its size, title, styles and background.
+fn svg_start(commands: &[&str], rows: usize, style: &str) -> String {
     let width = COLUMNS * CHARACTER / 100 + 2 * MARGIN;
-    let height = rows.len() * ROW + 2 * MARGIN;
-    let mut text = format!(
+    let height = rows * ROW + 2 * MARGIN;
+    format!(
         r##"<?xml version="1.0" encoding="UTF-8"?>
 <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img">
 <title>{}</title>
@@ -271,34 +303,31 @@ text {{ fill: #d8dce3; font: 13px "DejaVu Sans Mono", Menlo, Consolas, monospace
 .b {{ font-weight: bold; fill: #fff; }} .d {{ fill: #8a93a1; }}
 .c0 {{ fill: #8a93a1; }} .c1 {{ fill: #ff7b72; }} .c2 {{ fill: #7ee787; }} .c3 {{ fill: #e3b341; }}
 .c4 {{ fill: #79c0ff; }} .c5 {{ fill: #d2a8ff; }} .c6 {{ fill: #76e3ea; }} .c7 {{ fill: #fff; }}
-</style>
+{style}</style>
 <rect width="{width}" height="{height}" rx="8"/>
 "##,
         escaped(&commands.join("; "))
+    )
+}
+
+/// Adds the row of this number, from 1.
+fn text_of(text: &mut String, Row(pieces): &Row, number: usize) {
+    let y = MARGIN + number * ROW - 5;
+    let characters: usize = pieces.iter().map(|piece| piece.text.chars().count()).sum();
+    // The width of the row is stated, so that columns stand below each other in every font.
+    let length = characters * CHARACTER / 100;
+    let _ = write!(
+        text,
+        r#"<text x="{MARGIN}" y="{y}" textLength="{length}" xml:space="preserve">"#
     );
-    for (Row(pieces), number) in rows.iter().zip(1..) {
-        if pieces.is_empty() {
-            continue;
-        }
-        let y = MARGIN + number * ROW - 5;
-        let characters: usize = pieces.iter().map(|piece| piece.text.chars().count()).sum();
-        // The width of the row is stated, so that columns stand below each other in every font.
-        let length = characters * CHARACTER / 100;
-        let _ = write!(
-            text,
-            r#"<text x="{MARGIN}" y="{y}" textLength="{length}" xml:space="preserve">"#
-        );
-        for piece in pieces {
-            let (words, classes) = (escaped(&piece.text), piece.style.classes());
-            let _ = match classes.is_empty() {
-                true => write!(text, "{words}"),
-                false => write!(text, r#"<tspan class="{classes}">{words}</tspan>"#),
-            };
-        }
-        text.push_str("</text>\n");
+    for piece in pieces {
+        let (words, classes) = (escaped(&piece.text), piece.style.classes());
+        let _ = match classes.is_empty() {
+            true => write!(text, "{words}"),
+            false => write!(text, r#"<tspan class="{classes}">{words}</tspan>"#),
+        };
     }
-    text.push_str("</svg>\n");
-    text
+    text.push_str("</text>");
 }
 
 fn escaped(text: &str) -> String {

@@ -12,7 +12,9 @@
 //! line that begins with `hint: ` follows.
 use crate::print;
 use profkit_data::path_text;
+use profkit_data::stored::{MemberError, StoredError, split_member};
 use profkit_merge::files::system_text;
+use profkit_report::quoted;
 use std::fmt;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -158,6 +160,21 @@ pub fn system_hint(path: &Path, error: &io::Error) -> Option<String> {
         Some(folder) => folder,
         None => return None,
     };
+    let cause = error.get_ref();
+    if let Some(error) = cause.and_then(|cause| cause.downcast_ref::<StoredError>()) {
+        return Some(error.hint().to_owned());
+    }
+    if let Some(error) = cause.and_then(|cause| cause.downcast_ref::<MemberError>()) {
+        let archive = split_member(path.to_str()?).last();
+        let archive = archive.map_or_else(|| path_text(path), |(archive, _)| archive.to_owned());
+        return Some(match error.example() {
+            Some(member) => format!(
+                "name one of them: {}; `profkit merge` reads all files of an archive",
+                quoted(&format!("{archive}!{member}"))
+            ),
+            None => format!("`profkit doctor {}` says what it is", quoted(&archive)),
+        });
+    }
     match error.kind() {
         io::ErrorKind::NotFound if !folder.exists() => {
             Some(format!("the folder {} does not exist", path_text(folder)))

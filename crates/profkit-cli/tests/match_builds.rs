@@ -2,6 +2,7 @@
 //! others.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
+use object::{Object, ObjectSection};
 use profkit_analysis::matching::{BinaryFunctions, MatchShares, ProfileFunctions};
 use profkit_object::functions::Origin;
 use profkit_testkit::{on_path, skip};
@@ -207,6 +208,31 @@ fn functions_that_were_inlined_everywhere_are_not_gone() {
     let missing = number(&with, "inlined") + number(&with, "gone");
     assert_eq!(missing, number(&without, "gone"), "{with}");
     assert_eq!(with["matched"], without["matched"]);
+    let debug_info = |program: &Path| json(&raw, program)["binaries"][0]["debug_info"].clone();
+    assert_eq!(debug_info(&folder.path().join("without")), "absent");
+    assert_eq!(debug_info(&folder.path().join("with")), "read");
+
+    // Where no function is missing, debug info is not read.
+    let (unoptimised, _) = build(&clang, folder.path(), "unoptimised", &["-O0", "-g"]).unwrap();
+    assert_eq!(debug_info(&unoptimised), "unread");
+
+    // Damaged debug info costs the inlined functions and nothing else.
+    for (options, section) in [
+        (&["-O2", "-g"][..], ".debug_abbrev"),
+        (&["-O2", "-g", "-gz"], ".debug_info"),
+    ] {
+        let (program, _) = build(&clang, folder.path(), "damaged", options).unwrap();
+        let mut bytes = std::fs::read(&program).unwrap();
+        let file = object::File::parse(&*bytes).unwrap();
+        let place = file.section_by_name(section).unwrap().file_range().unwrap();
+        let start = usize::try_from(place.0).unwrap() + 24;
+        bytes[start..start + 16].fill(0xff);
+        std::fs::write(&program, bytes).unwrap();
+        let found = json(&raw, &program);
+        assert_eq!(found["binaries"][0]["debug_info"], "damaged", "{section}");
+        assert!(found["binaries"][0]["debug_info_error"].is_string());
+        assert_eq!(found["counts"]["matched"], without["matched"]);
+    }
 }
 
 #[test]

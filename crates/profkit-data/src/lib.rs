@@ -54,6 +54,7 @@ pub mod index_vec;
 #[cfg(feature = "instr")]
 pub mod instr;
 pub mod limits;
+pub mod list;
 #[cfg(any(feature = "instr", feature = "memprof"))]
 #[doc(hidden)]
 pub mod llvm_order;

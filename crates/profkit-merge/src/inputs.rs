@@ -1,5 +1,6 @@
 //! The inputs of a merge: files, bytes in memory, or any other implementer of [`Inputs`].
 use crate::Weight;
+use profkit_data::stored::Front;
 use std::borrow::Cow;
 use std::fmt;
 use std::io;
@@ -77,12 +78,30 @@ pub enum InputData<'s> {
 }
 
 impl InputData<'_> {
+    /// Why these are only the first bytes of the input, if they are.
+    pub fn problem(&self) -> Option<&str> {
+        match self {
+            InputData::Cut(_, problem) => Some(problem),
+            _ => None,
+        }
+    }
+
     /// The number of bytes of process memory that are occupied until this input is dropped. Mapped and borrowed bytes
     /// do not count.
     pub(crate) fn held(&self) -> usize {
         match self {
             InputData::Borrowed(_) | InputData::Owned(_) => 0,
             InputData::Buffer(bytes) | InputData::Cut(bytes, _) => bytes.capacity(),
+        }
+    }
+}
+
+impl<'s> From<Front<Cow<'s, [u8]>>> for InputData<'s> {
+    fn from((bytes, problem): Front<Cow<'s, [u8]>>) -> Self {
+        match (problem, bytes) {
+            (Some(problem), bytes) => InputData::Cut(bytes.into_owned(), problem.to_string()),
+            (None, Cow::Borrowed(bytes)) => InputData::Borrowed(bytes),
+            (None, Cow::Owned(bytes)) => InputData::Buffer(bytes),
         }
     }
 }

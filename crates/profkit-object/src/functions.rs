@@ -3,7 +3,6 @@ use crate::binary::Image;
 use crate::correlate::binary::{self, SectionSet};
 use crate::correlate::dwarf::{self, DwarfOptions};
 use crate::correlate::{CorrelationWarnings, CounterSection, machine, section, section_data};
-use crate::symbolize::inlined_functions;
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 use profkit_data::bytes::{Cursor, Endian};
 use profkit_data::ids::{FuncHash, NameRef};
@@ -47,8 +46,6 @@ pub struct FunctionList {
     pub instrumentation: Option<InstrKind>,
     /// The functions.
     pub functions: Vec<Function>,
-    /// If only symbols are known: the functions that debug info describes as inlined. They may have no symbol.
-    pub inlined: Vec<Vec<u8>>,
 }
 
 /// The raw versions whose record layouts are tried, in this order. Several must be tried, because a section does not
@@ -79,7 +76,6 @@ pub fn functions(image: &Image<'_>, path: &Path) -> Result<FunctionList> {
         origin,
         instrumentation: instrumentation(image),
         functions,
-        inlined: Vec::new(),
     };
     for set in [SectionSet::Correlation, SectionSet::Runtime] {
         if let Some(found) = of_sections(image, set) {
@@ -98,20 +94,25 @@ pub fn functions(image: &Image<'_>, path: &Path) -> Result<FunctionList> {
             return Ok(instrumented(Origin::DebugInfo, probes));
         }
     }
-    let (functions, inlined) = (of_symbols(image), inlined_functions(image)?);
-    if functions.is_empty() && inlined.is_empty() {
+    let functions = of_symbols(image);
+    if functions.is_empty() && !has_debug_info(image) {
         return Err(nothing_found());
     }
     Ok(FunctionList {
         origin: Origin::Symbols,
         instrumentation: None,
         functions,
-        inlined,
     })
 }
 
+/// Whether a binary has debug info, which names the functions that were inlined
+/// ([`inlined_functions`](crate::symbolize::inlined_functions)).
+pub fn has_debug_info(image: &Image<'_>) -> bool {
+    image.section_by_name(".debug_info").is_some()
+}
+
 /// Lists the functions of a binary by the names that sample profiles have: those for which the compiler described
-/// pseudo probes, with their checksums, and those that have a symbol or were inlined.
+/// pseudo probes, with their checksums, and those that have a symbol.
 ///
 /// # Errors
 /// [`ErrorKind::CannotCorrelate`] if there are none.
@@ -123,7 +124,7 @@ pub fn sampled_functions(image: &Image<'_>) -> Result<FunctionList> {
     };
     let known: FxHashSet<Vec<u8>> = functions.iter().map(|it| it.name.clone()).collect();
     let symbols = of_symbols(image).into_iter().map(|it| it.name);
-    let mut names: Vec<Vec<u8>> = symbols.chain(inlined_functions(image)?).collect();
+    let mut names: Vec<Vec<u8>> = symbols.collect();
     for name in &mut names {
         name.truncate(without_suffix(name).len());
     }
@@ -131,14 +132,13 @@ pub fn sampled_functions(image: &Image<'_>) -> Result<FunctionList> {
     names.dedup();
     names.retain(|name| !known.contains(name));
     functions.extend(names.into_iter().map(|name| Function { name, hash: None }));
-    if functions.is_empty() {
+    if functions.is_empty() && !has_debug_info(image) {
         return Err(nothing_found());
     }
     Ok(FunctionList {
         origin,
         instrumentation: None,
         functions,
-        inlined: Vec::new(),
     })
 }
 

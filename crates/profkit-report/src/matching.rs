@@ -1,6 +1,8 @@
 //! The output of `profkit match`. docs/formats/match-json.md describes the JSON.
 use crate::{grouped, percent, plural};
-use profkit_analysis::matching::{BinaryFunctions, MatchShares, Outcome, ProfileFunctions};
+use profkit_analysis::matching::{
+    BinaryFunctions, DebugInfo, MatchShares, Outcome, ProfileFunctions,
+};
 use profkit_analysis::names;
 use profkit_data::instr::InstrKind;
 use profkit_object::functions::Origin;
@@ -49,6 +51,11 @@ struct BinaryReport {
     #[serde(serialize_with = "origin")]
     origin: Origin,
     functions: u64,
+    /// Whether debug info was read to find inlined functions: `absent`, `unread`, `read` or `damaged`.
+    debug_info: &'static str,
+    /// Why the debug info is damaged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    debug_info_error: Option<String>,
     /// `ir` or `front-end`; `None` if the binary is not instrumented, or if the binary does not show the stage of its
     /// instrumentation.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -161,6 +168,16 @@ impl MatchReport {
                         .map(|id| profile.build_ids.contains(id)),
                     origin: binary.origin,
                     functions: binary.functions as u64,
+                    debug_info: match binary.debug_info {
+                        DebugInfo::Absent => "absent",
+                        DebugInfo::Unread => "unread",
+                        DebugInfo::Read => "read",
+                        DebugInfo::Damaged(_) => "damaged",
+                    },
+                    debug_info_error: match &binary.debug_info {
+                        DebugInfo::Damaged(error) => Some(error.clone()),
+                        _ => None,
+                    },
                     instrumentation: binary.instrumentation.map(stage),
                     other_instrumentation: binary.is_other_stage(profile),
                 })
@@ -188,9 +205,12 @@ impl MatchReport {
 }
 
 impl MatchReport {
-    fn has_symbols_only(&self) -> bool {
-        let symbols = |binary: &BinaryReport| binary.origin == Origin::Symbols;
-        self.unit == "counters" && self.binaries.iter().any(symbols)
+    /// Whether debug info would show inlined functions that look missing now.
+    fn lacks_debug_info(&self) -> bool {
+        let lacks = |binary: &BinaryReport| {
+            binary.origin == Origin::Symbols && binary.debug_info == "absent"
+        };
+        self.unit == "counters" && self.binaries.iter().any(lacks)
     }
 
     /// Returns `None` if at least this share of all counts, in percent, is matched. Otherwise returns the message that
@@ -261,9 +281,10 @@ impl fmt::Display for MatchReport {
             let from = match binary.origin {
                 Origin::Sections => "names and hashes from its profile sections",
                 Origin::DebugInfo => "names and hashes from its debug info",
-                Origin::Symbols if self.unit == "samples" => {
+                Origin::Symbols if self.unit == "samples" && binary.debug_info == "read" => {
                     "names from its symbols and debug info"
                 }
+                Origin::Symbols if self.unit == "samples" => "names from its symbols",
                 Origin::Symbols => "symbols only: hashes cannot be compared",
                 Origin::Probes => "names and checksums from its pseudo probes",
             };
@@ -274,6 +295,12 @@ impl fmt::Display for MatchReport {
             };
             let functions = plural(binary.functions, "function");
             writeln!(f, "{}: {functions}, {from}{build}", binary.path)?;
+            if let Some(error) = &binary.debug_info_error {
+                writeln!(
+                    f,
+                    "  warning: the debug info is damaged, so functions that were inlined may look missing: {error}"
+                )?;
+            }
             if binary.other_instrumentation {
                 writeln!(
                     f,
@@ -318,7 +345,7 @@ impl fmt::Display for MatchReport {
                 "Inlined functions are in the binary only as parts of others, so their hashes are not known: a compiler uses\n\
                  their counts if the functions have not changed. An instrumented build has all hashes."
             )?;
-        } else if counts.gone > 0 && self.has_symbols_only() {
+        } else if counts.gone > 0 && self.lacks_debug_info() {
             writeln!(
                 f,
                 "A function that was inlined everywhere has no symbol and looks missing. Debug info (-g) shows most such functions,\n\

@@ -12,6 +12,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let profile = ProfileFunctions::parse(&std::fs::read(profile)?)?;
     let mut binaries = BinaryFunctions::for_profile(&profile);
     binaries.open(Path::new(&binary))?;
+    binaries.find_inlined(&profile);
     let shares = MatchShares::new(&profile, &binaries);
     match shares.counts.matched_percent() {
         Some(share) => println!("{share:.1} % of all counts match"),

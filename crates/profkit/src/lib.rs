@@ -321,6 +321,7 @@
 //! let profile = ProfileFunctions::parse(&std::fs::read("old.profdata")?)?;
 //! let mut binaries = BinaryFunctions::for_profile(&profile);
 //! binaries.open("build/app".as_ref())?;
+//! binaries.find_inlined(&profile);
 //! if binaries.binaries.iter().any(|binary| binary.origin == Origin::Symbols) {
 //!     println!("the binary has no hashes: changed functions are not found");
 //! }

@@ -88,6 +88,12 @@ impl Diagnosis {
         self.damage.push(error);
     }
 
+    /// Adds that only the first bytes of the file could be read, for this reason.
+    pub fn cut(&mut self, problem: &str) {
+        let error = Error::new(ErrorKind::Truncated, problem.to_owned());
+        self.add(error.with_hint("copy the file again, or give the one that it was made from"));
+    }
+
     /// The facts of an instrumentation profile, if the file is one.
     pub fn facts(&self) -> Option<&InstrFacts> {
         match &self.what {
@@ -166,7 +172,9 @@ fn unopened(data: &[u8], kind: FileKind, error: Error) -> Diagnosis {
             Err(_) => What::BrokenIndexed,
         },
         FileKind::InstrText => What::Text,
-        FileKind::Foreign(_) => What::Other(kind),
+        FileKind::Foreign(_) | FileKind::Archive | FileKind::PerfData | FileKind::GccCoverage => {
+            What::Other(kind)
+        }
         _ => What::Unknown,
     };
     let mut diagnosis = Diagnosis::new(Some(data.len() as u64), what);
@@ -359,7 +367,6 @@ fn not_examined(kind: FileKind, data: &[u8]) -> Option<(What, Option<Advice>)> {
         FileKind::ObjectFile => (What::ObjectFile, Some(Advice::RunProgram)),
         FileKind::MemProfYaml => (What::HeapYaml, None),
         FileKind::MipYaml => (What::MipYaml, None),
-        FileKind::Archive | FileKind::PerfData | FileKind::GccCoverage => (What::Other(kind), None),
         _ => return None,
     })
 }

@@ -7,6 +7,7 @@
 //! assert_eq!(diagnosis.verdict, Verdict::Sound);
 //! assert_eq!(diagnosis.functions, 1);
 //! ```
+mod candidate;
 mod checks;
 mod compatibility;
 mod examine;
@@ -14,6 +15,7 @@ mod mip;
 mod sample;
 mod what;
 
+pub use candidate::is_candidate;
 pub(crate) use compatibility::oldest_for_record;
 pub use compatibility::{Readers, Support};
 pub use examine::{Diagnosis, Verdict, examine, unreadable};

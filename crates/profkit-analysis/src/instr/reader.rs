@@ -238,7 +238,7 @@ pub fn not_an_instr_profile(kind: FileKind) -> Error {
             )
             .at(0)
             .within(Structure::FirstBytes)
-            .with_hint("profiles are .profraw, .profdata or .proftext files");
+            .with_hint("profiles are .profraw, .profdata or .proftext files; the command `file` may know what this file is");
         }
     };
     Error::new(ErrorKind::Unsupported, "not an instrumentation profile")

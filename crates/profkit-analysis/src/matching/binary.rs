@@ -1,5 +1,6 @@
 //! Reads the functions of binaries, and finds those of a profile among them.
 use super::profile::{ProfileFunctions, is_profile};
+use super::shares::is_any_missing;
 use profkit_data::ids::{BuildId, FuncHash, NameRef};
 use profkit_data::instr::InstrKind;
 use profkit_data::sample::SampleName;
@@ -7,10 +8,12 @@ use profkit_data::{Error, ErrorKind, Result};
 use profkit_object::binary::{BinaryFile, Image};
 use profkit_object::build_id::build_id;
 use profkit_object::functions::{
-    FunctionList, Origin, functions, sampled_functions, without_suffix,
+    FunctionList, Origin, functions, has_debug_info, sampled_functions, without_suffix,
 };
+use profkit_object::symbolize::inlined_functions;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// Whether a compiler that builds the binary again could use the counts of a function.
@@ -42,6 +45,21 @@ pub struct Binary {
     pub instrumentation: Option<InstrKind>,
     /// The number of functions in the binary.
     pub functions: usize,
+    /// What was read of its debug info to find functions that were inlined everywhere.
+    pub debug_info: DebugInfo,
+}
+
+/// What was read of a binary's debug info to find functions that were inlined everywhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DebugInfo {
+    /// The binary has no debug info.
+    Absent,
+    /// It was not needed: the hashes of the functions are known, or no function of the profile is missing.
+    Unread,
+    /// All of it was read.
+    Read,
+    /// It is damaged, for this reason. Functions that were inlined may look missing.
+    Damaged(String),
 }
 
 impl Binary {
@@ -74,6 +92,8 @@ pub struct BinaryFunctions {
     inlined: FxHashSet<Vec<u8>>,
     /// Programs and libraries of a folder whose functions could not be read, with the reason.
     pub skipped: Vec<(String, Error)>,
+    /// The files with functions whose hashes are not known, each with its place in `binaries`.
+    without_hashes: Vec<(PathBuf, Range<usize>)>,
     /// For a sample profile: the names of the functions, by the hash of the name. `None` for other profiles.
     sampled: Option<FxHashMap<NameRef, Vec<u8>>>,
 }
@@ -125,6 +145,48 @@ impl BinaryFunctions {
         Ok(())
     }
 
+    /// Looks for the functions that the profile has and no binary has: they may have been inlined everywhere, which only
+    /// debug info shows. If none is missing, debug info is not read.
+    pub fn find_inlined(&mut self, profile: &ProfileFunctions) {
+        for (path, place) in std::mem::take(&mut self.without_hashes) {
+            if !is_any_missing(profile, self) {
+                break;
+            }
+            let Ok(file) = BinaryFile::open(&path) else {
+                continue;
+            };
+            for image in file.images().iter().flatten() {
+                let is_there = has_debug_info(image);
+                let state = match inlined_functions(image) {
+                    Ok(_) if !is_there => DebugInfo::Absent,
+                    Ok(found) => {
+                        for mut name in found.names {
+                            if let Some(guids) = &mut self.sampled {
+                                name.truncate(without_suffix(&name).len());
+                                guids.insert(NameRef::of(&name), name.clone());
+                            }
+                            self.inlined.insert(name);
+                        }
+                        match found.damaged_units {
+                            0 => DebugInfo::Read,
+                            1 => DebugInfo::Damaged("a compile unit is damaged".to_owned()),
+                            units => {
+                                DebugInfo::Damaged(format!("{units} compile units are damaged"))
+                            }
+                        }
+                    }
+                    Err(error) => DebugInfo::Damaged(error.to_string()),
+                };
+                // A universal file has several binaries, and damage in one of them is worth a warning.
+                for binary in self.binaries.get_mut(place.clone()).unwrap_or_default() {
+                    if !matches!(binary.debug_info, DebugInfo::Damaged(_)) {
+                        binary.debug_info = state.clone();
+                    }
+                }
+            }
+        }
+    }
+
     fn open_file(&mut self, path: &Path) -> Result<()> {
         let file = BinaryFile::open(path).map_err(|error| unreadable(&error))?;
         let images = file.images().map_err(|error| match is_profile(path) {
@@ -138,8 +200,15 @@ impl BinaryFunctions {
             ),
             _ => error,
         });
+        let first = self.binaries.len();
         for image in &images? {
             self.add_image(path, image)?;
+        }
+        let place = first..self.binaries.len();
+        let added = self.binaries.get(first..).unwrap_or_default();
+        let by_name = |binary: &Binary| matches!(binary.origin, Origin::Symbols | Origin::Probes);
+        if added.iter().any(by_name) {
+            self.without_hashes.push((path.to_owned(), place));
         }
         Ok(())
     }
@@ -155,6 +224,11 @@ impl BinaryFunctions {
         let is_copy = id.is_some() && self.binaries.iter().any(known);
         if !is_copy || list.origin != Origin::Symbols {
             self.add(profkit_data::path_text(path), id, list);
+            if let Some(binary) = self.binaries.last_mut()
+                && !has_debug_info(image)
+            {
+                binary.debug_info = DebugInfo::Absent;
+            }
         }
         Ok(())
     }
@@ -167,8 +241,8 @@ impl BinaryFunctions {
             origin: list.origin,
             instrumentation: list.instrumentation,
             functions: list.functions.len(),
+            debug_info: DebugInfo::Unread,
         });
-        self.inlined.extend(list.inlined);
         for function in list.functions {
             if let Some(guids) = &mut self.sampled {
                 guids.insert(NameRef::of(&function.name), function.name.clone());
@@ -213,6 +287,7 @@ impl BinaryFunctions {
         match name.and_then(|name| self.functions.get(name)) {
             Some(hashes) if fits(hashes, checksum_of(checksum)) => Outcome::Matched,
             Some(_) => Outcome::Changed,
+            None if name.is_some_and(|name| self.inlined.contains(name)) => Outcome::Matched,
             None => Outcome::Unknown,
         }
     }
@@ -289,9 +364,9 @@ mod tests {
             origin: Origin::Sections,
             instrumentation: Some(InstrKind::IR),
             functions: list,
-            inlined: vec![b"i".to_vec()],
         };
         comparison.add("app".to_owned(), None, list);
+        comparison.inlined.insert(b"i".to_vec());
         let of = |instrumentation| ProfileFunctions {
             instrumentation,
             ..ProfileFunctions::default()

@@ -4,6 +4,6 @@ mod binary;
 mod profile;
 mod shares;
 
-pub use binary::{Binary, BinaryFunctions, Outcome, symbol_of};
+pub use binary::{Binary, BinaryFunctions, DebugInfo, Outcome, symbol_of};
 pub use profile::{Known, ProfileFunctions, profile_among};
 pub use shares::{CountShares, FunctionShares, LostFunction, MatchShares};

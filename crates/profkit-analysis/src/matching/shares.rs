@@ -106,7 +106,7 @@ impl MatchShares {
     pub fn new(profile: &ProfileFunctions, binaries: &BinaryFunctions) -> Self {
         let mut by_count = match &profile.samples {
             Some(samples) => by_sample(samples, binaries),
-            None => by_function(profile, binaries),
+            None => by_function(profile, binaries).collect(),
         };
         by_count.sort_unstable_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
         let mut counts = CountShares {
@@ -146,14 +146,25 @@ impl MatchShares {
 /// The count, the name and the outcome of a function.
 type Counted<'p> = (u64, Cow<'p, [u8]>, Outcome);
 
-fn by_function<'p>(profile: &'p ProfileFunctions, binaries: &BinaryFunctions) -> Vec<Counted<'p>> {
-    let counts = profile.functions.iter().flat_map(|(name, known)| {
+fn by_function<'p>(
+    profile: &'p ProfileFunctions,
+    binaries: &BinaryFunctions,
+) -> impl Iterator<Item = Counted<'p>> {
+    profile.functions.iter().flat_map(|(name, known)| {
         known.iter().map(|known| {
             let outcome = binaries.outcome_of(name, known.hash);
             (known.count, Cow::Borrowed(name.as_slice()), outcome)
         })
-    });
-    counts.collect()
+    })
+}
+
+/// Whether no binary has a function of the profile that was called.
+pub(super) fn is_any_missing(profile: &ProfileFunctions, binaries: &BinaryFunctions) -> bool {
+    let is_missing = |(count, _, outcome): Counted<'_>| count > 0 && outcome == Outcome::Unknown;
+    match &profile.samples {
+        Some(samples) => by_sample(samples, binaries).into_iter().any(is_missing),
+        None => by_function(profile, binaries).any(is_missing),
+    }
 }
 
 /// The samples of each function. A compiler that rejects a function also loses the functions that were inlined into it,

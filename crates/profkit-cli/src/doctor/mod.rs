@@ -4,19 +4,22 @@ mod text;
 mod words;
 
 use crate::exit::{self, Failure, Status, system_hint};
+use crate::io::input_note;
 use crate::print::{Format, stdout_for};
 use clap::Args;
-use profkit_analysis::doctor::{Diagnosis, Verdict, examine, unreadable};
-use profkit_data::detect::{FileKind, detect};
-use profkit_merge::files::{Input, ReadError};
-use std::io::{self, Read};
+use profkit_analysis::doctor::{Diagnosis, Verdict, examine, is_candidate, unreadable};
+use profkit_data::stored::ArchiveFormat;
+use profkit_merge::Inputs;
+use profkit_merge::files::{Input, InputList, InputNote, ReadError};
+use std::io;
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
 Every record is decoded, names are inflated and hashed, and hash tables and summaries are
 checked against the records. In folders, only profiles are examined: files that are profiles
 by content, or by name (.profraw, .profdata, .proftext, .memprofraw, .afdo, .mipraw, .mipmap,
-.mip).
+.mip; compressed ones too, as .profraw.gz), and archives (.tar, .tar.gz, .zip, …), of which all
+files are examined.
 
 The exit code is 1 if a file is damaged, missing or not a profile.
 
@@ -124,13 +127,52 @@ impl<W: io::Write> Reporter<W> {
         Ok(())
     }
 
+    /// Examines a file, or each file of an archive.
     fn file(&mut self, path: &Path) -> io::Result<()> {
+        let members = [path.as_os_str().to_owned()];
+        if path.file_name().is_some_and(ArchiveFormat::is_named_so)
+            && let Ok(members) = InputList::collect(&members, &[], None)
+        {
+            return self.members(path, &members);
+        }
         match Input::open(path) {
-            Ok(input) => self.report(input.name(), &examine(&input)),
+            Ok(input) => self.bytes(input.name(), &input, input.problem()),
             Err(ReadError { name, error }) => {
                 self.report(&name, &unreadable(&error, system_hint(path, &error)))
             }
         }
+    }
+
+    fn members(&mut self, path: &Path, members: &InputList) -> io::Result<()> {
+        for index in 0..members.len() {
+            let name = members.name(index);
+            match members.open(index, &mut Vec::new()) {
+                Ok(data) => self.bytes(&name, data.as_ref(), data.problem())?,
+                Err(error) => {
+                    self.report(&name, &unreadable(&error, system_hint(path, &error)))?;
+                }
+            }
+        }
+        for note in &members.notes {
+            let (problem, hint) = match note {
+                InputNote::DamagedArchive { problem, hint, .. } => (problem.clone(), *hint),
+                _ => (
+                    input_note(note),
+                    "put profiles into it, or give another file",
+                ),
+            };
+            let diagnosis = unreadable(&io::Error::other(problem), Some(hint.to_owned()));
+            self.report(&profkit_data::path_text(path), &diagnosis)?;
+        }
+        Ok(())
+    }
+
+    fn bytes(&mut self, name: &str, data: &[u8], problem: Option<&str>) -> io::Result<()> {
+        let mut diagnosis = examine(data);
+        if let Some(problem) = problem {
+            diagnosis.cut(problem);
+        }
+        self.report(name, &diagnosis)
     }
 
     fn report(&mut self, name: &str, diagnosis: &Diagnosis) -> io::Result<()> {
@@ -147,35 +189,4 @@ impl<W: io::Write> Reporter<W> {
             Format::Text => text::file(&mut self.out, name, diagnosis, first),
         }
     }
-}
-
-/// Whether a file in a folder is examined. All files with the extension of a profile are examined, and other files if
-/// they begin with the magic of a profile.
-fn is_candidate(path: &Path) -> bool {
-    const EXTENSIONS: [&str; 8] = [
-        "afdo",
-        "profraw",
-        "profdata",
-        "proftext",
-        "memprofraw",
-        "mipraw",
-        "mipmap",
-        "mip",
-    ];
-    if path
-        .extension()
-        .is_some_and(|extension| EXTENSIONS.iter().any(|known| extension == *known))
-    {
-        return true;
-    }
-    let mut head = Vec::new();
-    let read = std::fs::metadata(path)
-        .ok()
-        .filter(std::fs::Metadata::is_file)
-        .and_then(|_| std::fs::File::open(path).ok())
-        .and_then(|file| file.take(64).read_to_end(&mut head).ok());
-    let kind = detect(&head);
-    // A file without the extension of a profile is examined only if it begins with the magic of a profile. Text
-    // profiles and MIP maps have no magic, so they are examined only if they have the extension.
-    read.is_some() && kind.family().is_some() && !kind.is_text() && kind != FileKind::MipMap
 }

@@ -52,9 +52,11 @@ pub fn what(what: &What) -> String {
 }
 
 fn without_article(description: &str) -> &str {
-    description
-        .split_once(' ')
-        .map_or(description, |(_, name)| name)
+    let articles = ["a ", "an "];
+    let name = articles
+        .iter()
+        .find_map(|article| description.strip_prefix(article));
+    name.unwrap_or(description)
 }
 
 fn version_text(version: Option<impl std::fmt::Display>) -> String {

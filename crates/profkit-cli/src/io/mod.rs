@@ -1,7 +1,8 @@
 //! Turns the errors and notes of [`profkit_merge::files`] into failures and text.
-use crate::exit::{Failure, system_hint};
-use crate::print::{grouped, plural};
-use profkit_merge::files::{InputNote, ListError, OutputError, OutputProblem, ReadError};
+use crate::exit::{Failure, Result, system_hint};
+use crate::print::{self, grouped, plural};
+use profkit_merge::files::{Input, InputNote, ListError, OutputError, OutputProblem, ReadError};
+use std::io::Write;
 use std::path::Path;
 
 impl From<ReadError> for Failure {
@@ -54,6 +55,23 @@ impl From<ListError> for Failure {
     }
 }
 
+/// Opens a file. If only its first bytes can be read, a warning says why.
+///
+/// # Errors
+/// If it cannot be opened or read.
+pub fn open(path: &Path) -> Result<Input> {
+    let input = Input::open(path)?;
+    if let Some(problem) = input.problem() {
+        let name = input.name();
+        // A failed write is ignored: stderr is closed.
+        let _ = writeln!(
+            print::stderr(),
+            "warning: {name}: only the first bytes are read, because {problem}"
+        );
+    }
+    Ok(input)
+}
+
 /// Returns a note about the inputs as one line of text.
 pub fn input_note(note: &InputNote) -> String {
     match note {
@@ -68,8 +86,9 @@ pub fn input_note(note: &InputNote) -> String {
             name,
             members,
             problem,
+            hint,
         } => format!(
-            "{name}: {problem}; {} can be read",
+            "{name}: {problem}; {} can be read; {hint}",
             plural(*members as u64, "member")
         ),
         InputNote::EmptyArchive { name } => format!("the archive {name} holds no files to merge"),

@@ -5,7 +5,6 @@ use crate::print::{self, Format};
 use clap::Args;
 use profkit_analysis::matching::{BinaryFunctions, ProfileFunctions, profile_among};
 use profkit_data::path_text;
-use profkit_merge::files::Input;
 use profkit_report::matching::MatchReport;
 use profkit_report::quoted;
 use std::io::Write;
@@ -61,7 +60,7 @@ pub struct MatchArgs {
 /// # Errors
 /// If the profile or a binary cannot be read.
 pub fn run(args: &MatchArgs) -> exit::Result {
-    let input = Input::open(&args.profile)?;
+    let input = crate::io::open(&args.profile)?;
     let profile = ProfileFunctions::parse(&input).map_err(|error| {
         match profile_among(&input, &args.binaries).map(path_text) {
             Some(profile) => {
@@ -81,6 +80,7 @@ pub fn run(args: &MatchArgs) -> exit::Result {
         let opened = binaries.open(path);
         opened.map_err(|error| Failure::file(path_text(path), &error))?;
     }
+    binaries.find_inlined(&profile);
     let mut report = MatchReport::new(input.name(), &profile, &binaries, args.top);
     report.mangled = args.mangled;
     let printed = match args.format {

@@ -92,7 +92,7 @@ pub fn run(args: &DiffArgs) -> exit::Result {
             "only one of the profiles can come from standard input",
         ));
     }
-    let inputs = [Input::open(&args.old)?, Input::open(&args.new)?];
+    let inputs = [crate::io::open(&args.old)?, crate::io::open(&args.new)?];
     check_kinds(&inputs)?;
     let [old_input, new_input] = &inputs;
     let mut old = Heap::open(&args.binaries, old_input)?;

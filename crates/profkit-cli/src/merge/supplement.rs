@@ -4,7 +4,6 @@ use clap::Args;
 use profkit_analysis::supplement::{self, SupplementOptions};
 use profkit_data::instr::InstrProfile;
 use profkit_data::sample::SampleReadOptions;
-use profkit_merge::files::Input;
 use std::path::PathBuf;
 
 /// The options that choose the sample profile and the functions to correct.
@@ -63,7 +62,7 @@ impl SupplementArgs {
         let Some(path) = &self.supplement_with else {
             return Ok(None);
         };
-        let input = Input::open(path)?;
+        let input = crate::io::open(path)?;
         let (samples, faults) = supplement::Supplement::read(&input, &SampleReadOptions::default());
         if let Some(fault) = faults.first()
             && (strict || samples.is_empty())

@@ -3,7 +3,7 @@ use super::options::ModeArgs;
 use crate::exit::{Failure, Result, Status};
 use crate::print;
 use clap::{Args, ValueEnum};
-use profkit_merge::files::{Content, Input, Output};
+use profkit_merge::files::{Content, Output};
 use profkit_mip::instrument::{Target, instrument};
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -63,7 +63,7 @@ pub fn run(args: &InstrumentArgs) -> Result {
     let mut options = args.mode.options()?;
     options.large_code_model = args.mcmodel == CodeModel::Large;
     let output = Output::new(&args.output, Content::Text)?;
-    let input = Input::open(&args.input)?;
+    let input = crate::io::open(&args.input)?;
     let made =
         instrument(input.bytes(), input.name(), args.target, &options).map_err(Failure::input)?;
     output.write(|sink| sink.put(&made.text))?;

@@ -1,7 +1,6 @@
 //! The options of all commands that instrument assembly.
 use crate::exit::{Failure, Result};
 use clap::{Args, ValueEnum};
-use profkit_merge::files::Input;
 use profkit_mip::instrument::{Counter, IgnoreList, Mode, Options};
 use std::path::PathBuf;
 
@@ -108,7 +107,7 @@ impl ModeArgs {
         if !self.ignorelist.is_empty() {
             let mut list = IgnoreList::default();
             for path in &self.ignorelist {
-                let input = Input::open(path)?;
+                let input = crate::io::open(path)?;
                 list.add(input.bytes(), input.name())
                     .map_err(Failure::input)?;
             }

@@ -8,7 +8,7 @@ use profkit_analysis::order::{
     traces_of_run,
 };
 use profkit_data::mip::{FunctionId, MipProfile, Modes};
-use profkit_merge::files::{Content, Input, Output};
+use profkit_merge::files::{Content, Output};
 use regex::bytes::Regex;
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -182,7 +182,7 @@ fn traces(args: &OrderArgs, profile: &MipProfile) -> Result<Vec<Trace<FunctionId
     }
     let mut traces = Vec::new();
     for path in &args.runs {
-        let input = Input::open(path)?;
+        let input = crate::io::open(path)?;
         let name = input.name();
         let run = traces_of_run(profile, &input).map_err(|error| match error {
             RunError::Data(error) => Failure::file(name, &error),

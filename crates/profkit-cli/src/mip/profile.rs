@@ -9,7 +9,7 @@ use profkit_data::mip::{
     FunctionId, MipProfile, MipWriteOptions, ProfileVersion, write as write_profile,
 };
 use profkit_data::tables::{StackId, Tables};
-use profkit_merge::files::{Content, Input, Output};
+use profkit_merge::files::{Content, Output};
 use profkit_mip::create::{self, CreateOptions, create};
 use std::path::{Path, PathBuf};
 
@@ -66,7 +66,7 @@ pub struct Opened {
 /// # Errors
 /// If the file cannot be read, or is not a MIP profile.
 pub fn open(path: &Path) -> Result<Opened> {
-    let input = Input::open(path)?;
+    let input = crate::io::open(path)?;
     let profile = MipProfile::parse(&input).map_err(|error| {
         let failure = Failure::file(input.name(), &error);
         if error.kind() == ErrorKind::BadMagic {

@@ -5,7 +5,7 @@ use crate::print;
 use crate::print::plural;
 use clap::Args;
 use profkit_data::mip::{MipWriteOptions, yaml};
-use profkit_merge::files::{Content, Input, Output};
+use profkit_merge::files::{Content, Output};
 use std::io::Write as _;
 use std::path::PathBuf;
 
@@ -84,7 +84,7 @@ pub fn to_yaml(args: &ToYamlArgs) -> Result {
 /// # Errors
 /// If the YAML is not a MIP profile, or if the profile cannot be written.
 pub fn from_yaml(args: &FromYamlArgs) -> Result {
-    let input = Input::open(&args.input)?;
+    let input = crate::io::open(&args.input)?;
     let (profile, version) =
         yaml::parse(&input).map_err(|error| Failure::file(input.name(), &error))?;
     let version = args.format_version.map_or(version, Into::into);

@@ -34,7 +34,7 @@ use std::io;
 /// If the file cannot be opened, if an option does not fit the kind of the profile, or if nothing of the profile can be
 /// read. If only a later part of the file is damaged, the result is not an error, but [`Status::InputBad`].
 pub fn run(args: &ShowArgs, matches: &ArgMatches) -> exit::Result {
-    let input = Input::open(&args.file)?;
+    let input = crate::io::open(&args.file)?;
     let kind = Kind::of(args, &input);
     if let Some(kind) = kind {
         kinds::check(matches, kind, &input)?;

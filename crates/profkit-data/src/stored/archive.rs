@@ -1,12 +1,12 @@
 //! Reads profiles from archives: tar, compressed tar, zip. Each file in an archive is an input of its own.
-use super::{Compression, MOST_EXPANDED, StoredError, expand};
+use super::{Compression, Ending, Front, MOST_EXPANDED, StoredError, expand_front};
 use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::fmt;
 use std::io::{self, Cursor, Read};
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The format of an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -59,8 +59,13 @@ impl<B> fmt::Debug for Archive<B> {
 
 /// Where the bytes of an archive's members are.
 enum Source<B> {
-    /// The bytes of a tar file, and the range of each member in them.
-    Tar { bytes: B, places: Vec<Range<usize>> },
+    /// The bytes of a tar file, and the range of each member in them. `lost` is the number of bytes that the last member
+    /// lacks, because the archive is cut.
+    Tar {
+        bytes: B,
+        places: Vec<Range<usize>>,
+        lost: usize,
+    },
     /// A zip archive, and for each member its index in the archive's directory. Clones share the directory.
     Zip {
         archive: zip::ZipArchive<Cursor<B>>,
@@ -71,16 +76,13 @@ enum Source<B> {
 }
 
 impl<B: AsRef<[u8]> + Clone> Archive<B> {
-    /// Lists the regular files of an archive; `None` if the bytes are not an archive. If the archive is damaged, the
-    /// members before the damage are listed, and [`problem`](Self::problem) returns the reason.
-    pub fn open(bytes: B) -> Option<Self> {
-        let start = bytes.as_ref();
-        if is_tar(start) {
-            Some(Self::tar(bytes))
-        } else if start.starts_with(b"PK\x03\x04") || start.starts_with(b"PK\x05\x06") {
-            Some(Self::zip(bytes))
+    /// Lists the regular files of an archive. If the archive is damaged, the members before the damage are listed, and
+    /// [`problem`](Self::problem) returns the reason. [`is_archive`] says whether the bytes are one.
+    pub fn open(bytes: B) -> Self {
+        if is_zip(bytes.as_ref()) {
+            Self::zip(bytes)
         } else {
-            None
+            Self::tar(bytes)
         }
     }
 
@@ -88,6 +90,7 @@ impl<B: AsRef<[u8]> + Clone> Archive<B> {
         let mut members = Vec::new();
         let mut places = Vec::new();
         let mut problem = None;
+        let mut lost = 0;
         let mut archive = tar::Archive::new(Cursor::new(bytes.clone()));
         let listed = archive.entries_with_seek().and_then(|entries| {
             for entry in entries {
@@ -103,6 +106,7 @@ impl<B: AsRef<[u8]> + Clone> Archive<B> {
                 members.push(member_name(&entry.path_bytes()));
                 places.push(start..start.saturating_add(size).min(end));
                 if size > end - start {
+                    lost = size - (end - start);
                     return Err(io::ErrorKind::UnexpectedEof.into());
                 }
             }
@@ -117,7 +121,11 @@ impl<B: AsRef<[u8]> + Clone> Archive<B> {
         Archive {
             format: ArchiveFormat::Tar,
             members,
-            source: Source::Tar { bytes, places },
+            source: Source::Tar {
+                bytes,
+                places,
+                lost,
+            },
             problem,
         }
     }
@@ -176,16 +184,26 @@ impl<B: AsRef<[u8]> + Clone> Archive<B> {
         self.problem.as_ref()
     }
 
-    /// Returns the bytes of a member. A compressed member is decompressed. Several threads may call this function at
-    /// the same time.
+    /// Returns the bytes of a member. A compressed member is decompressed. Of a member that is cut off, the bytes before the
+    /// cut are returned, with the reason. Several threads may call this function at the same time.
     ///
     /// # Errors
     /// An error if the member is damaged, too large, or compressed in a way that is not supported.
-    pub fn read(&self, index: usize) -> Result<Cow<'_, [u8]>, StoredError> {
-        let data = match &self.source {
-            Source::Tar { bytes, places } => {
+    pub fn read(&self, index: usize) -> Result<Front<Cow<'_, [u8]>>, StoredError> {
+        let front = match &self.source {
+            Source::Tar {
+                bytes,
+                places,
+                lost,
+            } => {
                 let place = places.get(index).ok_or(StoredError::Changed)?;
-                Cow::Borrowed(bytes.as_ref().get(place.clone()).unwrap_or_default())
+                let found = bytes.as_ref().get(place.clone()).unwrap_or_default();
+                let is_cut = *lost > 0 && index + 1 == places.len();
+                let problem = is_cut.then(|| StoredError::CutMember {
+                    found: found.len() as u64,
+                    expected: (found.len() as u64).saturating_add(*lost as u64),
+                });
+                (Cow::Borrowed(found), problem)
             }
             Source::Zip { archive, indices } => {
                 let index = *indices.get(index).ok_or(StoredError::Changed)?;
@@ -196,15 +214,37 @@ impl<B: AsRef<[u8]> + Clone> Archive<B> {
                         .map_err(|error| StoredError::UnsupportedMember {
                             error: io::Error::other(error),
                         })?;
-                Cow::Owned(read_member(file, ArchiveFormat::Zip)?)
+                (Cow::Owned(read_member(file, ArchiveFormat::Zip)?), None)
             }
             Source::Nothing => return Err(StoredError::Changed),
         };
-        match expand(&data)? {
-            Some(expanded) => Ok(Cow::Owned(expanded)),
-            None => Ok(data),
-        }
+        expand_member(front)
     }
+}
+
+/// Decompresses the bytes of a member, if they are compressed.
+///
+/// # Errors
+/// The same as [`expand_front`].
+pub fn expand_member(
+    (bytes, problem): Front<Cow<'_, [u8]>>,
+) -> Result<Front<Cow<'_, [u8]>>, StoredError> {
+    Ok(match expand_front(&bytes)? {
+        Some((expanded, cut)) => (Cow::Owned(expanded), problem.or(cut)),
+        None => (bytes, problem),
+    })
+}
+
+/// Whether the bytes are an archive that can be read: tar, compressed tar or zip.
+pub fn is_archive(bytes: &[u8]) -> bool {
+    match Compression::of(bytes) {
+        Some(compression) => is_compressed_tar(bytes, compression),
+        None => is_tar(bytes) || is_zip(bytes),
+    }
+}
+
+fn is_zip(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"PK\x03\x04") || bytes.starts_with(b"PK\x05\x06")
 }
 
 /// Whether the bytes begin with the header of a tar file (POSIX or GNU).
@@ -222,7 +262,7 @@ fn member_name(bytes: &[u8]) -> String {
 ///
 /// # Errors
 /// An error if the member is damaged or larger.
-pub fn read_member(member: impl Read, format: ArchiveFormat) -> Result<Vec<u8>, StoredError> {
+fn read_member(member: impl Read, format: ArchiveFormat) -> Result<Vec<u8>, StoredError> {
     let mut bytes = Vec::new();
     member
         .take(MOST_EXPANDED + 1)
@@ -262,7 +302,53 @@ impl<R: Read> Read for Limited<R> {
     }
 }
 
-/// Calls `each` with the name and the bytes of every regular file of a compressed tar archive, in order, until `each`
+/// A member of a compressed tar archive, whose bytes can be read once.
+pub struct TarMember<'a> {
+    bytes: &'a mut dyn Read,
+    size: u64,
+    ended: &'a AtomicBool,
+}
+
+impl fmt::Debug for TarMember<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("TarMember").field(&self.size).finish()
+    }
+}
+
+impl TarMember<'_> {
+    /// Returns the bytes of the member. If the archive is cut within it, the bytes before the cut are returned, with the reason.
+    ///
+    /// # Errors
+    /// An error if the member is damaged or larger than [`MOST_EXPANDED`].
+    pub fn read(self) -> Result<Front<Vec<u8>>, StoredError> {
+        if self.size > MOST_EXPANDED {
+            return Err(StoredError::TooLarge {
+                limit: MOST_EXPANDED,
+            });
+        }
+        let mut bytes = Vec::new();
+        let read = self.bytes.read_to_end(&mut bytes);
+        let found = bytes.len() as u64;
+        match read {
+            Ok(_) if found == self.size => Ok((bytes, None)),
+            Err(error) if bytes.is_empty() || !self.ended.load(Ordering::Relaxed) => {
+                Err(StoredError::DamagedArchive {
+                    format: ArchiveFormat::Tar,
+                    error,
+                })
+            }
+            _ => {
+                let problem = StoredError::CutMember {
+                    found,
+                    expected: self.size,
+                };
+                Ok((bytes, Some(problem)))
+            }
+        }
+    }
+}
+
+/// Calls `each` with the name of every regular file of a compressed tar archive and with the file, in order, until `each`
 /// returns false.
 ///
 /// # Errors
@@ -270,15 +356,20 @@ impl<R: Read> Read for Limited<R> {
 pub fn members_of_compressed_tar(
     bytes: &[u8],
     compression: Compression,
-    mut each: impl FnMut(String, &mut dyn Read) -> Result<bool, StoredError>,
+    mut each: impl FnMut(String, TarMember<'_>) -> Result<bool, StoredError>,
 ) -> Result<(), StoredError> {
     let damaged = |error| StoredError::DamagedArchive {
         format: ArchiveFormat::Tar,
         error,
     };
     let left = Arc::new(AtomicU64::new(MOST_BETWEEN));
+    let ended = AtomicBool::new(false);
+    let source = Ending {
+        bytes,
+        ended: &ended,
+    };
     let reader = Limited {
-        bytes: compression.reader(bytes).map_err(damaged)?,
+        bytes: compression.reader(source).map_err(damaged)?,
         left: Arc::clone(&left),
     };
     let mut archive = tar::Archive::new(reader);
@@ -288,7 +379,13 @@ pub fn members_of_compressed_tar(
         left.store(entry.size().saturating_add(MOST_BETWEEN), Ordering::Relaxed);
         if entry.header().entry_type().is_file() {
             let name = member_name(&entry.path_bytes());
-            if !each(name, &mut entry)? {
+            let size = entry.size();
+            let member = TarMember {
+                bytes: &mut entry,
+                size,
+                ended: &ended,
+            };
+            if !each(name, member)? {
                 break;
             }
         }

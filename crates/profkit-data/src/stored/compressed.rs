@@ -1,5 +1,5 @@
 //! Reads compressed files: gzip, zstd, xz.
-use super::StoredError;
+use super::{Front, StoredError};
 use crate::ForeignFile;
 use std::fmt;
 use std::io::{self, Read};
@@ -85,11 +85,7 @@ impl Compression {
     ///
     /// # Errors
     /// The errors of [`expand`](Self::expand), except for a cut after at least one decompressed byte.
-    pub fn expand_front(
-        self,
-        bytes: &[u8],
-        limit: u64,
-    ) -> Result<(Vec<u8>, Option<StoredError>), StoredError> {
+    pub fn expand_front(self, bytes: &[u8], limit: u64) -> Result<Front<Vec<u8>>, StoredError> {
         let mut expanded = Vec::new();
         let ended = AtomicBool::new(false);
         let source = Ending {
@@ -122,9 +118,9 @@ impl Compression {
 }
 
 /// The bytes of a file, and a flag that is set if a reader asks for more bytes than the file has.
-struct Ending<'r> {
-    bytes: &'r [u8],
-    ended: &'r AtomicBool,
+pub(super) struct Ending<'r> {
+    pub(super) bytes: &'r [u8],
+    pub(super) ended: &'r AtomicBool,
 }
 
 impl Read for Ending<'_> {

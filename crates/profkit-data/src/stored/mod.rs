@@ -2,14 +2,21 @@
 //! content and decompressed in memory; nothing is written to disk.
 mod archive;
 mod compressed;
+mod member;
 
 use std::fmt;
 use std::io;
 
 pub use archive::{
-    Archive, ArchiveFormat, is_compressed_tar, members_of_compressed_tar, read_member,
+    Archive, ArchiveFormat, TarMember, expand_member, is_archive, is_compressed_tar,
+    members_of_compressed_tar,
 };
 pub use compressed::Compression;
+use compressed::Ending;
+pub use member::{MemberError, choose_member, split_member};
+
+/// The bytes of a file, and, if these are only its first bytes, the reason why the others cannot be read.
+pub type Front<B> = (B, Option<StoredError>);
 
 /// The maximum number of bytes to which one stored file may be decompressed. The largest known profiles have some
 /// hundred megabytes, so a larger one is a mistake or an attack.
@@ -36,6 +43,13 @@ pub enum StoredError {
         format: ArchiveFormat,
         /// The error of the library that reads the archive.
         error: io::Error,
+    },
+    /// The archive is cut off within a member.
+    CutMember {
+        /// The number of bytes of the member that are left.
+        found: u64,
+        /// The number of bytes that the member had.
+        expected: u64,
     },
     /// The file would be decompressed to more than [`MOST_EXPANDED`] bytes.
     TooLarge {
@@ -75,6 +89,10 @@ impl fmt::Display for StoredError {
             StoredError::DamagedArchive { format, error } => {
                 write!(f, "the {format} archive is damaged or cut: {error}")
             }
+            StoredError::CutMember { found, expected } => write!(
+                f,
+                "the archive is cut off within this file: found {found} bytes, expected {expected}"
+            ),
             StoredError::TooLarge { limit } => {
                 write!(
                     f,
@@ -86,6 +104,63 @@ impl fmt::Display for StoredError {
                 write!(f, "the member of the zip archive cannot be read: {error}")
             }
             StoredError::Changed => f.write_str("the archive changed while it was read"),
+        }
+    }
+}
+
+impl StoredError {
+    /// The same error for another place that reports it.
+    pub fn again(&self) -> Self {
+        let same = |error: &io::Error| io::Error::new(error.kind(), error.to_string());
+        match self {
+            StoredError::Damaged {
+                compression,
+                expanded,
+                is_cut,
+                error,
+            } => StoredError::Damaged {
+                compression: *compression,
+                expanded: *expanded,
+                is_cut: *is_cut,
+                error: same(error),
+            },
+            StoredError::DamagedArchive { format, error } => StoredError::DamagedArchive {
+                format: *format,
+                error: same(error),
+            },
+            &StoredError::CutMember { found, expected } => {
+                StoredError::CutMember { found, expected }
+            }
+            &StoredError::TooLarge { limit } => StoredError::TooLarge { limit },
+            StoredError::UnsupportedMember { error } => {
+                StoredError::UnsupportedMember { error: same(error) }
+            }
+            StoredError::Changed => StoredError::Changed,
+        }
+    }
+
+    /// Returns what the user can do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            StoredError::Damaged { .. } => {
+                "copy the compressed file again, or give the file that it was made from"
+            }
+            StoredError::DamagedArchive {
+                format: ArchiveFormat::Zip,
+                ..
+            } => {
+                "copy the archive again; of a cut one, `zip -FF ARCHIVE --out REPAIRED.zip` saves what is left"
+            }
+            StoredError::DamagedArchive { .. } | StoredError::CutMember { .. } => {
+                "copy the archive again, or give the files that it was made from"
+            }
+            StoredError::TooLarge { .. } => {
+                "expand the file, check that it is a profile, and give the expanded file"
+            }
+            StoredError::UnsupportedMember { .. } => {
+                "unpack the archive with the program that made it, and give the files"
+            }
+            StoredError::Changed => "run the command again when nothing writes to the archive",
         }
     }
 }
@@ -123,7 +198,7 @@ pub fn expand_front(bytes: &[u8]) -> Result<Option<(Vec<u8>, Option<StoredError>
     /// The maximum number of times that a file is decompressed. Without this limit, a compressed file that contains
     /// itself would never end.
     const LAYERS: usize = 3;
-    let mut front: Option<(Vec<u8>, Option<StoredError>)> = None;
+    let mut front: Option<Front<Vec<u8>>> = None;
     for _ in 0..LAYERS {
         let current = front.as_ref().map_or(bytes, |(bytes, _)| bytes);
         let Some(compression) = Compression::of(current) else {

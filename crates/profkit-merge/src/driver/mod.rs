@@ -11,6 +11,7 @@ use crate::inputs::{InputData, Inputs};
 use crate::report::{Action, Event, EventLog, Reason, Report, Totals};
 use profkit_data::detect::{Family, FileKind, detect};
 use profkit_data::sound_family;
+use profkit_data::stored::StoredError;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -291,7 +292,7 @@ impl ReportPart {
         };
         let event = Event::new(index, action, Reason::Truncated, problem);
         self.log
-            .push_first(event.hint("copy the compressed file again"));
+            .push_first(event.hint("copy the file again, or give the one that it was made from"));
         outcome
     }
 
@@ -345,7 +346,12 @@ pub(crate) fn name_inputs(events: &mut [Event], inputs: &dyn Inputs) {
 pub(crate) fn unreadable(index: usize, error: &io::Error) -> Event {
     let text = crate::files::system_text(error);
     let message = format!("cannot be read: {text}");
-    Event::new(index, Action::Dropped, Reason::Unreadable, message)
+    let event = Event::new(index, Action::Dropped, Reason::Unreadable, message);
+    let cause = error.get_ref().and_then(|cause| cause.downcast_ref());
+    match cause.map(StoredError::hint) {
+        Some(hint) => event.hint(hint),
+        None => event,
+    }
 }
 
 /// A worker that has read its inputs, with its part of the report.

@@ -1,8 +1,9 @@
 //! Opens input files.
+use super::archive::ArchiveFile;
 use super::system_text;
 use crate::{InputData, Inputs};
 use memmap2::Mmap;
-use profkit_data::stored::{expand, expand_front};
+use profkit_data::stored::{MemberError, expand, expand_front, split_member};
 use std::borrow::Cow;
 use std::fmt;
 use std::fs::File;
@@ -22,41 +23,49 @@ pub fn is_stdio(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// An input file whose bytes are in memory or mapped.
+/// An input file whose bytes are in memory or mapped. A compressed file is decompressed.
 #[derive(Debug)]
 pub struct Input {
     name: String,
-    data: Data,
-}
-
-#[derive(Debug)]
-enum Data {
-    Mapped(Mmap),
-    Read(Vec<u8>),
+    data: InputData<'static>,
 }
 
 impl Input {
-    /// Opens a file; for `-`, reads standard input to its end.
+    /// Opens a file; for `-`, reads standard input to its end. `ARCHIVE!MEMBER` is a file in a tar or zip archive; an archive
+    /// with one file stands for that file. Of a file that is cut off, the first bytes are read ([`problem`](Self::problem)).
     ///
     /// # Errors
-    /// If the file cannot be opened or read.
+    /// If the file cannot be opened or read; a [`MemberError`] if it is an archive, and no file of it can be chosen.
     pub fn open(path: &Path) -> Result<Self, ReadError> {
-        let name = if is_stdio(path) {
+        let mut name = if is_stdio(path) {
             STDIN_NAME.to_owned()
         } else {
             profkit_data::path_text(path)
         };
-        match Self::load(path) {
+        match Self::load(path, &mut name) {
             Ok(data) => Ok(Input { name, data }),
             Err(error) => Err(ReadError { name, error }),
         }
     }
 
-    fn load(path: &Path) -> io::Result<Data> {
-        let mut buffer = Vec::new();
-        Ok(match read_into(path, &mut buffer)? {
-            Some(map) => Data::Mapped(map),
-            None => Data::Read(buffer),
+    /// Reads the bytes. `name` becomes that of the member, if the path is that of an archive.
+    fn load(path: &Path, name: &mut String) -> io::Result<InputData<'static>> {
+        let member = archive_of(path);
+        let file = member.map_or(path, |(archive, _)| archive);
+        let archive = match ArchiveFile::of(open_stored(file, &mut Vec::new())?) {
+            Ok(archive) => archive,
+            Err(_) if member.is_some() => return Err(io::Error::other(MemberError::NotAnArchive)),
+            Err(stored) => return expanded(stored),
+        };
+        let index = archive.choose(member.map(|(_, member)| member))?;
+        if member.is_none() {
+            *name = archive.member_name(name, index);
+        }
+        Ok(match archive.read(index)? {
+            InputData::Borrowed(bytes) => InputData::Buffer(bytes.to_vec()),
+            InputData::Buffer(bytes) => InputData::Buffer(bytes),
+            InputData::Cut(bytes, problem) => InputData::Cut(bytes, problem),
+            InputData::Owned(bytes) => InputData::Buffer((*bytes).as_ref().to_vec()),
         })
     }
 
@@ -67,10 +76,12 @@ impl Input {
 
     /// The bytes of the file.
     pub fn bytes(&self) -> &[u8] {
-        match &self.data {
-            Data::Mapped(map) => map,
-            Data::Read(bytes) => bytes,
-        }
+        self.data.as_ref()
+    }
+
+    /// Why the bytes are only the first ones of the file, if they are.
+    pub fn problem(&self) -> Option<&str> {
+        self.data.problem()
     }
 }
 
@@ -113,7 +124,11 @@ impl Inputs for SingleInput<'_> {
     }
 
     fn open<'s>(&'s self, _: usize, _: &mut Vec<u8>) -> io::Result<InputData<'s>> {
-        Ok(InputData::Borrowed(self.0.bytes()))
+        let bytes = self.0.bytes();
+        Ok(match self.0.problem() {
+            Some(problem) => InputData::Cut(bytes.to_vec(), problem.to_owned()),
+            None => InputData::Borrowed(bytes),
+        })
     }
 }
 
@@ -175,12 +190,24 @@ pub fn open_stored(path: &Path, buffer: &mut Vec<u8>) -> io::Result<InputData<'s
 /// # Errors
 /// The same as [`read_into`], except that a compressed file that is only cut off is no error.
 pub fn open_file(path: &Path, buffer: &mut Vec<u8>) -> io::Result<InputData<'static>> {
-    let stored = open_stored(path, buffer)?;
+    expanded(open_stored(path, buffer)?)
+}
+
+fn expanded(stored: InputData<'static>) -> io::Result<InputData<'static>> {
     Ok(match expand_front(stored.as_ref())? {
         None => stored,
-        Some((bytes, None)) => InputData::Buffer(bytes),
-        Some((bytes, Some(problem))) => InputData::Cut(bytes, problem.to_string()),
+        Some((bytes, problem)) => InputData::from((Cow::Owned(bytes), problem)),
     })
+}
+
+/// The archive and the member that a path names as `ARCHIVE!MEMBER`, if there is no file of the whole name.
+pub(super) fn archive_of(path: &Path) -> Option<(&Path, &str)> {
+    if is_stdio(path) || path.exists() {
+        return None;
+    }
+    split_member(path.to_str()?)
+        .map(|(archive, member)| (Path::new(archive), member))
+        .find(|(archive, _)| archive.is_file())
 }
 
 /// Maps a file for reading.

@@ -1,9 +1,11 @@
 //! Collects the inputs of a merge (files, folders, archives, lists of files, weights) into a flat list of files.
 use super::archive::ArchiveFile;
+use super::input::archive_of;
 use super::walk::{FileId, Walk, matches_of};
 use super::{STDIN_NAME, is_stdio, open_file, read_into, system_text};
 use crate::{InputData, Inputs, Weight};
-use profkit_data::stored::ArchiveFormat;
+use profkit_data::list::{parse_list, split_weight};
+use profkit_data::stored::{ArchiveFormat, MemberError};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
@@ -101,6 +103,8 @@ pub enum InputNote {
         members: usize,
         /// A description of the damage in the archive.
         problem: String,
+        /// What the user can do about it.
+        hint: &'static str,
     },
     /// An archive contains no files.
     EmptyArchive {
@@ -291,8 +295,8 @@ impl InputList {
             list.output = FileId::of(Path::new(""), &metadata);
         }
         for text in named {
-            let input = split_weight(text, exists).map_err(ListError::Weight)?;
-            list.add(input, None)?;
+            let (path, weight) = split_weight(text, exists).map_err(ListError::Weight)?;
+            list.add(InputFile::new(path, weight), None)?;
         }
         for path in lists {
             list.add_list(path)?;
@@ -325,7 +329,7 @@ impl InputList {
         for entry in parse_list(bytes, exists) {
             let at = format!("{name}:{}", entry.line);
             match entry.input {
-                Ok(input) => self.add(input, Some(&at))?,
+                Ok((path, weight)) => self.add(InputFile::new(path, weight), Some(&at))?,
                 Err(problem) => return Err(ListError::Line { at, problem }),
             }
         }
@@ -356,6 +360,16 @@ impl InputList {
                     });
                 }
                 self.add_file(input, id, true, false);
+                Ok(())
+            }
+            Err(_) if let Some((archive, member)) = archive_of(&input.path) => {
+                if let Err(error) = self.add_member(&input, archive, member) {
+                    self.missing.push(MissingInput {
+                        at: at.map(str::to_owned),
+                        name: input.name,
+                        error,
+                    });
+                }
                 Ok(())
             }
             Err(error) => match matches_of(&input.path, error) {
@@ -429,6 +443,7 @@ impl InputList {
                 name: input.name.clone(),
                 members: archive.members().len(),
                 problem: problem.to_string(),
+                hint: problem.hint(),
             });
         } else if archive.members().is_empty() {
             self.notes.push(InputNote::EmptyArchive {
@@ -436,15 +451,37 @@ impl InputList {
             });
         }
         let number = self.archives.len();
-        for (index, member) in archive.members().iter().enumerate() {
+        for index in 0..archive.members().len() {
             self.files.push(InputFile {
                 path: input.path.clone(),
-                name: format!("{}!{member}", input.name),
+                name: archive.member_name(&input.name, index),
                 weight: input.weight,
                 member: Some((number, index)),
             });
         }
         self.archives.push(archive);
+    }
+
+    /// Adds a member of an archive that is named itself.
+    fn add_member(&mut self, input: &InputFile, archive: &Path, member: &str) -> io::Result<()> {
+        let mut known = self.files.iter().filter(|file| file.path == archive);
+        let number = match known.find_map(|file| file.member) {
+            Some((number, _)) => number,
+            None => {
+                let opened = ArchiveFile::open(archive)?;
+                let not_one = || io::Error::other(MemberError::NotAnArchive);
+                self.archives.push(opened.ok_or_else(not_one)?);
+                self.archives.len() - 1
+            }
+        };
+        let found = self.archives.get(number).ok_or(io::ErrorKind::NotFound)?;
+        let index = found.choose(Some(member))?;
+        self.files.push(InputFile {
+            path: archive.to_owned(),
+            member: Some((number, index)),
+            ..input.clone()
+        });
+        Ok(())
     }
 
     /// Makes notes about files that are named more than once, and about those that are left out because of links.
@@ -499,97 +536,8 @@ impl InputList {
     }
 }
 
-/// A line of a list file that is neither empty nor a comment.
-#[derive(Debug)]
-pub struct ListEntry {
-    /// The number of the line in the list file, from 1.
-    pub line: usize,
-    /// The input that the line names, or the reason why the line is not valid.
-    pub input: std::result::Result<InputFile, String>,
-}
-
-/// Reads a list file. Each line is `PATH` or `WEIGHT,PATH`; white space around it is removed. Empty lines and lines
-/// that begin with `#` are skipped. Relative paths begin at the working folder, not at the folder of the list, as in
-/// LLVM.
-///
-/// `exists` returns whether there is a file with the given name. If the whole line is the name of a file, the line is
-/// not split at a comma.
-pub fn parse_list(
-    bytes: &[u8],
-    exists: impl Fn(&OsStr) -> bool,
-) -> impl Iterator<Item = ListEntry> {
-    let lines = bytes.split(|&byte| byte == b'\n').enumerate();
-    lines.filter_map(move |(index, line)| {
-        let line = trim(line);
-        if line.is_empty() || line.starts_with(b"#") {
-            return None;
-        }
-        Some(ListEntry {
-            line: index + 1,
-            input: split_weight(&os_string(line), &exists),
-        })
-    })
-}
-
-fn trim(line: &[u8]) -> &[u8] {
-    let blank = |byte: &u8| matches!(byte, b' ' | b'\t' | 0x0b | 0x0c | b'\r');
-    let start = line.iter().position(|byte| !blank(byte));
-    let end = line.iter().rposition(|byte| !blank(byte));
-    match (start, end) {
-        (Some(start), Some(end)) => &line[start..=end],
-        _ => &[],
-    }
-}
-
-#[cfg(unix)]
-fn os_string(bytes: &[u8]) -> OsString {
-    use std::os::unix::ffi::OsStrExt;
-    OsStr::from_bytes(bytes).to_owned()
-}
-
-#[cfg(not(unix))]
-fn os_string(bytes: &[u8]) -> OsString {
-    String::from_utf8_lossy(bytes).into_owned().into()
-}
-
 fn exists(path: &OsStr) -> bool {
     fs::metadata(path).is_ok()
-}
-
-/// Splits `WEIGHT,PATH`. The text before the comma is a weight only if it looks like a number, and only if there is no
-/// file with the whole text as its name.
-///
-/// # Errors
-/// If the text before the comma looks like a number but is not a valid weight.
-fn split_weight(
-    text: &OsStr,
-    exists: impl Fn(&OsStr) -> bool,
-) -> std::result::Result<InputFile, String> {
-    let whole = || Ok(InputFile::new(PathBuf::from(text), Weight::ONE));
-    let bytes = text.as_encoded_bytes();
-    let Some(comma) = bytes.iter().position(|&byte| byte == b',') else {
-        return whole();
-    };
-    let Some(weight) = bytes.get(..comma).and_then(number) else {
-        return whole();
-    };
-    if exists(text) {
-        return whole();
-    }
-    let path = PathBuf::from(os_string(&bytes[comma + 1..]));
-    match weight.parse() {
-        Ok(weight) => Ok(InputFile::new(path, weight)),
-        Err(error) => Err(format!("{}: {error}", profkit_data::path_text(&path))),
-    }
-}
-
-/// Returns the text if it looks like a number. If it does not, the comma after it is part of a path.
-fn number(text: &[u8]) -> Option<&str> {
-    let text = std::str::from_utf8(text).ok()?;
-    let digits = text.bytes().any(|byte| byte.is_ascii_digit());
-    let rest = text.bytes().all(|byte| b"0123456789+-.eE".contains(&byte));
-    let letter = text.starts_with(['e', 'E']);
-    (digits && rest && !letter).then_some(text)
 }
 
 /// A selection of the inputs of another [`Inputs`] object.
@@ -691,49 +639,6 @@ impl Inputs for InputList {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
-
-    fn split(text: &str) -> String {
-        match split_weight(OsStr::new(text), |path| path == "7,there") {
-            Ok(input) => format!("{} x {}", input.weight, input.name),
-            Err(error) => error,
-        }
-    }
-
-    #[test]
-    fn weights_are_split_off_only_where_there_is_one() {
-        assert_eq!(split("a.profraw"), "1 x a.profraw");
-        assert_eq!(split("3,a.profraw"), "3 x a.profraw");
-        assert_eq!(split("0.25,a,b.profraw"), "1/4 x a,b.profraw");
-        assert_eq!(split("run 3,a.profraw"), "1 x run 3,a.profraw");
-        assert_eq!(split("inf,a"), "1 x inf,a");
-        assert_eq!(split("e0,a"), "1 x e0,a");
-        assert_eq!(split("7,there"), "1 x 7,there");
-        let zero = "a: not a weight: found `0`, expected a number above 0 such as 3 or 0.25";
-        assert_eq!(split("0,a"), zero);
-        assert_eq!(split("-2,a"), zero.replace("`0`", "`-2`"));
-        assert_eq!(split("1e9,a"), zero.replace("`0`", "`1e9`"));
-    }
-
-    #[test]
-    fn lists_skip_comments_and_blanks_and_count_lines() {
-        let text = b"# runs of Monday\n\n  a.profraw \r\n2,b.profraw\n0,c\n\t# no\nd";
-        let seen: Vec<_> = parse_list(text, |_| false)
-            .map(|entry| match entry.input {
-                Ok(input) => format!("{} {} {}", entry.line, input.weight, input.name),
-                Err(error) => format!("{} {error}", entry.line),
-            })
-            .collect();
-        assert_eq!(
-            seen,
-            [
-                "3 1 a.profraw",
-                "4 2 b.profraw",
-                "5 c: not a weight: found `0`, expected a number above 0 such as 3 or 0.25",
-                "7 1 d"
-            ]
-        );
-    }
 
     #[test]
     fn folders_are_walked_sorted_without_their_output_and_leftovers() {
@@ -754,26 +659,5 @@ mod tests {
         assert!(
             matches!(&list.notes[0], InputNote::OutputInFolder { path } if path.ends_with("out"))
         );
-    }
-
-    proptest! {
-        #[test]
-        fn no_bytes_make_the_list_parser_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-            let lines = bytes.split(|&byte| byte == b'\n').count();
-            let mut last = 0;
-            for entry in parse_list(&bytes, |_| false) {
-                prop_assert!(entry.line > last && entry.line <= lines);
-                last = entry.line;
-            }
-        }
-
-        #[test]
-        fn what_is_listed_is_read_back(weight in 1u64..1000, name in "[a-z][a-z, .0-9]{0,20}[a-z]") {
-            let list = format!("\n{weight},{name}\n# {name}\n{name}");
-            let read: Vec<_> = parse_list(list.as_bytes(), |_| false).collect();
-            prop_assert_eq!(read.len(), 2);
-            prop_assert_eq!(&read[0].input, &Ok(InputFile::new(name.clone().into(), Weight::integer(weight))));
-            prop_assert_eq!(&read[1].input, &Ok(InputFile::new(name.into(), Weight::ONE)));
-        }
     }
 }

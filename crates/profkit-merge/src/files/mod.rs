@@ -16,9 +16,7 @@ pub use input::{
     Input, ReadError, STDIN_NAME, SingleInput, is_stdio, open_file, open_stored, read_into,
     read_stored,
 };
-pub use list::{
-    InputFile, InputList, InputNote, ListEntry, ListError, MissingInput, Subset, parse_list,
-};
+pub use list::{InputFile, InputList, InputNote, ListError, MissingInput, Subset};
 pub use names::program_name;
 pub use output::{Content, Output, OutputError, OutputProblem, write_to};
 pub use profkit_data::{Screen, system_text};

@@ -5,25 +5,40 @@ use gimli::{AttributeValue, UnitOffset, UnitRef, constants as dw};
 use object::ReadRef;
 use profkit_data::Result;
 
-/// Returns the linkage names of the functions that were inlined at least once, or their plain names if they have no
-/// linkage name. Names can be repeated. If a compile unit is damaged, its functions before the damage are returned.
+/// The functions that debug info describes as inlined.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct InlinedFunctions {
+    /// The linkage names of the functions, or their plain names if they have no linkage name. Names can be repeated.
+    pub names: Vec<Vec<u8>>,
+    /// The number of compile units that are damaged, of which only the functions before the damage are listed.
+    pub damaged_units: usize,
+}
+
+/// Returns the functions that were inlined at least once.
 ///
 /// # Errors
 /// If the debug sections cannot be read or decompressed.
 pub fn inlined_functions<'data, R: ReadRef<'data>>(
     image: &object::File<'data, R>,
-) -> Result<Vec<Vec<u8>>> {
+) -> Result<InlinedFunctions> {
     let sections = Sections::load(image)?;
     let dwarf = sections.dwarf();
-    let mut names = Vec::new();
+    let mut found = InlinedFunctions::default();
     let mut headers = dwarf.units();
-    while let Ok(Some(header)) = headers.next() {
-        if let Ok(unit) = dwarf.unit(header) {
-            // If a unit is damaged, the names before the damage are kept.
-            let _ = of_unit(&unit.unit_ref(&dwarf), &mut names);
-        }
+    loop {
+        let header = match headers.next() {
+            Ok(None) => return Ok(found),
+            Ok(Some(header)) => header,
+            Err(_) => {
+                // Where the next unit begins is not known.
+                found.damaged_units += 1;
+                return Ok(found);
+            }
+        };
+        let unit = dwarf.unit(header);
+        let read = unit.and_then(|unit| of_unit(&unit.unit_ref(&dwarf), &mut found.names));
+        found.damaged_units += usize::from(read.is_err());
     }
-    Ok(names)
 }
 
 fn of_unit(unit: &UnitRef<'_, Slice<'_>>, names: &mut Vec<Vec<u8>>) -> gimli::Result<()> {

@@ -49,7 +49,7 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use files::ProgramFiles;
-pub use inlined::inlined_functions;
+pub use inlined::{InlinedFunctions, inlined_functions};
 pub use table::{Frame, FrameId, Locations};
 
 use sections::{Package, Sections};

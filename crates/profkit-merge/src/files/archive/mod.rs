@@ -2,8 +2,8 @@
 use super::open_stored;
 use crate::InputData;
 use profkit_data::stored::{
-    Archive, ArchiveFormat, Compression, StoredError, expand, is_compressed_tar,
-    members_of_compressed_tar, read_member,
+    Archive, Compression, Front, StoredError, choose_member, expand_member, is_archive,
+    members_of_compressed_tar,
 };
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -49,10 +49,21 @@ impl ArchiveFile {
     /// # Errors
     /// If the file cannot be read.
     pub fn open(path: &Path) -> io::Result<Option<Self>> {
-        let bytes = Bytes(Arc::new(open_stored(path, &mut Vec::new())?));
+        Ok(Self::of(open_stored(path, &mut Vec::new())?).ok())
+    }
+
+    /// The archive in these bytes, as [`open`](Self::open) opens it.
+    ///
+    /// # Errors
+    /// The bytes, if they are not an archive.
+    pub fn of(bytes: InputData<'static>) -> Result<Self, InputData<'static>> {
+        if !is_archive(bytes.as_ref()) {
+            return Err(bytes);
+        }
+        let bytes = Bytes(Arc::new(bytes));
         Ok(match Compression::of(bytes.as_ref()) {
             Some(compression) => Stream::open(bytes, compression),
-            None => Archive::open(bytes).map(ArchiveFile::Direct),
+            None => ArchiveFile::Direct(Archive::open(bytes)),
         })
     }
 
@@ -64,6 +75,23 @@ impl ArchiveFile {
         }
     }
 
+    /// The index of the member that is named; without a name, of the only one.
+    ///
+    /// # Errors
+    /// A [`MemberError`](profkit_data::stored::MemberError) if there is none; the problem of an archive that is damaged.
+    pub fn choose(&self, name: Option<&str>) -> io::Result<usize> {
+        choose_member(self.members(), name).map_err(|error| match self.problem() {
+            Some(problem) if self.members().is_empty() => problem.again().into(),
+            _ => io::Error::other(error),
+        })
+    }
+
+    /// The name of a member in messages.
+    pub fn member_name(&self, archive: &str, index: usize) -> String {
+        let member = self.members().get(index).map_or("", String::as_str);
+        format!("{archive}!{member}")
+    }
+
     /// If the archive is damaged: the reason why some members could not be listed.
     pub fn problem(&self) -> Option<&StoredError> {
         match self {
@@ -72,23 +100,20 @@ impl ArchiveFile {
         }
     }
 
-    /// Returns the bytes of a member. A member that is compressed itself is decompressed. Any thread may call this. The
-    /// members of a compressed tar archive should be read in order, because reading an earlier member means
-    /// decompressing the archive from its start.
+    /// Returns the bytes of a member. A member that is compressed itself is decompressed; of one that is cut off, the first
+    /// bytes are returned. Any thread may call this. The members of a compressed tar archive should be read in order,
+    /// because reading an earlier member means decompressing the archive from its start.
     ///
     /// # Errors
     /// If the member is damaged, too large, or compressed with an unsupported method.
     pub fn read(&self, index: usize) -> Result<InputData<'_>, StoredError> {
-        match self {
-            ArchiveFile::Direct(archive) => Ok(match archive.read(index)? {
-                Cow::Borrowed(bytes) => InputData::Borrowed(bytes),
-                Cow::Owned(bytes) => InputData::Buffer(bytes),
-            }),
+        Ok(InputData::from(match self {
+            ArchiveFile::Direct(archive) => archive.read(index)?,
             ArchiveFile::Stream(stream) => {
-                let bytes = stream.read(index)?;
-                Ok(InputData::Buffer(expand(&bytes)?.unwrap_or(bytes)))
+                let (bytes, problem) = stream.read(index)?;
+                expand_member((Cow::Owned(bytes), problem))?
             }
-        }
+        }))
     }
 }
 
@@ -104,18 +129,18 @@ pub struct Stream {
 #[derive(Default)]
 struct StreamState {
     /// Members that were decompressed already and are not needed yet, by index.
-    kept: BTreeMap<usize, Vec<u8>>,
+    kept: BTreeMap<usize, Front<Vec<u8>>>,
     kept_bytes: usize,
     /// The receiver of the remaining members. The first of them has the index `next`.
-    coming: Option<Receiver<Result<Vec<u8>, StoredError>>>,
+    coming: Option<Receiver<Result<Front<Vec<u8>>, StoredError>>>,
     next: usize,
 }
 
 impl StreamState {
-    fn keep(&mut self, index: usize, bytes: Vec<u8>) {
-        if self.kept_bytes.saturating_add(bytes.len()) <= MOST_KEPT {
-            self.kept_bytes += bytes.len();
-            self.kept.insert(index, bytes);
+    fn keep(&mut self, index: usize, front: Front<Vec<u8>>) {
+        if self.kept_bytes.saturating_add(front.0.len()) <= MOST_KEPT {
+            self.kept_bytes += front.0.len();
+            self.kept.insert(index, front);
         }
     }
 }
@@ -123,37 +148,32 @@ impl StreamState {
 impl Stream {
     /// Lists the members of an archive. Members are kept while they fit into [`MOST_KEPT`] bytes, so that a small
     /// archive is decompressed only once.
-    fn open(bytes: Bytes, compression: Compression) -> Option<ArchiveFile> {
+    fn open(bytes: Bytes, compression: Compression) -> ArchiveFile {
         let mut state = StreamState::default();
         let mut members = Vec::new();
-        let mut is_archive = false;
         let listed = members_of_compressed_tar(bytes.as_ref(), compression, |name, member| {
-            is_archive = true;
             let index = members.len();
             members.push(name);
             if state.kept_bytes < MOST_KEPT {
-                state.keep(index, read_member(member, ArchiveFormat::Tar)?);
+                state.keep(index, member.read()?);
             }
             Ok(true)
         });
-        if !is_archive && !is_compressed_tar(bytes.as_ref(), compression) {
-            return None;
-        }
-        Some(ArchiveFile::Stream(Box::new(Stream {
+        ArchiveFile::Stream(Box::new(Stream {
             bytes,
             compression,
             members,
             problem: listed.err(),
             state: Mutex::new(state),
-        })))
+        }))
     }
 
-    fn read(&self, index: usize) -> Result<Vec<u8>, StoredError> {
+    fn read(&self, index: usize) -> Result<Front<Vec<u8>>, StoredError> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let state = &mut *state;
-        if let Some(bytes) = state.kept.remove(&index) {
-            state.kept_bytes -= bytes.len();
-            return Ok(bytes);
+        if let Some(front) = state.kept.remove(&index) {
+            state.kept_bytes -= front.0.len();
+            return Ok(front);
         }
         if state.coming.is_none() || state.next > index {
             state.coming = Some(self.start());
@@ -177,14 +197,13 @@ impl Stream {
 
     /// Starts a thread that decompresses the archive from the first member. The thread ends at the end of the archive,
     /// or when the receiver is dropped.
-    fn start(&self) -> Receiver<Result<Vec<u8>, StoredError>> {
+    fn start(&self) -> Receiver<Result<Front<Vec<u8>>, StoredError>> {
         let (sender, receiver) = sync_channel(1);
         let bytes = self.bytes.clone();
         let compression = self.compression;
         std::thread::spawn(move || {
             let ended = members_of_compressed_tar(bytes.as_ref(), compression, |_, member| {
-                let member = read_member(member, ArchiveFormat::Tar);
-                Ok(sender.send(member).is_ok())
+                Ok(sender.send(member.read()).is_ok())
             });
             if let Err(error) = ended {
                 let _ = sender.send(Err(error));

@@ -42,7 +42,13 @@ pub fn print_script(args: &CompletionsArgs) -> Result {
     };
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut command, &args.command, &mut script);
-    print(&script)
+    // clap_complete 4.6 writes the name of a program that contains a dash in two forms, so that bash finds no options.
+    let script = String::from_utf8_lossy(&script);
+    let script = script.replace(
+        "llvm__subcmd__profdata__subcmd__",
+        "llvm__profdata__subcmd__",
+    );
+    print(script.as_bytes())
 }
 
 /// The native command line, whose `llvm-profdata` has the options of LLVM's tool.

@@ -288,7 +288,8 @@ fn answer(
         "bash" => format!(
             r#"source "$1/bash-completion/completions/{command}"
 COMP_WORDS=({command} {words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))
-"_{command}" {command} "${{COMP_WORDS[COMP_CWORD]}}" "${{COMP_WORDS[COMP_CWORD-1]}}"
+function=$(complete -p {command} | sed 's/.* -F \([^ ]*\) .*/\1/')
+"$function" {command} "${{COMP_WORDS[COMP_CWORD]}}" "${{COMP_WORDS[COMP_CWORD-1]}}"
 echo "${{COMPREPLY[@]}}""#
         ),
         // The completion system of zsh works in an interactive shell alone, which a second zsh runs on a pseudo terminal.

@@ -61,12 +61,8 @@ impl Input {
         if member.is_none() {
             *name = archive.member_name(name, index);
         }
-        Ok(match archive.read(index)? {
-            InputData::Borrowed(bytes) => InputData::Buffer(bytes.to_vec()),
-            InputData::Buffer(bytes) => InputData::Buffer(bytes),
-            InputData::Cut(bytes, problem) => InputData::Cut(bytes, problem),
-            InputData::Owned(bytes) => InputData::Buffer((*bytes).as_ref().to_vec()),
-        })
+        let data = archive.read(index)?;
+        Ok(owned(data.as_ref(), data.problem()))
     }
 
     /// The name of the file in messages.
@@ -124,11 +120,17 @@ impl Inputs for SingleInput<'_> {
     }
 
     fn open<'s>(&'s self, _: usize, _: &mut Vec<u8>) -> io::Result<InputData<'s>> {
-        let bytes = self.0.bytes();
         Ok(match self.0.problem() {
-            Some(problem) => InputData::Cut(bytes.to_vec(), problem.to_owned()),
-            None => InputData::Borrowed(bytes),
+            None => InputData::Borrowed(self.0.bytes()),
+            problem => owned(self.0.bytes(), problem),
         })
+    }
+}
+
+fn owned(bytes: &[u8], problem: Option<&str>) -> InputData<'static> {
+    match problem {
+        Some(problem) => InputData::Cut(bytes.to_vec(), problem.to_owned()),
+        None => InputData::Buffer(bytes.to_vec()),
     }
 }
 

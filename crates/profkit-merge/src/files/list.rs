@@ -362,30 +362,24 @@ impl InputList {
                 self.add_file(input, id, true, false);
                 Ok(())
             }
-            Err(_) if let Some((archive, member)) = archive_of(&input.path) => {
-                if let Err(error) = self.add_member(&input, archive, member) {
+            Err(error) => {
+                let mut matching = Vec::new();
+                let added = if let Some((archive, member)) = archive_of(&input.path) {
+                    self.add_member(&input, archive, member)
+                } else {
+                    let paths = matches_of(&input.path, error);
+                    paths.map(|paths| matching.extend(paths))
+                };
+                if let Err(error) = added {
                     self.missing.push(MissingInput {
                         at: at.map(str::to_owned),
                         name: input.name,
                         error,
                     });
                 }
-                Ok(())
+                let mut matching = matching.into_iter();
+                matching.try_for_each(|path| self.add(InputFile::new(path, input.weight), at))
             }
-            Err(error) => match matches_of(&input.path, error) {
-                Ok(paths) => {
-                    let mut paths = paths.into_iter();
-                    paths.try_for_each(|path| self.add(InputFile::new(path, input.weight), at))
-                }
-                Err(error) => {
-                    self.missing.push(MissingInput {
-                        at: at.map(str::to_owned),
-                        name: input.name,
-                        error,
-                    });
-                    Ok(())
-                }
-            },
         }
     }
 

@@ -65,9 +65,35 @@ impl fmt::Display for BuildId {
     }
 }
 
+/// Returns the name of a file for the profile of a program, without its extension: the build id. A profile of several
+/// programs (an executable and its libraries) is named by the first id, the number of further ids, and a hash of all ids.
+pub fn program_name(ids: &[BuildId]) -> String {
+    match ids {
+        [] => "no-build-id".to_owned(),
+        [id] => id.to_string(),
+        [first, rest @ ..] => {
+            let all: Vec<_> = ids.iter().map(ToString::to_string).collect();
+            let NameRef(hash) = NameRef::of(all.join(" ").as_bytes());
+            format!("{first}+{}-{hash:016x}", rest.len())
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_of_programs_differ_if_any_id_does() {
+        let name = |ids: &[u8]| {
+            let ids: Vec<_> = ids.iter().map(|&id| BuildId(vec![id, 0xb0])).collect();
+            program_name(&ids)
+        };
+        assert_eq!(name(&[]), "no-build-id");
+        assert_eq!(name(&[1]), "01b0");
+        assert_eq!(name(&[1, 2]), "01b0+1-05f762d1a48dcb66");
+        assert_ne!(name(&[1, 2]), name(&[1, 3]));
+    }
 
     #[test]
     fn name_ref_is_the_first_eight_digest_bytes_little_endian() {

@@ -6,12 +6,13 @@ use super::run::{MergeJob, NoResult, Remarks};
 use super::supplement::Supplement;
 use super::write::{Encoding, write_profile};
 use crate::exit::{Failure, Result};
+use profkit_data::ids::program_name;
 use profkit_data::instr::InstrKind;
 use profkit_data::instr::indexed::IndexedWriteOptions;
 use profkit_data::instr::releases::{FrontEndScheme, Release};
 use profkit_data::instr::text::TextOptions;
 use profkit_data::memprof::MemProfile;
-use profkit_merge::files::{Content, Output, program_name};
+use profkit_merge::files::{Content, Output};
 use profkit_merge::memprof::{HeapParts, SectionChoice, SectionError, place_section};
 use profkit_merge::{
     Inputs, MergeError, MergeOptions, MergeOutcome, MergedProfile, Reason, Report, merge_instr,
@@ -262,7 +263,11 @@ impl Job<'_> {
         Ok(match &self.destination {
             Destination::File(path) => Output::new(path, content)?,
             Destination::Folder(folder) => {
-                let name = program_name(&merged.build_ids, content);
+                let extension = match content {
+                    Content::Binary => "profdata",
+                    Content::Text => "proftext",
+                };
+                let name = format!("{}.{extension}", program_name(&merged.build_ids));
                 Output::new(&folder.join(name), content)?
             }
         })

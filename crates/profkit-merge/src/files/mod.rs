@@ -7,7 +7,6 @@ mod archive;
 mod indexed;
 mod input;
 mod list;
-mod names;
 mod output;
 mod walk;
 
@@ -17,6 +16,5 @@ pub use input::{
     read_stored,
 };
 pub use list::{InputFile, InputList, InputNote, ListError, MissingInput, Subset};
-pub use names::program_name;
 pub use output::{Content, Output, OutputError, OutputProblem, write_to};
 pub use profkit_data::{Screen, system_text};

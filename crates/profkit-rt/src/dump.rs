@@ -426,8 +426,8 @@ impl Work {
         };
         let _ = sys::close(folder);
         if let Some(Ok(())) = result {
-            // The counts are reset so that they are not added twice. The next ordinal is not reset, so that later first
-            // calls get larger ordinals than those in the pool.
+            // The counts are reset so that they are not added twice. The next ordinal is not reset: a function whose
+            // first call comes later gets a larger ordinal than all functions that were already written.
             part.records.fill(record::INITIAL_BYTE);
         }
         result

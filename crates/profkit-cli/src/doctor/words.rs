@@ -108,7 +108,7 @@ pub fn command(advice: Advice, name: &str) -> (String, &'static str) {
         ),
         Advice::Correlate => (
             format!("profkit merge {name} --binaries PROGRAM -o merged.profdata"),
-            "reads the functions of the profile from the program that ran, or from its debug info",
+            "the program that ran, or its debug info, has the list of functions that the profile lacks",
         ),
         Advice::KeepSound => (
             format!("profkit merge {name} -o merged.profdata"),

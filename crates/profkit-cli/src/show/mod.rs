@@ -128,7 +128,7 @@ fn finish(args: &ShowArgs, input: &Input, faults: &Faults, missing: &[&str]) -> 
         failure = Some(match failure {
             Some(failure) => failure.and(line),
             None => Failure::input(line)
-                .with_hint("--function-contains finds a part of a name, mangled or demangled"),
+                .with_hint("--function-contains TEXT finds functions whose name contains the text"),
         });
     }
     match failure {

@@ -308,7 +308,7 @@ fn fields_v9(mut cursor: Cursor<'_>) -> Result<EntryV9<'_>> {
         .at(at)
         .within(Structure::MapEntry)
         .found(format_args!(
-            "{blocks} blocks and {name} bytes of name in {size} bytes"
+            "an entry of {size} bytes with {blocks} blocks and a name of {name} bytes"
         ))
         .expected(format_args!(
             "{needed} bytes, padded to a multiple of {}",

@@ -66,7 +66,8 @@ enum Source<B> {
         places: Vec<Range<usize>>,
         lost: usize,
     },
-    /// A zip archive, and for each member its index in the archive's directory. Clones share the directory.
+    /// The bytes of a zip archive. `indices` has the index of each member in the directory of the archive. Clones share
+    /// the directory.
     Zip {
         archive: zip::ZipArchive<Cursor<B>>,
         indices: Vec<usize>,

@@ -192,7 +192,7 @@ pub fn expand(bytes: &[u8]) -> Result<Option<Vec<u8>>, StoredError> {
 /// The errors of [`expand`], except for a cut after at least one decompressed byte.
 #[allow(
     clippy::type_complexity,
-    reason = "the decompressed bytes, and the error at the end of a file that is cut off"
+    reason = "one part is the decompressed bytes; the other is the error, if the file is cut off"
 )]
 pub fn expand_front(bytes: &[u8]) -> Result<Option<(Vec<u8>, Option<StoredError>)>, StoredError> {
     /// The maximum number of times that a file is decompressed. Without this limit, a compressed file that contains

@@ -222,8 +222,8 @@ pub(super) fn archive_of(path: &Path) -> Option<(&Path, &str)> {
 #[allow(unsafe_code)]
 fn map(file: &File) -> io::Result<Mmap> {
     // SAFETY: the map is read-only, and whatever borrows its bytes cannot live longer than the map. Another process may
-    // change the file, and so the bytes; this is sound, because readers accept any bytes and never rely on bytes that
-    // they have read before.
+    // change the file, and then the bytes of the map change too. This is sound, because readers accept any bytes and
+    // never assume that bytes which they have read stay the same.
     unsafe { Mmap::map(file) }
 }
 

@@ -109,7 +109,8 @@ fn inputs(parsed: &Parsed) -> impl Iterator<Item = (&OsString, Kind, Option<&OsS
     })
 }
 
-/// Plans the steps for a call of a compiler. `words` are the words of the user, including the names of response files.
+/// Plans the steps for a call of a compiler. `words` are the arguments as the user typed them: a response file is
+/// still `@FILE`.
 pub fn plan(parsed: &Parsed, words: &[OsString], family: Family, places: Places<'_>) -> Plan {
     let compiled = inputs(parsed)
         .filter(|(_, kind, _)| *kind != Kind::Other)

@@ -325,8 +325,8 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Returns the indices of functions sorted by calling context. The position in this order is the index of the
-    /// context in the context table.
+    /// Returns the indices of the functions. They are in the order of the functions' calling contexts, which is also the
+    /// order of the context table.
     fn context_order(&self) -> Vec<u32> {
         let ranks = self.encoder.ranks;
         let rank = |name: NameId| ranks.get(name).copied().unwrap_or(u32::MAX);

@@ -1,7 +1,8 @@
-//! Finds out which inputs of a merge are profiles of which family, before they are merged.
+//! Finds out the family of each input of a merge, before the inputs are merged.
 use profkit_data::detect::{Family, FileKind, detect};
 use profkit_merge::files::{InputList, is_stdio};
 use profkit_merge::{InputStore, Inputs};
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read};
 
@@ -32,6 +33,21 @@ pub fn not_heap_profiles(inputs: &InputList, opened: &InputStore<'_>) -> Vec<usi
             !kind.is_ok_and(|kind| kind.family() == Some(Family::MemProf))
         })
         .collect()
+}
+
+/// The first of these named files that is a program or object file; `None` if none is. Such a file among the inputs of a
+/// merge was most likely meant for an option.
+pub fn program_among(
+    inputs: &InputList,
+    opened: &InputStore<'_>,
+    named: &[OsString],
+) -> Option<String> {
+    let mut files = inputs.files.iter().enumerate();
+    let found = files.find(|(index, file)| {
+        named.iter().any(|name| *name == file.path.as_os_str())
+            && kind(inputs, opened, *index).is_ok_and(|kind| kind == FileKind::ObjectFile)
+    });
+    found.map(|(_, file)| file.name.clone())
 }
 
 /// The kind of an input. Its first bytes are read first. The whole file is read only if these bytes do not show the

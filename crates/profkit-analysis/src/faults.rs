@@ -2,7 +2,7 @@
 use profkit_data::Error;
 
 /// The first errors that were found in one file, and the number of all its errors.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Faults {
     /// The first errors.
     pub first: Vec<Error>,
@@ -21,6 +21,13 @@ impl Faults {
         if self.first.len() < MOST_KEPT {
             self.first.push(error);
         }
+    }
+
+    /// Adds an error that explains the others.
+    pub fn push_first(&mut self, error: Error) {
+        self.count += 1;
+        self.first.insert(0, error);
+        self.first.truncate(MOST_KEPT);
     }
 
     /// The number of errors that were counted but not kept.

@@ -5,7 +5,7 @@
 //! |---|---|
 //! | [`correlate`] | which raw profile belongs to which binary, and what are the names of its functions? |
 //! | [`doctor`] | what is a file, who can use it, what is wrong with it? |
-//! | [`families`] | which inputs are profiles of which family? |
+//! | [`families`] | what is the family of each input? |
 //! | [`heap`] | which functions contain the addresses of a raw heap profile? |
 //! | [`instr`] | what is in an instrumentation profile of any form? |
 //! | [`matching`] | how much of a profile can the functions of a binary use? |

@@ -34,7 +34,7 @@ pub enum Status {
 }
 
 /// Why a command stopped: the messages to print, and the exit code.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Failure {
     code: u8,
     messages: Vec<String>,
@@ -82,10 +82,7 @@ impl Failure {
     #[cold]
     pub fn file(name: impl fmt::Display, error: &profkit_data::Error) -> Self {
         let failure = Self::input(format_args!("{name}: {error}"));
-        match error.hint() {
-            Some(hint) => failure.with_hint(hint),
-            None => failure,
-        }
+        failure.with_hints(error.hint())
     }
 
     /// A failure to open, read or write a file. `doing` names the failed step, for example "cannot read".
@@ -93,10 +90,7 @@ impl Failure {
     pub fn io(doing: &str, name: impl fmt::Display, error: &io::Error) -> Self {
         let name = name.to_string();
         let failure = Self::input(format_args!("{doing} {name}: {}", system_text(error)));
-        match system_hint(Path::new(&name), error) {
-            Some(hint) => failure.with_hint(hint),
-            None => failure,
-        }
+        failure.with_hints(system_hint(Path::new(&name), error))
     }
 
     /// The program that reads our standard output has ended. Nothing is printed and the exit code is 0, because this is
@@ -130,6 +124,12 @@ impl Failure {
     pub fn and(mut self, message: impl fmt::Display) -> Self {
         self.messages.push(message.to_string());
         self
+    }
+
+    /// Adds a hint, if there is one.
+    #[must_use]
+    pub fn with_hints(self, hints: impl IntoIterator<Item = impl fmt::Display>) -> Self {
+        hints.into_iter().fold(self, Failure::with_hint)
     }
 
     /// Adds a hint: a line that tells the user what to do.

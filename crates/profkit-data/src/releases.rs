@@ -237,9 +237,10 @@ impl HashOrigin {
     /// otherwise that of its middle end. Newer schemes have larger numbers.
     pub fn scheme(&self, release: Release) -> u8 {
         let facts = release.facts();
-        match self.front_end {
-            true => facts.map_or(0, |facts| facts.front_end_scheme() as u8),
-            false => facts.map_or(0, |facts| facts.ir_scheme() as u8),
+        if self.front_end {
+            facts.map_or(0, |facts| facts.front_end_scheme() as u8)
+        } else {
+            facts.map_or(0, |facts| facts.ir_scheme() as u8)
         }
     }
 

@@ -156,19 +156,18 @@ impl fmt::Display for MergeError {
         match self {
             MergeError::NoInputs => f.write_str("no input files"),
             MergeError::Groups(conflict, _) => conflict.fmt(f),
-            MergeError::NothingLeft(report) => {
-                write!(
-                    f,
-                    "no profile could be used, out of {}",
-                    report.totals.files
-                )
-            }
+            MergeError::NothingLeft(report) => nothing_left(f, report),
             MergeError::Llvm(fault) => {
                 write!(f, "the profiles cannot be merged ({:?})", fault.code)
             }
             MergeError::Cancelled => Cancelled.fmt(f),
         }
     }
+}
+
+pub(crate) fn nothing_left(f: &mut fmt::Formatter<'_>, report: &Report) -> fmt::Result {
+    let files = report.totals.files;
+    write!(f, "no profile could be used, out of {files}")
 }
 
 impl std::error::Error for MergeError {}

@@ -10,8 +10,10 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod annotations;
 mod bars;
 mod console;
+pub mod doctor;
 pub mod flame_svg;
 pub mod heap;
 pub mod matching;
@@ -19,9 +21,11 @@ mod numbers;
 pub mod order;
 pub mod overlap;
 pub mod show;
+mod steps;
 mod table;
 
 pub use bars::{BarStyle, bar};
 pub use console::{Console, Look, Style};
 pub use numbers::{grouped, percent, plural, quoted, size};
+pub use steps::{read_step, seconds};
 pub use table::{Cell, Column, Table, cut_middle};

@@ -1,4 +1,5 @@
 //! The output of `profkit match`. docs/formats/match-json.md describes the JSON.
+use crate::annotations::{Annotation, Annotations, Level};
 use crate::{grouped, percent, plural};
 use profkit_analysis::matching::{
     BinaryFunctions, DebugInfo, MatchShares, Outcome, ProfileFunctions,
@@ -211,6 +212,30 @@ impl MatchReport {
             binary.origin == Origin::Symbols && binary.debug_info == "absent"
         };
         self.unit == "counters" && self.binaries.iter().any(lacks)
+    }
+
+    /// The annotations of a comparison: a warning for each hot function whose counts are stale or lost.
+    pub fn annotations(&self) -> Annotations {
+        let mut list = Annotations::default();
+        for lost in &self.hot_lost {
+            let share = percent(lost.count.into(), self.counts.total);
+            let what = match lost.outcome {
+                "changed" => "has changed since the profile was made",
+                "inlined" => "is only inlined in the binaries",
+                _ => "is in none of the binaries",
+            };
+            let title = match lost.outcome {
+                "changed" => "profkit match: stale function",
+                _ => "profkit match: lost function",
+            };
+            list.push(Annotation {
+                level: Level::Warning,
+                file: Some(self.profile.clone()),
+                title: title.to_owned(),
+                text: format!("{} {what}: {share} of all counts", lost.demangled),
+            });
+        }
+        list
     }
 
     /// Returns `None` if at least this share of all counts, in percent, is matched. Otherwise returns the message that

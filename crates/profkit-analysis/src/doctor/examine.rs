@@ -1,10 +1,10 @@
 //! Examines one file and finds its faults.
 use super::compatibility::{self, Support};
 use super::what::{Advice, What};
-use super::{checks, mip, sample};
+use super::{checks, heap, mip, sample};
 use crate::faults::Faults;
 use crate::instr::{Form, InstrFacts, InstrReader};
-use profkit_data::bytes::{Cursor, Endian};
+use profkit_data::ForeignFile;
 use profkit_data::detect::{Family, FileKind, detect};
 use profkit_data::ids::BuildId;
 use profkit_data::instr::indexed::IndexedHeader;
@@ -18,16 +18,28 @@ use profkit_data::{Error, ErrorKind, Structure};
 pub enum Verdict {
     /// The file has no faults.
     Sound,
-    /// The file is damaged, or it is not a profile.
+    /// The file is damaged.
     Damaged,
-    /// The file is a kind of profile that profkit cannot read yet.
+    /// The file is a profile of a version that profkit cannot read, or it lacks the program that it belongs to.
     Unsupported,
+    /// The file is not a profile.
+    Foreign,
     /// There is no such file, or it cannot be opened.
     Unreadable,
 }
 
+impl Verdict {
+    /// Whether the file is damaged, unreadable or not a profile.
+    pub fn is_bad(self) -> bool {
+        matches!(
+            self,
+            Verdict::Damaged | Verdict::Foreign | Verdict::Unreadable
+        )
+    }
+}
+
 /// The facts that were found about one file.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Diagnosis {
     /// The size in bytes, if the file could be read.
     pub size: Option<u64>,
@@ -41,6 +53,8 @@ pub struct Diagnosis {
     pub profiles: usize,
     /// The number of records that can be read.
     pub functions: u64,
+    /// The number of contexts in a heap profile.
+    pub contexts: Option<u64>,
     /// The number of records that the file states.
     pub functions_stated: Option<u64>,
     /// The number of records that can be read, but have lost their names.
@@ -66,6 +80,7 @@ impl Diagnosis {
             is_followed: false,
             profiles: 0,
             functions: 0,
+            contexts: None,
             functions_stated: None,
             nameless: 0,
             without_values: 0,
@@ -88,10 +103,16 @@ impl Diagnosis {
         self.damage.push(error);
     }
 
-    /// Adds that only the first bytes of the file could be read, for this reason.
+    /// Adds that only the first bytes of the file could be read, for this reason. It comes first, because it explains the
+    /// other faults.
     pub fn cut(&mut self, problem: &str) {
         let error = Error::new(ErrorKind::Truncated, problem.to_owned());
-        self.add(error.with_hint("copy the file again, or give the one that it was made from"));
+        if self.verdict != Verdict::Foreign {
+            self.verdict = Verdict::Damaged;
+        }
+        self.damage.push_first(
+            error.with_hint("copy the file again, or give the one that it was made from"),
+        );
     }
 
     /// The facts of an instrumentation profile, if the file is one.
@@ -127,12 +148,15 @@ pub fn examine(data: &[u8]) -> Diagnosis {
     match kind.family() {
         Some(Family::Sample) => return sample::examine(data, kind),
         Some(Family::Mip) if kind != FileKind::MipYaml => return mip::examine(data),
+        Some(Family::Mip) => return mip::yaml(data),
+        Some(Family::MemProf) if kind == FileKind::MemProfYaml => return heap::yaml(data),
+        Some(Family::MemProf) => return heap::raw(data),
         _ => {}
     }
-    if let Some((what, advice)) = not_examined(kind, data) {
-        let mut diagnosis = Diagnosis::new(size, what);
-        diagnosis.verdict = Verdict::Unsupported;
-        diagnosis.next.extend(advice);
+    if kind == FileKind::ObjectFile {
+        let mut diagnosis = Diagnosis::new(size, What::ObjectFile);
+        diagnosis.verdict = Verdict::Foreign;
+        diagnosis.next.push(Advice::RunProgram);
         return diagnosis;
     }
     let reader = match InstrReader::open(data) {
@@ -172,19 +196,20 @@ fn unopened(data: &[u8], kind: FileKind, error: Error) -> Diagnosis {
             Err(_) => What::BrokenIndexed,
         },
         FileKind::InstrText => What::Text,
-        FileKind::Foreign(_) | FileKind::Archive | FileKind::PerfData | FileKind::GccCoverage => {
+        FileKind::Archive | FileKind::PerfData | FileKind::GccCoverage | FileKind::Foreign(_) => {
             What::Other(kind)
         }
         _ => What::Unknown,
     };
     let mut diagnosis = Diagnosis::new(Some(data.len() as u64), what);
     diagnosis.add(error);
-    if diagnosis.verdict == Verdict::Damaged {
-        match kind {
-            FileKind::InstrRaw => diagnosis.next.push(Advice::RunAgain),
-            FileKind::InstrIndexed => diagnosis.next.push(Advice::MergeAgain),
-            _ => {}
-        }
+    match (kind, diagnosis.verdict) {
+        (FileKind::Empty, _) | (_, Verdict::Unsupported) => {}
+        (FileKind::InstrRaw, _) => diagnosis.next.push(Advice::RunAgain),
+        (FileKind::InstrIndexed, _) => diagnosis.next.push(Advice::MergeAgain),
+        // The line endings of this profile were converted.
+        (FileKind::Foreign(ForeignFile::ChangedLineEndings), _) => {}
+        _ => diagnosis.verdict = Verdict::Foreign,
     }
     diagnosis
 }
@@ -332,6 +357,7 @@ fn text(diagnosis: &mut Diagnosis, reader: &mut dyn InstrSource) {
     }
     if diagnosis.functions == 0 && diagnosis.damage.count > 0 {
         diagnosis.what = What::Text;
+        diagnosis.verdict = Verdict::Foreign;
     } else {
         diagnosis.support = compatibility::of_text(oldest);
     }
@@ -343,32 +369,23 @@ fn advice(diagnosis: &Diagnosis, facts: &InstrFacts) -> Vec<Advice> {
     if damage.any(|error| error.kind() == ErrorKind::MissingCorrelation) {
         return vec![Advice::Correlate];
     }
-    if diagnosis.functions == 0 && diagnosis.verdict != Verdict::Sound {
-        return Vec::new();
-    }
+    let has_functions = diagnosis.functions > 0;
     match (facts.form, diagnosis.verdict) {
+        (_, Verdict::Unsupported | Verdict::Foreign | Verdict::Unreadable) => Vec::new(),
+        (Form::Raw, Verdict::Damaged) if !has_functions => vec![Advice::RunAgain],
+        (Form::Indexed, Verdict::Damaged) if !has_functions => vec![Advice::MergeAgain],
+        // A merge drops functions without names if no other input has the names.
+        (_, Verdict::Damaged) if diagnosis.nameless == diagnosis.functions => {
+            vec![Advice::KeepWithComplete]
+        }
         (_, Verdict::Damaged) => vec![Advice::KeepSound],
+        (Form::Indexed, _) if !has_functions => vec![Advice::Show],
         (Form::Indexed, _) if facts.version > Some(12) => {
             vec![Advice::ShowHot, Advice::ForOlderRelease]
         }
         (Form::Indexed, _) => vec![Advice::ShowHot],
         _ => vec![Advice::ForCompiler],
     }
-}
-
-/// The diagnosis of a known kind of file whose contents are not examined.
-fn not_examined(kind: FileKind, data: &[u8]) -> Option<(What, Option<Advice>)> {
-    Some(match kind {
-        FileKind::MemProfRaw => {
-            let mut cursor = Cursor::new(data, 0, Endian::Little);
-            let version = cursor.u64().and_then(|_| cursor.u64()).ok();
-            (What::HeapRaw(version), Some(Advice::ShowHeap))
-        }
-        FileKind::ObjectFile => (What::ObjectFile, Some(Advice::RunProgram)),
-        FileKind::MemProfYaml => (What::HeapYaml, None),
-        FileKind::MipYaml => (What::MipYaml, None),
-        _ => return None,
-    })
 }
 
 #[cfg(test)]

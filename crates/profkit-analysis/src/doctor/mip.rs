@@ -98,6 +98,20 @@ fn map(diagnosis: &mut Diagnosis, data: &[u8]) {
     }
 }
 
+/// Examines a MIP profile as YAML.
+pub fn yaml(data: &[u8]) -> Diagnosis {
+    let mut diagnosis = Diagnosis::new(Some(data.len() as u64), What::MipYaml);
+    match profkit_data::mip::yaml::parse(data) {
+        Err(error) => diagnosis.add(error),
+        Ok((profile, _)) => {
+            diagnosis.functions = profile.function_counts().0;
+            note_identity(&mut diagnosis, &profile.identity);
+            diagnosis.next.push(Advice::MipConvert);
+        }
+    }
+    diagnosis
+}
+
 fn profile(diagnosis: &mut Diagnosis, data: &[u8]) {
     match MipProfile::parse(data) {
         Err(error) => {

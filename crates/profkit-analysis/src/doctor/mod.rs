@@ -11,12 +11,17 @@ mod candidate;
 mod checks;
 mod compatibility;
 mod examine;
+mod groups;
+mod heap;
 mod mip;
 mod sample;
+mod survey;
 mod what;
 
 pub use candidate::is_candidate;
 pub(crate) use compatibility::oldest_for_record;
 pub use compatibility::{Readers, Support};
 pub use examine::{Diagnosis, Verdict, examine, unreadable};
+pub use groups::{Counts, Group, Groups, Member};
+pub use survey::{Hint, Survey};
 pub use what::{Advice, MipContents, What};

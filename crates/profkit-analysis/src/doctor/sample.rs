@@ -55,7 +55,9 @@ pub fn examine(data: &[u8], kind: FileKind) -> Diagnosis {
         }
         _ => compatibility::of_samples(4..=u8::MAX),
     };
-    if diagnosis.functions > 0 {
+    if diagnosis.functions > 0 && diagnosis.damage.count > 0 {
+        diagnosis.next = vec![Advice::KeepSound];
+    } else if diagnosis.functions > 0 {
         let from_text = found == Some(SampleEncoding::Text);
         diagnosis.next = vec![Advice::ShowHot, Advice::ConvertSamples { from_text }];
     }

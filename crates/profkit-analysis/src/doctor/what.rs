@@ -28,11 +28,11 @@ pub enum What {
     BrokenRaw(Option<u32>),
     /// An indexed profile with a broken header.
     BrokenIndexed,
-    /// A raw heap profile. Only its header is examined. The field is the version, if it can be read.
+    /// A raw heap profile. The field is the version, if it can be read.
     HeapRaw(Option<u64>),
-    /// A heap profile in YAML. Its contents are not examined.
+    /// A heap profile in YAML.
     HeapYaml,
-    /// A MIP profile in YAML. Its contents are not examined.
+    /// A MIP profile in YAML.
     MipYaml,
     /// A sample profile.
     Sample {
@@ -88,10 +88,18 @@ pub enum Advice {
     Correlate,
     /// Merge the file. The merge keeps the sound parts, and reports the damaged ones.
     KeepSound,
+    /// Merge the file together with a complete profile of the same program, which has the names of the functions.
+    KeepWithComplete,
+    /// Show the profile.
+    Show,
+    /// Run the program with MemProf again, because nothing of the raw heap profile can be used.
+    HeapRunAgain,
     /// Show the hottest functions.
     ShowHot,
     /// Write the profile in a format that an older release reads.
     ForOlderRelease,
+    /// Merge the archive that the file is in.
+    MergeArchive,
     /// Merge the file to get a profile for compilers.
     ForCompiler,
     /// Convert the sample profile to text, or from text to a binary encoding.
@@ -99,6 +107,8 @@ pub enum Advice {
         /// Whether the profile is text at present.
         from_text: bool,
     },
+    /// Merge the sample profiles.
+    MergeSamples,
     /// Run the program with MIP again, because nothing of the raw file can be used.
     MipRunAgain,
     /// Merge the raw MIP file into the profile of its build.
@@ -111,4 +121,6 @@ pub enum Advice {
     MipMergeAgain,
     /// Show the MIP profile.
     MipShow,
+    /// Turn the YAML into a MIP profile.
+    MipConvert,
 }

@@ -69,10 +69,7 @@ impl BinaryArgs {
                 profkit_data::path_text(&error.path),
                 error.reason
             ));
-            match error.hint {
-                Some(hint) => failure.with_hint(hint),
-                None => failure,
-            }
+            failure.with_hints(error.hint)
         })?;
         if let Err(error) = cache.save() {
             notes.push(format!(

@@ -19,10 +19,7 @@ impl From<OutputError> for Failure {
             OutputProblem::EmptyPath | OutputProblem::Terminal => Failure::usage(&error),
             _ => Failure::input(&error),
         };
-        match error.hint() {
-            Some(hint) => failure.with_hint(hint),
-            None => failure,
-        }
+        failure.with_hints(error.hint())
     }
 }
 
@@ -37,10 +34,7 @@ impl From<ListError> for Failure {
                 let mut missing = missing.iter();
                 let first = missing.next().map(ToString::to_string).unwrap_or_default();
                 let failure = missing.fold(Failure::input(first), Failure::and);
-                match hint {
-                    Some(hint) => failure.with_hint(hint),
-                    None => failure,
-                }
+                failure.with_hints(hint)
             }
             ListError::List { name, error } => {
                 return Failure::io("cannot read the list", name, error);
@@ -48,10 +42,7 @@ impl From<ListError> for Failure {
             _ if error.is_usage() => Failure::usage(&error),
             _ => Failure::input(&error),
         };
-        match error.hint() {
-            Some(hint) => failure.with_hint(hint),
-            None => failure,
-        }
+        failure.with_hints(error.hint())
     }
 }
 

@@ -1,7 +1,7 @@
 //! `profkit match`: how much of a profile the functions of a binary can use.
 
 use crate::exit::{self, Failure, Status};
-use crate::print::{self, Format};
+use crate::print::{self, AnnotateArgs, Format};
 use clap::Args;
 use profkit_analysis::matching::{BinaryFunctions, ProfileFunctions, profile_among};
 use profkit_data::path_text;
@@ -23,7 +23,8 @@ have one. If a folder is given, all programs and libraries in it are read.
 
 Examples:
   profkit match old.profdata build/app
-  profkit match train.profdata build/app build/libcore.so --fail-under 90 --format json";
+  profkit match train.profdata build/app build/libcore.so --fail-under 90 --format json
+  profkit match train.profdata build/app --fail-under 90 --annotate github";
 
 /// Arguments of `profkit match`.
 #[derive(Debug, Args)]
@@ -49,6 +50,9 @@ pub struct MatchArgs {
     #[arg(long, value_enum, default_value_t = Format::Text, value_name = "FORMAT")]
     format: Format,
 
+    #[command(flatten)]
+    annotate: AnnotateArgs,
+
     /// Write function names as in the profile, without demangling them; the JSON has the mangled and the demangled
     /// names
     #[arg(long)]
@@ -60,6 +64,10 @@ pub struct MatchArgs {
 /// # Errors
 /// If the profile or a binary cannot be read.
 pub fn run(args: &MatchArgs) -> exit::Result {
+    args.annotate.failure("profkit match", compare(args))
+}
+
+fn compare(args: &MatchArgs) -> exit::Result {
     let input = crate::io::open(&args.profile)?;
     let profile = ProfileFunctions::parse(&input).map_err(|error| {
         match profile_among(&input, &args.binaries).map(path_text) {
@@ -91,7 +99,14 @@ pub fn run(args: &MatchArgs) -> exit::Result {
         }
     };
     printed.map_err(|error| Failure::print(&error))?;
-    let Some(reason) = args.fail_under.and_then(|least| report.gate(least)) else {
+    let reason = args.fail_under.and_then(|least| report.gate(least));
+    args.annotate.write(|list| {
+        *list = report.annotations();
+        if let Some(reason) = &reason {
+            list.error("profkit match: --fail-under", reason);
+        }
+    });
+    let Some(reason) = reason else {
         return Ok(Status::Done);
     };
     // A failed write is ignored: stderr is closed.

@@ -2,7 +2,7 @@
 use super::sample_args::SampleArgs;
 use super::supplement::SupplementArgs;
 use crate::correlate::args::BinaryArgs;
-use crate::print::plural;
+use crate::print::{AnnotateArgs, plural};
 use clap::{Args, ValueEnum};
 use profkit_data::detect::Family;
 use profkit_data::instr::releases::Release;
@@ -11,25 +11,35 @@ use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-const EXAMPLES: &str = "\
-Inputs are raw (.profraw), indexed (.profdata) and text (.proftext) profiles, heap
-profiles (.memprofraw with --binaries, MemProf YAML), or sample profiles of any encoding
-(text, binary, extensible binary, GCC's .afdo). Files are recognised by their content, not
-by their name. The sound parts of damaged inputs are kept; the report on stderr lists what
-was repaired or dropped, and why.
+const HELP: &str = "\
+{about-with-newline}
+{usage-heading} {usage}
 
 Examples:
   profkit merge *.profraw -o out.profdata
   profkit merge runs/ 3,train.profraw 0.5,idle.profraw -o out.profdata
   find /ci -name '*.profraw' | profkit merge -f - --llvm 19 -o out.profdata
-  profkit merge runs/ --binaries build/bin -o out.profdata
   profkit merge heap.memprofraw default.profraw --binaries build/ -o out.profdata
+
+{all-args}{after-help}";
+
+const INPUTS: &str = "\
+Inputs are raw (.profraw), indexed (.profdata) and text (.proftext)
+profiles, heap profiles (.memprofraw with --binaries, MemProf YAML), or
+sample profiles of any encoding (text, binary, extensible binary, GCC's
+.afdo). Files are recognised by their content, not by their name. The sound
+parts of damaged inputs are kept; the report on stderr lists what was
+repaired or dropped, and why.
+
+More examples:
+  profkit merge runs/ --binaries build/bin -o out.profdata
   profkit merge 3,prod.prof canary.prof --output-format text -o samples.txt
-  profkit merge --strict --report report.json old.profdata new.profraw -o out.profdata";
+  profkit merge --strict --report report.json old.profdata -o out.profdata
+  profkit merge runs/ --max-dropped 5% --annotate github -o out.profdata";
 
 /// Arguments of `profkit merge`.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(help_template = HELP, after_help = INPUTS)]
 pub struct MergeArgs {
     /// Profiles, folders of profiles (all files below them), or - for a profile on standard input
     ///
@@ -54,64 +64,79 @@ pub struct MergeArgs {
     #[arg(long)]
     pub(super) sparse: bool,
 
-    /// Give every input the same influence, however long its run was
-    ///
-    /// The counts of each input are scaled until their sum equals the largest sum of any input. Then the counts are
-    /// multiplied by the weight of the input.
-    #[arg(long)]
-    pub(super) normalize: bool,
-
-    /// Keep only functions whose name has a match of this regular expression
-    #[arg(long, value_name = "REGEX")]
-    pub(super) function: Option<String>,
-
-    /// Leave out functions whose name has a match of this regular expression
-    #[arg(long, value_name = "REGEX")]
-    pub(super) no_function: Option<String>,
-
-    /// Rename functions: a file with one pair of mangled names, OLD NEW, per line
-    #[arg(long, value_name = "FILE")]
-    pub(super) remapping_file: Option<PathBuf>,
-
-    /// Keep at most this many temporal traces
-    #[arg(long, value_name = "N", default_value_t = 100)]
-    pub(super) temporal_profile_trace_reservoir_size: u64,
-
-    /// Keep at most this many functions of a temporal trace
-    #[arg(long, value_name = "N", default_value_t = 10_000)]
-    pub(super) temporal_profile_max_trace_length: u64,
-
-    /// Write this version of the MemProf section, 0 to 4
-    ///
-    /// The default depends on the LLVM release that the result is for: it is the version that llvm-profdata of this
-    /// release writes by default. LLVM 22 writes version 3.
-    #[arg(long, value_name = "V", value_parser = crate::spelling::between(0_u32, 4))]
-    pub(super) memprof_version: Option<u32>,
-
-    /// Write all fields of heap profiles, not only the fields that compilers use
-    #[arg(long)]
-    pub(super) memprof_full_schema: bool,
-
-    /// Merge only the inputs of this kind; profiles of other kinds are left out, and a note says how many
-    ///
-    /// Without this option, a merge of instrumentation or heap profiles with sample profiles is an error, because
-    /// sample profiles count samples and not executions or allocations.
-    #[arg(long, value_enum, value_name = "KIND")]
-    pub(super) only: Option<Only>,
-
-    /// Merge profiles although the compilers that made them name or hash functions differently
-    ///
-    /// The result then holds a function once per name or hash, and each compiler finds only the entry with the name and
-    /// hash that it computes itself. Without this option, such a merge is an error.
-    #[arg(long)]
-    pub(super) mixed_hashes: bool,
-
     /// Threads to use; by default one per core, but not more than there are inputs
     ///
     /// The number of threads changes the result only if value profiles are merged with weights and --llvm is given: the
     /// help of --llvm says why.
     #[arg(short = 'j', long, value_name = "N")]
     pub(super) threads: Option<NonZeroUsize>,
+
+    /// Give every input the same influence, however long its run was
+    ///
+    /// The counts of each input are scaled until their sum equals the largest sum of any input. Then the counts are
+    /// multiplied by the weight of the input.
+    #[arg(long, help_heading = "Selection and weights")]
+    pub(super) normalize: bool,
+
+    /// Keep only functions whose name has a match of this regular expression
+    #[arg(long, value_name = "REGEX", help_heading = "Selection and weights")]
+    pub(super) function: Option<String>,
+
+    /// Leave out functions whose name has a match of this regular expression
+    #[arg(long, value_name = "REGEX", help_heading = "Selection and weights")]
+    pub(super) no_function: Option<String>,
+
+    /// Rename functions: a file with one pair of mangled names, OLD NEW, per line
+    #[arg(long, value_name = "FILE", help_heading = "Selection and weights")]
+    pub(super) remapping_file: Option<PathBuf>,
+
+    /// Keep at most this many temporal traces
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 100,
+        help_heading = "Temporal traces"
+    )]
+    pub(super) temporal_profile_trace_reservoir_size: u64,
+
+    /// Keep at most this many functions of a temporal trace
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 10_000,
+        help_heading = "Temporal traces"
+    )]
+    pub(super) temporal_profile_max_trace_length: u64,
+
+    /// Write this version of the MemProf section, 0 to 4
+    ///
+    /// The default depends on the LLVM release that the result is for: it is the version that llvm-profdata of this
+    /// release writes by default. LLVM 22 writes version 3.
+    #[arg(long, value_name = "V", value_parser = crate::spelling::between(0_u32, 4), help_heading = "Heap profiles")]
+    pub(super) memprof_version: Option<u32>,
+
+    /// Write all fields of heap profiles, not only the fields that compilers use
+    #[arg(long, help_heading = "Heap profiles")]
+    pub(super) memprof_full_schema: bool,
+
+    /// Merge only the inputs of this kind; profiles of other kinds are left out, and a note says how many
+    ///
+    /// Without this option, a merge of instrumentation or heap profiles with sample profiles is an error, because
+    /// sample profiles count samples and not executions or allocations.
+    #[arg(
+        long,
+        value_enum,
+        value_name = "KIND",
+        help_heading = "Selection and weights"
+    )]
+    pub(super) only: Option<Only>,
+
+    /// Merge profiles although the compilers that made them name or hash functions differently
+    ///
+    /// The result then holds a function once per name or hash, and each compiler finds only the entry with the name and
+    /// hash that it computes itself. Without this option, such a merge is an error.
+    #[arg(long, help_heading = "Selection and weights")]
+    pub(super) mixed_hashes: bool,
 
     #[command(flatten)]
     pub(super) correlation: BinaryArgs,
@@ -121,6 +146,10 @@ pub struct MergeArgs {
 
     #[command(flatten)]
     pub(super) tolerance: ToleranceArgs,
+
+    /// Print each step: the kinds and sizes of the inputs, the number of threads, and how long it took
+    #[arg(short, long, help_heading = "Report", conflicts_with = "quiet")]
+    pub(super) verbose: bool,
 
     /// Read the inputs and print the report, but write no profile
     ///
@@ -173,7 +202,7 @@ pub struct Destination {
     pub(super) output: Option<PathBuf>,
 
     /// Write one profile per program into this folder instead; build ids become the file names
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", help_heading = "Form of the output")]
     pub(super) by_build_id: Option<PathBuf>,
 }
 
@@ -183,11 +212,20 @@ pub struct FormArgs {
     /// The form of the output
     ///
     /// The default is indexed for instrumentation profiles, and extensible binary for sample profiles.
-    #[arg(long, value_enum, value_name = "FORMAT")]
+    #[arg(
+        long,
+        value_enum,
+        value_name = "FORMAT",
+        help_heading = "Form of the output"
+    )]
     pub(super) output_format: Option<Format>,
 
     /// The same as --output-format text
-    #[arg(long, conflicts_with = "output_format")]
+    #[arg(
+        long,
+        conflicts_with = "output_format",
+        help_heading = "Form of the output"
+    )]
     pub(super) text: bool,
 
     #[command(flatten)]
@@ -209,7 +247,7 @@ pub struct VersionArgs {
     pub(super) llvm: Option<Release>,
 
     /// Write this version of the indexed format, 3 to 13
-    #[arg(long, value_name = "V", value_parser = crate::spelling::between(3_u32, 13))]
+    #[arg(long, value_name = "V", value_parser = crate::spelling::between(3_u32, 13), help_heading = "Form of the output")]
     pub(super) indexed_version: Option<u32>,
 }
 
@@ -244,6 +282,10 @@ pub struct ReportArgs {
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
 
+    /// Whether to annotate the job of a build server.
+    #[command(flatten)]
+    pub annotate: AnnotateArgs,
+
     /// Print warnings and errors only: no notes, no totals
     ///
     /// An input that was dropped or repaired is always reported.
@@ -277,18 +319,24 @@ impl From<ToleranceArgs> for Tolerance {
     }
 }
 
-const CORRELATE_EXAMPLES: &str = "\
-Programs built with -mllvm -profile-correlate=binary or debug-info write raw profiles that
-hold only counters; the functions are in their binaries or debug info. This command does the
-same as profkit merge --binaries, and reports first which binary each profile belongs to.
+const CORRELATE_HELP: &str = "\
+{about-with-newline}
+{usage-heading} {usage}
 
 Examples:
   profkit correlate runs/ --binaries build/bin --dry-run
-  profkit correlate runs/ --binaries build/bin --binaries /usr/lib/debug -o out.profdata";
+  profkit correlate runs/ --binaries build/bin --binaries /usr/lib/debug -o out.profdata
+
+{all-args}{after-help}";
+
+const CORRELATE_TEXT: &str = "\
+Programs built with -mllvm -profile-correlate=binary or debug-info write raw profiles that
+hold only counters; the functions are in their binaries or debug info. This command does the
+same as profkit merge --binaries, and reports first which binary each profile belongs to.";
 
 /// Arguments of `profkit correlate`.
 #[derive(Debug, Args)]
-#[command(after_help = CORRELATE_EXAMPLES)]
+#[command(help_template = CORRELATE_HELP, after_help = CORRELATE_TEXT)]
 pub struct CorrelateArgs {
     #[command(flatten)]
     pub(super) merge: MergeArgs,

@@ -173,22 +173,11 @@ impl MergeJob for Job<'_> {
             Err(error) => {
                 let failure = Failure::input(&error);
                 Err(match error {
-                    // The hints about single inputs are not needed here: the report prints them with the warnings about
-                    // these inputs.
-                    MergeError::NothingLeft(report) => NoResult {
-                        report,
-                        failure,
-                        says_all: false,
-                    },
-                    MergeError::Groups(conflict, report) => NoResult {
-                        report,
-                        failure: failure.with_hint(way_out(&conflict)),
-                        says_all: true,
-                    },
-                    error => match error.hint() {
-                        Some(hint) => failure.with_hint(hint).into(),
-                        None => failure.into(),
-                    },
+                    MergeError::NothingLeft(report) => NoResult::nothing_left(failure, report),
+                    MergeError::Groups(conflict, report) => {
+                        NoResult::conflict(failure.with_hint(way_out(&conflict)), report)
+                    }
+                    error => failure.with_hints(error.hint()).into(),
                 })
             }
         }
@@ -238,10 +227,7 @@ impl MergeJob for Job<'_> {
                         SectionError::UnknownVersion { .. } => Failure::usage(&error),
                         _ => Failure::input(&error),
                     };
-                    match error.hint() {
-                        Some(hint) => failure.with_hint(hint),
-                        None => failure,
-                    }
+                    failure.with_hints(error.hint())
                 })?;
             }
             written.push(write_profile(

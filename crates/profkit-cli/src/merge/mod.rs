@@ -19,11 +19,11 @@ use crate::correlate::report::CorrelationReport;
 use crate::exit::{Failure, Result, Status};
 use crate::io::input_note;
 use crate::memprof::{self, module_name};
-use crate::print;
+use crate::print::{self, plural};
 use args::Format;
 use job::{Destination, Form, Job};
 use profkit_analysis::correlate::Plan;
-use profkit_analysis::families::{keep_family, not_heap_profiles};
+use profkit_analysis::families::{keep_family, not_heap_profiles, program_among};
 use profkit_analysis::heap::{IndexedBinaries, LoadedHeap};
 use profkit_data::memprof::MemProfile;
 use profkit_data::remap::Remapping;
@@ -33,6 +33,7 @@ use profkit_merge::memprof::{HeapParts, SectionChoice};
 use profkit_merge::{
     InputStore, MergeOptions, Report, RunOptions, Threads, TraceOptions, ValueWeights,
 };
+use profkit_report::quoted;
 use progress::Progress;
 use regex::bytes::Regex;
 use run::{Remarks, Run};
@@ -46,7 +47,8 @@ use std::sync::Arc;
 /// # Errors
 /// If the result cannot be written, for whatever reason.
 pub fn merge(args: MergeArgs) -> Result {
-    run(args, Reporting::Last)
+    let annotate = args.report.annotate;
+    annotate.failure("profkit merge", run(args, Reporting::Last))
 }
 
 /// Runs `profkit correlate`.
@@ -59,11 +61,13 @@ pub fn correlate(args: CorrelateArgs) -> Result {
             "name programs, libraries, debug files or folders of them with --binaries, or ask servers with --debuginfod",
         ));
     }
-    let reporting = match args.merge.dry_run {
-        true => Reporting::Only,
-        false => Reporting::First,
+    let reporting = if args.merge.dry_run {
+        Reporting::Only
+    } else {
+        Reporting::First
     };
-    run(args.merge, reporting)
+    let annotate = args.merge.report.annotate;
+    annotate.failure("profkit correlate", run(args.merge, reporting))
 }
 
 /// When to report which profile belongs to which binary.
@@ -116,9 +120,10 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
                 .with_hint("use -o FILE, or --by-build-id DIR for one profile per program"));
         }
     };
-    let format = match args.form.text {
-        true => Some(Format::Text),
-        false => args.form.output_format,
+    let format = if args.form.text {
+        Some(Format::Text)
+    } else {
+        args.form.output_format
     };
     let output = args.destination.output.as_deref();
     if args.inputs.is_empty() && args.input_files.is_empty() {
@@ -140,7 +145,12 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
         };
         return Err(notes.iter().fold(failure, Failure::with_hint));
     }
-    let progress = Arc::new(Progress::new(inputs.files.len(), !args.report.quiet));
+    let progress = Progress::new(inputs.files.len(), !args.report.quiet).verbose(args.verbose);
+    progress.say(format_args!(
+        "found {} among the named files, folders and lists",
+        plural(inputs.files.len() as u64, "input")
+    ));
+    let progress = Arc::new(progress);
     let run = RunOptions::new()
         .threads(Threads::new(args.threads))
         .progress(Arc::clone(&progress) as _);
@@ -151,6 +161,7 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
         let run = Run {
             tolerance: args.tolerance.into(),
             dry_run: args.dry_run,
+            threads: run.threads.count().min(inputs.files.len()),
             progress: Some(progress),
             ..Run::new(&args.report, notes)
         };
@@ -160,9 +171,17 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
     let form = Form::new(format.unwrap_or(Format::Indexed), &args.form.version)?;
     let supplement = args.supplement.load(args.report.strict, &mut notes)?;
     let mut correlation = None;
-    let rest = match args.correlation.is_used() {
-        true => not_heap_profiles(&inputs, &opened),
-        false => Vec::new(),
+    let program = program_among(&inputs, &opened, &args.inputs);
+    if let Some(program) = program.filter(|_| args.correlation.is_used()) {
+        return Err(Failure::usage(format_args!(
+            "{program}: a program is no input of a merge, and --binaries takes one value"
+        ))
+        .with_hint(format_args!("--binaries {}", quoted(&program))));
+    }
+    let rest = if args.correlation.is_used() {
+        not_heap_profiles(&inputs, &opened)
+    } else {
+        Vec::new()
     };
     if !rest.is_empty() {
         let binaries = args.correlation.index(&mut notes, !args.report.quiet)?;
@@ -190,6 +209,7 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
         options = options.correlation(Arc::new(plan.joined));
         correlation = Some(report);
     }
+    let threads = run.threads.count().min(inputs.files.len());
     let job = Job {
         options,
         section: SectionChoice::new()
@@ -214,6 +234,7 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
             .collect(),
         tolerance: args.tolerance.into(),
         dry_run: args.dry_run,
+        threads,
         progress: Some(progress),
         ..Run::new(&args.report, notes)
     };
@@ -238,9 +259,10 @@ fn symbolize(
         return Err(Failure::usage(
             "raw heap profiles hold addresses only: use --binaries to name the programs and libraries that ran",
         )
-        .with_hint(match ids.is_empty() {
-            true => "the profiles do not state which binaries they need, because the programs have no build ids".to_owned(),
-            false => format!("these profiles need the binaries of {}", ids.join(", ")),
+        .with_hint(if ids.is_empty() {
+            "the profiles do not state which binaries they need, because the programs have no build ids".to_owned()
+        } else {
+            format!("these profiles need the binaries of {}", ids.join(", "))
         }));
     }
     remarks.heap_modules = memprof::modules(&loaded);
@@ -292,15 +314,28 @@ fn print_only(
     plan: &Plan,
     correlation: &CorrelationReport,
     notes: &[String],
-    report: &args::ReportArgs,
+    args: &args::ReportArgs,
 ) -> Result {
     for note in notes {
         let _ = writeln!(print::stderr(), "note: {note}");
     }
-    if let Some(path) = &report.report {
-        report::write_json(path, correlation)?;
+    if let Some(path) = &args.report {
+        let mut none = Report::new();
+        none.totals.files = correlation.complete_inputs + correlation.bare_inputs;
+        let full = report::FullReport {
+            report: &none,
+            correlation: Some(correlation),
+            correlation_printed: true,
+            heap_modules: &[],
+            notes,
+            outputs: &[],
+            errors: &[],
+            quiet: args.quiet,
+            dry_run: true,
+        };
+        report::write_json(path, &full)?;
     }
-    if !report.quiet && !report.report.as_deref().is_some_and(is_stdio) {
+    if !args.quiet && !args.report.as_deref().is_some_and(is_stdio) {
         write!(print::stdout(), "{correlation}").map_err(|error| Failure::print(&error))?;
     }
     Ok(if plan.is_complete() {

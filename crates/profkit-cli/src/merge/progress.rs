@@ -1,8 +1,12 @@
-//! The progress of a long merge, shown on stderr if that is a terminal.
+//! The progress of a long command, shown on stderr if that is a terminal, and the steps that `--verbose` prints.
+use crate::print;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use std::io::IsTerminal;
-use std::sync::OnceLock;
+use profkit_data::detect::FileKind;
+use profkit_report::{read_step, size};
+use std::collections::BTreeMap;
+use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The delay before the bar appears: a merge that ends earlier shows no bar.
@@ -10,56 +14,95 @@ const SHOW_AFTER: Duration = Duration::from_secs(1);
 const DRAWS_A_SECOND: u8 = 10;
 
 /// Counts inputs as they are merged.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Progress {
-    started: Option<Instant>,
+    started: Instant,
+    is_shown: bool,
     total: u64,
     done: AtomicU64,
+    bytes: AtomicU64,
     bar: OnceLock<ProgressBar>,
+    /// The kind of each input that was opened; `None` without `--verbose`.
+    kinds: Option<Mutex<BTreeMap<usize, FileKind>>>,
 }
 
 impl Progress {
     /// Makes a progress bar for a number of inputs. It is shown only if stderr is a terminal and `wanted` is true.
     pub fn new(total: usize, wanted: bool) -> Self {
-        let shown = wanted && std::io::stderr().is_terminal();
         Progress {
-            started: shown.then(Instant::now),
+            started: Instant::now(),
+            is_shown: wanted && std::io::stderr().is_terminal(),
             total: total as u64,
             done: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
             bar: OnceLock::new(),
+            kinds: None,
         }
     }
 
-    /// Counts one more input as merged.
-    pub fn step(&self) {
-        let Some(started) = self.started else { return };
+    /// Also prints each step of the merge if `verbose` is true.
+    #[must_use]
+    pub fn verbose(mut self, verbose: bool) -> Self {
+        self.kinds = verbose.then(Mutex::default);
+        self
+    }
+
+    /// Counts one more input, of this size, as done.
+    pub fn step(&self, bytes: u64) {
         let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
-        if started.elapsed() < SHOW_AFTER {
+        let bytes = self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        let elapsed = self.started.elapsed();
+        if !self.is_shown || elapsed < SHOW_AFTER {
             return;
         }
         let bar = self.bar.get_or_init(|| {
             let target = ProgressDrawTarget::stderr_with_hz(DRAWS_A_SECOND);
             let bar = ProgressBar::with_draw_target(Some(self.total), target);
             match ProgressStyle::with_template(
-                "{bar:40} {human_pos} of {human_len} files, {per_sec}, {eta} left",
+                "{bar:20} {human_pos} of {human_len} files, {msg}, {eta} left",
             ) {
                 Ok(style) => bar.with_style(style),
                 Err(_) => bar,
             }
         });
+        let rate = u128::from(bytes) * 1000 / elapsed.as_millis().max(1);
+        let rate = size(u64::try_from(rate).unwrap_or(u64::MAX));
+        bar.set_message(format!("{}, {rate}/s", size(bytes)));
         bar.set_position(done.min(self.total));
     }
 
-    /// Removes the bar from the screen.
-    pub fn finish(&self) {
+    /// Removes the bar from the screen. With `--verbose`, says what was read.
+    pub fn finish(&self, threads: usize) {
         if let Some(bar) = self.bar.get() {
             bar.finish_and_clear();
+        }
+        if let Some(kinds) = &self.kinds {
+            let kinds = kinds.lock().unwrap_or_else(PoisonError::into_inner);
+            let bytes = self.bytes.load(Ordering::Relaxed);
+            let text = read_step(kinds.values(), bytes, self.started.elapsed(), threads);
+            self.say(text);
+        }
+    }
+
+    /// Prints a step of the command if `--verbose` is given.
+    pub fn say(&self, text: impl std::fmt::Display) {
+        if self.kinds.is_some() {
+            // A failed write is ignored: stderr is closed.
+            let _ = writeln!(print::stderr(), "step: {text}");
         }
     }
 }
 
 impl profkit_merge::Progress for Progress {
+    fn input_opened(&self, index: usize, kind: FileKind, bytes: u64) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        if let Some(kinds) = &self.kinds {
+            let mut kinds = kinds.lock().unwrap_or_else(PoisonError::into_inner);
+            kinds.insert(index, kind);
+        }
+    }
+
     fn input_done(&self, _: usize) {
-        self.step();
+        self.step(0);
     }
 }

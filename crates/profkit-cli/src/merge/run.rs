@@ -9,8 +9,10 @@ use crate::print::{grouped, plural};
 use profkit_merge::files::{Content, Output};
 use profkit_merge::report::{Shortfall, Tolerance};
 use profkit_merge::{Inputs, Reason, Report};
+use profkit_report::seconds;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// A kind of profile that the command merges.
 pub trait MergeJob {
@@ -83,13 +85,29 @@ pub struct NoResult {
     pub says_all: bool,
 }
 
-impl From<Failure> for NoResult {
-    fn from(failure: Failure) -> Self {
+impl NoResult {
+    /// No input could be used. The report has the hints about single inputs, next to the warnings about them.
+    pub fn nothing_left(failure: Failure, report: Box<Report>) -> Self {
         NoResult {
-            report: Box::new(Report::new()),
+            report,
+            failure,
+            says_all: false,
+        }
+    }
+
+    /// The inputs cannot be merged with each other.
+    pub fn conflict(failure: Failure, report: Box<Report>) -> Self {
+        NoResult {
+            report,
             failure,
             says_all: true,
         }
+    }
+}
+
+impl From<Failure> for NoResult {
+    fn from(failure: Failure) -> Self {
+        NoResult::conflict(failure, Box::new(Report::new()))
     }
 }
 
@@ -112,6 +130,8 @@ pub struct Run<'a> {
     pub tolerance: Tolerance,
     /// The progress bar.
     pub progress: Option<Arc<Progress>>,
+    /// The number of threads, for `--verbose`.
+    pub threads: usize,
 }
 
 impl<'a> Run<'a> {
@@ -129,6 +149,7 @@ impl<'a> Run<'a> {
             dry_run: false,
             tolerance: Tolerance::default(),
             progress: None,
+            threads: 1,
         }
     }
 
@@ -149,7 +170,7 @@ impl<'a> Run<'a> {
         }
         let merged = job.merge(inputs);
         if let Some(progress) = &self.progress {
-            progress.finish();
+            progress.finish(self.threads);
         }
         let (merged, mut report, print) = match merged {
             Ok((merged, report)) => (Ok(merged), report, true),
@@ -166,7 +187,13 @@ impl<'a> Run<'a> {
             self.check_result(&mut job, merged, &report)
                 .and_then(|merged| {
                     if !self.dry_run {
+                        let start = Instant::now();
                         written = job.write(merged, inputs, &report, &mut self.remarks)?;
+                        if let Some(progress) = &self.progress {
+                            let time = seconds(start.elapsed());
+                            let count = plural(written.len() as u64, "profile");
+                            progress.say(format_args!("encoded and wrote {count} in {time}"));
+                        }
                     }
                     self.most_were_dropped(&report, &written)
                 })
@@ -265,7 +292,9 @@ impl<'a> Run<'a> {
             quiet: self.args.quiet,
             dry_run: self.dry_run && failure.is_none(),
         };
-        full.put(print, self.args.report.as_deref())
+        full.put(print, self.args.report.as_deref())?;
+        self.args.annotate.write(|list| list.merge(report));
+        Ok(())
     }
 }
 

@@ -170,29 +170,25 @@ impl MergeJob for SampleJob<'_> {
             Ok(outcome) => Ok((outcome.profile, outcome.report)),
             Err(error) => {
                 let failure = Failure::input(&error);
-                Err(match error {
-                    // The hints about single inputs are not needed here: the report prints them with the warnings about
-                    // these inputs.
-                    SampleMergeError::NothingLeft(report) => NoResult {
-                        report,
-                        failure,
-                        says_all: false,
-                    },
-                    SampleMergeError::Groups(conflict, report) => NoResult {
-                        report,
-                        failure: failure.with_hint(way_out(&conflict)),
-                        says_all: true,
-                    },
+                let hint = match &error {
                     SampleMergeError::Kinds {
                         what: SampleConflict::Contexts,
                         ..
-                    } => failure
-                        .with_hint("profkit convert --layout nest turns a profile with contexts into one without")
-                        .into(),
-                    error => match error.hint() {
-                        Some(hint) => failure.with_hint(hint).into(),
-                        None => failure.into(),
-                    },
+                    } => Some(
+                        "profkit convert --layout nest turns a profile with contexts into one without",
+                    ),
+                    error => error.hint(),
+                };
+                let hinted = failure.clone().with_hints(hint);
+                Err(match error {
+                    SampleMergeError::NothingLeft(report) => {
+                        NoResult::nothing_left(failure, report)
+                    }
+                    SampleMergeError::Groups(conflict, report) => {
+                        NoResult::conflict(failure.with_hint(way_out(&conflict)), report)
+                    }
+                    SampleMergeError::Kinds { report, .. } => NoResult::conflict(hinted, report),
+                    _ => hinted.into(),
                 })
             }
         }

@@ -115,9 +115,6 @@ impl From<Error> for Failure {
                 "the compiler's name comes first after --: profkit mip cc -- clang -c foo.c",
             );
         }
-        match error.hint() {
-            Some(hint) => failure.with_hint(hint),
-            None => failure,
-        }
+        failure.with_hints(error.hint())
     }
 }

@@ -156,10 +156,7 @@ impl From<create::Error> for Failure {
     #[cold]
     fn from(error: create::Error) -> Self {
         let failure = Failure::input(&error);
-        match error.hint() {
-            Some(hint) => failure.with_hint(hint),
-            None => failure,
-        }
+        failure.with_hints(error.hint())
     }
 }
 

@@ -62,9 +62,6 @@ impl From<runtime::Error> for Failure {
         } else {
             Failure::input(&error)
         };
-        match error.hint() {
-            Some(hint) => failure.with_hint(hint),
-            None => failure,
-        }
+        failure.with_hints(error.hint())
     }
 }

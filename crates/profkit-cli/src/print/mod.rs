@@ -1,8 +1,10 @@
 //! Printing for all commands: outputs that escape the control characters of file contents, have colours where the
 //! terminal has them, and go through a pager if the text is long.
+mod annotate;
 mod outputs;
 mod pager;
 
+pub use annotate::AnnotateArgs;
 pub use outputs::{StandardOutput, json_stdout, stderr, stdout, stdout_for};
 pub use profkit_report::{Console, grouped, percent, plural};
 

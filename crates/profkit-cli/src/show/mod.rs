@@ -117,10 +117,7 @@ fn finish(args: &ShowArgs, input: &Input, faults: &Faults, missing: &[&str]) -> 
                 more => failure.and(format_args!("{}: and {more} more errors", input.name())),
             };
             let hint = faults.first.iter().find_map(|error| error.hint());
-            match hint {
-                Some(hint) => failure.with_hint(hint),
-                None => failure,
-            }
+            failure.with_hints(hint)
         });
     }
     for name in missing {

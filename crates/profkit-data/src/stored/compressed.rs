@@ -108,9 +108,10 @@ impl Compression {
                     is_cut,
                     error,
                 };
-                match is_cut && !expanded.is_empty() {
-                    true => Ok((expanded, Some(problem))),
-                    false => Err(problem),
+                if is_cut && !expanded.is_empty() {
+                    Ok((expanded, Some(problem)))
+                } else {
+                    Err(problem)
                 }
             }
         }

@@ -181,16 +181,16 @@ impl Translator<'_> {
         match self.next() {
             Some(b'{') => {
                 let least = self.count()?;
-                let most = match self.eat(b',') {
-                    false => Some(least),
-                    true if self.peek().is_some_and(|next| next.is_ascii_digit()) => {
-                        let most = self.count()?;
-                        if most < least {
-                            return Err(COUNT);
-                        }
-                        Some(most)
+                let most = if !self.eat(b',') {
+                    Some(least)
+                } else if self.peek().is_some_and(|next| next.is_ascii_digit()) {
+                    let most = self.count()?;
+                    if most < least {
+                        return Err(COUNT);
                     }
-                    true => None,
+                    Some(most)
+                } else {
+                    None
                 };
                 if !self.eat(b'}') {
                     let closed = self.rest.contains(&b'}');

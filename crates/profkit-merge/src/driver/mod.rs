@@ -24,6 +24,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 pub trait Progress: Send + Sync {
     /// Called once for each input, after the input was merged or rejected. Any thread may make the call.
     fn input_done(&self, index: usize);
+
+    /// Called when an input was opened, with its kind and size. Any thread may make the call.
+    fn input_opened(&self, index: usize, kind: FileKind, bytes: u64) {
+        let _ = (index, kind, bytes);
+    }
 }
 
 /// Options that every kind of merge has: threads, progress, cancelling. They do not change the result.
@@ -373,7 +378,11 @@ impl<'a> Driver<'a> {
 
     /// Opens an input. If the bytes of the input were kept, they are used again.
     pub(crate) fn open(&self, index: usize, buffer: &mut Vec<u8>) -> io::Result<OpenedInput<'a>> {
-        Ok(OpenedInput::new(index, self.inputs.take(index, buffer)?))
+        let opened = OpenedInput::new(index, self.inputs.take(index, buffer)?);
+        if let Some(progress) = &self.run.progress {
+            progress.input_opened(index, opened.kind, opened.bytes().len() as u64);
+        }
+        Ok(opened)
     }
 
     /// Closes an input. The bytes of the input are kept if [`OpenedInput::keep_open`] was called. If not, the buffer

@@ -398,10 +398,10 @@ impl Worker<'_, '_> {
         match source.get().binary_ids() {
             Ok(ids) => {
                 if let Some(group) = self.groups.get_mut(first) {
-                    match is_raw {
-                        true => group.raw_ids.extend(ids),
-                        false if ids.is_empty() => {}
-                        false => group.indexed.push((input, ids)),
+                    if is_raw {
+                        group.raw_ids.extend(ids);
+                    } else if !ids.is_empty() {
+                        group.indexed.push((input, ids));
                     }
                 }
             }

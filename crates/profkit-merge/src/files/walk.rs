@@ -99,10 +99,7 @@ impl Walk {
 /// pattern unchanged if the pattern is quoted or matches no file.
 pub(super) fn matches_of(path: &Path, error: io::Error) -> io::Result<Vec<PathBuf>> {
     let text = path.to_str().unwrap_or_default();
-    if ["http://", "https://"]
-        .iter()
-        .any(|scheme| text.starts_with(scheme))
-    {
+    if text.starts_with("http://") || text.starts_with("https://") {
         return Err(io::Error::other(format!(
             "an input must be a file: download this one first: curl -fLO '{}'",
             text.replace('\'', "%27")
@@ -120,13 +117,11 @@ pub(super) fn matches_of(path: &Path, error: io::Error) -> io::Result<Vec<PathBu
     // A folder that cannot be read is reported when it is opened.
     let path = |entry: glob::GlobResult| entry.unwrap_or_else(|error| error.path().to_owned());
     let found: Vec<PathBuf> = found.map(path).collect();
-    match found.is_empty() {
-        true => Err(io::Error::new(
-            io::ErrorKind::NotFound,
-            "no file matches this pattern",
-        )),
-        false => Ok(found),
+    if found.is_empty() {
+        let why = "no file matches this pattern";
+        return Err(io::Error::new(io::ErrorKind::NotFound, why));
     }
+    Ok(found)
 }
 
 /// Whether a file name is that of a temporary file of [`Output`](super::Output). Such a file belongs to a running

@@ -4,7 +4,7 @@ use super::ordered::OrderedSum;
 use super::strategy::strategy;
 use super::worker::{Piece, SampleKind};
 use crate::driver::{Cancelled, Driver, ReportPart};
-use crate::error::GroupConflict;
+use crate::error::{self, GroupConflict};
 use crate::inputs::Inputs;
 use crate::kinds;
 use crate::options::Policy;
@@ -43,6 +43,8 @@ pub enum SampleMergeError {
         with: (usize, String),
         /// The first input that lacks the property: its index and name.
         without: (usize, String),
+        /// What happened to the inputs until then.
+        report: Box<Report>,
     },
     /// An input is damaged, so [`Policy::Llvm`](crate::Policy::Llvm) ends the merge: the index of the input, and the
     /// reader's error.
@@ -76,16 +78,14 @@ impl SampleMergeError {
     pub fn hint(&self) -> Option<&str> {
         match self {
             SampleMergeError::Groups(conflict, _) => Some(conflict.hint),
-            SampleMergeError::Kinds {
-                what: SampleConflict::Contexts,
-                ..
-            } => Some("convert the profiles with contexts to nested profiles first, then merge"),
-            SampleMergeError::Kinds {
-                what: SampleConflict::Probes,
-                ..
-            } => Some(
-                "profiles of lines and of probes count different things: merge the profiles of each kind separately",
-            ),
+            SampleMergeError::Kinds { what, .. } => Some(match what {
+                SampleConflict::Contexts => {
+                    "convert the profiles with contexts to nested profiles first, then merge"
+                }
+                SampleConflict::Probes => {
+                    "profiles of lines and of probes count different things: merge the profiles of each kind separately"
+                }
+            }),
             SampleMergeError::NothingLeft(report) => {
                 report.events.iter().find_map(|event| event.hint.as_deref())
             }
@@ -106,6 +106,7 @@ impl fmt::Display for SampleMergeError {
                 what,
                 with: (_, with),
                 without: (_, without),
+                ..
             } => {
                 let what = match what {
                     SampleConflict::Contexts => "calling contexts",
@@ -119,13 +120,7 @@ impl fmt::Display for SampleMergeError {
             SampleMergeError::Damaged(_, error) => error.fmt(f),
             SampleMergeError::Unreadable(_, error) => error.fmt(f),
             SampleMergeError::Cancelled => Cancelled.fmt(f),
-            SampleMergeError::NothingLeft(report) => {
-                write!(
-                    f,
-                    "no profile could be used, out of {}",
-                    report.totals.files
-                )
-            }
+            SampleMergeError::NothingLeft(report) => error::nothing_left(f, report),
         }
     }
 }

@@ -250,6 +250,13 @@ impl<'d, 'a> OrderedSum<'d, 'a> {
                     what,
                     with: named(with),
                     without: named(without),
+                    report: Box::new(
+                        std::mem::replace(
+                            &mut self.part,
+                            ReportPart::new(self.kind.strategy.log()),
+                        )
+                        .finish(&self.kind.driver.inputs),
+                    ),
                 });
             }
         }

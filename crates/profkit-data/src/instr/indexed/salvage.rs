@@ -132,13 +132,14 @@ pub(super) fn salvage(data: &[u8]) -> Result<IndexedProfile<'_>> {
         header.vtable_names_offset,
         Structure::VTableNames,
     );
-    let traces = match header.has_flag(variant::TEMPORAL) {
-        true => section(
+    let traces = if header.has_flag(variant::TEMPORAL) {
+        section(
             &header::TRACES,
             header.traces_offset,
             Structure::TemporalTraces,
-        ),
-        false => None,
+        )
+    } else {
+        None
     };
     if let Some(mut cursor) = binary_ids {
         let read = sections::binary_ids_window(&mut cursor);

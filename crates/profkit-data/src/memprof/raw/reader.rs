@@ -185,15 +185,14 @@ impl<'data> RawDump<'data> {
                 };
                 // Before version 3 a segment does not state the length of its build id, so zeros at the end of the id
                 // are removed. No LLVM release wrote a build id there.
-                let id = match version.has_build_id_size() {
-                    true => id,
-                    false => {
-                        let len = id
-                            .iter()
-                            .rposition(|&byte| byte != 0)
-                            .map_or(0, |at| at + 1);
-                        id.get(..len).unwrap_or_default()
-                    }
+                let id = if version.has_build_id_size() {
+                    id
+                } else {
+                    let len = id
+                        .iter()
+                        .rposition(|&byte| byte != 0)
+                        .map_or(0, |at| at + 1);
+                    id.get(..len).unwrap_or_default()
                 };
                 segments.push(Segment {
                     start,

@@ -1,9 +1,9 @@
 //! Diagnoses in words: what a file is, and which command to run next.
-use profkit_analysis::doctor::{Advice, MipContents, What};
+use crate::quoted;
+use crate::show::text::describe;
+use profkit_analysis::doctor::{Advice, Diagnosis, Member, MipContents, Verdict, What};
 use profkit_data::sample::SampleEncoding;
 use profkit_data::sample::gcov::GcovVersion;
-use profkit_report::quoted;
-use profkit_report::show::text::describe;
 
 /// Describes what a file is.
 pub fn what(what: &What) -> String {
@@ -17,13 +17,12 @@ pub fn what(what: &What) -> String {
         What::Instr(facts) => describe(facts),
         What::BrokenRaw(version) => format!("raw profile{}", version_text(*version)),
         What::BrokenIndexed => "indexed profile".to_owned(),
-        What::HeapRaw(version) => format!(
-            "raw heap profile (MemProf){}; only the header is examined",
-            version_text(*version)
-        ),
+        What::HeapRaw(version) => {
+            format!("raw heap profile (MemProf){}", version_text(*version))
+        }
         What::Other(kind) => format!("{}, not a profile", without_article(kind.description())),
-        What::MipYaml => "MIP profile, YAML, not examined further".to_owned(),
-        What::HeapYaml => "heap profile (MemProf), YAML, not examined further".to_owned(),
+        What::MipYaml => "MIP profile, YAML".to_owned(),
+        What::HeapYaml => "heap profile (MemProf), YAML".to_owned(),
         What::Sample {
             encoding,
             version,
@@ -49,6 +48,35 @@ pub fn what(what: &What) -> String {
             }
         }
     }
+}
+
+/// The verdict in words.
+pub fn verdict(diagnosis: &Diagnosis) -> &'static str {
+    match diagnosis.verdict {
+        Verdict::Sound => "sound",
+        Verdict::Damaged => "DAMAGED",
+        Verdict::Unsupported => "not supported so far",
+        Verdict::Foreign => "not a profile",
+        Verdict::Unreadable if diagnosis.what == What::Missing => "does not exist",
+        Verdict::Unreadable => "cannot be read",
+    }
+}
+
+/// The kind and the build of a file in a few words: "raw profile version 10 of build 5fe60682…".
+pub fn short(diagnosis: &Diagnosis) -> String {
+    let kind = what(&diagnosis.what);
+    let kind = kind.split(" (LLVM").next().unwrap_or_default();
+    let kind = kind.strip_suffix(", not a profile").unwrap_or(kind);
+    let ids = &diagnosis.binary_ids;
+    let mut text = kind.to_owned();
+    if let Some(id) = ids.first() {
+        let id: String = id.to_string().chars().take(12).collect();
+        text += &format!(" of build {id}…");
+    }
+    if ids.len() > 1 {
+        text += &format!(" and {} more", ids.len() - 1);
+    }
+    text
 }
 
 fn without_article(description: &str) -> &str {
@@ -86,20 +114,54 @@ fn sample(encoding: Option<SampleEncoding>, version: u64, gcov: Option<GcovVersi
     }
 }
 
-/// Returns a command to run next for the file `name`, and the purpose of the command.
-pub fn command(advice: Advice, name: &str) -> (String, &'static str) {
-    let name = quoted(name);
+/// The names of files as words of a shell.
+pub fn joined(members: &[Member]) -> String {
+    let names: Vec<_> = members.iter().map(|member| quoted(&member.name)).collect();
+    names.join(" ")
+}
+
+/// Whether the command for an advice names all files of a group.
+pub fn names_all(advice: Advice) -> bool {
+    matches!(
+        advice,
+        Advice::Correlate
+            | Advice::KeepSound
+            | Advice::KeepWithComplete
+            | Advice::ForOlderRelease
+            | Advice::ForCompiler
+            | Advice::MergeSamples
+            | Advice::MipMerge
+    )
+}
+
+/// Returns a command to run next, and its purpose. `first` is the name of the first file that the advice is for; `all` are
+/// the names of all such files, as words of a shell. `complete` is a complete profile of the same program, if one is
+/// known.
+pub fn command(
+    advice: Advice,
+    first: &str,
+    all: &str,
+    complete: Option<&str>,
+) -> (String, &'static str) {
+    let name = quoted(first);
     match advice {
         Advice::RunProgram => (
-            "profkit doctor default.profraw".to_owned(),
-            "after the program has run: it writes this file unless LLVM_PROFILE_FILE names another",
+            format!(
+                "LLVM_PROFILE_FILE=new.profraw {} && profkit doctor new.profraw",
+                program(&name)
+            ),
+            "a program that was built with -fprofile-generate writes its profile when it ends",
         ),
         Advice::ShowHeap => (
             format!("profkit show {name} --binaries PROGRAM"),
             "with the program and libraries that ran",
         ),
         Advice::RunAgain => (
-            "LLVM_PROFILE_FILE=again.profraw PROGRAM".to_owned(),
+            "LLVM_PROFILE_FILE=again.profraw ./PROGRAM".to_owned(),
+            "run the program again: nothing of this file can be kept",
+        ),
+        Advice::HeapRunAgain => (
+            "MEMPROF_OPTIONS=log_path=again ./PROGRAM".to_owned(),
             "run the program again: nothing of this file can be kept",
         ),
         Advice::MergeAgain => (
@@ -107,23 +169,39 @@ pub fn command(advice: Advice, name: &str) -> (String, &'static str) {
             "merge the raw profiles again: nothing of this file can be kept",
         ),
         Advice::Correlate => (
-            format!("profkit merge {name} --binaries PROGRAM -o merged.profdata"),
+            format!("profkit merge {all} --binaries PROGRAM -o merged.profdata"),
             "the program that ran, or its debug info, has the list of functions that the profile lacks",
         ),
         Advice::KeepSound => (
-            format!("profkit merge {name} -o merged.profdata"),
+            format!("profkit merge {all} -o merged.profdata"),
             "keeps the sound parts, and reports the rest",
         ),
+        Advice::KeepWithComplete => (
+            format!(
+                "profkit merge {} {all} -o merged.profdata",
+                complete.map_or_else(|| "COMPLETE.profraw".to_owned(), quoted)
+            ),
+            "the names of the functions are lost: a complete profile of the same program has them",
+        ),
+        Advice::Show => (format!("profkit show {name}"), "shows what is in it"),
         Advice::ShowHot => (
             format!("profkit show --top 20 {name}"),
             "shows the hottest functions",
         ),
+        Advice::MergeArchive => {
+            let archive = first.split_once('!').map_or(first, |(archive, _)| archive);
+            let archive = quoted(archive);
+            (
+                format!("profkit merge {archive} -o merged.profdata"),
+                "merges all profiles of the archive",
+            )
+        }
         Advice::ForOlderRelease => (
-            format!("profkit merge --llvm 19 {name} -o merged.profdata"),
+            format!("profkit merge --llvm 19 {all} -o merged.profdata"),
             "makes a profile for an older LLVM, here 19",
         ),
         Advice::ForCompiler => (
-            format!("profkit merge {name} -o merged.profdata"),
+            format!("profkit merge {all} -o merged.profdata"),
             "makes a profile for a compiler",
         ),
         Advice::ConvertSamples { from_text } => {
@@ -137,12 +215,16 @@ pub fn command(advice: Advice, name: &str) -> (String, &'static str) {
                 "writes it in another encoding",
             )
         }
+        Advice::MergeSamples => (
+            format!("profkit merge {all} -o samples.profdata"),
+            "makes one profile for a compiler",
+        ),
         Advice::MipRunAgain => (
-            "LLVM_MIP_PROFILE_FILENAME=again.mipraw PROGRAM".to_owned(),
+            "LLVM_MIP_PROFILE_FILENAME=again.mipraw ./PROGRAM".to_owned(),
             "run the program again: nothing of this file can be kept",
         ),
         Advice::MipMerge => (
-            format!("profkit mip merge -p program.mip --binary PROGRAM {name}"),
+            format!("profkit mip merge -p program.mip --binary PROGRAM {all}"),
             "merges it into the profile of its build",
         ),
         Advice::MipExtractMap => (
@@ -161,5 +243,18 @@ pub fn command(advice: Advice, name: &str) -> (String, &'static str) {
             format!("profkit mip show -p {name}"),
             "shows the results of the runs, function by function",
         ),
+        Advice::MipConvert => (
+            format!("profkit mip yaml2mip -p program.mip {name}"),
+            "turns it into the binary form, which other commands read",
+        ),
+    }
+}
+
+/// A program as a shell finds it: a name without a folder needs the folder in which it is.
+fn program(quoted: &str) -> String {
+    if quoted.contains('/') {
+        quoted.to_owned()
+    } else {
+        format!("./{quoted}")
     }
 }

@@ -1,16 +1,20 @@
 //! Prints diagnoses as JSON. docs/formats/doctor-json.md describes the format.
-use super::Counts;
 use super::words;
-use profkit_analysis::doctor::{Diagnosis, Verdict};
+use crate::quoted;
+use crate::show::json;
+use profkit_analysis::doctor::{Counts, Diagnosis, Verdict};
 use profkit_data::ids::BuildId;
-use profkit_report::show::json;
 use serde_json::{Value, json};
 use std::io::{self, Write};
 
 /// The version of the JSON. It is raised when a member is renamed or removed, or changes its meaning; new members do
 /// not raise it.
-pub const SCHEMA_VERSION: u32 = 3;
+pub const SCHEMA_VERSION: u32 = 4;
 
+/// Writes the beginning of the document.
+///
+/// # Errors
+/// Those of the writer.
 pub fn begin(out: &mut dyn Write) -> io::Result<()> {
     write!(
         out,
@@ -18,6 +22,10 @@ pub fn begin(out: &mut dyn Write) -> io::Result<()> {
     )
 }
 
+/// Writes one file.
+///
+/// # Errors
+/// Those of the writer.
 pub fn file(out: &mut dyn Write, name: &str, diagnosis: &Diagnosis, first: bool) -> io::Result<()> {
     out.write_all(if first { b"\n" } else { b",\n" })?;
     let mut value = match (diagnosis.facts(), diagnosis.size) {
@@ -35,6 +43,7 @@ pub fn file(out: &mut dyn Write, name: &str, diagnosis: &Diagnosis, first: bool)
                 Verdict::Sound => "sound",
                 Verdict::Damaged => "damaged",
                 Verdict::Unsupported => "unsupported",
+                Verdict::Foreign => "foreign",
                 Verdict::Unreadable => "unreadable",
             }
             .into(),
@@ -52,6 +61,9 @@ pub fn file(out: &mut dyn Write, name: &str, diagnosis: &Diagnosis, first: bool)
             let ids = diagnosis.binary_ids.iter().map(BuildId::to_string);
             put("binary_ids", ids.collect::<Vec<_>>().into());
         }
+        if let Some(contexts) = diagnosis.contexts {
+            put("contexts", contexts.into());
+        }
         if diagnosis.profiles > 0 {
             put("profiles", diagnosis.profiles.into());
         }
@@ -67,7 +79,7 @@ pub fn file(out: &mut dyn Write, name: &str, diagnosis: &Diagnosis, first: bool)
         put("damage", damage.collect::<Vec<_>>().into());
         put("damage_count", diagnosis.damage.count.into());
         let next = diagnosis.next.iter().map(|&advice| {
-            let (command, purpose) = words::command(advice, name);
+            let (command, purpose) = words::command(advice, name, &quoted(name), None);
             json!({ "command": command, "purpose": purpose })
         });
         put("next", next.collect::<Vec<_>>().into());
@@ -76,11 +88,16 @@ pub fn file(out: &mut dyn Write, name: &str, diagnosis: &Diagnosis, first: bool)
     Ok(())
 }
 
+/// Writes the totals and the end of the document.
+///
+/// # Errors
+/// Those of the writer.
 pub fn end(out: &mut dyn Write, counts: Counts) -> io::Result<()> {
     let counts = json!({
         "sound": counts.sound,
         "damaged": counts.damaged,
         "unsupported": counts.unsupported,
+        "foreign": counts.foreign,
         "unreadable": counts.unreadable,
         "passed_over": counts.passed_over,
     });

@@ -1,0 +1,125 @@
+//! `profkit doctor`: what files are, which LLVM releases can use them, what is wrong with them, and what to do next.
+use crate::exit::{self, Failure, Status, system_hint};
+use crate::merge::progress::Progress;
+use crate::print::{AnnotateArgs, Format, stdout_for};
+use clap::{Args, ValueEnum};
+use profkit_analysis::doctor::{Counts, Diagnosis, Group, Groups, Survey};
+use profkit_merge::Threads;
+use profkit_report::annotations::Annotations;
+use profkit_report::doctor::{self, json};
+use std::io::{self, Write};
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Every record is decoded, names are inflated and hashed, and hash tables and summaries are
+checked against the records. In folders and archives, only profiles are examined: files that
+are profiles by content, or by name (.profraw, .profdata, .proftext, .memprofraw, .afdo,
+.mipraw, .mipmap, .mip, and these with .gz, .zst or .xz). Like files are one group: the same
+kind, version and build, and the same damage. --each and the JSON have every file.
+
+The exit code is 1 if a file is damaged, missing or not a profile.
+
+Examples:
+  profkit doctor default.profraw
+  profkit doctor runs/ --only bad
+  profkit doctor runs/ --annotate github
+  profkit doctor --format json /ci/profiles | jq '.files[] | select(.verdict != \"sound\")'";
+
+/// Arguments of `profkit doctor`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct DoctorArgs {
+    /// Profiles, folders or archives of profiles; - is standard input
+    #[arg(value_name = "PATH", required = true)]
+    pub paths: Vec<PathBuf>,
+
+    /// Print one block per file instead of one per group of like files
+    #[arg(long)]
+    pub each: bool,
+
+    /// Print only these files; the totals still count all
+    #[arg(long, value_enum, value_name = "WHICH")]
+    pub only: Option<Only>,
+
+    /// Output format; docs/formats/doctor-json.md describes the JSON
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub format: Format,
+
+    /// Whether to annotate the job of a build server.
+    #[command(flatten)]
+    pub annotate: AnnotateArgs,
+
+    /// Threads to use; by default one per core
+    #[arg(short = 'j', long, value_name = "N")]
+    pub threads: Option<NonZeroUsize>,
+}
+
+/// The files that `--only` selects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Only {
+    /// Files that are damaged, cannot be read or are not profiles
+    Bad,
+}
+
+/// Examines files and folders.
+///
+/// # Errors
+/// If standard output cannot be written. Faults of files are not errors of this function: they are printed.
+pub fn run(args: &DoctorArgs) -> exit::Result {
+    let counts = report(args).map_err(|error| Failure::print(&error))?;
+    Ok(match counts.bad() {
+        0 => Status::Done,
+        _ => Status::InputBad,
+    })
+}
+
+fn report(args: &DoctorArgs) -> io::Result<Counts> {
+    let survey = Survey::new(&args.paths);
+    let progress = Progress::new(survey.len(), true);
+    let mut out = stdout_for(args.format);
+    let mut groups = Groups::default();
+    let mut printed = 0;
+    let mut annotations = Annotations::default();
+    if args.format == Format::Json {
+        json::begin(&mut out)?;
+    }
+    let mut each = |name: &str, diagnosis: Diagnosis| {
+        annotations.file(name, &diagnosis);
+        if args.format == Format::Text && !args.each {
+            groups.add(name, diagnosis);
+            return Ok(());
+        }
+        if args.only.is_some() && !diagnosis.verdict.is_bad() {
+            return Ok(());
+        }
+        printed += 1;
+        match args.format {
+            Format::Json => json::file(&mut out, name, &diagnosis, printed == 1),
+            Format::Text if printed > 1 => {
+                writeln!(out)?;
+                doctor::file(&mut out, name, &diagnosis)
+            }
+            Format::Text => doctor::file(&mut out, name, &diagnosis),
+        }
+    };
+    let hint = |path: &_, error: &_| system_hint(path, error);
+    let threads = Threads::new(args.threads);
+    let counts = survey.examine(&threads, &hint, &|bytes| progress.step(bytes), &mut each)?;
+    progress.finish(threads.count());
+    let is_selected = |group: &Group| args.only.is_none() || group.is_bad();
+    for group in groups.finish().into_iter().filter(is_selected) {
+        if printed > 0 {
+            writeln!(out)?;
+        }
+        printed += 1;
+        doctor::group(&mut out, &group, counts)?;
+    }
+    match args.format {
+        Format::Json => json::end(&mut out, counts)?,
+        Format::Text => doctor::end(&mut out, counts, printed > 0)?,
+    }
+    out.flush()?;
+    args.annotate.write(|list| *list = annotations);
+    Ok(counts)
+}

@@ -1,0 +1,8 @@
+//! What `profkit doctor` prints: one block per file or per group of like files, or JSON.
+//! docs/formats/doctor-json.md describes the JSON.
+pub mod json;
+mod text;
+mod words;
+
+pub use text::{end, file, group};
+pub use words::{short, verdict};

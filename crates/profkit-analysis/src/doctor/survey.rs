@@ -2,9 +2,9 @@
 use super::examine::{Diagnosis, Verdict, examine, unreadable};
 use super::groups::Counts;
 use super::what::Advice;
+use profkit_data::ForeignFile;
 use profkit_data::detect::{FileKind, detect};
 use profkit_data::stored::expand_front;
-use profkit_data::ForeignFile;
 use profkit_merge::files::{InputFile, InputList, InputNote, ListError, MissingInput, is_stdio};
 use profkit_merge::{Inputs, Threads};
 use rustc_hash::FxHashSet;

@@ -5,6 +5,7 @@ mod bench_mip_merge;
 mod bench_symbolize;
 mod clients;
 mod conformance;
+mod differential;
 mod dist;
 mod fixtures;
 mod fuzz;
@@ -67,6 +68,11 @@ const TASKS: &[Task] = &[
         "llvm-suite",
         "LLVM's own tests of llvm-profdata, with its tool and with profkit [FILTER]",
         suite::run,
+    ),
+    Task(
+        "differential",
+        "random command lines of llvm-profdata, with its tool and with profkit [--seed N] [--runs N]",
+        differential::run,
     ),
     Task(
         "fuzz-smoke",

@@ -1,0 +1,114 @@
+//! `cargo xtask differential`: random command lines of llvm-profdata, run with LLVM's tool and with profkit. Both must
+//! have the same exit code, the same standard output and error, and write the same files.
+mod allowed;
+mod cases;
+mod run;
+
+use std::collections::BTreeMap;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result, bail};
+use profkit_testkit::Llvm;
+use profkit_testkit::Rng;
+
+use crate::steps::built_profkit;
+use allowed::reason;
+use cases::{Case, Corpus};
+use run::{Tools, difference};
+
+const HELP: &str = "\
+cargo xtask differential [--seed N] [--runs N] [--keep-going]
+
+Runs random command lines of llvm-profdata with llvm-profdata-22 and with profkit under that name: all subcommands and
+their options, over the inputs of LLVM's own tests (target/llvm-suite), this repository's fixtures, and damaged copies of
+both. Prints the shortest command line that still differs.
+  --seed N      the seed of the random numbers (a new one each time without this option; it is printed)
+  --runs N      the number of command lines (default: 2000)
+  --keep-going  report all differences instead of stopping at the first
+
+Example: cargo xtask differential --seed 7 --runs 100
+";
+
+/// Compares the tools on random command lines.
+///
+/// # Errors
+/// If a tool cannot be had, or if the tools differ in a way that the table of allowed differences does not have.
+pub fn run(args: &[String]) -> Result<()> {
+    let (mut seed, mut runs, mut keep_going) = (None, 2000, false);
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        let mut number = || -> Result<u64> {
+            let value = args
+                .next()
+                .with_context(|| format!("{arg} wants a number"))?;
+            Ok(value.parse()?)
+        };
+        match arg.as_str() {
+            "--seed" => seed = Some(number()?),
+            "--runs" => runs = number()?,
+            "--keep-going" => keep_going = true,
+            "--help" | "-h" => {
+                print!("{HELP}");
+                return Ok(());
+            }
+            other => bail!("unknown argument {other}\n\n{HELP}"),
+        }
+    }
+    let seed = match seed {
+        Some(seed) => seed,
+        None => SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs(),
+    };
+    println!("seed {seed}, {runs} command lines");
+    let llvm = Llvm::find(22).context("llvm-22 is not installed")?;
+    let tools = Tools {
+        llvm: llvm.profdata().to_owned(),
+        profkit: built_profkit()?,
+    };
+    let corpus = Corpus::collect()?;
+    let mut rng = Rng::new(seed);
+    let mut same = 0;
+    let mut allowed: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut different = 0;
+    for number in 0..runs {
+        let case = corpus.case(&mut rng);
+        let (theirs, ours) = tools.both(&case)?;
+        if theirs == ours {
+            same += 1;
+        } else if let Some(reason) = reason(&tools, &case, &theirs, &ours)? {
+            *allowed.entry(reason).or_default() += 1;
+        } else {
+            different += 1;
+            let shortest = shortest(&tools, case)?;
+            let (theirs, ours) = tools.both(&shortest)?;
+            println!("run {number}: {}", difference(&shortest, &theirs, &ours));
+            if !keep_going {
+                break;
+            }
+        }
+    }
+    for (reason, count) in &allowed {
+        println!("allowed {count} times: {reason}");
+    }
+    let sum: u64 = allowed.values().sum();
+    println!("{same} same, {sum} allowed, {different} different");
+    if different > 0 {
+        bail!("the tools differ; to repeat: cargo xtask differential --seed {seed} --runs {runs}");
+    }
+    Ok(())
+}
+
+/// Removes options and inputs one at a time while the tools still differ without a reason.
+fn shortest(tools: &Tools, case: Case) -> Result<Case> {
+    let mut shortest = case;
+    'again: loop {
+        let candidates: Vec<Case> = shortest.shorter().collect();
+        for candidate in candidates {
+            let (theirs, ours) = tools.both(&candidate)?;
+            if theirs != ours && reason(tools, &candidate, &theirs, &ours)?.is_none() {
+                shortest = candidate;
+                continue 'again;
+            }
+        }
+        return Ok(shortest);
+    }
+}

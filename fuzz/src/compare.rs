@@ -2,12 +2,23 @@
 use crate::source::located;
 use profkit_analysis::order::{OrderFile, Startup, page_fault_area};
 use profkit_analysis::overlap::{ComparedProfile, PairOverlap};
+use profkit_data::{Error, ErrorKind};
 use std::collections::HashSet;
 
 /// The number of functions that are listed.
 const LISTED: usize = 20;
 /// Sums of many shares are not exact.
 const NEARLY: f64 = 1e-6;
+
+/// Damage has a place. An error about a file as a whole says what else is expected.
+fn says_why(error: &Error) {
+    match error.kind() {
+        ErrorKind::UnrecognizedFormat | ErrorKind::Unsupported | ErrorKind::Empty => {
+            assert!(!error.to_string().is_empty());
+        }
+        _ => located(error),
+    }
+}
 
 /// A profile compared with itself, with its first half and with a profile of another program: shares are numbers, and
 /// nothing differs between a profile and itself.
@@ -17,7 +28,7 @@ const NEARLY: f64 = 1e-6;
 pub(crate) fn overlap(data: &[u8]) {
     let profile = match ComparedProfile::open(data) {
         Ok(profile) => profile,
-        Err(error) => return located(&error),
+        Err(error) => return says_why(&error),
     };
     let same = PairOverlap::of(&profile, &profile, LISTED).expect("one family");
     assert_eq!((same.base_only, same.test_only), (0, 0), "{same:?}");
@@ -69,7 +80,7 @@ pub(crate) fn order(data: &[u8]) {
     let mut startup = Startup::default();
     match startup.add(data) {
         Ok(added) => assert!(added.traces > 0),
-        Err(error) => return located(&error),
+        Err(error) => return says_why(&error),
     }
     for file in [
         OrderFile::Lld,

@@ -1,13 +1,12 @@
 //! `profkit order`: the order in which a linker should place functions.
 use crate::exit::{self, Failure, Status};
-use crate::print::{self, Format, plural};
+use crate::print::{self, Format};
 use clap::{Args, ValueEnum};
 use profkit_analysis::order::{OrderFile, Startup};
 use profkit_data::path_text;
 use profkit_merge::files::{Content, Input, Output, is_stdio};
-use profkit_object::binary::BinaryFile;
-use profkit_object::code_symbols::code_symbols;
-use profkit_report::order::OrderReport;
+use profkit_object::code_symbols::read_code_symbols;
+use profkit_report::order::{Order, OrderReport, warnings};
 use std::io::Write as _;
 use std::path::PathBuf;
 
@@ -56,8 +55,9 @@ pub struct OrderArgs {
     format: Format,
 }
 
+/// The linker that is to read an order file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum Linker {
+pub enum Linker {
     /// lld for ELF: --symbol-ordering-file
     #[default]
     Lld,
@@ -71,89 +71,68 @@ enum Linker {
     Coff,
 }
 
+impl From<Linker> for OrderFile {
+    fn from(linker: Linker) -> Self {
+        match linker {
+            Linker::Lld => OrderFile::Lld,
+            Linker::Gold => OrderFile::Gold,
+            Linker::Ld => OrderFile::GnuLd,
+            Linker::Macho => OrderFile::MachO,
+            Linker::Coff => OrderFile::Coff,
+        }
+    }
+}
+
 /// Runs `profkit order`.
 ///
 /// # Errors
 /// If a file cannot be read or has no order of calls, or if the order cannot be written.
 pub fn run(args: &OrderArgs) -> exit::Result {
     let output = Output::new(&args.output, Content::Text)?;
-    // A failed write is ignored: stderr is closed.
-    let mut stderr = print::stderr();
     let mut startup = Startup::default();
     for path in &args.inputs {
         let input = Input::open(path)?;
-        let name = input.name();
-        let added = startup
-            .add(&input)
-            .map_err(|error| Failure::file(name, &error))?;
-        for error in &added.damage {
-            let _ = writeln!(stderr, "warning: {name}: {error}");
-        }
-        for (line, text) in &added.foreign {
-            let text: String = String::from_utf8_lossy(text).chars().take(60).collect();
-            let _ = writeln!(
-                stderr,
-                "warning: {name}:{line}: left out: found {text:?}, expected a symbol name"
-            );
-        }
-        if let more @ 1.. = (added.foreign_lines - added.foreign.len()) as u64 {
-            let more = plural(more, "more line");
-            let _ = writeln!(stderr, "warning: {name}: left out: {more}");
+        let added = startup.add(&input);
+        let added = added.map_err(|error| Failure::file(input.name(), &error))?;
+        for warning in warnings(&added) {
+            // A failed write is ignored: stderr is closed.
+            let _ = writeln!(print::stderr(), "warning: {}: {warning}", input.name());
         }
     }
-    let file = match args.linker {
-        Linker::Lld => OrderFile::Lld,
-        Linker::Gold => OrderFile::Gold,
-        Linker::Ld => OrderFile::GnuLd,
-        Linker::Macho => OrderFile::MachO,
-        Linker::Coff => OrderFile::Coff,
-    };
-    let mut order = startup.order(file);
-    let symbols = match &args.binary {
-        None => None,
-        Some(path) => {
-            let failed = |error: &_| Failure::file(path_text(path), error);
-            let binary = BinaryFile::open(path)
-                .map_err(|error| Failure::io("cannot read", path_text(path), &error))?;
-            let symbols = code_symbols(&binary.image(|_| true).map_err(|error| failed(&error))?);
-            if symbols.is_empty() {
-                let text = format_args!(
-                    "{}: the program has no symbols of functions",
-                    path_text(path)
-                );
-                return Err(
-                    Failure::input(text).with_hint("give the program as it was before strip")
-                );
-            }
-            order.keep_known(&symbols);
-            Some(symbols)
-        }
-    };
+    let mut order = startup.order(args.linker.into());
+    let symbols = args.binary.as_ref().map(|path| {
+        exit::must_exist(path)?;
+        read_code_symbols(path).map_err(|error| Failure::file(path_text(path), &error))
+    });
+    let symbols = symbols.transpose()?;
+    if let Some(symbols) = &symbols {
+        order.keep_known(symbols);
+    }
     let binary = symbols.as_deref().map(|symbols| (symbols, args.page_size));
-    let report = OrderReport::new(&startup, &order, file, binary);
-    let json = || {
-        format!(
-            "{}\n",
-            serde_json::to_string_pretty(&report).unwrap_or_default()
-        )
-    };
+    let report = OrderReport::new(&startup, &order, args.linker.into(), binary);
     if order.names().is_empty() {
-        let _ = write!(stderr, "{report}");
-        return Err(
-            Failure::input("no function is left to order, so nothing is written").with_hint(
-                "is the program that of the profile? `profkit match PROFILE PROGRAM` says",
-            ),
-        );
+        let _ = write!(print::stderr(), "{report}");
+        let failure = Failure::input("no function is left to order, so nothing is written");
+        return Err(failure.with_hint(
+            "is the program that of the profile? `profkit match PROFILE PROGRAM` says",
+        ));
     }
-    if args.format == Format::Json && is_stdio(&args.output) {
-        output.write(|sink| sink.put(json().as_bytes()))?;
+    write(output, is_stdio(&args.output), args.format, &report)
+}
+
+/// Writes the order file, and the report to standard error. The JSON takes the place of both on standard output.
+///
+/// # Errors
+/// If the file cannot be written.
+pub fn write(output: Output, stdout: bool, format: Format, order: &dyn Order) -> exit::Result {
+    if stdout && format == Format::Json {
+        output.write(|sink| sink.put(format!("{}\n", order.json(true)).as_bytes()))?;
         return Ok(Status::Done);
     }
-    let bytes = file.write(&order.names());
-    output.write(|sink| sink.put(&bytes))?;
-    let _ = match args.format {
-        Format::Json => write!(stderr, "{}", json()),
-        Format::Text => write!(stderr, "{report}"),
+    output.write(|sink| sink.put(&order.file()))?;
+    let _ = match format {
+        Format::Json => writeln!(print::stderr(), "{}", order.json(false)),
+        Format::Text => write!(print::stderr(), "{order}"),
     };
     Ok(Status::Done)
 }

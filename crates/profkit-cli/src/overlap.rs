@@ -69,11 +69,8 @@ pub fn run(args: &OverlapArgs) -> exit::Result {
         }
         profiles.push((input.name().to_owned(), profile));
     }
-    let named: Vec<_> = profiles
-        .iter()
-        .map(|(name, profile)| (&**name, profile))
-        .collect();
-    let report = OverlapReport::new(&named, args.top);
+    let named = profiles.iter().map(|(name, profile)| (&**name, profile));
+    let report = OverlapReport::new(&named.collect::<Vec<_>>(), args.top);
     let mut report = report.map_err(|(one, two, why)| {
         Failure::input(format_args!("{one} and {two}: {why}"))
             .with_hint("`profkit doctor FILE` says what a profile is")
@@ -82,26 +79,16 @@ pub fn run(args: &OverlapArgs) -> exit::Result {
     let mut out = stdout_for(args.format);
     let printed = match args.format {
         Format::Text => write!(out, "{report}"),
-        Format::Json => {
-            let json = serde_json::to_string_pretty(&report);
-            writeln!(out, "{}", json.unwrap_or_default())
-        }
+        Format::Json => writeln!(out, "{}", report.json()),
     };
     printed.map_err(|error| Failure::print(&error))?;
-    match (args.fail_under, report.least()) {
-        (Some(least), Some(found)) if found >= least => Ok(Status::Done),
-        (Some(least), found) => {
-            let found = found.map_or("not known".to_owned(), |found| format!("{found:.1}%"));
-            let text = "the smallest overlap of two profiles is";
-            let _ = writeln!(
-                print::stderr(),
-                "gate: {text} {found}, but --fail-under requires {least}%"
-            );
-            Ok(Status::GateFailed)
-        }
-        (None, _) if profiles.iter().any(|(_, profile)| profile.damage.count > 0) => {
-            Ok(Status::InputBad)
-        }
-        (None, _) => Ok(Status::Done),
+    if let Some(reason) = args.fail_under.and_then(|least| report.gate(least)) {
+        let _ = writeln!(print::stderr(), "gate: {reason}");
+        return Ok(Status::GateFailed);
     }
+    Ok(if report.is_damaged() {
+        Status::InputBad
+    } else {
+        Status::Done
+    })
 }

@@ -1,6 +1,8 @@
 //! The functions of a binary with their places, as its symbol table has them.
-use crate::binary::Image;
+use crate::binary::{BinaryFile, Image};
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
+use profkit_data::{Error, ErrorKind, Result};
+use std::path::Path;
 
 /// A function in the symbol table.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,6 +13,25 @@ pub struct CodeSymbol {
     pub address: u64,
     /// The size in bytes. ELF states it; elsewhere the function reaches to the next one in its section.
     pub size: u64,
+}
+
+/// Lists the functions of the program or library in a file, sorted by address.
+///
+/// # Errors
+/// If the file cannot be read, is no program or library, or has no symbols of functions.
+pub fn read_code_symbols(path: &Path) -> Result<Vec<CodeSymbol>> {
+    let file = BinaryFile::open(path).map_err(|error| {
+        Error::new(
+            ErrorKind::CannotCorrelate,
+            format!("cannot be read: {error}"),
+        )
+    })?;
+    let symbols = code_symbols(&file.image(|_| true)?);
+    if symbols.is_empty() {
+        let error = Error::new(ErrorKind::Empty, "the program has no symbols of functions");
+        return Err(error.with_hint("give the program as it was before strip"));
+    }
+    Ok(symbols)
 }
 
 /// Lists the functions of a binary, sorted by address.

@@ -1,10 +1,38 @@
-//! The report of `profkit order`. docs/formats/order-json.md describes the JSON.
+//! The reports of `profkit order` and `profkit mip order`. docs/formats/order-json.md describes the JSON of the first.
 use crate::{grouped, plural};
 use profkit_analysis::names;
-use profkit_analysis::order::{OrderFile, Startup, StartupOrder, StartupText};
+use profkit_analysis::order::{
+    Added, Footprint, Names, OrderFile, Startup, StartupOrder, StartupText, footprint,
+    names as symbols_of,
+};
+use profkit_data::mip::{FunctionId, MipProfile, Modes};
 use profkit_object::code_symbols::CodeSymbol;
 use serde::Serialize;
 use std::fmt;
+
+/// An order of functions with its report. [`Display`](fmt::Display) writes the report for people.
+pub trait Order: fmt::Display {
+    /// The order file.
+    fn file(&self) -> Vec<u8>;
+
+    /// The report as JSON. `alone` says whether nothing else is written, so that the JSON must have the order.
+    fn json(&self, alone: bool) -> String;
+}
+
+/// What is wrong with a file of traces: lines for people.
+pub fn warnings(added: &Added) -> Vec<String> {
+    let mut warnings: Vec<String> = added.damage.iter().map(ToString::to_string).collect();
+    for (line, text) in &added.foreign {
+        let text: String = String::from_utf8_lossy(text).chars().take(60).collect();
+        warnings.push(format!(
+            "line {line} left out: found {text:?}, expected a symbol name"
+        ));
+    }
+    if let more @ 1.. = (added.foreign_lines - added.foreign.len()) as u64 {
+        warnings.push(format!("{} left out", plural(more, "more line")));
+    }
+    warnings
+}
 
 /// Version of the JSON.
 const SCHEMA: u32 = 1;
@@ -31,6 +59,18 @@ pub struct OrderReport {
     text: Option<Text>,
     /// The symbols, in order.
     order: Vec<String>,
+    #[serde(skip)]
+    contents: Vec<u8>,
+}
+
+impl Order for OrderReport {
+    fn file(&self) -> Vec<u8> {
+        self.contents.clone()
+    }
+
+    fn json(&self, _: bool) -> String {
+        serde_json::to_string_pretty(self).unwrap_or_default()
+    }
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -85,6 +125,7 @@ impl OrderReport {
                 }
             }),
             order: order.names().into_iter().map(text).collect(),
+            contents: file.write(&order.names()),
         }
     }
 }
@@ -136,6 +177,91 @@ impl fmt::Display for OrderReport {
             if missing.len() > MOST {
                 writeln!(f, "  and {} more", grouped(missing.len() - MOST))?;
             }
+        }
+        Ok(())
+    }
+}
+
+/// The order of the functions of a MIP profile, in the form in which it is reported.
+#[derive(Clone, Debug)]
+pub struct MipOrderReport<'p> {
+    profile: &'p MipProfile,
+    file: OrderFile,
+    names: Names<'p>,
+    touched: Footprint,
+    page_size: u64,
+}
+
+impl<'p> MipOrderReport<'p> {
+    /// Makes the report.
+    pub fn new(
+        profile: &'p MipProfile,
+        order: &[FunctionId],
+        file: OrderFile,
+        page_size: u64,
+    ) -> Self {
+        MipOrderReport {
+            profile,
+            file,
+            names: symbols_of(profile, order),
+            touched: footprint(profile, order, page_size),
+            page_size,
+        }
+    }
+}
+
+impl Order for MipOrderReport<'_> {
+    fn file(&self) -> Vec<u8> {
+        self.file.write(&self.names.names)
+    }
+
+    fn json(&self, alone: bool) -> String {
+        let mut report = serde_json::json!({
+            "schema_version": 1,
+            "functions": self.profile.function_counts().0,
+            "ordered": self.touched.functions,
+            "names": self.names.names.len(),
+            "repeated_names": self.names.repeated,
+            "bytes": self.touched.bytes,
+            "page_size": self.page_size,
+            "pages_before": self.touched.pages_before,
+            "pages_after": self.touched.pages_after,
+        });
+        if alone && let Some(keys) = report.as_object_mut() {
+            let names = self.names.names.iter();
+            let names: Vec<_> = names.map(|name| String::from_utf8_lossy(name)).collect();
+            keys.insert("order".to_owned(), serde_json::json!(names));
+        }
+        format!("{report:#}")
+    }
+}
+
+impl fmt::Display for MipOrderReport<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Footprint {
+            functions,
+            bytes,
+            pages_before,
+            pages_after,
+        } = self.touched;
+        writeln!(
+            f,
+            "{functions} of {} functions ordered for {}: {bytes} bytes of code, on {pages_before} pages before and {pages_after} pages after",
+            self.profile.function_counts().0,
+            self.file
+        )?;
+        if self.names.repeated > 0 {
+            writeln!(
+                f,
+                "{} functions have the same name as an earlier function, and a linker cannot tell functions of one name apart",
+                self.names.repeated
+            )?;
+        }
+        if functions > 0 && !self.profile.modes().contains(Modes::FIRST_CALL) {
+            writeln!(
+                f,
+                "the profile does not record the order of calls (mode calls does): the functions are in link order"
+            )?;
         }
         Ok(())
     }

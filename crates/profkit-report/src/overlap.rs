@@ -135,10 +135,27 @@ impl OverlapReport {
         Ok(report)
     }
 
-    /// The smallest overlap of two profiles, in percent; `None` if some profile counted nothing.
-    pub fn least(&self) -> Option<f64> {
+    /// Returns why a gate that requires this overlap of each two profiles, in percent, does not hold; `None` if it holds.
+    pub fn gate(&self, least: f64) -> Option<String> {
         let pairs = self.pairs.iter().map(|pair| pair.overlap_percent);
-        pairs.min_by(|one, two| one.unwrap_or(-1.0).total_cmp(&two.unwrap_or(-1.0)))?
+        let found = pairs.min_by(|one, two| one.unwrap_or(-1.0).total_cmp(&two.unwrap_or(-1.0)))?;
+        if found.is_some_and(|found| found >= least) {
+            return None;
+        }
+        let found = found.map_or_else(|| "not known".to_owned(), |found| format!("{found:.1}%"));
+        Some(format!(
+            "the smallest overlap of two profiles is {found}, but --fail-under requires {least}%"
+        ))
+    }
+
+    /// Whether a file is damaged.
+    pub fn is_damaged(&self) -> bool {
+        self.profiles.iter().any(|profile| profile.errors > 0)
+    }
+
+    /// The JSON.
+    pub fn json(&self) -> String {
+        serde_json::to_string_pretty(self).unwrap_or_default()
     }
 
     fn functions(&self) -> &'static str {

@@ -1,8 +1,7 @@
 //! `profkit mip diff`: which functions are newly called, no longer called, called earlier or called later.
-use super::order::Format;
 use super::profile;
 use crate::exit::{Failure, Result, Status};
-use crate::print;
+use crate::print::{self, Format};
 use clap::Args;
 use profkit_analysis::mip_diff::{Difference, Moved, diff};
 use profkit_analysis::names::printable;

@@ -1,16 +1,16 @@
 //! `profkit mip order`: the order in which a linker should lay out functions.
 use super::profile;
-use crate::exit::{Failure, Result, Status};
-use crate::print;
+use crate::exit::{Failure, Result};
+use crate::order::{Linker, write};
+use crate::print::Format;
 use clap::{Args, ValueEnum};
 use profkit_analysis::order::{
-    OrderFile, Partitioning, RunError, Trace, balanced, by_mean, footprint, names, trace,
-    traces_of_run,
+    Partitioning, RunError, Trace, balanced, by_mean, trace, traces_of_run,
 };
-use profkit_data::mip::{FunctionId, MipProfile, Modes};
-use profkit_merge::files::{Content, Output};
+use profkit_data::mip::{FunctionId, MipProfile};
+use profkit_merge::files::{Content, Output, is_stdio};
+use profkit_report::order::MipOrderReport;
 use regex::bytes::Regex;
-use std::io::Write as _;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -55,7 +55,7 @@ pub struct OrderArgs {
 
     /// The form of the report on standard error; json without --output prints the report and the order on standard
     /// output
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     format: Format,
 }
 
@@ -66,27 +66,6 @@ enum Algorithm {
     Mean,
     /// By balanced partitioning over the runs: functions that are needed at the same time are placed next to each other
     Balanced,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum Linker {
-    /// lld for ELF: --symbol-ordering-file
-    #[default]
-    Lld,
-    /// gold: --section-ordering-file
-    Gold,
-    /// Mach-O linkers: -order_file
-    Macho,
-}
-
-/// The form of a report.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// For people
-    #[default]
-    Text,
-    /// For programs
-    Json,
 }
 
 /// Runs `profkit mip order`.
@@ -112,67 +91,8 @@ pub fn run(args: &OrderArgs) -> Result {
     if let Some(regex) = &args.regex {
         order.retain(|&id| regex.is_match(&profile.functions[id].name));
     }
-    let listed = names(&profile, &order);
-    let touched = footprint(&profile, &order, args.page_size);
-    let file = match args.linker {
-        Linker::Lld => OrderFile::Lld,
-        Linker::Gold => OrderFile::Gold,
-        Linker::Macho => OrderFile::MachO,
-    };
-    let json_alone = args.format == Format::Json && profkit_merge::files::is_stdio(&args.output);
-    let mut report = serde_json::json!({
-        "schema_version": 1,
-        "functions": profile.function_counts().0,
-        "ordered": touched.functions,
-        "names": listed.names.len(),
-        "repeated_names": listed.repeated,
-        "bytes": touched.bytes,
-        "page_size": args.page_size,
-        "pages_before": touched.pages_before,
-        "pages_after": touched.pages_after,
-    });
-    if json_alone {
-        let names: Vec<_> = listed
-            .names
-            .iter()
-            .map(|name| String::from_utf8_lossy(name))
-            .collect();
-        report["order"] = serde_json::json!(names);
-        let text = format!("{report:#}\n");
-        output.write(|sink| sink.put(text.as_bytes()))?;
-        return Ok(Status::Done);
-    }
-    let bytes = file.write(&listed.names);
-    output.write(|sink| sink.put(&bytes))?;
-    // A failed write is ignored: stderr is closed.
-    let mut stderr = print::stderr();
-    if args.format == Format::Json {
-        let _ = writeln!(stderr, "{report:#}");
-        return Ok(Status::Done);
-    }
-    let _ = writeln!(
-        stderr,
-        "{} of {} functions ordered for {file}: {} bytes of code, on {} pages before and {} pages after",
-        touched.functions,
-        profile.function_counts().0,
-        touched.bytes,
-        touched.pages_before,
-        touched.pages_after
-    );
-    if listed.repeated > 0 {
-        let _ = writeln!(
-            stderr,
-            "{} functions have the same name as an earlier function, and a linker cannot tell functions of one name apart",
-            listed.repeated
-        );
-    }
-    if !order.is_empty() && !profile.modes().contains(Modes::FIRST_CALL) {
-        let _ = writeln!(
-            stderr,
-            "the profile does not record the order of calls (--mode calls records it): the functions are in link order"
-        );
-    }
-    Ok(Status::Done)
+    let report = MipOrderReport::new(&profile, &order, args.linker.into(), args.page_size);
+    write(output, is_stdio(&args.output), args.format, &report)
 }
 
 /// Returns the runs as traces. If no runs are given, the profile itself is the only trace.

@@ -1,8 +1,7 @@
 //! `profkit mip use`: turns a MIP profile into files that unmodified compilers can use.
-use super::order::Format;
 use super::profile;
 use crate::exit::{Failure, Result, Status};
-use crate::print;
+use crate::print::{self, Format};
 use clap::{ArgGroup, Args, ValueEnum};
 use profkit_analysis::names::printable;
 use profkit_data::mip::MipProfile;

@@ -4,7 +4,7 @@ use crate::print::{self, Format};
 use clap::{Args, ValueEnum};
 use profkit_analysis::order::{OrderFile, Startup};
 use profkit_data::path_text;
-use profkit_merge::files::{Content, Input, Output, is_stdio};
+use profkit_merge::files::{Content, Output, is_stdio};
 use profkit_object::code_symbols::read_code_symbols;
 use profkit_report::order::{Order, OrderReport, warnings};
 use std::io::Write as _;
@@ -91,7 +91,7 @@ pub fn run(args: &OrderArgs) -> exit::Result {
     let output = Output::new(&args.output, Content::Text)?;
     let mut startup = Startup::default();
     for path in &args.inputs {
-        let input = Input::open(path)?;
+        let input = crate::io::open(path)?;
         let added = startup.add(&input);
         let added = added.map_err(|error| Failure::file(input.name(), &error))?;
         for warning in warnings(&added) {

@@ -4,7 +4,6 @@ use crate::print::{self, Format, stdout_for};
 use clap::Args;
 use profkit_analysis::overlap::ComparedProfile;
 use profkit_data::path_text;
-use profkit_merge::files::Input;
 use profkit_report::overlap::OverlapReport;
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -60,7 +59,7 @@ pub fn run(args: &OverlapArgs) -> exit::Result {
     }
     let mut profiles = Vec::new();
     for path in &args.profiles {
-        let input = Input::open(path)?;
+        let input = crate::io::open(path)?;
         let profile = ComparedProfile::open(&input);
         let profile = profile.map_err(|error| Failure::file(input.name(), &error))?;
         for error in &profile.damage.first {

@@ -13,6 +13,7 @@
 //! | [`names`] | what is the name of a function in its own language? |
 //! | [`order`] | in which order should a linker lay out functions? |
 //! | [`overlap`] | how alike are two profiles? |
+//! | [`ranking`] | which functions have the largest numbers, and which files, crates or namespaces? |
 //! | [`samples`] | what is in a sample profile of any encoding? |
 //! | [`selection`] | which functions are meant by a name or a part of one? |
 //! | [`supplement`] | which counts of an instrumentation profile does a sample profile correct? |
@@ -30,6 +31,7 @@ pub mod mip_diff;
 pub mod names;
 pub mod order;
 pub mod overlap;
+pub mod ranking;
 pub mod samples;
 pub mod selection;
 pub mod supplement;

@@ -25,15 +25,195 @@ pub fn display(name: &[u8], mangled: bool) -> Cow<'_, str> {
     printable(name)
 }
 
+/// How names are printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Spelling {
+    /// Demangled.
+    #[default]
+    Demangled,
+    /// Demangled, with the hashes that tell apart the instances of a Rust function.
+    WithHashes,
+    /// As in the profile.
+    Mangled,
+}
+
+impl From<bool> for Spelling {
+    /// The spelling that an option `--mangled` asks for.
+    fn from(mangled: bool) -> Self {
+        if mangled {
+            Spelling::Mangled
+        } else {
+            Spelling::Demangled
+        }
+    }
+}
+
+/// Returns a function name as it is printed, in any [`Spelling`].
+///
+/// ```
+/// use profkit_analysis::names::{Spelling, spelled};
+///
+/// let name = b"_ZN3lib4push17h0123456789abcdefE";
+/// assert_eq!(spelled(name, Spelling::WithHashes), "lib::push::h0123456789abcdef");
+/// assert_eq!(spelled(name, Spelling::Demangled), "lib::push");
+/// ```
+pub fn spelled(name: &[u8], spelling: Spelling) -> Cow<'_, str> {
+    let demangled = match spelling {
+        Spelling::Mangled => None,
+        Spelling::Demangled => demangle(name),
+        Spelling::WithHashes => demangle_with_hashes(name),
+    };
+    demangled.map_or_else(|| printable(name), Cow::Owned)
+}
+
 /// Returns the demangled form of a name, if the name is mangled.
 pub fn demangle(name: &[u8]) -> Option<String> {
+    demangle_local(name, false)
+}
+
+/// Returns the demangled form of a name, if the name is mangled. Rust names keep the hash at their end.
+pub fn demangle_with_hashes(name: &[u8]) -> Option<String> {
+    demangle_local(name, true)
+}
+
+fn demangle_local(name: &[u8], hashes: bool) -> Option<String> {
     if name.len() > MOST {
         return None;
     }
     let text = std::str::from_utf8(name).ok()?;
     let (prefix, symbol) = split_local(text);
-    let demangled = demangle_symbol(symbol)?;
+    let demangled = demangle_symbol(symbol, hashes)?;
     Some(printable(format!("{prefix}{demangled}").as_bytes()).into_owned())
+}
+
+/// Returns the name that all instances of a Rust function share: without the hash. `None` for other names.
+///
+/// ```
+/// use profkit_analysis::names::without_hash;
+///
+/// assert_eq!(without_hash(b"_ZN3lib4push17h0123456789abcdefE").as_deref(), Some("lib::push"));
+/// assert_eq!(without_hash(b"_Z4pushi"), None);
+/// ```
+pub fn without_hash(name: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(name).ok()?;
+    let (_, symbol) = split_local(text);
+    is_rust(symbol).then(|| demangle(name)).flatten()
+}
+
+/// Whether a mangled name is one of Rust: of its own scheme, or with the hash that rustc puts at the end of C++'s.
+fn is_rust(symbol: &str) -> bool {
+    let hash_at_end = || {
+        let (_, hash) = symbol.rsplit_once("17h")?;
+        let (hash, rest) = hash.split_at_checked(16)?;
+        Some(rest.starts_with('E') && hash.bytes().all(|digit| digit.is_ascii_hexdigit()))
+    };
+    symbol.starts_with("_R") || symbol.starts_with("_ZN") && hash_at_end() == Some(true)
+}
+
+/// Returns the source file that LLVM puts before the name of a local function; `None` if the name has none.
+///
+/// ```
+/// use profkit_analysis::names::file_of;
+///
+/// assert_eq!(file_of(b"src/file.cpp;_ZL3barv"), Some("src/file.cpp"));
+/// assert_eq!(file_of(b"_Z3barv"), None);
+/// ```
+pub fn file_of(name: &[u8]) -> Option<&str> {
+    let (prefix, _) = split_local(std::str::from_utf8(name).ok()?);
+    let file = prefix.strip_suffix([';', ':'])?;
+    (!file.is_empty()).then_some(file)
+}
+
+/// Returns the crate of a Rust function: for a method, the crate of the type that has it.
+///
+/// ```
+/// use profkit_analysis::names::crate_of;
+///
+/// assert_eq!(crate_of(b"_ZN3lib4push17h0123456789abcdefE").as_deref(), Some("lib"));
+/// assert_eq!(crate_of(b"_ZN3lib4pushEi"), None);
+/// ```
+pub fn crate_of(name: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(name).ok()?;
+    let (_, symbol) = split_local(text);
+    let path = demangle_symbol(symbol, false).filter(|_| is_rust(symbol))?;
+    path_of_type(&path)?.split("::").next().map(str::to_owned)
+}
+
+/// Returns the path with which the demangled name of a Rust function begins: for a method of a trait, that of the type, or of
+/// the trait if the type is a parameter or built in. `None` if the name has no path.
+fn path_of_type(name: &str) -> Option<&str> {
+    let (first, of_trait) = match name.split_once(" as ") {
+        Some((first, rest)) if name.starts_with('<') => (first, Some(rest)),
+        _ => (name, None),
+    };
+    [Some(first), of_trait]
+        .into_iter()
+        .flatten()
+        .find_map(|text| {
+            let text = text.trim_start_matches(['<', '&', '*', '[', '(']);
+            let words = ["mut ", "const ", "dyn "].iter();
+            let text = words.fold(text, |text, word| text.strip_prefix(word).unwrap_or(text));
+            let end = text.find(|one: char| !(one.is_alphanumeric() || matches!(one, '_' | ':')));
+            let path = text.get(..end.unwrap_or(text.len()))?;
+            path.contains("::").then(|| path.trim_end_matches(':'))
+        })
+}
+
+/// Returns the scope of a C++ or Rust function: its namespaces or modules, and the types in them, without the arguments of
+/// templates. `None` for names without a scope.
+///
+/// ```
+/// use profkit_analysis::names::namespace_of;
+///
+/// assert_eq!(namespace_of(b"_ZN4llvm11SmallVectorIiLj4EE4growEm").as_deref(), Some("llvm::SmallVector"));
+/// assert_eq!(namespace_of(b"_ZN3lib4push17h0123456789abcdefE").as_deref(), Some("lib"));
+/// assert_eq!(namespace_of(b"main"), None);
+/// ```
+pub fn namespace_of(name: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(name).ok()?;
+    let (_, symbol) = split_local(text);
+    let demangled = demangle_symbol(symbol, false);
+    scope(demangled.as_deref().unwrap_or(symbol))
+}
+
+/// Returns the scope of a demangled name: what stands before the last `::` that is not inside brackets, without the return
+/// type and without the arguments of templates.
+fn scope(path: &str) -> Option<String> {
+    // `<lib::Type as core::Trait>::method` is in the scope of the type.
+    if path.starts_with('<') {
+        return path_of_type(path).map(str::to_owned);
+    }
+    let mut kept = String::new();
+    let mut depth = 0u32;
+    let mut rest = path;
+    while let Some(one) = rest.chars().next() {
+        if depth == 0 && rest.starts_with("(anonymous namespace)") {
+            kept.push_str("(anonymous namespace)");
+            rest = rest.get("(anonymous namespace)".len()..).unwrap_or("");
+            continue;
+        }
+        // The symbols of an operator are no brackets, and its name is the last part.
+        if depth == 0
+            && rest.starts_with("operator")
+            && (kept.is_empty() || kept.ends_with([':', ' ']))
+        {
+            kept.push_str("operator");
+            break;
+        }
+        match one {
+            '(' if depth == 0 => break,
+            '<' | '(' | '[' | '{' => depth += 1,
+            '>' | ')' | ']' | '}' => depth = depth.saturating_sub(1),
+            // The return type of a template function ends here.
+            ' ' if depth == 0 => kept.clear(),
+            one if depth == 0 => kept.push(one),
+            _ => {}
+        }
+        rest = rest.get(one.len_utf8()..).unwrap_or("");
+    }
+    let (scope, _) = kept.rsplit_once("::")?;
+    let scope = scope.trim_end_matches("::");
+    (!scope.is_empty()).then(|| scope.to_owned())
 }
 
 /// Whether `wanted` is a name of this function: the name as in the profile, without the source file, demangled, or
@@ -46,7 +226,7 @@ pub fn is_named(name: &[u8], wanted: &str) -> bool {
     if text == wanted || symbol == wanted {
         return true;
     }
-    let Some(demangled) = demangle_symbol(symbol) else {
+    let Some(demangled) = demangle_symbol(symbol, false) else {
         return false;
     };
     let wanted = wanted.strip_prefix(prefix).unwrap_or(wanted);
@@ -91,11 +271,16 @@ fn split_local(name: &str) -> (&str, &str) {
     }
 }
 
-fn demangle_symbol(symbol: &str) -> Option<String> {
+fn demangle_symbol(symbol: &str, hashes: bool) -> Option<String> {
     let mut out = Capped(String::new());
     if let Ok(rust) = rustc_demangle::try_demangle(symbol) {
         // The alternate form `{:#}` of a demangled Rust name has no hash at its end.
-        write!(out, "{rust:#}").ok()?;
+        let written = if hashes {
+            write!(out, "{rust}")
+        } else {
+            write!(out, "{rust:#}")
+        };
+        written.ok()?;
         return Some(out.0);
     }
     if !symbol.starts_with("_Z") && !symbol.starts_with("__Z") {
@@ -152,6 +337,55 @@ mod tests {
         }
         assert_eq!(display(b"_Z3fooi", true), "_Z3fooi");
         assert_eq!(display(b"a\xff", false), "a\\xff");
+    }
+
+    #[test]
+    fn scopes_of_demangled_names() {
+        for (name, scope_of_it) in [
+            ("main", None),
+            ("foo(int)", None),
+            ("ns::foo(std::vector<int, std::allocator<int>>)", Some("ns")),
+            ("void ns::Box<a::b>::put<c::d>(e::f)", Some("ns::Box")),
+            (
+                "(anonymous namespace)::Triangle::area() const",
+                Some("(anonymous namespace)::Triangle"),
+            ),
+            ("ns::operator<<(std::ostream&, ns::T)", Some("ns")),
+            ("std::ostream& ns::T::operator()(int)", Some("ns::T")),
+            ("operator new(unsigned long)", None),
+            (
+                "ns::f(int)::{lambda(int)#1}::operator()(int) const",
+                Some("ns"),
+            ),
+            ("<lib::Type<T> as core::ops::Drop>::drop", Some("lib::Type")),
+            (
+                "<&mut lib::Type as core::fmt::Debug>::fmt",
+                Some("lib::Type"),
+            ),
+            ("core::ptr::drop_in_place::<lib::Type>", Some("core::ptr")),
+            (
+                "lib::module::function::{{closure}}",
+                Some("lib::module::function"),
+            ),
+        ] {
+            assert_eq!(scope(name).as_deref(), scope_of_it, "{name}");
+        }
+    }
+
+    #[test]
+    fn crates_are_those_of_rust_names_alone() {
+        for (name, of) in [
+            ("_ZN3lib4push17h0123456789abcdefE", Some("lib")),
+            (
+                "_ZN54_$LT$lib..Type$u20$as$u20$core..ops..drop..Drop$GT$4drop17h0123456789abcdefE",
+                Some("lib"),
+            ),
+            ("_RNvC6crate_4main", Some("crate_")),
+            ("_ZN3lib4pushEi", None),
+            ("main", None),
+        ] {
+            assert_eq!(crate_of(name.as_bytes()).as_deref(), of, "{name}");
+        }
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Opens a sample profile of any encoding, and answers questions about its functions and sums.
-use crate::names;
+use crate::flame::{FlameBuilder, FlameGraph, Temperature};
+use crate::names::{self, Spelling};
+use crate::ranking::{FunctionNumbers, FunctionOrder, Group, GroupBy, Groups};
 use crate::selection::{Selection, is_sample};
 use profkit_data::Result;
 use profkit_data::index_vec::IndexVec;
@@ -10,17 +12,19 @@ use profkit_data::sample::{
     encoding, read, summarize,
 };
 use profkit_data::summary::Summary;
+use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::cmp::Reverse;
 
 /// The sound parts of a sample profile, with facts about its file.
 ///
 /// ```
+/// use profkit_analysis::names::Spelling;
 /// use profkit_analysis::samples::SampleView;
 ///
 /// let view = SampleView::open(b"main:90:1\n 1: 90\nidle:10:1\n 1: 10\n", None)?;
 /// let hot = view.hottest(1);
-/// assert_eq!((view.name(hot.functions[0].samples.name, false).as_ref(), hot.total), ("main", 100));
+/// assert_eq!((view.name(hot.functions[0].samples.name, Spelling::Demangled).as_ref(), hot.total), ("main", 100));
 /// # Ok::<(), profkit_data::Error>(())
 /// ```
 #[derive(Debug)]
@@ -88,11 +92,10 @@ impl<'data> SampleView<'data> {
         missing(&self.profile, wanted)
     }
 
-    /// Returns the name of a function for people: demangled, unless `mangled` is true. If the profile has only the hash
-    /// of the name, returns the hash.
-    pub fn name(&self, id: NameId, mangled: bool) -> Cow<'_, str> {
+    /// Returns the name of a function for people. If the profile has only the hash of the name, returns the hash.
+    pub fn name(&self, id: NameId, spelling: Spelling) -> Cow<'_, str> {
         match self.profile.names.get(id) {
-            SampleName::Text(name) => names::display(name, mangled),
+            SampleName::Text(name) => names::spelled(name, spelling),
             guid @ SampleName::Guid(_) => Cow::Owned(guid.to_string()),
         }
     }
@@ -129,6 +132,78 @@ impl<'data> SampleView<'data> {
         functions.sort_by_key(|function| Reverse(self_samples(&function.samples)));
         functions.truncate(most);
         functions
+    }
+
+    /// Returns the selected functions in an order.
+    pub fn sorted(&self, selection: &Selection, order: FunctionOrder) -> Vec<&Function> {
+        let mut functions = self.selected(selection);
+        match order {
+            FunctionOrder::Sum => {}
+            FunctionOrder::Max => {
+                functions.sort_by_key(|one| Reverse(numbers(&one.samples).max));
+            }
+            FunctionOrder::Entry => functions.sort_by_key(|one| Reverse(one.samples.head)),
+            FunctionOrder::Name => functions.sort_by_cached_key(|one| {
+                let callers = one.callers.iter();
+                let names = callers.map(|frame| frame.name).chain([one.samples.name]);
+                let names = names.map(|name| self.name(name, Spelling::Demangled).into_owned());
+                names.collect::<Vec<_>>()
+            }),
+        }
+        functions
+    }
+
+    /// Returns the selected functions in groups. Samples of a function that was inlined count for its own group, not for
+    /// that of the function that it is part of.
+    pub fn groups(&self, selection: &Selection, by: GroupBy, order: FunctionOrder) -> Vec<Group> {
+        let mut groups = Groups::default();
+        for function in self.selected(selection) {
+            let entered = u64::from(function.samples.total > 0);
+            groups.add(self.group(&function.samples, by), 1, entered, 0);
+            let mut pending = vec![&function.samples];
+            while let Some(samples) = pending.pop() {
+                let sum = self_samples(samples);
+                groups.add(self.group(samples, by), 0, 0, sum.into());
+                pending.extend(samples.inlined.iter().map(|inlined| &inlined.samples));
+            }
+        }
+        groups.into_sorted(order)
+    }
+
+    /// Makes the flame graph of the samples: calling contexts, and functions with the functions that were inlined into them.
+    /// The width of a frame is the number of samples of its own lines and of the frames above it.
+    pub fn flame_graph(&self, spelling: Spelling) -> FlameGraph {
+        let mut builder = FlameBuilder::new();
+        let mut shown: FxHashMap<NameId, String> = FxHashMap::default();
+        for function in self.profile.functions() {
+            let callers = function.callers.iter().map(|frame| frame.name);
+            let base: Vec<NameId> = callers.chain([function.samples.name]).collect();
+            let mut pending = vec![(base, &function.samples)];
+            while let Some((stack, samples)) = pending.pop() {
+                for &name in &stack {
+                    let fresh = || self.name(name, spelling).into_owned();
+                    shown.entry(name).or_insert_with(fresh);
+                }
+                let names = stack.iter().filter_map(|name| shown.get(name));
+                let weight = self_samples(samples);
+                if weight > 0 {
+                    builder.add(names.map(String::as_str), weight, Temperature::Warm);
+                }
+                for inlined in &samples.inlined {
+                    let mut stack = stack.clone();
+                    stack.push(inlined.samples.name);
+                    pending.push((stack, &inlined.samples));
+                }
+            }
+        }
+        builder.layout()
+    }
+
+    fn group(&self, samples: &Samples, by: GroupBy) -> Option<String> {
+        match self.profile.names.get(samples.name) {
+            SampleName::Text(name) => by.of(name),
+            SampleName::Guid(_) => None,
+        }
     }
 
     /// The number of functions that have a sample, and the number of functions that have a calling context.
@@ -168,6 +243,16 @@ impl<'data> SampleView<'data> {
     pub fn sections(&self) -> Option<(u64, Vec<Section>)> {
         let opened = ExtBinaryProfile::parse(self.data).ok()?;
         Some((opened.version(), opened.sections().to_vec()))
+    }
+}
+
+/// The numbers of a function, by which functions are sorted.
+pub fn numbers(samples: &Samples) -> FunctionNumbers {
+    let lines = samples.body.iter().map(|line| line.samples);
+    FunctionNumbers {
+        sum: samples.total.into(),
+        max: lines.max().unwrap_or(0),
+        entry: samples.head,
     }
 }
 

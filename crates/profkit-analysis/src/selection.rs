@@ -23,6 +23,14 @@ pub struct Selection {
 }
 
 impl Selection {
+    /// Selects all functions.
+    pub fn everything() -> Self {
+        Selection {
+            all: true,
+            ..Selection::default()
+        }
+    }
+
     /// Whether the function with this name is selected.
     pub fn selects(&self, name: &[u8]) -> bool {
         self.all

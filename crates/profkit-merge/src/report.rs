@@ -1,6 +1,6 @@
 //! The report of a merge: what was done with each input. The report does not depend on the number of threads.
 //!
-//! Its serialised form (by serde) is the `--report` file: an object whose `version` is [`REPORT_VERSION`]. Within a
+//! Its serialised form (by serde) is the `--report` file: an object whose `schema_version` is [`REPORT_VERSION`]. Within a
 //! version, fields may be added, but no field changes its meaning.
 mod details;
 mod tolerance;
@@ -15,8 +15,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 /// The version of the report's serialised form. Since version 2, merges of all kinds of profiles have the same form of
-/// report.
-pub const REPORT_VERSION: u32 = 2;
+/// report. Since version 3, the version is the member `schema_version`; it was `version`.
+pub const REPORT_VERSION: u32 = 3;
 /// The number of events that a report lists for each reason; further events are only counted. With a higher limit, each
 /// thread needs about 200 bytes more for each additional event.
 pub const EVENTS_PER_REASON: usize = 1000;
@@ -24,7 +24,10 @@ pub const EVENTS_PER_REASON: usize = 1000;
 /// The report of a merge: what was done with each input.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
+    /// The name of the report's serialised form: `profkit-merge`.
+    pub schema: &'static str,
     /// The version of the report's serialised form: [`REPORT_VERSION`].
+    #[serde(rename = "schema_version")]
     pub version: u32,
     /// The events in the order of the inputs. At most [`EVENTS_PER_REASON`] events are listed for each reason.
     pub events: Vec<Event>,
@@ -56,6 +59,7 @@ impl Report {
     /// Makes a report without events.
     pub fn new() -> Self {
         Report {
+            schema: "profkit-merge",
             version: REPORT_VERSION,
             ..Report::default()
         }

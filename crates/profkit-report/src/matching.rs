@@ -11,13 +11,14 @@ use serde::Serialize;
 use std::borrow::Cow;
 use std::fmt;
 
-/// Version of the JSON.
-const SCHEMA: u32 = 3;
+/// Version of the JSON. It is raised when a member is renamed or removed, or changes its meaning.
+const SCHEMA_VERSION: u32 = 4;
 
 /// The result of a comparison, in the form in which it is printed.
 #[derive(Clone, Debug, Serialize)]
 pub struct MatchReport {
-    schema: u32,
+    schema: &'static str,
+    schema_version: u32,
     profile: String,
     /// The build ids of the programs that the profile was collected from, if the profile states them.
     build_ids: Vec<String>,
@@ -134,7 +135,8 @@ impl MatchReport {
             },
         });
         MatchReport {
-            schema: SCHEMA,
+            schema: "profkit-match",
+            schema_version: SCHEMA_VERSION,
             profile: name.to_owned(),
             build_ids: profile.build_ids.iter().map(ToString::to_string).collect(),
             instrumentation: match profile.instrumentation {

@@ -29,6 +29,22 @@ pub fn percent(part: u128, whole: u128) -> String {
     format!("{}.{}%", tenths / 10, tenths % 10)
 }
 
+/// Writes a number with one decimal and with commas between groups of three digits.
+///
+/// ```
+/// assert_eq!(profkit_report::tenths(1692.92), "1,692.9");
+/// ```
+pub fn tenths(number: f64) -> String {
+    let text = format!("{number:.1}");
+    match text.split_once('.') {
+        Some((whole, tenth)) => match whole.strip_prefix('-') {
+            Some(whole) => format!("-{}.{tenth}", grouped(whole)),
+            None => format!("{}.{tenth}", grouped(whole)),
+        },
+        None => text,
+    }
+}
+
 /// A size for people, in powers of ten: "999 bytes", "1.0 kB", "403.2 MB".
 pub fn size(bytes: u64) -> String {
     const UNITS: [&str; 4] = ["kB", "MB", "GB", "TB"];

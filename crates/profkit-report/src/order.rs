@@ -217,6 +217,7 @@ impl Order for MipOrderReport<'_> {
 
     fn json(&self, alone: bool) -> String {
         let mut report = serde_json::json!({
+            "schema": "profkit-mip-order",
             "schema_version": 1,
             "functions": self.profile.function_counts().0,
             "ordered": self.touched.functions,

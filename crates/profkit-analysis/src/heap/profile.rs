@@ -3,13 +3,15 @@ use super::load::LoadedHeap;
 use super::symbolize::SourceLocation;
 use crate::doctor::Readers;
 use crate::faults::Faults;
+use crate::matching::BinaryFunctions;
 use profkit_data::ids::NameRef;
 use profkit_data::index_vec::IndexVec;
 use profkit_data::instr::indexed::IndexedProfile;
 use profkit_data::memprof::indexed::IndexedMemProf;
-use profkit_data::memprof::{Frame, FrameId, MemProfile, StackId};
+use profkit_data::memprof::{Frame, FrameId, MemProfile, StackId, canonical_name, guid};
 use profkit_data::releases::Release;
 use profkit_data::{Error, ErrorKind, Result};
+use rustc_hash::FxHashSet;
 use std::fmt;
 use std::ops::RangeInclusive;
 
@@ -144,6 +146,27 @@ impl HeapProfile {
             compilers: (self.form == HeapForm::Indexed).then(|| tool.clone()),
             tool: Some(tool),
         })
+    }
+
+    /// The functions of the frames whose names are not known.
+    fn unnamed(&self) -> FxHashSet<u64> {
+        let functions = self.profile.frames().iter().map(|frame| frame.function);
+        functions.filter(|&one| self.name(one).is_none()).collect()
+    }
+
+    /// Names functions of which the profile has only the hash, by the functions of binaries. Returns how many got a name,
+    /// and how many are still without one.
+    pub fn add_names(&mut self, binaries: &BinaryFunctions) -> (usize, usize) {
+        let mut unnamed = self.unnamed();
+        let before = unnamed.len();
+        for (name, _) in binaries.functions() {
+            let function = guid(name);
+            if unnamed.remove(&function) {
+                let name = canonical_name(name).to_vec();
+                self.profile.names.insert(function, name);
+            }
+        }
+        (before - unnamed.len(), unnamed.len())
     }
 
     /// Returns the name of a function. An empty name counts as missing.

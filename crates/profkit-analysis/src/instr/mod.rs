@@ -8,4 +8,4 @@ mod totals;
 pub use layout::{ProfileLayout, SectionPlace, layouts};
 pub use reader::{Form, InstrFacts, InstrReader, not_an_instr_profile, text_has_records};
 pub use select::read_selected;
-pub use totals::{Hottest, SHARES, Share, Totals, ValueTotals, counter_sum};
+pub use totals::{SHARES, Share, Totals, ValueTotals, counter_sum, numbers, sort_records};

@@ -1,10 +1,11 @@
 //! Sums over the records of a profile. The memory does not grow with the number of records.
 use crate::doctor::oldest_for_record;
+use crate::names;
+use crate::ranking::{FunctionNumbers, FunctionOrder, Ranking};
 use profkit_data::instr::Record;
 use profkit_data::instr::releases::Release;
 use profkit_data::summary::{Summary, SummaryBuilder};
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 
 /// Sums over all records.
 #[derive(Debug, Default)]
@@ -26,8 +27,8 @@ pub struct Totals {
     pub bitmap_records: u64,
     /// The size of all bitmaps in bytes.
     pub bitmap_bytes: u64,
-    /// The functions with the largest sums.
-    pub hottest: Hottest,
+    /// The first functions of an order.
+    pub ranking: Ranking,
     /// The number of records that have counts instead of a marker, and a counter above 0.
     pub functions_entered: u64,
     /// The number of counters that are not 0.
@@ -62,15 +63,12 @@ pub struct ValueTotals {
 }
 
 impl Totals {
-    /// Makes empty totals that keep the `hot` hottest functions. `two_stages` says whether the profile has
+    /// Makes empty totals. `ranking` keeps the first functions of an order; `two_stages` says whether the profile has
     /// context-sensitive records.
-    pub fn new(hot: usize, two_stages: bool) -> Self {
+    pub fn new(ranking: Ranking, two_stages: bool) -> Self {
         Totals {
             two_stages,
-            hottest: Hottest {
-                most: hot,
-                ..Hottest::default()
-            },
+            ranking,
             ..Totals::default()
         }
     }
@@ -94,7 +92,7 @@ impl Totals {
             let above_zero = record.counts.iter().filter(|&&count| count > 0).count();
             self.counters_above_zero += above_zero as u64;
             self.sums.add_count(u64::try_from(sum).unwrap_or(u64::MAX));
-            self.hottest.offer(sum, &record.name);
+            self.ranking.offer(&record.name, numbers(record));
         }
         for ((_, sites), totals) in record.values.kinds().zip(&mut self.values) {
             totals.sites += sites.site_count() as u64;
@@ -135,38 +133,27 @@ pub fn counter_sum(record: &Record) -> u128 {
     record.counts.iter().map(|&count| u128::from(count)).sum()
 }
 
-/// A function with its sum of counters. If the sums of two functions are equal, the function that was seen first is the
-/// greater one.
-type Hot = (u128, Reverse<u64>, Vec<u8>);
-
-/// The functions with the largest sums.
-#[derive(Debug, Default)]
-pub struct Hottest {
-    most: usize,
-    seen: u64,
-    /// The heap has the coldest function on top. Of functions with equal sums, the one that was seen last is on top.
-    heap: BinaryHeap<Reverse<Hot>>,
+/// The numbers of a record, by which functions are sorted. A record with a mark instead of counts has none.
+pub fn numbers(record: &Record) -> FunctionNumbers {
+    if record.is_pseudo() {
+        return FunctionNumbers::default();
+    }
+    FunctionNumbers {
+        sum: counter_sum(record),
+        max: record.counts.iter().copied().max().unwrap_or(0),
+        entry: record.counts.first().copied().unwrap_or(0),
+    }
 }
 
-impl Hottest {
-    fn offer(&mut self, sum: u128, name: &[u8]) {
-        self.seen += 1;
-        if self.heap.len() >= self.most {
-            match self.heap.peek() {
-                Some(Reverse((coldest, ..))) if *coldest < sum => self.heap.pop(),
-                _ => return,
-            };
+/// Sorts records. Equal records keep their order.
+pub fn sort_records(records: &mut [Record], order: FunctionOrder) {
+    match order {
+        FunctionOrder::Sum => records.sort_by_key(|record| Reverse(numbers(record).sum)),
+        FunctionOrder::Max => records.sort_by_key(|record| Reverse(numbers(record).max)),
+        FunctionOrder::Entry => records.sort_by_key(|record| Reverse(numbers(record).entry)),
+        FunctionOrder::Name => {
+            records.sort_by_cached_key(|record| names::display(&record.name, false).into_owned());
         }
-        self.heap
-            .push(Reverse((sum, Reverse(self.seen), name.to_vec())));
-    }
-
-    /// Sums and names, hottest first. If sums are equal, the function that was seen first comes first.
-    pub fn into_sorted(self) -> impl Iterator<Item = (u128, Vec<u8>)> {
-        let sorted = self.heap.into_sorted_vec();
-        sorted
-            .into_iter()
-            .map(|Reverse((sum, _, name))| (sum, name))
     }
 }
 
@@ -176,7 +163,7 @@ mod tests {
 
     #[test]
     fn shares_count_the_functions_that_make_them() {
-        let mut totals = Totals::new(1, false);
+        let mut totals = Totals::default();
         for counts in [vec![80, 10], vec![5, 0], vec![4], vec![1], vec![0, 0]] {
             totals.add(&Record {
                 counts,
@@ -193,19 +180,6 @@ mod tests {
             (totals.functions_entered, totals.counters_above_zero),
             (4, 5)
         );
-        assert!(Totals::new(1, false).shares().is_empty());
-    }
-
-    #[test]
-    fn the_hottest_are_few_and_in_order() {
-        let mut hottest = Hottest {
-            most: 2,
-            ..Hottest::default()
-        };
-        for (sum, name) in [(1, "a"), (5, "b"), (5, "c"), (3, "d"), (5, "e")] {
-            hottest.offer(sum, name.as_bytes());
-        }
-        let sorted: Vec<_> = hottest.into_sorted().collect();
-        assert_eq!(sorted, [(5, b"b".to_vec()), (5, b"c".to_vec())]);
+        assert!(Totals::default().shares().is_empty());
     }
 }

@@ -111,6 +111,15 @@ impl BinaryFunctions {
         }
     }
 
+    /// Makes an empty set of functions of which only the names are needed: those of symbols, inlined functions and pseudo
+    /// probes.
+    pub fn for_names() -> Self {
+        BinaryFunctions {
+            sampled: Some(FxHashMap::default()),
+            ..BinaryFunctions::default()
+        }
+    }
+
     /// Opens a binary and adds its functions. If the file has several architectures, the functions of all architectures
     /// are added. If the path is a folder, all programs and libraries in it are added; symbolic links to folders are
     /// not followed.

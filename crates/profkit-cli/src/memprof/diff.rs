@@ -101,8 +101,8 @@ pub fn run(args: &DiffArgs) -> exit::Result {
     let changes = HeapChanges::new(&mut old.heap, &mut new.heap, by, &thresholds);
     let report = HeapDiff {
         sides: [
-            old.view(old_input, args.mangled),
-            new.view(new_input, args.mangled),
+            old.view(old_input, args.mangled.into()),
+            new.view(new_input, args.mangled.into()),
         ],
         changes: &changes,
         by,

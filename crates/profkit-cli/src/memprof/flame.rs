@@ -1,10 +1,9 @@
-//! Heap profiles as folded stacks, and as flame graphs.
-
+//! Flame graphs as files.
+use crate::exit::Failure;
 use clap::ValueEnum;
-use profkit_analysis::heap::{FoldedStacks, HeapProfile, HeapWeight, flame_graph};
-use profkit_data::memprof::Thresholds;
-use profkit_report::flame_svg::{self, Labels};
-use std::io::{self, Write};
+use profkit_analysis::heap::HeapWeight;
+use profkit_merge::files::{Content, Input, Output};
+use std::path::Path;
 
 /// The weight of a stack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -31,51 +30,30 @@ impl From<Weight> for HeapWeight {
     }
 }
 
-/// Prints folded stacks: one line per call stack, which sums up all contexts with this stack.
+/// Writes a flame graph. `nothing` is what is 0 if there is no picture.
 ///
 /// # Errors
-/// If printing fails.
-pub fn print_folded(
-    heap: &HeapProfile,
-    weight: HeapWeight,
-    mangled: bool,
-    out: &mut impl Write,
-) -> io::Result<()> {
-    let mut folded = FoldedStacks::new(heap, mangled);
-    let mut line = String::new();
-    for context in heap.profile.allocations_by_stack() {
-        line.clear();
-        folded.append(&context, &mut line);
-        writeln!(out, "{line} {}", weight.of(&context.block))?;
-    }
+/// If there is nothing to draw, or if the file cannot be written.
+pub fn write(
+    path: &Path,
+    input: &Input,
+    svg: Option<String>,
+    nothing: &str,
+) -> Result<(), Failure> {
+    let output = Output::new(path, Content::Text)?;
+    let svg = svg.ok_or_else(|| {
+        let name = input.name();
+        Failure::input(format_args!(
+            "{name}: there is nothing to draw: the sum of its {nothing} is 0"
+        ))
+    })?;
+    output.write(|sink| sink.put(svg.as_bytes()))?;
     Ok(())
 }
 
-/// Draws a flame graph as SVG. Frames are coloured by the weight of cold and hot contexts below them. `None` if all
-/// weights are 0: there is nothing to draw.
-pub fn draw(
-    heap: &HeapProfile,
-    weight: HeapWeight,
-    thresholds: &Thresholds,
-    mangled: bool,
-    title: &str,
-) -> Option<String> {
-    let graph = flame_graph(heap, weight, thresholds, mangled);
-    let labels = Labels {
-        title,
-        subtitle: "Blue is cold, sand is warm, red is hot. The colour of a function is a mix of the colours of the contexts below it. Hover over a function for its numbers.",
-        unit: unit(weight),
-        by_temperature: true,
-    };
-    (graph.total() > 0).then(|| flame_svg::draw(&graph, &labels))
-}
-
-/// Returns the unit of a weight, in the plural: `bytes`.
-pub fn unit(weight: HeapWeight) -> &'static str {
-    match weight {
-        HeapWeight::Bytes => "bytes",
-        HeapWeight::Allocations => "allocations",
-        HeapWeight::Accesses => "accesses",
-        HeapWeight::ByteLifetime => "byte milliseconds",
-    }
+/// The name of a file in the title of a flame graph, without folders.
+pub fn title(input: &Input) -> String {
+    let file = Path::new(input.name()).file_name();
+    file.map_or(input.name().into(), |name| name.to_string_lossy())
+        .into_owned()
 }

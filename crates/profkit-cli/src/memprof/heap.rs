@@ -1,9 +1,12 @@
 //! Heap profiles of any form: opens them, and reports their errors.
 use super::{inputs, is_memprof_input};
 use crate::correlate::args::BinaryArgs;
-use crate::exit::{self, Failure, Status};
+use crate::exit::{self, Failure, Status, must_exist};
+use crate::print::{grouped, plural};
 use clap::Args;
 use profkit_analysis::heap::{HeapProfile, IndexedBinaries, load_heap};
+use profkit_analysis::matching::BinaryFunctions;
+use profkit_analysis::names::Spelling;
 use profkit_data::ErrorKind;
 use profkit_data::detect::{FileKind, detect};
 use profkit_data::memprof::Thresholds;
@@ -53,7 +56,9 @@ impl Heap {
     /// binaries are not given.
     pub fn open(binaries: &BinaryArgs, input: &Input) -> Result<Self, Failure> {
         if detect(input.bytes()) == FileKind::InstrIndexed {
-            return Self::open_indexed(input);
+            let mut heap = Self::open_indexed(input)?;
+            heap.add_names(binaries)?;
+            return Ok(heap);
         }
         let mut notes = Vec::new();
         let found = binaries.index(&mut notes, false)?;
@@ -75,8 +80,38 @@ impl Heap {
             };
             return Err(notes.iter().fold(failure, Failure::with_hint));
         }
+        let names_alone = loaded.dumps() == 0;
         let heap = HeapProfile::from_loaded(loaded);
-        Ok(Heap { heap, notes })
+        let mut heap = Heap { heap, notes };
+        if names_alone {
+            heap.add_names(binaries)?;
+        }
+        Ok(heap)
+    }
+
+    /// Names the functions of which the profile has only hashes, by the binaries that the user named.
+    ///
+    /// # Errors
+    /// If a binary cannot be read.
+    fn add_names(&mut self, binaries: &BinaryArgs) -> Result<(), Failure> {
+        if binaries.binaries.is_empty() {
+            return Ok(());
+        }
+        let mut functions = BinaryFunctions::for_names();
+        for path in &binaries.binaries {
+            must_exist(path)?;
+            let opened = functions.open(path);
+            opened.map_err(|error| Failure::file(profkit_data::path_text(path), &error))?;
+        }
+        let (named, unnamed) = self.heap.add_names(&functions);
+        if named + unnamed > 0 {
+            self.notes.push(format!(
+                "the binaries name {} of {} that are known by their hash",
+                grouped(named),
+                plural((named + unnamed) as u64, "function")
+            ));
+        }
+        Ok(())
     }
 
     fn open_indexed(input: &Input) -> Result<Self, Failure> {
@@ -99,13 +134,13 @@ impl Heap {
     }
 
     /// The heap profile as the type that profkit-report prints.
-    pub fn view<'a>(&'a self, input: &'a Input, mangled: bool) -> HeapView<'a> {
+    pub fn view<'a>(&'a self, input: &'a Input, spelling: Spelling) -> HeapView<'a> {
         HeapView {
             path: input.name(),
             size: input.len() as u64,
             heap: &self.heap,
             notes: &self.notes,
-            mangled,
+            spelling,
         }
     }
 

@@ -1,6 +1,6 @@
 //! Heap profiles: detects them among inputs, shows them, compares them, and draws flame graphs.
 pub mod diff;
-mod flame;
+pub mod flame;
 mod heap;
 mod inputs;
 pub mod show;

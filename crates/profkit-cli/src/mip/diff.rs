@@ -96,6 +96,7 @@ fn json(difference: &Difference<'_>) -> serde_json::Value {
         moved.iter().map(one).collect()
     };
     serde_json::json!({
+        "schema": "profkit-mip-diff",
         "schema_version": 1,
         "newly_called": names(&difference.newly_called),
         "added": names(&difference.added),

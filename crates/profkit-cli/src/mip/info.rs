@@ -28,7 +28,8 @@ pub struct InfoArgs {
 
 #[derive(Serialize)]
 struct Info {
-    version: u32,
+    schema: &'static str,
+    schema_version: u32,
     format_version: u32,
     build_id: Option<String>,
     module_hash: Option<u32>,
@@ -54,7 +55,8 @@ pub fn run(args: &InfoArgs) -> Result {
     let (whole, covered) = profile.function_counts();
     let blocks = functions.iter().flat_map(|function| &function.blocks);
     let info = Info {
-        version: 1,
+        schema: "profkit-mip-info",
+        schema_version: 2,
         format_version: match opened.version {
             ProfileVersion::V8 => 8,
             ProfileVersion::V9 => 9,

@@ -8,7 +8,7 @@ mod instrument;
 mod merge;
 mod options;
 mod order;
-mod profile;
+pub(crate) mod profile;
 mod runtime;
 mod show;
 mod use_;

@@ -66,8 +66,15 @@ pub struct Opened {
 /// # Errors
 /// If the file cannot be read, or is not a MIP profile.
 pub fn open(path: &Path) -> Result<Opened> {
-    let input = crate::io::open(path)?;
-    let profile = MipProfile::parse(&input).map_err(|error| {
+    of(&crate::io::open(path)?)
+}
+
+/// Reads a profile that is open.
+///
+/// # Errors
+/// If it is not a MIP profile, or is damaged.
+pub fn of(input: &Input) -> Result<Opened> {
+    let profile = MipProfile::parse(input).map_err(|error| {
         let failure = Failure::file(input.name(), &error);
         if error.kind() == ErrorKind::BadMagic {
             return failure.with_hint(format_args!(
@@ -77,7 +84,7 @@ pub fn open(path: &Path) -> Result<Opened> {
         }
         failure
     })?;
-    let header = MipProfile::parse_header(&input);
+    let header = MipProfile::parse_header(input);
     let version = match header.map(|header| header.version) {
         Ok(profkit_abi::mip::v8::VERSION) => ProfileVersion::V8,
         _ => ProfileVersion::V9,

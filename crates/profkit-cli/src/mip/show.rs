@@ -206,7 +206,8 @@ impl View<'_> {
             functions.push(self.json_function(id, function, edges));
         }
         let json = JsonFile {
-            version: 1,
+            schema: "profkit-mip-show",
+            schema_version: 2,
             file: &self.opened.name,
             format_version: match self.opened.version {
                 profkit_data::mip::ProfileVersion::V8 => 8,
@@ -297,7 +298,8 @@ fn mean(function: &Function) -> String {
 
 #[derive(Serialize)]
 struct JsonFile<'a> {
-    version: u32,
+    schema: &'static str,
+    schema_version: u32,
     file: &'a str,
     format_version: u32,
     build_id: Option<String>,

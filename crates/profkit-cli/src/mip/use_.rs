@@ -135,6 +135,7 @@ fn report_blocks(list: &BlockList<'_>, format: Format) {
     };
     if format == Format::Json {
         let report = serde_json::json!({
+            "schema": "profkit-mip-use-blocks",
             "schema_version": 1,
             "functions": list.functions.len(),
             "cold_blocks": cold,
@@ -229,6 +230,7 @@ fn report_sample(samples: &MadeProfile, profile: &MipProfile, format: Format) {
     let mut stderr = print::stderr();
     if format == Format::Json {
         let report = serde_json::json!({
+            "schema": "profkit-mip-use-samples",
             "schema_version": 1,
             "functions": samples.profile.functions().len(),
             "called": called,

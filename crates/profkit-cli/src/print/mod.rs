@@ -10,7 +10,7 @@ pub use profkit_report::{Console, grouped, percent, plural};
 
 use anstream::{AutoStream, ColorChoice};
 use clap::{Args, ValueEnum};
-use profkit_report::{BarStyle, Look};
+use profkit_report::{BarStyle, Look, RowForm};
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 use std::sync::OnceLock;
@@ -129,6 +129,39 @@ fn bar_style() -> BarStyle {
         BarStyle::Blocks
     } else {
         BarStyle::Ascii
+    }
+}
+
+/// The form of the output of a command that can print rows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum RowFormat {
+    /// For people
+    #[default]
+    Text,
+    /// For programs: one document
+    Json,
+    /// For programs: a JSON object per row, one per line
+    Jsonl,
+    /// For spreadsheets: the rows, with the names of the columns in the first line
+    Csv,
+}
+
+impl RowFormat {
+    /// The form without rows.
+    pub fn document(self) -> Format {
+        match self {
+            RowFormat::Text | RowFormat::Csv => Format::Text,
+            RowFormat::Json | RowFormat::Jsonl => Format::Json,
+        }
+    }
+
+    /// The form of rows, if it has any.
+    pub fn rows(self) -> Option<RowForm> {
+        match self {
+            RowFormat::Text | RowFormat::Json => None,
+            RowFormat::Jsonl => Some(RowForm::JsonLines),
+            RowFormat::Csv => Some(RowForm::Csv),
+        }
     }
 }
 

@@ -1,9 +1,12 @@
 //! Arguments of `profkit show`.
 use crate::correlate::args::BinaryArgs;
 use crate::memprof::show::HeapArgs;
-use crate::print::Format;
+use crate::print::RowFormat;
 use crate::spelling::between;
-use clap::Args;
+use clap::{Args, ValueEnum};
+use profkit_analysis::heap::ContextOrder;
+use profkit_analysis::names::Spelling;
+use profkit_analysis::ranking::{FunctionOrder, GroupBy};
 use profkit_analysis::selection::Selection;
 use profkit_report::show::Details;
 use std::path::PathBuf;
@@ -23,6 +26,9 @@ Examples:
   profkit show default.profraw
   profkit show --top 20 merged.profdata
   profkit show --function 'ns::parse(int)' --counts --targets merged.profdata
+  profkit show --sort entry --top 20 merged.profdata
+  profkit show --by namespace merged.profdata
+  profkit show --format csv merged.profdata > functions.csv
   profkit show --functions --format json merged.profdata | jq '.functions[] | select(.max > 1000)'
   profkit show --header --sections broken.profraw
   profkit show counters-only.profraw --binaries build/
@@ -31,11 +37,74 @@ Examples:
   profkit show --folded bytes heap.memprofraw --binaries program | inferno-flamegraph > heap.svg
   profkit show --flamegraph heap.svg heap.memprofraw --binaries program";
 
+/// An order of functions or contexts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Sort {
+    /// Functions: the largest sum of counters or samples first
+    Sum,
+    /// Functions: the largest counter, or the hottest line, first
+    Max,
+    /// Functions: most calls first, by the first counter or the samples of the entry
+    Entry,
+    /// Functions: by name
+    Name,
+    /// Contexts: most bytes first
+    Bytes,
+    /// Contexts: shortest average lifetime first
+    ShortLife,
+    /// Contexts: fewest accesses per byte and second first
+    Cold,
+}
+
+impl Sort {
+    /// The order of functions; `None` for an order of contexts.
+    pub fn of_functions(self) -> Option<FunctionOrder> {
+        match self {
+            Sort::Sum => Some(FunctionOrder::Sum),
+            Sort::Max => Some(FunctionOrder::Max),
+            Sort::Entry => Some(FunctionOrder::Entry),
+            Sort::Name => Some(FunctionOrder::Name),
+            Sort::Bytes | Sort::ShortLife | Sort::Cold => None,
+        }
+    }
+
+    /// The order of contexts; `None` for an order of functions.
+    pub fn of_contexts(self) -> Option<ContextOrder> {
+        match self {
+            Sort::Bytes => Some(ContextOrder::Bytes),
+            Sort::ShortLife => Some(ContextOrder::ShortLife),
+            Sort::Cold => Some(ContextOrder::Cold),
+            Sort::Sum | Sort::Max | Sort::Entry | Sort::Name => None,
+        }
+    }
+}
+
+/// What functions are grouped by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum By {
+    /// Source file
+    File,
+    /// Rust crate
+    Crate,
+    /// C++ namespace or Rust module, with the types in it
+    Namespace,
+}
+
+impl From<By> for GroupBy {
+    fn from(by: By) -> Self {
+        match by {
+            By::File => GroupBy::File,
+            By::Crate => GroupBy::Crate,
+            By::Namespace => GroupBy::Namespace,
+        }
+    }
+}
+
 /// Arguments of `profkit show`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ShowArgs {
-    /// A profile: raw, indexed, text, sample or heap profile (.memprofraw, YAML), recognised by content; - is standard
+    /// A profile: raw, indexed, text, sample, heap (.memprofraw, YAML) or MIP profile, recognised by content; - is standard
     /// input
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
@@ -94,6 +163,24 @@ pub struct ShowArgs {
     #[arg(long, alias = "hot", value_name = "N", value_parser = between(1, MOST_ROWS))]
     pub top: Option<usize>,
 
+    /// Sort the functions, or the contexts of a heap profile
+    #[arg(long, value_enum, value_name = "ORDER")]
+    pub sort: Option<Sort>,
+
+    /// Show sums for each source file, Rust crate, or namespace (C++ namespaces and Rust modules, with the types in them)
+    ///
+    /// The names of the functions say where they belong. Profiles name the source files of local functions only; raw heap
+    /// profiles have the files of all functions that allocate.
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub by: Option<By>,
+
+    /// Show the instances of a Rust function apart, with the hashes of their names
+    ///
+    /// Without this option, instances of a generic function whose names differ only in the hash are one row of the list
+    /// of the largest. JSON, CSV and --functions always have each instance.
+    #[arg(long, conflicts_with = "mangled")]
+    pub keep_hashes: bool,
+
     /// Show how many of the hottest counters together have certain shares of all counts, such as 50% and 99%
     #[arg(long)]
     pub detailed_summary: bool,
@@ -106,9 +193,10 @@ pub struct ShowArgs {
     #[arg(long)]
     pub mangled: bool,
 
-    /// Output format; docs/formats/show-json.md describes the JSON
+    /// Output format; docs/formats/show-json.md describes the JSON. csv and jsonl have a row per function, context, or
+    /// group of --by
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
-    pub format: Format,
+    pub format: RowFormat,
 
     /// Options of heap profiles.
     #[command(flatten)]
@@ -123,7 +211,7 @@ impl ShowArgs {
     /// The functions to print.
     pub fn selection(&self) -> Selection {
         Selection {
-            all: self.functions || self.shows_functions() && !self.filters(),
+            all: self.functions || (self.shows_functions() || self.by.is_some()) && !self.filters(),
             names: self.function.clone(),
             parts: self.function_contains.clone(),
         }
@@ -138,9 +226,28 @@ impl ShowArgs {
         self.counts || self.targets || self.memop_sizes || self.vtables || self.bitmaps
     }
 
-    /// Whether functions are printed. An option for a detail, such as --counts, also prints the functions.
+    /// Whether functions are printed. An option for a detail, such as --counts, also prints the functions; rows are
+    /// functions.
     pub fn shows_functions(&self) -> bool {
+        self.by.is_none() && (self.asks_for_functions() || self.format.rows().is_some())
+    }
+
+    fn asks_for_functions(&self) -> bool {
         self.functions || self.filters() || self.asks_for_details()
+    }
+
+    /// The order of functions.
+    pub fn order(&self) -> Option<FunctionOrder> {
+        self.sort.and_then(Sort::of_functions)
+    }
+
+    /// How names are printed.
+    pub fn spelling(&self) -> Spelling {
+        if self.keep_hashes {
+            Spelling::WithHashes
+        } else {
+            Spelling::from(self.mangled)
+        }
     }
 
     /// The details to print. If functions are selected by name and no option for a detail is given, all details are
@@ -169,7 +276,12 @@ impl ShowArgs {
 
     /// Whether no option asks for a particular part of the profile, so that the overview is shown.
     pub fn is_overview(&self) -> bool {
-        !self.shows_functions()
+        self.fits_all_kinds() && self.by.is_none() && self.format.rows().is_none()
+    }
+
+    /// Whether no option asks for a part that only some kinds have.
+    pub fn fits_all_kinds(&self) -> bool {
+        !self.asks_for_functions()
             && !self.traces
             && !self.binary_ids
             && !self.header
@@ -179,11 +291,12 @@ impl ShowArgs {
 
     /// The number of functions in the list of the hottest; `None` if the list is not shown.
     pub fn most_functions(&self) -> Option<usize> {
-        self.top.or(self.is_overview().then_some(MOST_FUNCTIONS))
+        let overview = self.is_overview() || self.sort.is_some() && !self.shows_functions();
+        self.top.or(overview.then_some(MOST_FUNCTIONS))
     }
 
     /// Whether the summary is printed. If functions are selected, it is printed only with --detailed-summary.
     pub fn shows_summary(&self) -> bool {
-        !self.filters() || self.detailed_summary
+        (!self.filters() && self.by.is_none()) || self.detailed_summary
     }
 }

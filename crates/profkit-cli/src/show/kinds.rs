@@ -2,8 +2,8 @@
 use super::ShowArgs;
 use crate::exit::{Failure, Result};
 use crate::memprof::is_memprof_input;
-use clap::ArgMatches;
 use clap::parser::ValueSource;
+use clap::{ArgMatches, ValueEnum};
 use profkit_analysis::heap::is_heap_alone;
 use profkit_data::detect::{Family, FileKind, detect};
 use profkit_merge::files::Input;
@@ -16,6 +16,7 @@ pub enum Kind {
     Text,
     Sample,
     Heap,
+    Mip,
 }
 
 impl Kind {
@@ -23,13 +24,14 @@ impl Kind {
     pub fn of(args: &ShowArgs, input: &Input) -> Option<Self> {
         match detect(input.bytes()) {
             FileKind::InstrIndexed if args.heap.asks_for_heap() => Some(Kind::Heap),
-            FileKind::InstrIndexed if args.is_overview() && is_heap_alone(input.bytes()) => {
+            FileKind::InstrIndexed if args.fits_all_kinds() && is_heap_alone(input.bytes()) => {
                 Some(Kind::Heap)
             }
             FileKind::InstrIndexed => Some(Kind::Indexed),
             FileKind::InstrRaw => Some(Kind::Raw),
             FileKind::InstrText => Some(Kind::Text),
             kind if kind.family() == Some(Family::Sample) => Some(Kind::Sample),
+            FileKind::MipProfile => Some(Kind::Mip),
             _ if is_memprof_input(input.bytes()) => Some(Kind::Heap),
             _ => None,
         }
@@ -42,6 +44,7 @@ impl Kind {
             Kind::Text => "text profile",
             Kind::Sample => "sample profile",
             Kind::Heap => "heap profile",
+            Kind::Mip => "MIP profile",
         }
     }
 }
@@ -50,6 +53,13 @@ const INSTR: &[Kind] = &[Kind::Raw, Kind::Indexed, Kind::Text];
 const WITH_FUNCTIONS: &[Kind] = &[Kind::Raw, Kind::Indexed, Kind::Text, Kind::Sample];
 const WITH_BINARIES: &[Kind] = &[Kind::Raw, Kind::Heap];
 const HEAP: &[Kind] = &[Kind::Heap];
+const WITH_GROUPS: &[Kind] = &[
+    Kind::Raw,
+    Kind::Indexed,
+    Kind::Text,
+    Kind::Sample,
+    Kind::Heap,
+];
 
 /// The options that do not fit all kinds, with the kinds that they fit.
 const FITS: [(&str, &[Kind]); 27] = [
@@ -67,10 +77,10 @@ const FITS: [(&str, &[Kind]); 27] = [
     ("sections", &[Kind::Raw, Kind::Indexed, Kind::Sample]),
     ("detailed-summary", WITH_FUNCTIONS),
     ("symbols", &[Kind::Sample]),
+    ("by", WITH_GROUPS),
     ("memory", HEAP),
-    ("by", HEAP),
     ("folded", HEAP),
-    ("flamegraph", HEAP),
+    ("flamegraph", &[Kind::Heap, Kind::Sample]),
     ("flamegraph-weight", HEAP),
     ("cold-density", HEAP),
     ("cold-lifetime", HEAP),
@@ -92,7 +102,9 @@ fn is_given(matches: &ArgMatches, option: &str) -> bool {
 ///
 /// # Errors
 /// The first such option.
-pub fn check(matches: &ArgMatches, kind: Kind, input: &Input) -> Result<()> {
+pub fn check(args: &ShowArgs, matches: &ArgMatches, kind: Kind, input: &Input) -> Result<()> {
+    check_sort(args, kind, input)?;
+    check_rows(args, matches)?;
     let wrong = FITS
         .iter()
         .find(|(option, kinds)| !kinds.contains(&kind) && is_given(matches, option));
@@ -131,6 +143,52 @@ pub fn check(matches: &ArgMatches, kind: Kind, input: &Input) -> Result<()> {
     })
 }
 
+/// Refuses an order of contexts for functions, and the other way round.
+fn check_sort(args: &ShowArgs, kind: Kind, input: &Input) -> Result<()> {
+    let Some(sort) = args.sort else {
+        return Ok(());
+    };
+    let (fits, orders) = match kind {
+        Kind::Heap => (sort.of_contexts().is_some(), "bytes, short-life and cold"),
+        _ => (sort.of_functions().is_some(), "sum, max, entry and name"),
+    };
+    if fits {
+        return Ok(());
+    }
+    let word = sort.to_possible_value();
+    let word = word.as_ref().map_or("", |word| word.get_name());
+    Err(Failure::usage(format_args!(
+        "{}: --sort {word} does not fit a {}",
+        input.name(),
+        kind.name()
+    ))
+    .with_hint(format_args!("its orders are {orders}")))
+}
+
+/// Refuses options for parts of the output that have no rows, if rows are asked for.
+fn check_rows(args: &ShowArgs, matches: &ArgMatches) -> Result<()> {
+    const WITHOUT_ROWS: [&str; 8] = [
+        "traces",
+        "binary-ids",
+        "header",
+        "sections",
+        "detailed-summary",
+        "symbols",
+        "folded",
+        "flamegraph",
+    ];
+    let mut wrong = WITHOUT_ROWS
+        .iter()
+        .filter(|option| is_given(matches, option));
+    match (args.format.rows(), wrong.next()) {
+        (Some(_), Some(option)) => Err(Failure::usage(format_args!(
+            "--{option} has no rows: it cannot be combined with --format csv or jsonl"
+        ))
+        .with_hint("leave out --format, or use --format json")),
+        _ => Ok(()),
+    }
+}
+
 /// Joins words: "a, b and c".
 fn in_words(words: &[String], and: &str) -> String {
     match words.split_last() {
@@ -150,7 +208,7 @@ mod tests {
     /// that does not exist.
     #[test]
     fn the_table_has_all_options() {
-        let everywhere = ["top", "mangled", "format", "help"];
+        let everywhere = ["top", "sort", "keep-hashes", "mangled", "format", "help"];
         let command = crate::cli::Cli::command();
         let show = command.find_subcommand("show").unwrap();
         let options: BTreeSet<_> = show

@@ -5,27 +5,32 @@ mod correlation;
 mod kinds;
 mod sample;
 
-pub use args::ShowArgs;
+pub use args::{ShowArgs, Sort};
 
 use crate::exit::{self, Failure, Status};
 use crate::memprof::show as heap;
-use crate::print::{Format, stdout_for};
+use crate::mip::profile::of as mip_profile;
+use crate::print::{Format, RowFormat, stdout_for};
 use clap::ArgMatches;
 use kinds::Kind;
 use profkit_analysis::doctor::Readers;
 use profkit_analysis::faults::Faults;
 use profkit_analysis::heap::{ContextSum, HeapProfile};
 use profkit_analysis::instr::{
-    InstrFacts, InstrReader, Totals, layouts, read_selected, text_has_records,
+    InstrFacts, InstrReader, Totals, layouts, numbers, read_selected, sort_records,
+    text_has_records,
 };
+use profkit_analysis::names::Spelling;
+use profkit_analysis::ranking::{GroupBy, Groups, Ranking};
 use profkit_analysis::selection::Selection;
-use profkit_data::instr::InstrKind;
 use profkit_data::instr::indexed::IndexedHeader;
 use profkit_data::instr::raw::RawMetadataSource;
+use profkit_data::instr::{InstrKind, Record};
 use profkit_merge::files::Input;
+use profkit_report::mip::MipShow;
 use profkit_report::show::json::JsonPrinter;
 use profkit_report::show::text::TextPrinter;
-use profkit_report::show::{Context, Layout, Printer, RecordView};
+use profkit_report::show::{Context, Layout, Printer, RecordView, RowPrinter};
 use std::io;
 
 /// Shows a profile. `matches` says which options stand on the command line.
@@ -37,17 +42,20 @@ pub fn run(args: &ShowArgs, matches: &ArgMatches) -> exit::Result {
     let input = crate::io::open(&args.file)?;
     let kind = Kind::of(args, &input);
     if let Some(kind) = kind {
-        kinds::check(matches, kind, &input)?;
+        kinds::check(args, matches, kind, &input)?;
     }
     match kind {
         Some(Kind::Heap) => return heap::run(args, &input),
         Some(Kind::Sample) => return sample::run(args, &input),
+        Some(Kind::Mip) => return mip(args, &input),
         _ => {}
     }
-    let out = stdout_for(args.format);
-    let mut printer: Box<dyn Printer> = match args.format {
-        Format::Text => Box::new(TextPrinter::new(out, args.mangled)),
-        Format::Json => Box::new(JsonPrinter::new(out, args.mangled)),
+    let out = stdout_for(args.format.document());
+    let spelling = args.spelling();
+    let mut printer: Box<dyn Printer> = match (args.format.rows(), args.format.document()) {
+        (Some(form), _) => Box::new(RowPrinter::new(out, form, args.by.is_some(), spelling)),
+        (None, Format::Text) => Box::new(TextPrinter::new(out, spelling)),
+        (None, Format::Json) => Box::new(JsonPrinter::new(out, spelling)),
     };
     let joined = if args.correlation.is_used() {
         Some(correlation::join(&args.correlation, &input)?)
@@ -81,12 +89,34 @@ pub fn run(args: &ShowArgs, matches: &ArgMatches) -> exit::Result {
     finish(args, &input, &faults, &missing)
 }
 
+/// Shows a MIP profile.
+fn mip(args: &ShowArgs, input: &Input) -> exit::Result {
+    let opened = mip_profile(input)?;
+    let show = MipShow {
+        path: input.name(),
+        size: input.len() as u64,
+        profile: &opened.profile,
+        version: opened.version,
+        spelling: args.spelling(),
+        order: args.order().unwrap_or_default(),
+        top: args.top,
+    };
+    let mut out = stdout_for(args.format.document());
+    match (args.format.rows(), args.format.document()) {
+        (Some(form), _) => show.rows(form, out),
+        (None, Format::Text) => show.text(&mut out),
+        (None, Format::Json) => show.json(&mut out),
+    }
+    .map_err(|error| Failure::print(&error))?;
+    Ok(Status::Done)
+}
+
 /// Shows only the header, which can often be read even if the rest of the file is damaged.
 fn header_alone(args: &ShowArgs, input: &Input, printer: &mut dyn Printer) -> io::Result<()> {
     let Ok(header) = IndexedHeader::parse(input) else {
         return Ok(());
     };
-    if args.header && args.format == Format::Text {
+    if args.header && args.format == RowFormat::Text {
         let facts = InstrFacts::of_indexed(&header);
         printer.file(input.name(), input.len() as u64, &facts)?;
         printer.layout(&Layout {
@@ -102,7 +132,7 @@ fn header_alone(args: &ShowArgs, input: &Input, printer: &mut dyn Printer) -> io
 
 fn finish(args: &ShowArgs, input: &Input, faults: &Faults, missing: &[&str]) -> exit::Result {
     let mut failure: Option<Failure> = None;
-    if args.format == Format::Text {
+    if args.format != RowFormat::Json {
         for error in &faults.first {
             let line = format!("{}: {error}", input.name());
             failure = Some(match failure {
@@ -156,18 +186,51 @@ impl Show<'_> {
         if args.header || args.sections {
             self.layouts(&source)?;
         }
+        let order = args.order().unwrap_or_default();
+        // Programs get every instance, and people who ask for them.
+        let unite = args.format == RowFormat::Text && args.spelling() == Spelling::Demangled;
         let mut totals = Totals::new(
-            args.most_functions().unwrap_or(0),
+            Ranking::new(order, args.most_functions().unwrap_or(0), unite),
             facts.instrumentation.contains(InstrKind::CONTEXT_SENSITIVE),
         );
         let (details, printer) = (args.details(), &mut *self.printer);
+        let by = args.by.map(GroupBy::from);
+        let mut groups = Groups::default();
+        // Records in an order other than the file's, and the first of them, have to be read before one is printed.
+        let first = args.top.filter(|_| args.format.rows().is_some());
+        let keeps = args.shows_functions() && (args.sort.is_some() || first.is_some());
+        let mut kept: Vec<Record> = Vec::new();
         let missing = read_selected(
             &mut source,
             selection,
             args.needs_all_records().then_some(&mut totals),
             &mut self.faults,
-            |record, source| printer.record(&RecordView { record }, details, &Context { source }),
+            |record, source| {
+                if let Some(by) = by {
+                    let sum = numbers(record).sum;
+                    groups.add(by.of(&record.name), 1, u64::from(sum > 0), sum);
+                } else if keeps {
+                    kept.push(record.clone());
+                } else {
+                    printer.record(&RecordView { record }, details, &Context { source })?;
+                }
+                Ok::<(), io::Error>(())
+            },
         )?;
+        sort_records(&mut kept, order);
+        kept.truncate(first.unwrap_or(usize::MAX));
+        for record in &kept {
+            let context = Context { source: &source };
+            printer.record(&RecordView { record }, details, &context)?;
+        }
+        if let Some(by) = by {
+            let groups = groups.into_sorted(order);
+            let total = groups.iter().map(|group| group.sum).sum();
+            let most = args.top.unwrap_or(groups.len()).min(groups.len());
+            printer.groups(groups.get(..most).unwrap_or_default(), by, total)?;
+            printer.end(&self.faults)?;
+            return Ok(missing);
+        }
         if args.shows_functions() {
             self.printer.records_end()?;
         }
@@ -200,10 +263,11 @@ impl Show<'_> {
         if args.is_overview() && counts {
             self.printer.shares(&totals)?;
         }
-        if args.top.is_some() || args.is_overview() && counts && totals.sum > 0 {
-            let hottest = std::mem::take(&mut totals.hottest);
-            let hot: Vec<_> = hottest.into_sorted().filter(|(sum, _)| *sum > 0).collect();
-            self.printer.hot(&hot, totals.sum)?;
+        let asks = args.top.is_some() || args.sort.is_some() && !args.shows_functions();
+        if asks || args.is_overview() && counts && totals.sum > 0 {
+            let mut hot = std::mem::take(&mut totals.ranking).into_sorted();
+            hot.retain(|function| function.numbers.sum > 0);
+            self.printer.hot(&hot, order, totals.sum)?;
         }
         if args.is_overview() && facts.instrumentation.contains(InstrKind::MEMPROF) {
             let heap = HeapProfile::from_indexed(self.input.bytes());

@@ -1,9 +1,12 @@
 //! `profkit show` of sample profiles.
 use super::args::ShowArgs;
 use crate::exit::{self, Failure, Status};
-use crate::print::{self, Format};
+use crate::memprof::flame;
+use crate::print::{self, Format, RowFormat};
+use profkit_analysis::ranking::GroupBy;
 use profkit_analysis::samples::SampleView;
 use profkit_merge::files::Input;
+use profkit_report::flame::of_samples;
 use profkit_report::show::sample::{SampleParts, SampleShow};
 
 /// Shows a sample profile.
@@ -12,14 +15,19 @@ use profkit_report::show::sample::{SampleParts, SampleShow};
 /// If nothing of the profile can be read, if an option names a function that is not in the profile, or if the output
 /// cannot be printed.
 pub fn run(args: &ShowArgs, input: &Input) -> exit::Result {
-    let lazy = !args.needs_all_records() && !args.symbols;
+    let lazy = !args.needs_all_records() && !args.symbols && args.heap.flamegraph.is_none();
     let view = SampleView::open(input.bytes(), lazy.then_some(&args.function))
         .map_err(|error| Failure::file(input.name(), &error))?;
+    if let Some(path) = &args.heap.flamegraph {
+        let svg = of_samples(&view, &flame::title(input), args.spelling());
+        flame::write(path, input, svg, "samples")?;
+        return finish(args, input, &view);
+    }
     let show = SampleShow {
         path: input.name(),
         size: input.len() as u64,
         view: &view,
-        mangled: args.mangled,
+        spelling: args.spelling(),
         parts: &SampleParts {
             selection: args.selection(),
             functions: args.shows_functions(),
@@ -28,13 +36,22 @@ pub fn run(args: &ShowArgs, input: &Input) -> exit::Result {
             summary: args.shows_summary(),
             detailed: args.detailed_summary,
             top: args.most_functions(),
+            order: args.order(),
+            by: args.by.map(GroupBy::from),
         },
     };
-    let printed = match args.format {
-        Format::Text => show.text(&mut print::stdout()),
-        Format::Json => show.json(&mut print::json_stdout()),
+    let mut out = print::stdout_for(args.format.document());
+    let printed = match (args.format.rows(), args.format.document()) {
+        (Some(form), _) => show.rows(form, out),
+        (None, Format::Text) => show.text(&mut out),
+        (None, Format::Json) => show.json(&mut out),
     };
     printed.map_err(|error| Failure::print(&error))?;
+    finish(args, input, &view)
+}
+
+/// Reports the errors of the file, and the names that no function has.
+fn finish(args: &ShowArgs, input: &Input, view: &SampleView<'_>) -> exit::Result {
     let report = &view.report;
     let mut failure: Option<Failure> = None;
     let mut fail = |line: String| {
@@ -43,7 +60,7 @@ pub fn run(args: &ShowArgs, input: &Input) -> exit::Result {
             None => Failure::input(line),
         });
     };
-    if args.format == Format::Text {
+    if args.format != RowFormat::Json {
         for error in &report.faults {
             fail(format!("{}: {error}", input.name()));
         }

@@ -7,7 +7,7 @@ pub use show::HeapShow;
 
 use crate::{Console, Style, cut_middle};
 use profkit_analysis::heap::{ContextSum, HeapFrame, HeapProfile};
-use profkit_analysis::names;
+use profkit_analysis::names::{self, Spelling};
 use profkit_data::memprof::{Hotness, StackId};
 use profkit_data::releases::display_range;
 use serde::Serialize;
@@ -25,8 +25,8 @@ pub struct HeapView<'a> {
     pub heap: &'a HeapProfile,
     /// Notes about what was read and what was left out.
     pub notes: &'a [String],
-    /// Whether names are printed as they are in the profile.
-    pub mangled: bool,
+    /// How names are printed.
+    pub spelling: Spelling,
 }
 
 /// The word for contexts of this hotness.
@@ -63,7 +63,7 @@ impl HeapView<'_> {
     /// The name of a function for people, or its GUID.
     fn name(&self, function: u64) -> Cow<'_, str> {
         match self.heap.name(function) {
-            Some(name) => names::display(name, self.mangled),
+            Some(name) => names::spelled(name, self.spelling),
             None => Cow::Owned(format!("{function:#018x}")),
         }
     }

@@ -1,13 +1,17 @@
 //! The overview of a heap profile: how much was allocated, what is cold and hot, and the largest contexts.
 use super::{HeapView, JsonFrame, JsonSum, hotness_name, hotness_style};
+use crate::rows::{RowForm, RowWriter, group_word, number, share};
 use crate::show::json::{SCHEMA_VERSION, error as json_error};
-use crate::show::text::{facts, read_by};
-use crate::{Cell, Column, Console, Style, Table, bar, grouped, percent, plural, size};
+use crate::show::text::{GroupTitles, facts, groups_table, read_by};
+use crate::{Cell, Column, Console, Style, Table, bar, grouped, percent, plural, size, tenths};
 use profkit_analysis::heap::{
     ContextOrder, ContextSum, LocationSizes, access_density, average, top_contexts,
 };
+use profkit_analysis::names;
+use profkit_analysis::ranking::{FunctionOrder, Group, GroupBy, Groups};
 use profkit_data::memprof::{Allocations, Field, Hotness, Thresholds};
 use serde::Serialize;
+use serde_json::{Value, json};
 use std::io::{self, Write};
 
 /// A heap profile that is shown.
@@ -21,9 +25,27 @@ pub struct HeapShow<'a> {
     pub thresholds: Thresholds,
     /// The order of the contexts.
     pub order: ContextOrder,
-    /// The largest number of contexts to show.
-    pub most: usize,
+    /// The largest number of contexts, groups or rows to show, if one was asked for.
+    pub most: Option<usize>,
+    /// What the contexts are grouped by, if they are.
+    pub by: Option<GroupBy>,
 }
+
+/// The number of contexts that are shown if no other number is asked for.
+const MOST_CONTEXTS: usize = 10;
+
+const CONTEXT_TITLES: GroupTitles = ["Contexts", "contexts", "allocations", "bytes"];
+
+/// The columns of contexts.
+const COLUMNS: [&str; 7] = [
+    "kind",
+    "bytes",
+    "allocations",
+    "average_lifetime_ms",
+    "lifetime_access_density",
+    "function",
+    "stack",
+];
 
 const KINDS: [Hotness; 3] = [Hotness::Hot, Hotness::Warm, Hotness::Cold];
 
@@ -38,7 +60,11 @@ impl HeapShow<'_> {
     }
 
     fn top(&self) -> Vec<&Allocations> {
-        top_contexts(self.contexts, self.order, self.most)
+        top_contexts(
+            self.contexts,
+            self.order,
+            self.most.unwrap_or(MOST_CONTEXTS),
+        )
     }
 
     /// Prints text for people.
@@ -56,6 +82,13 @@ impl HeapShow<'_> {
         }
         for note in self.view.notes {
             writeln!(out, "note: {note}")?;
+        }
+        if let Some(by) = self.by {
+            let groups = self.groups(by);
+            let most = self.most.unwrap_or(groups.len()).min(groups.len());
+            let shown = groups.get(..most).unwrap_or_default();
+            groups_table(&CONTEXT_TITLES, shown, by, all.bytes.into(), out)?;
+            return out.flush();
         }
         writeln!(out)?;
         out.heading("Summary")?;
@@ -100,17 +133,70 @@ impl HeapShow<'_> {
             let hotness = self.hotness(context);
             write!(
                 out,
-                "{number:>4}. {} in {}, life {:.0} ms, {:.2} accesses per byte and second, ",
+                "{number:>4}. {} in {}, life {:.0} ms, {} accesses per byte and second, ",
                 plural(context.block.get(Field::TotalSize), "byte"),
                 plural(context.block.get(Field::AllocCount), "allocation"),
                 average(&context.block, Field::TotalLifetime),
-                access_density(&context.block),
+                tenths(access_density(&context.block)),
             )?;
             out.styled(hotness_style(hotness), hotness_name(hotness))?;
             writeln!(out)?;
             self.view.print_stack(context.stack, out)?;
         }
         out.flush()
+    }
+
+    /// The contexts in groups, by the function that allocates: with the number of contexts, of contexts with allocations, and
+    /// the bytes.
+    fn groups(&self, by: GroupBy) -> Vec<Group> {
+        let mut groups = Groups::default();
+        for context in self.contexts {
+            let site = self.view.heap.frames(context.stack).next();
+            let name = site.and_then(|site| match (by, site.location) {
+                (GroupBy::File, Some(place)) => Some(names::printable(&place.file).into_owned()),
+                _ => site.name.and_then(|name| by.of(name)),
+            });
+            let field = |field| context.block.get(field);
+            let bytes = field(Field::TotalSize).into();
+            groups.add(name, 1, field(Field::AllocCount), bytes);
+        }
+        groups.into_sorted(FunctionOrder::Sum)
+    }
+
+    /// Prints the contexts, or the groups, as rows.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn rows<W: Write>(&self, form: RowForm, out: W) -> io::Result<()> {
+        let most = self.most.unwrap_or(usize::MAX);
+        if let Some(by) = self.by {
+            let all = ContextSum::of(self.contexts);
+            let mut rows = RowWriter::new(out, form, &GROUP_COLUMNS_OF_HEAP);
+            for group in self.groups(by).iter().take(most) {
+                rows.row(&heap_group(group, all.bytes.into()))?;
+            }
+            return rows.end();
+        }
+        let mut rows = RowWriter::new(out, form, &COLUMNS);
+        for context in top_contexts(self.contexts, self.order, most) {
+            let mut value = serde_json::to_value(self.json_context(context))?;
+            if form == RowForm::Csv
+                && let Some(members) = value.as_object_mut()
+            {
+                let mut put = |name: &str, value: Value| members.insert(name.to_owned(), value);
+                let frames: Vec<_> = self.view.heap.frames(context.stack).collect();
+                let names = frames
+                    .iter()
+                    .map(|frame| self.view.name(frame.frame.function));
+                let names: Vec<_> = names.collect();
+                put("bytes", context.block.get(Field::TotalSize).into());
+                put("allocations", context.block.get(Field::AllocCount).into());
+                put("function", names.first().map(|name| name.as_ref()).into());
+                put("stack", names.join(" < ").into());
+            }
+            rows.row(&value)?;
+        }
+        rows.end()
     }
 
     fn table<W: Write>(
@@ -186,6 +272,12 @@ impl HeapShow<'_> {
             warm: self.sum(Hotness::Warm).into(),
             hot: self.sum(Hotness::Hot).into(),
             locations: self.view.heap.location_sizes().map(Into::into),
+            by: self.by.map(group_word),
+            groups: self.by.map(|by| {
+                let all = ContextSum::of(self.contexts).bytes.into();
+                let groups = self.groups(by);
+                groups.iter().map(|group| heap_group(group, all)).collect()
+            }),
             contexts: contexts.collect(),
             errors: damage.first.iter().map(json_error).collect(),
             error_count: damage.count,
@@ -210,6 +302,23 @@ impl HeapShow<'_> {
     }
 }
 
+/// The columns of groups of contexts.
+const GROUP_COLUMNS_OF_HEAP: [&str; 5] = ["group", "contexts", "allocations", "bytes", "share"];
+
+/// A group of contexts as JSON. `total` is the number of bytes of all contexts.
+fn heap_group(group: &Group, total: u128) -> Value {
+    let mut value = json!({
+        "contexts": group.functions,
+        "allocations": group.entered,
+        "bytes": number(group.sum),
+        "share": share(group.sum, total),
+    });
+    if let (Some(name), Some(members)) = (&group.name, value.as_object_mut()) {
+        members.insert("group".to_owned(), name.as_str().into());
+    }
+    value
+}
+
 #[derive(Serialize)]
 struct JsonReport<'a> {
     schema: &'static str,
@@ -222,6 +331,10 @@ struct JsonReport<'a> {
     hot: JsonSum,
     #[serde(skip_serializing_if = "Option::is_none")]
     locations: Option<TableSizes>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    by: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    groups: Option<Vec<Value>>,
     contexts: Vec<JsonContext>,
     errors: Vec<serde_json::Value>,
     error_count: u64,

@@ -2,13 +2,15 @@
 //! its members.
 use super::text::{bits, endian_name};
 use super::{Context, Details, Layout, Printer, RecordView};
+use crate::rows::{group_json, group_word, number, share};
 use profkit_abi::value_kind;
 use profkit_analysis::doctor::Readers;
 use profkit_analysis::faults::Faults;
 use profkit_analysis::heap::ContextSum;
 use profkit_analysis::instr::InstrFacts;
 use profkit_analysis::instr::{Totals, ValueTotals, counter_sum};
-use profkit_analysis::names;
+use profkit_analysis::names::{self, Spelling};
+use profkit_analysis::ranking::{FunctionOrder, Group, GroupBy, RankedFunction};
 use profkit_data::Error;
 use profkit_data::ids::{BuildId, NameRef};
 use profkit_data::instr::releases::Release;
@@ -27,17 +29,17 @@ pub const SCHEMA_VERSION: u32 = 1;
 #[derive(Debug)]
 pub struct JsonPrinter<W> {
     out: W,
-    mangled: bool,
+    names: JsonNames,
     /// The name of the array that is being written, and whether it has an element yet.
     open: Option<(&'static str, bool)>,
 }
 
 impl<W: Write> JsonPrinter<W> {
-    /// Makes a printer that writes to `out`, with demangled names unless `mangled` is true.
-    pub fn new(out: W, mangled: bool) -> Self {
+    /// Makes a printer that writes to `out`.
+    pub fn new(out: W, spelling: Spelling) -> Self {
         JsonPrinter {
             out,
-            mangled,
+            names: JsonNames(spelling),
             open: None,
         }
     }
@@ -71,13 +73,21 @@ impl<W: Write> JsonPrinter<W> {
             None => Ok(()),
         }
     }
+}
 
-    fn named(&self, name: &[u8]) -> Value {
+/// Names of functions as JSON.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct JsonNames(pub(super) Spelling);
+
+impl JsonNames {
+    pub(super) fn named(&self, name: &[u8]) -> Value {
         let mut value = json!({ "name": names::printable(name) });
-        if !self.mangled
-            && let Some(demangled) = names::demangle(name)
-            && let Some(members) = value.as_object_mut()
-        {
+        let demangled = match self.0 {
+            Spelling::Demangled => names::demangle(name),
+            Spelling::WithHashes => names::demangle_with_hashes(name),
+            Spelling::Mangled => None,
+        };
+        if let (Some(demangled), Some(members)) = (demangled, value.as_object_mut()) {
             members.insert("demangled".to_owned(), demangled.into());
         }
         value
@@ -115,6 +125,50 @@ impl<W: Write> JsonPrinter<W> {
             Value::Array(site.collect())
         });
         Value::Array(sites.collect())
+    }
+
+    /// A function with its numbers, and with the details that are asked for.
+    pub(super) fn record(
+        &self,
+        view: &RecordView<'_>,
+        details: Details,
+        context: &Context<'_>,
+    ) -> Value {
+        let record = view.record;
+        let mut function = self.named(&record.name);
+        let Some(members) = function.as_object_mut() else {
+            return function;
+        };
+        if record.name.is_empty() {
+            members.remove("name");
+        }
+        let mut put = |name: &str, value: Value| {
+            members.insert(name.to_owned(), value);
+        };
+        put("guid", record.name_ref.to_string().into());
+        put("hash", record.func_hash.to_string().into());
+        put("counters", record.counts.len().into());
+        match view.pseudo() {
+            Some(pseudo) => put("pseudo", pseudo.into()),
+            None => {
+                put("sum", number(counter_sum(record)));
+                put("max", record.counts.iter().max().copied().into());
+                put("entry", record.counts.first().copied().into());
+                if details.counts {
+                    put("counts", record.counts.clone().into());
+                }
+            }
+        }
+        if details.bitmaps && !record.bitmap.is_empty() {
+            put("bitmap", BuildId(record.bitmap.clone()).to_string().into());
+        }
+        let keys = ["indirect_calls", "memop_sizes", "vtables"];
+        for (((kind, values), wanted), key) in record.values.kinds().zip(details.values).zip(keys) {
+            if wanted && values.site_count() > 0 {
+                put(key, self.sites(kind, values, context));
+            }
+        }
+        function
     }
 }
 
@@ -168,39 +222,7 @@ impl<W: Write> Printer for JsonPrinter<W> {
         details: Details,
         context: &Context<'_>,
     ) -> io::Result<()> {
-        let record = view.record;
-        let mut function = self.named(&record.name);
-        let Some(members) = function.as_object_mut() else {
-            return Ok(());
-        };
-        if record.name.is_empty() {
-            members.remove("name");
-        }
-        let mut put = |name: &str, value: Value| {
-            members.insert(name.to_owned(), value);
-        };
-        put("guid", record.name_ref.to_string().into());
-        put("hash", record.func_hash.to_string().into());
-        put("counters", record.counts.len().into());
-        match view.pseudo() {
-            Some(pseudo) => put("pseudo", pseudo.into()),
-            None => {
-                put("sum", number(counter_sum(record)));
-                put("max", record.counts.iter().max().copied().into());
-                if details.counts {
-                    put("counts", record.counts.clone().into());
-                }
-            }
-        }
-        if details.bitmaps && !record.bitmap.is_empty() {
-            put("bitmap", BuildId(record.bitmap.clone()).to_string().into());
-        }
-        let keys = ["indirect_calls", "memop_sizes", "vtables"];
-        for (((kind, values), wanted), key) in record.values.kinds().zip(details.values).zip(keys) {
-            if wanted && values.site_count() > 0 {
-                put(key, self.sites(kind, values, context));
-            }
-        }
+        let function = self.names.record(view, details, context);
         self.element("functions", &function)
     }
 
@@ -216,7 +238,7 @@ impl<W: Write> Printer for JsonPrinter<W> {
         write!(self.out, ",\n\"traces_seen\":{}", traces.stream_size)?;
         for trace in &traces.traces {
             let functions = trace.functions.iter();
-            let functions = functions.map(|function| self.function(function.0, context));
+            let functions = functions.map(|function| self.names.function(function.0, context));
             let functions: Vec<_> = functions.collect();
             let value = json!({ "weight": trace.weight, "functions": functions });
             self.element("traces", &value)?;
@@ -237,29 +259,36 @@ impl<W: Write> Printer for JsonPrinter<W> {
         let shares = totals.shares();
         let shares: Vec<_> = shares
             .iter()
-            .map(|share| json!({ "millionths": share.millionths, "functions": share.functions }))
+            .map(|one| json!({ "millionths": one.millionths, "functions": one.functions }))
             .collect();
         self.member("shares", &shares)
     }
 
-    fn hot(&mut self, hot: &[(u128, Vec<u8>)], total: u128) -> io::Result<()> {
+    fn hot(&mut self, hot: &[RankedFunction], _: FunctionOrder, total: u128) -> io::Result<()> {
         let hot: Vec<_> = hot
             .iter()
-            .map(|(sum, name)| {
-                let mut value = self.named(name);
+            .map(|function| {
+                let mut value = self.names.named(&function.name);
                 if let Some(members) = value.as_object_mut() {
-                    members.insert("sum".to_owned(), number(*sum));
-                    let share = if total == 0 {
-                        0.0
-                    } else {
-                        *sum as f64 / total as f64
+                    let numbers = function.numbers;
+                    let mut put = |name: &str, value: Value| {
+                        members.insert(name.to_owned(), value);
                     };
-                    members.insert("share".to_owned(), share.into());
+                    put("sum", number(numbers.sum));
+                    put("max", numbers.max.into());
+                    put("entry", numbers.entry.into());
+                    put("share", share(numbers.sum, total).into());
                 }
                 value
             })
             .collect();
         self.member("hot", &hot)
+    }
+
+    fn groups(&mut self, groups: &[Group], by: GroupBy, total: u128) -> io::Result<()> {
+        self.member("by", &group_word(by))?;
+        let groups = groups.iter().map(|group| group_json(group, total));
+        self.member("groups", &groups.collect::<Vec<_>>())
     }
 
     fn summaries(
@@ -368,14 +397,6 @@ fn value_totals(values: ValueTotals) -> Value {
         "sites_with_values": values.sites_with_values,
         "values": values.values,
     })
-}
-
-/// A sum as a number. A sum of more than 64 bits becomes the nearest floating-point number; this is rare.
-fn number(sum: u128) -> Value {
-    match u64::try_from(sum) {
-        Ok(sum) => sum.into(),
-        Err(_) => (sum as f64).into(),
-    }
 }
 
 /// Removes the members of an object that are null.

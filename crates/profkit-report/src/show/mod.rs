@@ -1,6 +1,7 @@
 //! The output of `profkit show`. This module has the parts of the output for instrumentation profiles, in the order in
 //! which they are printed. Each part goes to the writer of the printer at once.
 pub mod json;
+mod rows;
 pub mod sample;
 pub mod text;
 
@@ -9,10 +10,13 @@ use profkit_analysis::doctor::Readers;
 use profkit_analysis::faults::Faults;
 use profkit_analysis::heap::ContextSum;
 use profkit_analysis::instr::{InstrFacts, InstrReader, SectionPlace, Totals};
+use profkit_analysis::ranking::{FunctionOrder, Group, GroupBy, RankedFunction};
 use profkit_data::ids::BuildId;
 use profkit_data::instr::{Record, TemporalTraces};
 use profkit_data::summary::Summary;
 use std::io;
+
+pub use rows::RowPrinter;
 
 /// The details that are printed for a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,8 +91,10 @@ pub trait Printer {
     fn binary_ids(&mut self, ids: &[BuildId]) -> io::Result<()>;
     /// Prints how many of the hottest functions together reach certain shares of all counts.
     fn shares(&mut self, totals: &Totals) -> io::Result<()>;
-    /// Prints the functions with the largest sums. `total` is the sum of all counts.
-    fn hot(&mut self, hot: &[(u128, Vec<u8>)], total: u128) -> io::Result<()>;
+    /// Prints the first functions of an order. `total` is the sum of all counts.
+    fn hot(&mut self, hot: &[RankedFunction], order: FunctionOrder, total: u128) -> io::Result<()>;
+    /// Prints functions in groups. `total` is the sum of all counts.
+    fn groups(&mut self, groups: &[Group], by: GroupBy, total: u128) -> io::Result<()>;
     /// Prints the summaries of the records without and with context sensitivity, and the totals.
     fn summaries(
         &mut self,

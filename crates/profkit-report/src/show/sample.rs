@@ -1,15 +1,22 @@
 //! Sample profiles as text and as JSON.
 use super::json::{SCHEMA_VERSION, bare_error};
-use super::text::{cutoffs_table, facts, shares_table, top_title};
+use super::text::{GroupTitles, cutoffs_table, facts, groups_table, ranking_table, top_title};
+use crate::rows::{GROUP_COLUMNS, RowForm, RowWriter, group_json, group_word};
 use crate::{Console, Style, grouped, percent};
-use profkit_analysis::names;
-use profkit_analysis::samples::{SampleView, self_samples};
+use profkit_analysis::names::{self, Spelling};
+use profkit_analysis::ranking::{FunctionNumbers, FunctionOrder, Group, GroupBy};
+use profkit_analysis::samples::{SampleView, numbers, self_samples};
 use profkit_analysis::selection::Selection;
 use profkit_data::sample::{Function, Location, NameId, ProfileKind, SampleEncoding, Samples};
 use profkit_data::summary::Summary;
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::io::{self, Write};
+
+const GROUP_TITLES: GroupTitles = ["Functions", "functions", "sampled", "own samples"];
+
+/// The columns of functions.
+const COLUMNS: [&str; 6] = ["name", "context", "total", "self", "max_line", "head"];
 
 /// The parts of a sample profile that are shown.
 #[derive(Clone, Debug, Default)]
@@ -28,6 +35,10 @@ pub struct SampleParts {
     pub detailed: bool,
     /// The length of the lists of the hottest functions; `None` if they are not shown.
     pub top: Option<usize>,
+    /// The order of the functions; `None` if no order was asked for.
+    pub order: Option<FunctionOrder>,
+    /// What the functions are grouped by, if they are.
+    pub by: Option<GroupBy>,
 }
 
 /// A sample profile that is shown.
@@ -39,8 +50,8 @@ pub struct SampleShow<'a> {
     pub size: u64,
     /// The profile.
     pub view: &'a SampleView<'a>,
-    /// Whether names are printed as they are in the profile.
-    pub mangled: bool,
+    /// How names are printed.
+    pub spelling: Spelling,
     /// What is shown.
     pub parts: &'a SampleParts,
 }
@@ -90,16 +101,31 @@ impl SampleShow<'_> {
     }
 
     fn name(&self, id: NameId) -> Cow<'_, str> {
-        self.view.name(id, self.mangled)
+        self.view.name(id, self.spelling)
     }
 
     /// The functions to show.
     fn shown(&self) -> Vec<&Function> {
         if self.parts.functions {
-            self.view.selected(&self.parts.selection)
+            self.sorted()
         } else {
             Vec::new()
         }
+    }
+
+    /// The selected functions in their order.
+    fn sorted(&self) -> Vec<&Function> {
+        let order = self.parts.order.unwrap_or_default();
+        self.view.sorted(&self.parts.selection, order)
+    }
+
+    /// The groups, if they are asked for, with their sum.
+    fn groups(&self) -> Option<(GroupBy, Vec<Group>, u128)> {
+        let by = self.parts.by?;
+        let order = self.parts.order.unwrap_or_default();
+        let groups = self.view.groups(&self.parts.selection, by, order);
+        let total = groups.iter().map(|group| group.sum).sum();
+        Some((by, groups, total))
     }
 
     /// The summary, if it is asked for.
@@ -143,7 +169,11 @@ impl SampleShow<'_> {
         if let Some(summary) = self.summary() {
             self.summary_text(&summary, out)?;
         }
-        if let Some(count) = self.parts.top {
+        if let Some((by, groups, total)) = self.groups() {
+            let most = self.parts.top.unwrap_or(groups.len()).min(groups.len());
+            let shown = groups.get(..most).unwrap_or_default();
+            groups_table(&GROUP_TITLES, shown, by, total, out)?;
+        } else if let Some(count) = self.parts.top {
             self.hot(out, count)?;
         }
         out.flush()
@@ -261,36 +291,86 @@ impl SampleShow<'_> {
     }
 
     fn hot<W: Write>(&self, out: &mut Console<W>, count: usize) -> io::Result<()> {
-        let hot = self.view.hottest(count);
-        let rows = hot.functions.iter().map(|it| (it.samples.total, *it));
+        let total = self.view.hottest(0).total;
+        if let Some(order) = self.parts.order {
+            let by = match order {
+                FunctionOrder::Sum => "by samples, with those of inlined functions",
+                FunctionOrder::Max => "by the samples of their hottest line",
+                FunctionOrder::Entry => "by the samples of their entry",
+                FunctionOrder::Name => "by name",
+            };
+            let functions = self
+                .view
+                .sorted(&Selection::everything(), order)
+                .into_iter();
+            let rows = functions.take(count).map(|it| (numbers(&it.samples), it));
+            return self.top(out, order, rows.collect(), total, by);
+        }
+        let hot = self.view.hottest(count).functions.into_iter();
+        let rows = hot.map(|it| (numbers(&it.samples), it)).collect();
+        let by = "by samples, with those of inlined functions";
+        self.top(out, FunctionOrder::Sum, rows, total, by)?;
+        let by_self = self.view.hottest_by_self(count).into_iter();
+        let own = |it: &Function| FunctionNumbers {
+            sum: self_samples(&it.samples).into(),
+            ..FunctionNumbers::default()
+        };
+        let rows = by_self.map(|it| (own(it), it)).collect();
         self.top(
             out,
-            rows.collect(),
-            hot.total,
-            "samples, with those of inlined functions",
-        )?;
-        let by_self = self.view.hottest_by_self(count).into_iter();
-        let rows = by_self.map(|it| (self_samples(&it.samples), it)).collect();
-        self.top(out, rows, hot.total, "samples of their own lines")
+            FunctionOrder::Sum,
+            rows,
+            total,
+            "by samples of their own lines",
+        )
     }
 
     /// Prints one list of functions with their shares and bars.
     fn top<W: Write>(
         &self,
         out: &mut Console<W>,
-        mut rows: Vec<(u64, &Function)>,
+        order: FunctionOrder,
+        mut rows: Vec<(FunctionNumbers, &Function)>,
         total: u128,
         by: &str,
     ) -> io::Result<()> {
-        rows.retain(|(samples, _)| *samples > 0);
+        rows.retain(|(numbers, _)| numbers.sum > 0);
         if rows.is_empty() {
             return Ok(());
         }
         writeln!(out)?;
         out.heading(top_title(rows.len(), by))?;
         let rows = rows.into_iter();
-        let rows = rows.map(|(samples, function)| (u128::from(samples), self.full_name(function)));
-        shares_table("samples", rows.collect(), total, out)
+        let rows = rows.map(|(numbers, function)| (numbers, self.full_name(function)));
+        let titles = ["samples", "hottest line", "entry"];
+        ranking_table(&titles, order, rows.collect(), total, out)
+    }
+
+    /// Prints the functions, or the groups, as rows.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn rows<W: Write>(&self, form: RowForm, out: W) -> io::Result<()> {
+        let most = self.parts.top.unwrap_or(usize::MAX);
+        if let Some((_, groups, total)) = self.groups() {
+            let mut rows = RowWriter::new(out, form, &GROUP_COLUMNS);
+            for group in groups.iter().take(most) {
+                rows.row(&group_json(group, total))?;
+            }
+            return rows.end();
+        }
+        let mut rows = RowWriter::new(out, form, &COLUMNS);
+        for function in self.sorted().into_iter().take(most) {
+            let mut value = self.function_json(function);
+            if form == RowForm::Csv
+                && let Some(members) = value.as_object_mut()
+            {
+                let context = self.full_name(function);
+                members.insert("context".to_owned(), context.into());
+            }
+            rows.row(&value)?;
+        }
+        rows.end()
     }
 
     /// The name of a function with its callers: `main:3 @ parse`.
@@ -355,15 +435,17 @@ impl SampleShow<'_> {
                 .collect();
             member(out, "symbols", symbols.into())?;
         }
-        if let Some(count) = self.parts.top {
-            let row = |it: &Function| json!({"name": self.plain(it.samples.name), "total": it.samples.total, "self": self_samples(&it.samples)});
-            let hot: Vec<_> = self
-                .view
-                .hottest(count)
-                .functions
-                .into_iter()
-                .map(row)
-                .collect();
+        if let Some((by, groups, total)) = self.groups() {
+            let groups = groups.iter().map(|group| group_json(group, total));
+            member(out, "by", group_word(by).into())?;
+            member(out, "groups", groups.collect())?;
+        } else if let Some(count) = self.parts.top {
+            let row = |it: &Function| json!({"name": self.plain(it.samples.name), "total": it.samples.total, "self": self_samples(&it.samples), "max_line": numbers(&it.samples).max, "head": it.samples.head});
+            let hot = match self.parts.order {
+                Some(order) => self.view.sorted(&Selection::everything(), order),
+                None => self.view.hottest(count).functions,
+            };
+            let hot: Vec<_> = hot.into_iter().take(count).map(row).collect();
             member(out, "hot", hot.into())?;
             let by_self: Vec<_> = self
                 .view
@@ -400,13 +482,15 @@ impl SampleShow<'_> {
     }
 
     fn plain(&self, id: NameId) -> Cow<'_, str> {
-        self.view.name(id, true)
+        self.view.name(id, Spelling::Mangled)
     }
 
     fn function_json(&self, function: &Function) -> Value {
         let mut value = self.samples_json(&function.samples);
         if let Some(members) = value.as_object_mut() {
             members.insert("head".to_owned(), function.samples.head.into());
+            members.insert("self".to_owned(), self_samples(&function.samples).into());
+            members.insert("max_line".to_owned(), numbers(&function.samples).max.into());
             if !function.callers.is_empty() {
                 let callers = function.callers.iter().map(|frame| {
                     let mut caller = place_json(frame.location);

@@ -1,5 +1,6 @@
 //! Profiles as text for people.
 use super::{Context, Details, Layout, Printer, RecordView};
+use crate::rows::group_word;
 use crate::{Cell, Column, Console, Style, Table, bar, grouped, percent, plural};
 use profkit_abi::value_kind;
 use profkit_analysis::doctor::Readers;
@@ -7,7 +8,8 @@ use profkit_analysis::faults::Faults;
 use profkit_analysis::heap::ContextSum;
 use profkit_analysis::instr::InstrFacts;
 use profkit_analysis::instr::{Totals, counter_sum};
-use profkit_analysis::names;
+use profkit_analysis::names::{self, Spelling};
+use profkit_analysis::ranking::{FunctionNumbers, FunctionOrder, Group, GroupBy, RankedFunction};
 use profkit_data::bytes::Endian;
 use profkit_data::ids::{BuildId, NameRef};
 use profkit_data::instr::raw::PointerWidth;
@@ -27,17 +29,17 @@ const BITMAP_ROW: usize = 32;
 #[derive(Debug)]
 pub struct TextPrinter<W> {
     out: Console<W>,
-    mangled: bool,
+    spelling: Spelling,
     /// Whether the size of a memory intrinsic stands for a range of sizes, as in profiles of LLVM 12 and later.
     ranges: bool,
 }
 
 impl<W: Write> TextPrinter<W> {
-    /// Makes a printer that writes to `out`, with demangled names unless `mangled` is true.
-    pub fn new(out: Console<W>, mangled: bool) -> Self {
+    /// Makes a printer that writes to `out`.
+    pub fn new(out: Console<W>, spelling: Spelling) -> Self {
         TextPrinter {
             out,
-            mangled,
+            spelling,
             ranges: false,
         }
     }
@@ -100,7 +102,7 @@ impl<W: Write> TextPrinter<W> {
 
     fn target(&self, value: u64, context: &Context<'_>) -> String {
         match context.source.name_of(NameRef(value)) {
-            Some(name) => names::display(name, self.mangled).into_owned(),
+            Some(name) => names::spelled(name, self.spelling).into_owned(),
             None if value == 0 => "(outside the profiled program)".to_owned(),
             None => format!("(unknown name {})", NameRef(value)),
         }
@@ -235,7 +237,7 @@ impl<W: Write> Printer for TextPrinter<W> {
         let record = view.record;
         let name = match record.name.as_slice() {
             [] => format!("(unknown name {})", record.name_ref),
-            name => names::display(name, self.mangled).into_owned(),
+            name => names::spelled(name, self.spelling).into_owned(),
         };
         writeln!(self.out)?;
         self.out.heading(name)?;
@@ -342,15 +344,27 @@ impl<W: Write> Printer for TextPrinter<W> {
         Table::of_facts(rows).print(&mut self.out)
     }
 
-    fn hot(&mut self, hot: &[(u128, Vec<u8>)], total: u128) -> io::Result<()> {
+    fn hot(&mut self, hot: &[RankedFunction], order: FunctionOrder, total: u128) -> io::Result<()> {
         writeln!(self.out)?;
-        self.out
-            .heading(top_title(hot.len(), "the sum of their counters"))?;
-        let rows = hot.iter().map(|(sum, name)| {
-            let name = names::display(name, self.mangled).into_owned();
-            (*sum, name)
+        let by = match order {
+            FunctionOrder::Sum => "by the sum of their counters",
+            FunctionOrder::Max => "by their largest counter",
+            FunctionOrder::Entry => "by their first counter",
+            FunctionOrder::Name => "by name",
+        };
+        self.out.heading(top_title(hot.len(), by))?;
+        let rows = hot.iter().map(|function| {
+            let mut name = names::spelled(&function.name, self.spelling).into_owned();
+            if function.instances > 1 {
+                name += &format!(" ({} instances)", grouped(function.instances));
+            }
+            (function.numbers, name)
         });
-        shares_table("sum", rows.collect(), total, &mut self.out)
+        ranking_table(&INSTR_TITLES, order, rows.collect(), total, &mut self.out)
+    }
+
+    fn groups(&mut self, groups: &[Group], by: GroupBy, total: u128) -> io::Result<()> {
+        groups_table(&INSTR_GROUPS, groups, by, total, &mut self.out)
     }
 
     fn summaries(
@@ -435,9 +449,9 @@ impl<W: Write> Printer for TextPrinter<W> {
     }
 }
 
-/// Returns the title of a list of functions with the largest values: "Top 10 functions by …".
+/// Returns the title of a list of functions: "Top 10 functions by …".
 pub fn top_title(count: usize, by: &str) -> String {
-    format!("Top {} by {by}", plural(count as u64, "function"))
+    format!("Top {} {by}", plural(count as u64, "function"))
 }
 
 /// Returns the text that names the releases which read a profile.
@@ -454,38 +468,118 @@ pub fn read_by(readers: &Readers) -> String {
     }
 }
 
-/// Prints a table of functions with their numbers, largest first. Each row has the number, its share of the total, the
-/// sum of the shares up to this row, a bar, and the name.
+/// The titles of the sum, the largest and the first number of a function.
+pub(crate) type Titles = [&'static str; 3];
+
+const INSTR_TITLES: Titles = ["sum", "largest", "first"];
+
+/// Prints the first functions of an order: the number that they are sorted by, the sum with its share, the shares of this
+/// and the rows before together, a bar, and the name.
 ///
 /// # Errors
 /// Those of the writer.
-pub fn shares_table<W: Write>(
-    title: &'static str,
-    rows: Vec<(u128, String)>,
+pub(crate) fn ranking_table<W: Write>(
+    &[sum_title, max_title, entry_title]: &Titles,
+    order: FunctionOrder,
+    rows: Vec<(FunctionNumbers, String)>,
     total: u128,
     out: &mut Console<W>,
 ) -> io::Result<()> {
-    let mut table = Table::new([
-        Column::right(title),
-        Column::right("share"),
-        Column::right("together").optional(),
-        Column::left("").optional(),
-        Column::left("function"),
-    ]);
-    let largest = rows.iter().map(|(number, _)| *number).max().unwrap_or(0);
+    let (title, key): (_, fn(&FunctionNumbers) -> u128) = match order {
+        FunctionOrder::Max => (max_title, |numbers| numbers.max.into()),
+        FunctionOrder::Entry => (entry_title, |numbers| numbers.entry.into()),
+        _ => (sum_title, |numbers| numbers.sum),
+    };
+    let by_sum = matches!(order, FunctionOrder::Sum | FunctionOrder::Name);
+    let mut columns = vec![Column::right(title)];
+    if !by_sum {
+        columns.push(Column::right(sum_title));
+    }
+    columns.push(Column::right("share"));
+    if order == FunctionOrder::Sum {
+        columns.push(Column::right("together").optional());
+    }
+    columns.extend([Column::left("").optional(), Column::left("function")]);
+    let mut table = Table::new(columns);
+    let largest = rows
+        .iter()
+        .map(|(numbers, _)| key(numbers))
+        .max()
+        .unwrap_or(0);
     let mut together = 0;
-    for (number, name) in rows {
-        together += number;
-        let bar = bar(number, largest, out.look().bars);
+    for (numbers, name) in rows {
+        together += numbers.sum;
+        let mut cells: Vec<Cell> = vec![grouped(key(&numbers)).into()];
+        if !by_sum {
+            cells.push(grouped(numbers.sum).into());
+        }
+        cells.push(percent(numbers.sum, total).into());
+        if order == FunctionOrder::Sum {
+            cells.push(percent(together, total).into());
+        }
+        let bar = bar(key(&numbers), largest, out.look().bars);
+        cells.extend([Cell::styled(Style::Bar, bar), name.into()]);
+        table.row(cells);
+    }
+    table.print(out)
+}
+
+/// What is in groups, and the titles of the columns of its number, of those that ran, and of the sum.
+pub(crate) type GroupTitles = [&'static str; 4];
+
+const INSTR_GROUPS: GroupTitles = ["Functions", "functions", "entered", "sum"];
+
+/// Prints groups.
+///
+/// # Errors
+/// Those of the writer.
+pub(crate) fn groups_table<W: Write>(
+    &[what, count, entered, sum]: &GroupTitles,
+    groups: &[Group],
+    by: GroupBy,
+    total: u128,
+    out: &mut Console<W>,
+) -> io::Result<()> {
+    let word = group_word(by);
+    let mut table = Table::new([
+        Column::right(count),
+        Column::right(entered),
+        Column::right(sum),
+        Column::right("share"),
+        Column::left("").optional(),
+        Column::left(word),
+    ]);
+    let (unknown, why) = match by {
+        GroupBy::File => (
+            "(not known)",
+            Some("a profile has the source files of local (static) functions only"),
+        ),
+        GroupBy::Crate => ("(not of Rust)", None),
+        GroupBy::Namespace => ("(no namespace)", None),
+    };
+    let largest = groups.iter().map(|group| group.sum).max().unwrap_or(0);
+    for group in groups {
+        let name = match &group.name {
+            Some(name) => names::printable(name.as_bytes()).into_owned(),
+            None => unknown.to_owned(),
+        };
         table.row([
-            grouped(number).into(),
-            percent(number, total).into(),
-            percent(together, total).into(),
-            Cell::styled(Style::Bar, bar),
+            grouped(group.functions).into(),
+            grouped(group.entered).into(),
+            grouped(group.sum).into(),
+            percent(group.sum, total).into(),
+            Cell::styled(Style::Bar, bar(group.sum, largest, out.look().bars)),
             name.into(),
         ]);
     }
-    table.print(out)
+    writeln!(out)?;
+    out.heading(format_args!("{what} by {word}"))?;
+    table.print(out)?;
+    if let Some(why) = why.filter(|_| groups.iter().any(|group| group.name.is_none())) {
+        out.styled(Style::Dim, format_args!("  {unknown}: {why}"))?;
+        writeln!(out)?;
+    }
+    Ok(())
 }
 
 /// Prints how many of the hottest counters or lines make each share: each row has the share in millionths, the number

@@ -1,0 +1,284 @@
+//! The functions with the largest numbers, and functions in groups.
+use crate::names::{self, Spelling};
+use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// What functions are sorted by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FunctionOrder {
+    /// The sum of the counters or samples, largest first.
+    #[default]
+    Sum,
+    /// The largest counter, or the samples of the hottest line; largest first.
+    Max,
+    /// The number of calls: the first counter, or the samples of the entry; largest first.
+    Entry,
+    /// The name for people.
+    Name,
+}
+
+/// The numbers of a function.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FunctionNumbers {
+    /// The sum of the counters or samples.
+    pub sum: u128,
+    /// The largest counter, or the samples of the hottest line.
+    pub max: u64,
+    /// The first counter, or the samples of the entry.
+    pub entry: u64,
+}
+
+/// A function with its numbers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RankedFunction {
+    /// The name as in the profile. If several instances of a Rust function are counted together, the name of one of them.
+    pub name: Vec<u8>,
+    /// Its numbers: sums, and the largest of the largest counters.
+    pub numbers: FunctionNumbers,
+    /// How many instances are counted together.
+    pub instances: u64,
+}
+
+impl RankedFunction {
+    /// The number or the name by which it is sorted: the greatest comes first.
+    fn key(&self, order: FunctionOrder) -> (u128, Reverse<String>) {
+        let number = match order {
+            FunctionOrder::Sum => self.numbers.sum,
+            FunctionOrder::Max => self.numbers.max.into(),
+            FunctionOrder::Entry => self.numbers.entry.into(),
+            FunctionOrder::Name => {
+                let name = names::spelled(&self.name, Spelling::Demangled);
+                return (0, Reverse(name.into_owned()));
+            }
+        };
+        (number, Reverse(String::new()))
+    }
+}
+
+/// The sort key, the number of functions before it, and the function. Of equal functions, the first is the greater one.
+type Ranked = ((u128, Reverse<String>), Reverse<u64>, RankedFunction);
+
+/// The first functions in an order. Its memory does not grow with the number of functions, except for those of Rust
+/// whose instances are counted together.
+///
+/// ```
+/// use profkit_analysis::ranking::{FunctionNumbers, FunctionOrder, Ranking};
+///
+/// let mut ranking = Ranking::new(FunctionOrder::Sum, 1, true);
+/// for (name, sum) in [("_ZN3lib4push17h0123456789abcdefE", 4), ("main", 5), ("_ZN3lib4push17h1111111111111111E", 3)] {
+///     ranking.offer(name.as_bytes(), FunctionNumbers { sum, ..FunctionNumbers::default() });
+/// }
+/// let first = &ranking.into_sorted()[0];
+/// assert_eq!((first.numbers.sum, first.instances), (7, 2));
+/// ```
+#[derive(Debug, Default)]
+pub struct Ranking {
+    order: FunctionOrder,
+    most: usize,
+    unite: bool,
+    seen: u64,
+    /// The last function in the order is on top.
+    heap: BinaryHeap<Reverse<Ranked>>,
+    /// Rust functions whose instances are counted together, by their name without the hash; with the number of functions
+    /// before the first instance.
+    united: FxHashMap<String, (u64, RankedFunction)>,
+}
+
+impl Ranking {
+    /// Makes a ranking that keeps `most` functions. With `unite`, the instances of a Rust function whose names differ only
+    /// in a hash are counted together.
+    pub fn new(order: FunctionOrder, most: usize, unite: bool) -> Self {
+        Ranking {
+            order,
+            most,
+            unite,
+            ..Ranking::default()
+        }
+    }
+
+    /// Adds a function.
+    pub fn offer(&mut self, name: &[u8], numbers: FunctionNumbers) {
+        self.seen += 1;
+        if self.most == 0 {
+            return;
+        }
+        if self.unite
+            && let Some(shared) = names::without_hash(name)
+        {
+            let fresh = || {
+                let first = RankedFunction {
+                    name: name.to_vec(),
+                    ..RankedFunction::default()
+                };
+                (self.seen, first)
+            };
+            let (_, function) = self.united.entry(shared).or_insert_with(fresh);
+            function.numbers.sum += numbers.sum;
+            function.numbers.entry = function.numbers.entry.saturating_add(numbers.entry);
+            function.numbers.max = function.numbers.max.max(numbers.max);
+            function.instances += 1;
+            return;
+        }
+        // Most functions are colder than all that are kept: their names are not copied.
+        if self.order == FunctionOrder::Sum
+            && self.heap.len() >= self.most
+            && let Some(Reverse(((coldest, _), ..))) = self.heap.peek()
+            && *coldest >= numbers.sum
+        {
+            return;
+        }
+        let function = RankedFunction {
+            name: name.to_vec(),
+            numbers,
+            instances: 1,
+        };
+        self.keep(self.seen, function);
+    }
+
+    fn keep(&mut self, seen: u64, function: RankedFunction) {
+        let key = function.key(self.order);
+        self.heap.push(Reverse((key, Reverse(seen), function)));
+        if self.heap.len() > self.most {
+            self.heap.pop();
+        }
+    }
+
+    /// The functions in their order. Equal functions are in the order in which they were added.
+    pub fn into_sorted(mut self) -> Vec<RankedFunction> {
+        for (_, (seen, function)) in std::mem::take(&mut self.united) {
+            self.keep(seen, function);
+        }
+        let sorted = self.heap.into_sorted_vec().into_iter();
+        sorted.map(|Reverse((.., function))| function).collect()
+    }
+}
+
+/// What functions are grouped by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GroupBy {
+    /// The source file, which instrumentation profiles have only of local functions.
+    File,
+    /// The crate of a Rust function.
+    Crate,
+    /// The namespace of a C++ function or the module of a Rust function, with its types.
+    Namespace,
+}
+
+impl GroupBy {
+    /// The group of a function, by its name; `None` if the name does not say it.
+    pub fn of(self, name: &[u8]) -> Option<String> {
+        match self {
+            GroupBy::File => names::file_of(name).map(str::to_owned),
+            GroupBy::Crate => names::crate_of(name),
+            GroupBy::Namespace => names::namespace_of(name),
+        }
+    }
+}
+
+/// The functions of one group.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Group {
+    /// The name of the group; `None` for the functions whose names do not say it.
+    pub name: Option<String>,
+    /// The number of functions, or of contexts.
+    pub functions: u64,
+    /// The number of functions that ran.
+    pub entered: u64,
+    /// The sum of their counters, samples or bytes.
+    pub sum: u128,
+}
+
+/// Functions in groups.
+#[derive(Debug, Default)]
+pub struct Groups {
+    groups: FxHashMap<Option<String>, Group>,
+}
+
+impl Groups {
+    /// Adds a function, or a part of one, to a group.
+    pub fn add(&mut self, name: Option<String>, functions: u64, entered: u64, sum: u128) {
+        let fresh = |name: Option<String>| Group {
+            name,
+            ..Group::default()
+        };
+        let group = self
+            .groups
+            .entry(name.clone())
+            .or_insert_with(|| fresh(name));
+        group.functions += functions;
+        group.entered += entered;
+        group.sum += sum;
+    }
+
+    /// The groups: those with the largest sums first, or by name.
+    pub fn into_sorted(self, order: FunctionOrder) -> Vec<Group> {
+        let mut groups: Vec<Group> = self.groups.into_values().collect();
+        groups.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        if order != FunctionOrder::Name {
+            groups.sort_by_key(|group| Reverse((group.sum, group.functions)));
+        }
+        groups
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbers(sum: u128, max: u64, entry: u64) -> FunctionNumbers {
+        FunctionNumbers { sum, max, entry }
+    }
+
+    fn names(order: FunctionOrder, unite: bool) -> Vec<(String, u64)> {
+        let mut ranking = Ranking::new(order, 2, unite);
+        ranking.offer(b"_Z1bv", numbers(1, 1, 9));
+        ranking.offer(b"c", numbers(5, 2, 1));
+        ranking.offer(b"_Z1av", numbers(5, 5, 2));
+        for hash in ["0123456789abcdef", "1111111111111111"] {
+            ranking.offer(format!("_ZN1d1e17h{hash}E").as_bytes(), numbers(3, 3, 3));
+        }
+        let sorted = ranking.into_sorted().into_iter();
+        sorted
+            .map(|one| {
+                let name = names::display(&one.name, false).into_owned();
+                (name, one.instances)
+            })
+            .collect()
+    }
+
+    #[test]
+    fn functions_are_in_each_order() {
+        let of = |order| {
+            names(order, false)
+                .into_iter()
+                .map(|(name, _)| name)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(of(FunctionOrder::Sum), ["c", "a()"]);
+        assert_eq!(of(FunctionOrder::Max), ["a()", "d::e"]);
+        assert_eq!(of(FunctionOrder::Entry), ["b()", "d::e"]);
+        assert_eq!(of(FunctionOrder::Name), ["a()", "b()"]);
+    }
+
+    #[test]
+    fn instances_of_a_rust_function_are_counted_together_or_apart() {
+        let first = names(FunctionOrder::Sum, true).swap_remove(0);
+        assert_eq!(first, ("d::e".to_owned(), 2));
+    }
+
+    #[test]
+    fn groups_are_sorted_by_sum_or_name() {
+        let mut groups = Groups::default();
+        groups.add(Some("std".into()), 1, 1, 4);
+        groups.add(None, 1, 0, 9);
+        groups.add(Some("core".into()), 1, 1, 3);
+        groups.add(Some("core".into()), 1, 0, 3);
+        let sums = |groups: Vec<Group>| groups.iter().map(|group| group.sum).collect::<Vec<_>>();
+        let mut other = Groups::default();
+        other.add(Some("b".into()), 1, 1, 9);
+        other.add(Some("a".into()), 1, 1, 1);
+        assert_eq!(sums(groups.into_sorted(FunctionOrder::Sum)), [9, 6, 4]);
+        assert_eq!(sums(other.into_sorted(FunctionOrder::Name)), [1, 9]);
+    }
+}

@@ -1,0 +1,74 @@
+//! Flame graphs of profiles: what is drawn, and what is written beside it.
+use crate::flame_svg::{self, Labels};
+use profkit_analysis::heap::{FoldedStacks, HeapProfile, HeapWeight, flame_graph};
+use profkit_analysis::names::Spelling;
+use profkit_analysis::samples::SampleView;
+use profkit_data::memprof::Thresholds;
+use std::io::{self, Write};
+
+/// Returns the unit of a weight, in the plural: `bytes`.
+pub fn unit(weight: HeapWeight) -> &'static str {
+    match weight {
+        HeapWeight::Bytes => "bytes",
+        HeapWeight::Allocations => "allocations",
+        HeapWeight::Accesses => "accesses",
+        HeapWeight::ByteLifetime => "byte milliseconds",
+    }
+}
+
+/// Draws the flame graph of a heap profile as SVG. Frames are coloured by the weight of cold and hot contexts that contain
+/// them. `file` is the name of the file in the title. `None` if all weights are 0: there is nothing to draw.
+pub fn of_heap(
+    heap: &HeapProfile,
+    file: &str,
+    weight: HeapWeight,
+    thresholds: &Thresholds,
+    mangled: bool,
+) -> Option<String> {
+    let graph = flame_graph(heap, weight, thresholds, mangled);
+    let labels = Labels {
+        title: &format!("Heap of {file}: {}", unit(weight)),
+        subtitle: "Blue is cold, sand is warm, red is hot. The colour of a function is a mix of the colours of the contexts below it. Hover over a function for its numbers.",
+        unit: unit(weight),
+        by_temperature: true,
+    };
+    (graph.total() > 0).then(|| flame_svg::draw(&graph, &labels))
+}
+
+/// Draws the flame graph of a sample profile as SVG: calling contexts and inlined functions. `None` if there are no
+/// samples.
+pub fn of_samples(view: &SampleView<'_>, file: &str, spelling: Spelling) -> Option<String> {
+    let graph = view.flame_graph(spelling);
+    let contexts = view.sampled_and_contexts().1 > 0;
+    let labels = Labels {
+        title: &format!("Samples of {file}"),
+        subtitle: if contexts {
+            "A function stands on its callers. Hover over a function for its numbers."
+        } else {
+            "The profile has no calling contexts: a function stands on the one that it was inlined into. Hover over a function for its numbers."
+        },
+        unit: "samples",
+        by_temperature: false,
+    };
+    (graph.total() > 0).then(|| flame_svg::draw(&graph, &labels))
+}
+
+/// Prints folded stacks: one line per call stack, which sums up all contexts with this stack.
+///
+/// # Errors
+/// If printing fails.
+pub fn print_folded(
+    heap: &HeapProfile,
+    weight: HeapWeight,
+    mangled: bool,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let mut folded = FoldedStacks::new(heap, mangled);
+    let mut line = String::new();
+    for context in heap.profile.allocations_by_stack() {
+        line.clear();
+        folded.append(&context, &mut line);
+        writeln!(out, "{line} {}", weight.of(&context.block))?;
+    }
+    Ok(())
+}

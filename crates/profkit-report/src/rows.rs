@@ -1,0 +1,138 @@
+//! Rows for programs: CSV with a header, or one JSON object per line.
+use profkit_analysis::ranking::{Group, GroupBy};
+use serde_json::{Value, json};
+use std::io::{self, Write};
+
+/// The form of rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowForm {
+    /// Comma-separated values (RFC 4180, with line feeds), with the names of the columns in the first line.
+    Csv,
+    /// A JSON object per line. It is the element of the array that the JSON document has.
+    JsonLines,
+}
+
+/// Writes rows.
+///
+/// ```
+/// use profkit_report::{RowForm, RowWriter};
+/// use serde_json::json;
+///
+/// let mut bytes = Vec::new();
+/// let mut rows = RowWriter::new(&mut bytes, RowForm::Csv, &["name", "sum"]);
+/// rows.row(&json!({ "sum": 7, "name": "f(int, char)", "guid": "0x1" }))?;
+/// rows.end()?;
+/// assert_eq!(bytes, b"name,sum\n\"f(int, char)\",7\n");
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct RowWriter<W> {
+    out: W,
+    form: RowForm,
+    columns: &'static [&'static str],
+    begun: bool,
+}
+
+impl<W: Write> RowWriter<W> {
+    /// Makes a writer of rows. `columns` are the members of a row that CSV has.
+    pub fn new(out: W, form: RowForm, columns: &'static [&'static str]) -> Self {
+        RowWriter {
+            out,
+            form,
+            columns,
+            begun: false,
+        }
+    }
+
+    /// Writes a row, which is a JSON object. In CSV, a member that is absent is an empty field.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn row(&mut self, row: &Value) -> io::Result<()> {
+        if self.form == RowForm::JsonLines {
+            return writeln!(self.out, "{row}");
+        }
+        self.begin()?;
+        for (index, column) in self.columns.iter().enumerate() {
+            if index > 0 {
+                self.out.write_all(b",")?;
+            }
+            match row.get(column) {
+                None | Some(Value::Null) => {}
+                Some(Value::String(text)) => self.text(text)?,
+                Some(other) => self.text(&other.to_string())?,
+            }
+        }
+        self.out.write_all(b"\n")
+    }
+
+    /// Ends the rows. CSV without rows has its first line.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn end(&mut self) -> io::Result<()> {
+        if self.form == RowForm::Csv {
+            self.begin()?;
+        }
+        self.out.flush()
+    }
+
+    fn begin(&mut self) -> io::Result<()> {
+        if self.begun {
+            return Ok(());
+        }
+        self.begun = true;
+        writeln!(self.out, "{}", self.columns.join(","))
+    }
+
+    fn text(&mut self, text: &str) -> io::Result<()> {
+        if text.contains([',', '"', '\n', '\r']) {
+            write!(self.out, "\"{}\"", text.replace('"', "\"\""))
+        } else {
+            write!(self.out, "{text}")
+        }
+    }
+}
+
+/// The columns of groups.
+pub const GROUP_COLUMNS: [&str; 5] = ["group", "functions", "entered", "sum", "share"];
+
+/// The word for what functions are grouped by.
+pub fn group_word(by: GroupBy) -> &'static str {
+    match by {
+        GroupBy::File => "file",
+        GroupBy::Crate => "crate",
+        GroupBy::Namespace => "namespace",
+    }
+}
+
+/// A group as JSON. `total` is the sum of all groups.
+pub fn group_json(group: &Group, total: u128) -> Value {
+    let mut value = json!({
+        "functions": group.functions,
+        "entered": group.entered,
+        "sum": number(group.sum),
+        "share": share(group.sum, total),
+    });
+    if let (Some(name), Some(members)) = (&group.name, value.as_object_mut()) {
+        members.insert("group".to_owned(), name.as_str().into());
+    }
+    value
+}
+
+/// A sum as a number. A sum of more than 64 bits becomes the nearest floating-point number; this is rare.
+pub(crate) fn number(sum: u128) -> Value {
+    match u64::try_from(sum) {
+        Ok(sum) => sum.into(),
+        Err(_) => (sum as f64).into(),
+    }
+}
+
+/// A share of a total, from 0 to 1; 0 if the total is 0.
+pub(crate) fn share(part: u128, total: u128) -> f64 {
+    if total == 0 {
+        0.0
+    } else {
+        part as f64 / total as f64
+    }
+}

@@ -12,7 +12,7 @@ use profkit_data::sample::{
     encoding, read, summarize,
 };
 use profkit_data::summary::Summary;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Cow;
 use std::cmp::Reverse;
 
@@ -206,12 +206,13 @@ impl<'data> SampleView<'data> {
         }
     }
 
-    /// The number of functions that have a sample, and the number of functions that have a calling context.
+    /// The number of functions that have a sample in any calling context, and the number of functions that have a calling context.
     pub fn sampled_and_contexts(&self) -> (u64, u64) {
         let functions = self.profile.functions();
-        let sampled = functions.iter().filter(|it| it.samples.total > 0).count();
+        let sampled = functions.iter().filter(|it| it.samples.total > 0);
+        let sampled: FxHashSet<NameId> = sampled.map(|it| it.samples.name).collect();
         let contexts = functions.iter().filter(|it| !it.callers.is_empty()).count();
-        (sampled as u64, contexts as u64)
+        (sampled.len() as u64, contexts as u64)
     }
 
     /// Returns the call targets of a source line with their sample counts, the largest count first.

@@ -24,6 +24,11 @@ const WIDTH: u128 = 20;
 /// assert_eq!(bar(0, 4, BarStyle::Blocks), "");
 /// ```
 pub fn bar(part: u128, whole: u128, style: BarStyle) -> String {
+    bar_of(WIDTH, part, whole, style)
+}
+
+/// Draws `part` of `whole` as a bar; the whole is this many columns wide.
+pub(crate) fn bar_of(width: u128, part: u128, whole: u128, style: BarStyle) -> String {
     const EIGHTHS: [char; 8] = ['█', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
     if part == 0 || whole == 0 {
         return String::new();
@@ -31,7 +36,7 @@ pub fn bar(part: u128, whole: u128, style: BarStyle) -> String {
     let part = part.min(whole);
     // If the product `part * of` would need more than 128 bits, `whole` is divided by `of` instead.
     let columns = |parts: u128| {
-        let of = WIDTH * parts;
+        let of = width * parts;
         part.checked_mul(of)
             .map_or_else(|| part / (whole / of).max(1), |product| product / whole)
             .max(1)

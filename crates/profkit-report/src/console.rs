@@ -1,5 +1,6 @@
 //! Text for people: in colour where the reader's terminal has it, and as wide as the terminal.
 use crate::BarStyle;
+use crate::bars::bar_of;
 use anstyle::{AnsiColor, Reset};
 use profkit_data::Screen;
 use std::fmt::Display;
@@ -14,6 +15,14 @@ pub struct Look {
     pub width: Option<usize>,
     /// The characters of bars.
     pub bars: BarStyle,
+}
+
+impl Look {
+    /// Draws `part` of `whole` as a bar: 20 columns wide, and 10 on a terminal of less than 100.
+    pub(crate) fn bar(self, part: u128, whole: u128) -> String {
+        let narrow = self.width.is_some_and(|width| width < 100);
+        bar_of(if narrow { 10 } else { 20 }, part, whole, self.bars)
+    }
 }
 
 /// What a piece of text means, which decides its colour.
@@ -139,6 +148,23 @@ impl<W: Write> Console<W> {
     pub fn heading(&mut self, text: impl Display) -> io::Result<()> {
         self.styled(Style::Heading, text)?;
         writeln!(self)
+    }
+
+    /// Writes the first line of a screen: the name of a file, and what it is.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub(crate) fn title(&mut self, file: &str, what: impl Display) -> io::Result<()> {
+        self.styled(Style::Heading, file)?;
+        writeln!(self, ": {what}")
+    }
+
+    /// Writes a fact about a file below its title.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub(crate) fn fact(&mut self, label: &str, fact: impl Display) -> io::Result<()> {
+        writeln!(self, "  {label:15}  {fact}")
     }
 
     fn write_line(&mut self, line: &[u8]) -> io::Result<()> {

@@ -121,16 +121,20 @@ impl MipShow<'_> {
     /// Those of the writer.
     pub fn text<W: Write>(&self, out: &mut Console<W>) -> io::Result<()> {
         let profile = self.profile;
-        out.styled(Style::Heading, self.path)?;
-        writeln!(out, ": MIP profile version {}", self.version())?;
+        out.title(
+            self.path,
+            format_args!("MIP profile version {}", self.version()),
+        )?;
         let modes: Vec<_> = profile.modes().names().collect();
-        writeln!(out, "  records          {}", modes.join(", "))?;
-        writeln!(out, "  size             {} bytes", grouped(self.size))?;
+        out.fact("records", modes.join(", "))?;
+        out.fact("size", format_args!("{} bytes", grouped(self.size)))?;
         match &profile.identity {
             Identity::BuildId(id) if !id.0.is_empty() => {
-                writeln!(out, "  build id         {id}")?;
+                out.fact("build id", id)?;
             }
-            Identity::ModuleHash(hash) => writeln!(out, "  module hash      {hash:#010x}")?,
+            Identity::ModuleHash(hash) => {
+                out.fact("module hash", format_args!("{hash:#010x}"))?;
+            }
             Identity::BuildId(_) => {}
         }
         writeln!(out)?;

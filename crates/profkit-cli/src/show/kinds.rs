@@ -121,6 +121,13 @@ pub fn check(args: &ShowArgs, matches: &ArgMatches, kind: Kind, input: &Input) -
         .map(|(option, _)| format!("--{option}"))
         .take(7)
         .collect();
+    let fitting = if fitting.is_empty() {
+        ["--top", "--sort", "--mangled", "--format"]
+            .map(str::to_owned)
+            .into()
+    } else {
+        fitting
+    };
     let (a, name) = match kind {
         Kind::Indexed => ("an", kind.name()),
         _ => ("a", kind.name()),

@@ -3,7 +3,7 @@ use super::{HeapView, JsonFrame, JsonSum, hotness_name, hotness_style};
 use crate::rows::{RowForm, RowWriter, group_word, number, share};
 use crate::show::json::{SCHEMA_VERSION, error as json_error};
 use crate::show::text::{GroupTitles, facts, groups_table, read_by};
-use crate::{Cell, Column, Console, Style, Table, bar, grouped, percent, plural, size, tenths};
+use crate::{Cell, Column, Console, Style, Table, grouped, percent, plural, size, tenths};
 use profkit_analysis::heap::{
     ContextOrder, ContextSum, LocationSizes, access_density, average, top_contexts,
 };
@@ -74,11 +74,10 @@ impl HeapShow<'_> {
     pub fn text<W: Write>(&self, out: &mut Console<W>) -> io::Result<()> {
         let all = ContextSum::of(self.contexts);
         let none = String::new;
-        out.styled(Style::Heading, self.view.path)?;
-        writeln!(out, ": {}", self.view.describe())?;
-        writeln!(out, "  size             {} bytes", grouped(self.view.size))?;
+        out.title(self.view.path, self.view.describe())?;
+        out.fact("size", format_args!("{} bytes", grouped(self.view.size)))?;
         if let Some(readers) = self.view.heap.readers() {
-            writeln!(out, "  read by          {}", read_by(&readers))?;
+            out.fact("read by", read_by(&readers))?;
         }
         for note in self.view.notes {
             writeln!(out, "note: {note}")?;
@@ -230,7 +229,7 @@ impl HeapShow<'_> {
             let own = bytes(context);
             together += u128::from(own);
             let hotness = self.hotness(context);
-            let bar = bar(own.into(), largest.into(), out.look().bars);
+            let bar = out.look().bar(own.into(), largest.into());
             let mut frames = self.view.heap.frames(context.stack);
             let site = frames.next();
             let site = site.map(|site| self.view.name(site.frame.function).into_owned());

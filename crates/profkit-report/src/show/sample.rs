@@ -138,17 +138,19 @@ impl SampleShow<'_> {
     /// # Errors
     /// Those of the writer.
     pub fn text<W: Write>(&self, out: &mut Console<W>) -> io::Result<()> {
-        out.styled(Style::Heading, self.path)?;
-        writeln!(out, ": sample profile, {}", self.encoding_name())?;
+        out.title(
+            self.path,
+            format_args!("sample profile, {}", self.encoding_name()),
+        )?;
         let kinds: Vec<_> = KINDS
             .iter()
             .filter(|(kind, ..)| self.view.profile.kind.contains(*kind))
             .map(|(_, _, text)| *text)
             .collect();
         if !kinds.is_empty() {
-            writeln!(out, "  with             {}", kinds.join(", "))?;
+            out.fact("with", kinds.join(", "))?;
         }
-        writeln!(out, "  size             {} bytes", grouped(self.size))?;
+        out.fact("size", format_args!("{} bytes", grouped(self.size)))?;
         if self.parts.sections {
             self.sections(out)?;
         }

@@ -1,7 +1,7 @@
 //! Profiles as text for people.
 use super::{Context, Details, Layout, Printer, RecordView};
 use crate::rows::group_word;
-use crate::{Cell, Column, Console, Style, Table, bar, grouped, percent, plural};
+use crate::{Cell, Column, Console, Style, Table, grouped, percent, plural};
 use profkit_abi::value_kind;
 use profkit_analysis::doctor::Readers;
 use profkit_analysis::faults::Faults;
@@ -169,29 +169,30 @@ pub fn facts<W: Write>(
 impl<W: Write> Printer for TextPrinter<W> {
     fn file(&mut self, name: &str, size: u64, facts: &InstrFacts) -> io::Result<()> {
         self.ranges = facts.version.is_some_and(|version| version >= 7);
-        self.out.styled(Style::Heading, name)?;
-        writeln!(self.out, ": {}", describe(facts))?;
+        self.out.title(name, describe(facts))?;
         let kind = facts.instrumentation;
         let kind = if kind.is_unknown() {
             "not stated (assumed to be front-end)".to_owned()
         } else {
             kind.to_string()
         };
-        writeln!(self.out, "  instrumentation  {kind}")?;
-        writeln!(self.out, "  size             {} bytes", grouped(size))
+        self.out.fact("instrumentation", kind)?;
+        self.out
+            .fact("size", format_args!("{} bytes", grouped(size)))
     }
 
     fn origin(&mut self, ids: &[BuildId], readers: &Readers) -> io::Result<()> {
         for (index, id) in ids.iter().enumerate().take(MOST_IDS) {
             let label = if index == 0 { "build id" } else { "" };
-            writeln!(self.out, "  {label:15}  {id}")?;
+            self.out.fact(label, id)?;
         }
         if ids.len() > MOST_IDS {
             let more = grouped(ids.len() - MOST_IDS);
-            writeln!(self.out, "  {:15}  and {more} more: --binary-ids", "")?;
+            self.out
+                .fact("", format_args!("and {more} more: --binary-ids"))?;
         }
         let text = read_by(readers);
-        writeln!(self.out, "  {:15}  {text}", "read by")
+        self.out.fact("read by", text)
     }
 
     fn layout(&mut self, layout: &Layout) -> io::Result<()> {
@@ -517,7 +518,7 @@ pub(crate) fn ranking_table<W: Write>(
         if order == FunctionOrder::Sum {
             cells.push(percent(together, total).into());
         }
-        let bar = bar(key(&numbers), largest, out.look().bars);
+        let bar = out.look().bar(key(&numbers), largest);
         cells.extend([Cell::styled(Style::Bar, bar), name.into()]);
         table.row(cells);
     }
@@ -568,7 +569,7 @@ pub(crate) fn groups_table<W: Write>(
             grouped(group.entered).into(),
             grouped(group.sum).into(),
             percent(group.sum, total).into(),
-            Cell::styled(Style::Bar, bar(group.sum, largest, out.look().bars)),
+            Cell::styled(Style::Bar, out.look().bar(group.sum, largest)),
             name.into(),
         ]);
     }

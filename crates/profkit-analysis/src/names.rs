@@ -211,7 +211,8 @@ fn scope(path: &str) -> Option<String> {
         }
         rest = rest.get(one.len_utf8()..).unwrap_or("");
     }
-    let (scope, _) = kept.rsplit_once("::")?;
+    // Brackets at the end were those of generics or of a closure.
+    let (scope, _) = kept.trim_end_matches("::").rsplit_once("::")?;
     let scope = scope.trim_end_matches("::");
     (!scope.is_empty()).then(|| scope.to_owned())
 }
@@ -377,7 +378,7 @@ mod tests {
         for (name, of) in [
             ("_ZN3lib4push17h0123456789abcdefE", Some("lib")),
             (
-                "_ZN54_$LT$lib..Type$u20$as$u20$core..ops..drop..Drop$GT$4drop17h0123456789abcdefE",
+                "_ZN51_$LT$lib..Type$u20$as$u20$core..ops..drop..Drop$GT$4drop17h0123456789abcdefE",
                 Some("lib"),
             ),
             ("_RNvC6crate_4main", Some("crate_")),

@@ -364,10 +364,7 @@ mod tests {
                 Some("lib::Type"),
             ),
             ("core::ptr::drop_in_place::<lib::Type>", Some("core::ptr")),
-            (
-                "lib::module::function::{{closure}}",
-                Some("lib::module::function"),
-            ),
+            ("lib::module::function::{{closure}}", Some("lib::module")),
         ] {
             assert_eq!(scope(name).as_deref(), scope_of_it, "{name}");
         }

@@ -9,7 +9,7 @@ use profkit_data::mip::{
     FunctionId, MipProfile, MipWriteOptions, ProfileVersion, write as write_profile,
 };
 use profkit_data::tables::{StackId, Tables};
-use profkit_merge::files::{Content, Output};
+use profkit_merge::files::{Content, Input, Output};
 use profkit_mip::create::{self, CreateOptions, create};
 use std::path::{Path, PathBuf};
 

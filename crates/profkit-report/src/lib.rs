@@ -29,7 +29,7 @@ mod table;
 
 pub use bars::{BarStyle, bar};
 pub use console::{Console, Look, Style};
-pub use steps::{read_step, seconds};
 pub use numbers::{grouped, percent, plural, quoted, size, tenths};
 pub use rows::{GROUP_COLUMNS, RowForm, RowWriter, group_json, group_word};
+pub use steps::{read_step, seconds};
 pub use table::{Cell, Column, Table, cut_middle};

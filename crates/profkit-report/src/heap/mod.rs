@@ -76,7 +76,7 @@ impl HeapView<'_> {
         } in self.heap.frames(stack)
         {
             let inlined = if frame.is_inline { " (inlined)" } else { "" };
-            let place = match location {
+            let mut place = match location {
                 Some(place) => {
                     let file = names::printable(&place.file);
                     format!(" {file}:{}:{}", place.line, place.column)
@@ -85,6 +85,9 @@ impl HeapView<'_> {
             };
             let mut name = self.name(frame.function);
             if let Some(width) = out.look().width {
+                // Half of the line is for the place, and what is left for the name.
+                let half = width.saturating_sub(INDENT + inlined.len()) / 2;
+                place = cut_middle(&place, half.max(20)).into_owned();
                 let used = INDENT + inlined.len() + place.chars().count();
                 name = Cow::Owned(cut_middle(&name, width.saturating_sub(used).max(20)).into());
             }

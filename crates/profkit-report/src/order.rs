@@ -35,14 +35,15 @@ pub fn warnings(added: &Added) -> Vec<String> {
 }
 
 /// Version of the JSON.
-const SCHEMA: u32 = 1;
+const SCHEMA_VERSION: u32 = 1;
 /// The largest number of missing functions and of traces that the text lists.
 const MOST: usize = 10;
 
 /// An order, in the form in which it is reported.
 #[derive(Clone, Debug, Serialize)]
 pub struct OrderReport {
-    schema: u32,
+    schema: &'static str,
+    schema_version: u32,
     linker: String,
     traces: usize,
     /// The functions in the order file.
@@ -109,7 +110,8 @@ impl OrderReport {
     ) -> Self {
         let text = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
         OrderReport {
-            schema: SCHEMA,
+            schema: "profkit-order",
+            schema_version: SCHEMA_VERSION,
             linker: file.to_string(),
             traces: startup.traces().len(),
             functions: order.names().len(),

@@ -10,12 +10,13 @@ use std::borrow::Cow;
 use std::fmt;
 
 /// Version of the JSON.
-const SCHEMA: u32 = 1;
+const SCHEMA_VERSION: u32 = 1;
 
 /// The comparison of some profiles, each with each, in the form in which it is printed.
 #[derive(Clone, Debug, Serialize)]
 pub struct OverlapReport {
-    schema: u32,
+    schema: &'static str,
+    schema_version: u32,
     /// `instrumentation`, `sample`, `heap` or `mip`.
     kind: &'static str,
     /// What is added up: `counts`, `samples`, `bytes` or `functions covered`.
@@ -108,7 +109,8 @@ impl OverlapReport {
             _ => ("instrumentation", "counts"),
         };
         let mut report = OverlapReport {
-            schema: SCHEMA,
+            schema: "profkit-overlap",
+            schema_version: SCHEMA_VERSION,
             kind,
             unit,
             profiles: Vec::new(),

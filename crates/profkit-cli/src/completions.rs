@@ -53,9 +53,8 @@ pub fn print_script(args: &CompletionsArgs) -> Result {
 
 /// The native command line, whose `llvm-profdata` has the options of LLVM's tool.
 fn native() -> Command {
-    Cli::command().mut_subcommand(profdata::NAME, |command| {
-        let about = command.get_about().cloned().unwrap_or_default();
-        llvm_profdata().about(about).after_help(profdata::EXAMPLE)
+    Cli::command().mut_subcommand(profdata::NAME, |_| {
+        llvm_profdata().after_help(profdata::EXAMPLE)
     })
 }
 

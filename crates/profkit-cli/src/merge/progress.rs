@@ -59,7 +59,7 @@ impl Progress {
             let target = ProgressDrawTarget::stderr_with_hz(DRAWS_A_SECOND);
             let bar = ProgressBar::with_draw_target(Some(self.total), target);
             match ProgressStyle::with_template(
-                "{bar:20} {human_pos} of {human_len} files, {msg}, {eta} left",
+                "{bar:20} {human_pos} of {human_len} files, {msg} left",
             ) {
                 Ok(style) => bar.with_style(style),
                 Err(_) => bar,
@@ -67,7 +67,10 @@ impl Progress {
         });
         let rate = u128::from(bytes) * 1000 / elapsed.as_millis().max(1);
         let rate = size(u64::try_from(rate).unwrap_or(u64::MAX));
-        bar.set_message(format!("{}, {rate}/s", size(bytes)));
+        // The bar's own estimate would count from the moment it appeared, and be too low.
+        let rest = u128::from(self.total.saturating_sub(done));
+        let left = elapsed.as_millis() * rest / u128::from(done) / 1000;
+        bar.set_message(format!("{}, {rate}/s, {}", size(bytes), minutes(left)));
         bar.set_position(done.min(self.total));
     }
 
@@ -104,5 +107,13 @@ impl profkit_merge::Progress for Progress {
 
     fn input_done(&self, _: usize) {
         self.step(0);
+    }
+}
+
+/// A time in seconds as minutes and seconds: "7s", "2m 05s".
+fn minutes(seconds: u128) -> String {
+    match seconds / 60 {
+        0 => format!("{seconds}s"),
+        minutes => format!("{minutes}m {:02}s", seconds % 60),
     }
 }

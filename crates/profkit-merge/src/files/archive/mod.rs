@@ -52,10 +52,7 @@ impl ArchiveFile {
         Ok(Self::of(open_stored(path, &mut Vec::new())?).ok())
     }
 
-    /// The archive in these bytes, as [`open`](Self::open) opens it.
-    ///
-    /// # Errors
-    /// The bytes, if they are not an archive.
+    /// The archive in these bytes, as [`open`](Self::open) opens it; the bytes, if they are not an archive.
     pub fn of(bytes: InputData<'static>) -> Result<Self, InputData<'static>> {
         if !is_archive(bytes.as_ref()) {
             return Err(bytes);

@@ -1,5 +1,5 @@
 //! Removes or merges calling contexts with few samples, as LLVM's `SampleContextTrimmer` does (`SampleProf.cpp`).
-use super::{AddOutcome, Frame, Function, ProfileKind, SampleProfile};
+use super::{AddOutcome, Frame, Function, SampleProfile};
 use crate::summary::Thresholds;
 
 /// The treatment of cold contexts. A cold context is a calling context with fewer samples than a threshold.
@@ -17,11 +17,11 @@ pub struct ColdContexts {
     pub thresholds: Thresholds,
 }
 
-/// Removes or merges the contexts with fewer than `threshold` samples. A profile without contexts does not change.
+/// Removes or merges the contexts with fewer than `threshold` samples. In a profile without contexts, each function
+/// counts as one context.
 pub fn trim_cold(profile: &mut SampleProfile, cold: ColdContexts, threshold: u64) -> AddOutcome {
     let mut outcome = AddOutcome::default();
-    let has_contexts = profile.kind.contains(ProfileKind::CONTEXT_SENSITIVE);
-    if !has_contexts || threshold == 0 || !(cold.trim || cold.merge) {
+    if threshold == 0 || !(cold.trim || cold.merge) {
         return outcome;
     }
     let mut merged = SampleProfile::new();

@@ -11,8 +11,8 @@ use crate::options::Policy;
 use crate::report::Report;
 use profkit_data::detect::Family;
 use profkit_data::sample::{
-    self, AddOutcome, ProfileKind, SampleLayout, SampleName, SampleProfile, flatten, nest,
-    trim_cold,
+    self, AddOutcome, ColdContexts, ProfileKind, SampleLayout, SampleName, SampleProfile, flatten,
+    nest, trim_cold,
 };
 use std::fmt;
 use std::sync::Arc;
@@ -186,13 +186,12 @@ fn finish(profile: &mut SampleProfile, options: &SampleMergeOptions, report: &mu
     profile.summary_by_context = options.read.summary_by_context;
     let mut outcome = AddOutcome::default();
     let contexts = profile.kind.contains(ProfileKind::CONTEXT_SENSITIVE);
-    if let Some(cold) = options
-        .cold
-        .filter(|cold| contexts && (cold.trim || cold.merge))
-    {
+    // LLVM also trims functions of profiles without contexts.
+    let trims = contexts || options.policy == Policy::Llvm;
+    let applies = |cold: &ColdContexts| trims && cold.trim && !cold.merge || contexts && cold.merge;
+    if let Some(cold) = options.cold.filter(applies) {
         let threshold = cold.thresholds.cold(&sample::summarize(profile));
-        let threshold = threshold.unwrap_or(0);
-        outcome.absorb(trim_cold(profile, cold, threshold));
+        outcome.absorb(trim_cold(profile, cold, threshold.unwrap_or(0)));
     }
     match options.layout {
         Some(SampleLayout::Flat) => outcome.absorb(flatten(profile)),

@@ -416,12 +416,14 @@ impl<W: Write> Printer for TextPrinter<W> {
             ));
         }
         if !more.is_empty() {
+            writeln!(self.out)?;
             self.out.heading("Beside the counters")?;
             facts(&mut self.out, more)?;
         }
         if detailed {
             for (title, summary) in [("", Some(first)), (" of context-sensitive records", second)] {
                 let Some(summary) = summary else { continue };
+                writeln!(self.out)?;
                 self.out
                     .heading(format_args!("Shares of all counts{title}"))?;
                 let rows = summary.cutoffs.iter();

@@ -531,7 +531,8 @@ fn match_counts_what_a_changed_program_loses() {
     assert!(symbols.contains("symbols only"), "{symbols}");
     let (_, json) = matched(&["new", "liblibrary.so", "--format", "json"]);
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
-    assert_eq!(json["schema"], 3);
+    assert_eq!(json["schema"], "profkit-match");
+    assert_eq!(json["schema_version"], 4);
     assert_eq!(json["hot_lost"][0]["outcome"], "changed");
     assert!(json["functions"]["changed"].as_u64() >= Some(1), "{json}");
     // Both raw profiles' ids are in the profile.

@@ -693,7 +693,7 @@ fn heap_profiles_are_shown_for_people_and_programs() {
     let text = show(&["--top", "2"]);
     assert!(text.contains("heap profile, raw version 5"), "{text}");
     assert!(
-        text.contains("Top 2 contexts with the most bytes:"),
+        text.contains("Top 2 contexts with the most bytes\n"),
         "{text}"
     );
     assert!(text.contains("heap_contexts.cpp:"), "{text}");
@@ -752,8 +752,13 @@ fn heap_profiles_are_shown_for_people_and_programs() {
     ] {
         let output = profkit(folder, &args);
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        let line = text.lines().find_map(|line| line.strip_prefix("Bytes:"));
-        let digits: String = line.unwrap().chars().filter(char::is_ascii_digit).collect();
+        let line = text.lines().find_map(|line| line.strip_prefix("  bytes  "));
+        let number = line.and_then(|line| line.split_whitespace().next());
+        let digits: String = number
+            .unwrap()
+            .chars()
+            .filter(char::is_ascii_digit)
+            .collect();
         assert_eq!(digits, total.to_string(), "{text}");
         assert!(output.status.success());
     }

@@ -202,7 +202,7 @@ fn functions_that_were_inlined_everywhere_are_not_gone() {
     let Some(with) = plain("with", &["-O2", "-g"]) else {
         return;
     };
-    // A function of which the optimiser left no instruction is not even in the debug info.
+    // A function for which the optimiser left no instruction is not even in the debug info.
     let number = |counts: &serde_json::Value, key: &str| counts[key].as_u64().unwrap();
     assert!(number(&with, "inlined") > 0, "{with}");
     let missing = number(&with, "inlined") + number(&with, "gone");

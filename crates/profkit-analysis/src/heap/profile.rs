@@ -154,8 +154,8 @@ impl HeapProfile {
         functions.filter(|&one| self.name(one).is_none()).collect()
     }
 
-    /// Names functions of which the profile has only the hash, by the functions of binaries. Returns how many got a name,
-    /// and how many are still without one.
+    /// Gives names to functions for which the profile has only a hash. The names come from the functions
+    /// of binaries. Returns how many functions got a name, and how many are still without one.
     pub fn add_names(&mut self, binaries: &BinaryFunctions) -> (usize, usize) {
         let mut unnamed = self.unnamed();
         let before = unnamed.len();

@@ -111,7 +111,7 @@ impl BinaryFunctions {
         }
     }
 
-    /// Makes an empty set of functions of which only the names are needed: those of symbols, inlined functions and pseudo
+    /// Makes an empty set of functions for callers that need only names: those of symbols, inlined functions and pseudo
     /// probes.
     pub fn for_names() -> Self {
         BinaryFunctions {

@@ -89,7 +89,7 @@ impl Heap {
         Ok(heap)
     }
 
-    /// Names the functions of which the profile has only hashes, by the binaries that the user named.
+    /// Gives names to functions for which the profile has only hashes. The names come from the binaries that the user named.
     ///
     /// # Errors
     /// If a binary cannot be read.

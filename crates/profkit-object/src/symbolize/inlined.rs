@@ -10,7 +10,7 @@ use profkit_data::Result;
 pub struct InlinedFunctions {
     /// The linkage names of the functions, or their plain names if they have no linkage name. Names can be repeated.
     pub names: Vec<Vec<u8>>,
-    /// The number of compile units that are damaged, of which only the functions before the damage are listed.
+    /// The number of damaged compile units. Only their functions before the damage are listed.
     pub damaged_units: usize,
 }
 

@@ -63,13 +63,13 @@ pub fn convert(args: ConvertArgs) -> Result {
         return convert_sample(&args, &input);
     }
     args.sample.refuse()?;
-    let format =
-        args.to
-            .or_else(|| format_of_name(&args.output))
-            .unwrap_or(match detect(input.bytes()) {
-                FileKind::InstrIndexed => Format::Text,
-                _ => Format::Indexed,
-            });
+    let format = match (args.to, detect(input.bytes())) {
+        (Some(format), _) => format,
+        (None, kind) => format_of_name(&args.output)?.unwrap_or(match kind {
+            FileKind::InstrIndexed => Format::Text,
+            _ => Format::Indexed,
+        }),
+    };
     let form = Form::new(format, &args.version)?;
     let one = SingleInput(&input);
     if detect(input.bytes()) == FileKind::MemProfRaw {
@@ -128,11 +128,21 @@ fn convert_sample(args: &ConvertArgs, input: &Input) -> Result {
     Run::new(&args.report, Vec::new()).merge(job, &SingleInput(input))
 }
 
-fn format_of_name(path: &Path) -> Option<Format> {
-    match path.extension()?.to_str()? {
-        "profdata" => Some(Format::Indexed),
-        "proftext" | "txt" => Some(Format::Text),
-        _ => None,
+/// Returns the form that the extension of an output means for a profile that is not a sample profile.
+///
+/// # Errors
+/// If the extension is that of a sample profile.
+fn format_of_name(path: &Path) -> Result<Option<Format>> {
+    let extension = path.extension().and_then(|name| name.to_str());
+    match extension.unwrap_or_default() {
+        "profdata" => Ok(Some(Format::Indexed)),
+        "proftext" | "txt" => Ok(Some(Format::Text)),
+        "afdo" | "gcov" => Err(Failure::usage(format_args!(
+            "{}: only sample profiles are written in GCC's encoding, and the input is none",
+            profkit_data::path_text(path)
+        ))
+        .with_hint("name the output .profdata or .proftext")),
+        _ => Ok(None),
     }
 }
 

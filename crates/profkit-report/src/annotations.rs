@@ -242,6 +242,6 @@ mod tests {
 
     /// A text with one sound record and two bad ones.
     fn text_with_bad_records() -> Vec<u8> {
-        b"a\n1\n1\n1\n\nx\n1\n1\n99999999999999999\n\ny\n1\n1\n99999999999999999\n".to_vec()
+        b"a\n1\n1\n1\n\nx\n1\n1\n99999999999999999999\n\ny\n1\n1\n99999999999999999999\n".to_vec()
     }
 }

@@ -175,7 +175,7 @@ pub fn examine(data: &[u8]) -> Diagnosis {
             diagnosis.support = compatibility::of_indexed(facts.version.unwrap_or(0));
             indexed(&mut diagnosis, &mut reader, data);
         }
-        InstrReader::Text(mut reader) => text(&mut diagnosis, &mut *reader),
+        InstrReader::Text(mut reader) => text(&mut diagnosis, &mut *reader, data),
     }
     let advice = advice(&diagnosis, &facts);
     diagnosis.next.extend(advice);
@@ -207,6 +207,8 @@ fn unopened(data: &[u8], kind: FileKind, error: Error) -> Diagnosis {
         (FileKind::Empty, _) | (_, Verdict::Unsupported) => {}
         (FileKind::InstrRaw, _) => diagnosis.next.push(Advice::RunAgain),
         (FileKind::InstrIndexed, _) => diagnosis.next.push(Advice::MergeAgain),
+        // The first line names the kind of instrumentation, so this text is a profile.
+        (FileKind::InstrText, _) if data.starts_with(b":") => {}
         // The line endings of this profile were converted.
         (FileKind::Foreign(ForeignFile::ChangedLineEndings), _) => {}
         _ => diagnosis.verdict = Verdict::Foreign,
@@ -334,7 +336,7 @@ fn indexed(
     }
 }
 
-fn text(diagnosis: &mut Diagnosis, reader: &mut dyn InstrSource) {
+fn text(diagnosis: &mut Diagnosis, reader: &mut dyn InstrSource, data: &[u8]) {
     let mut oldest: Release = compatibility::oldest_for_kind(reader.kind());
     let mut record = Record::default();
     loop {
@@ -357,7 +359,10 @@ fn text(diagnosis: &mut Diagnosis, reader: &mut dyn InstrSource) {
     }
     if diagnosis.functions == 0 && diagnosis.damage.count > 0 {
         diagnosis.what = What::Text;
-        diagnosis.verdict = Verdict::Foreign;
+        // If the first line names the kind of instrumentation, the text is a profile.
+        if !data.starts_with(b":") {
+            diagnosis.verdict = Verdict::Foreign;
+        }
     } else {
         diagnosis.support = compatibility::of_text(oldest);
     }
@@ -365,6 +370,10 @@ fn text(diagnosis: &mut Diagnosis, reader: &mut dyn InstrSource) {
 
 /// What the user can do next with an instrumentation profile.
 fn advice(diagnosis: &Diagnosis, facts: &InstrFacts) -> Vec<Advice> {
+    // Nothing of such a text can be read.
+    if matches!(diagnosis.what, What::Text) {
+        return Vec::new();
+    }
     let mut damage = diagnosis.damage.first.iter();
     if damage.any(|error| error.kind() == ErrorKind::MissingCorrelation) {
         return vec![Advice::Correlate];

@@ -73,6 +73,7 @@ const ALLOWED: &[AllowedDifference] = &[AllowedDifference {
             && [
                 "show --topn=5 (input)",
                 "show --temporal-profile-traces (input)",
+                "order (input)",
             ]
             .contains(&what)
     },

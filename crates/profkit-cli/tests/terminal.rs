@@ -175,7 +175,7 @@ fn names_are_cut_to_the_width_of_a_terminal() {
 fn long_texts_go_through_the_pager() {
     let long = format!("show --functions {PROFILE}");
     let numbered = |setting: &str, command: &str| on_terminal((80, 10), setting, command);
-    // The pager numbers the lines, so its output can be told from ours.
+    // The pager numbers the lines, so its output differs from that of the command.
     let (seen, code) = numbered("PAGER='cat -n'", &long);
     assert!(
         seen.contains("     1\t") && seen.contains("    12\t"),

@@ -91,7 +91,7 @@ pub use error::{Error, ErrorKind, Result};
 pub use foreign::ForeignFile;
 pub use memprof_section::MemProfSection;
 pub use open::{Profile, ReadOptions, open, sound_family};
-pub use printable::{path_text, printable};
+pub use printable::{path_from_bytes, path_text, printable};
 pub use screen::Screen;
 pub use structure::Structure;
 pub use system::system_text;

@@ -1,6 +1,6 @@
 //! Lists of inputs: text with `PATH` or `WEIGHT,PATH` in each line.
-use crate::Weight;
-use std::ffi::{OsStr, OsString};
+use crate::{Weight, path_from_bytes};
+use std::ffi::OsStr;
 use std::path::PathBuf;
 
 /// A line of a list file that is neither empty nor a comment.
@@ -30,7 +30,7 @@ pub fn parse_list(
         }
         Some(ListEntry {
             line: index + 1,
-            input: split_weight(&os_string(line), &exists),
+            input: split_weight(path_from_bytes(line).as_os_str(), &exists),
         })
     })
 }
@@ -43,17 +43,6 @@ fn trim(line: &[u8]) -> &[u8] {
         (Some(start), Some(end)) => &line[start..=end],
         _ => &[],
     }
-}
-
-#[cfg(unix)]
-fn os_string(bytes: &[u8]) -> OsString {
-    use std::os::unix::ffi::OsStrExt;
-    OsStr::from_bytes(bytes).to_owned()
-}
-
-#[cfg(not(unix))]
-fn os_string(bytes: &[u8]) -> OsString {
-    String::from_utf8_lossy(bytes).into_owned().into()
 }
 
 /// Splits `WEIGHT,PATH`. The text before the comma is a weight only if it looks like a number, and only if there is no
@@ -76,7 +65,7 @@ pub fn split_weight(
     if exists(text) {
         return whole();
     }
-    let path = PathBuf::from(os_string(&bytes[comma + 1..]));
+    let path = path_from_bytes(&bytes[comma + 1..]);
     match weight.parse() {
         Ok(weight) => Ok((path, weight)),
         Err(error) => Err(format!("{}: {error}", crate::path_text(&path))),

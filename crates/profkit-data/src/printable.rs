@@ -1,7 +1,7 @@
 //! Makes text from files safe to print.
 use std::borrow::Cow;
 use std::fmt::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Formats bytes as one line of text that cannot control a terminal. Control characters, line breaks and bytes that are
 /// not UTF-8 are written as escapes.
@@ -38,4 +38,18 @@ pub fn printable(bytes: &[u8]) -> Cow<'_, str> {
 /// ```
 pub fn path_text(path: &Path) -> String {
     printable(path.as_os_str().as_encoded_bytes()).into_owned()
+}
+
+/// Makes a path of bytes: those of an argument, of a line in a list of files, or of a path in a binary. Where paths are
+/// not bytes (outside Unix), bytes that are not UTF-8 are replaced.
+pub fn path_from_bytes(bytes: &[u8]) -> PathBuf {
+    #[cfg(unix)]
+    {
+        use std::os::unix::ffi::OsStrExt;
+        PathBuf::from(std::ffi::OsStr::from_bytes(bytes))
+    }
+    #[cfg(not(unix))]
+    {
+        PathBuf::from(String::from_utf8_lossy(bytes).into_owned())
+    }
 }

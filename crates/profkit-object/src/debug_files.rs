@@ -8,9 +8,8 @@ use crate::binary::{BinaryFile, Image, damaged};
 use crate::build_id::build_id;
 use flate2::Crc;
 use object::Object;
-use profkit_data::Result;
 use profkit_data::ids::BuildId;
-use std::ffi::{OsStr, OsString};
+use profkit_data::{Result, path_from_bytes};
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
@@ -68,7 +67,7 @@ pub struct DebugLink {
     /// The build id of the program.
     pub build_id: Option<BuildId>,
     /// The file name and the CRC-32 in the section `.gnu_debuglink`.
-    pub link: Option<(OsString, u32)>,
+    pub link: Option<(PathBuf, u32)>,
 }
 
 impl DebugLink {
@@ -80,7 +79,7 @@ impl DebugLink {
         let link = image.gnu_debuglink().map_err(|error| damaged(&error))?;
         Ok(DebugLink {
             build_id: build_id(image)?,
-            link: link.map(|(name, crc)| (os_string(name), crc)),
+            link: link.map(|(name, crc)| (path_from_bytes(name), crc)),
         })
     }
 }
@@ -127,7 +126,7 @@ impl DebugFolders {
         located
     }
 
-    fn link_candidates(&self, path: &Path, name: &OsStr) -> Vec<PathBuf> {
+    fn link_candidates(&self, path: &Path, name: &Path) -> Vec<PathBuf> {
         let folder = path.parent().unwrap_or(Path::new(""));
         let mut candidates = vec![folder.join(name), folder.join(".debug").join(name)];
         // A debug folder contains the same subfolders as the file system, so the absolute path of the program is
@@ -261,8 +260,8 @@ pub fn dwp_file(program: &Path) -> Option<PathBuf> {
 /// (`DW_AT_comp_dir`) in a compile unit. If there is no such file, a file with that name in the folder of the program
 /// is used, because the compilation folder may have been moved.
 pub fn dwo_file(program: &Path, compilation_folder: &[u8], name: &[u8]) -> Option<PathBuf> {
-    let name = PathBuf::from(os_string(name));
-    let folder = PathBuf::from(os_string(compilation_folder));
+    let name = path_from_bytes(name);
+    let folder = path_from_bytes(compilation_folder);
     let beside = program.parent().unwrap_or(Path::new(""));
     let mut candidates = vec![folder.join(&name), beside.join(&name)];
     candidates.extend(name.file_name().map(|name| beside.join(name)));
@@ -273,15 +272,4 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)
-}
-
-#[cfg(unix)]
-fn os_string(bytes: &[u8]) -> OsString {
-    use std::os::unix::ffi::OsStrExt;
-    OsStr::from_bytes(bytes).to_owned()
-}
-
-#[cfg(not(unix))]
-fn os_string(bytes: &[u8]) -> OsString {
-    String::from_utf8_lossy(bytes).into_owned().into()
 }

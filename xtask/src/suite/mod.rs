@@ -110,7 +110,7 @@ fn run_lit(
     if let Some(filter) = filter {
         command.args(["--filter", filter]);
     }
-    // lit's exit code is that of its tests, some of which fail with LLVM's tool as well. Its results decide.
+    // Some tests fail with LLVM's tool too, so lit's exit code decides nothing. Its file of results does.
     let output = command.arg(&suite).output()?;
     let text = fs::read_to_string(&results).with_context(|| {
         format!(

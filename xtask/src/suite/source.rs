@@ -1,4 +1,4 @@
-//! Debian's source package of LLVM 19, of which only the folders with tests are unpacked.
+//! Debian's source package of LLVM 19. Only its folders with tests are unpacked.
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -7,7 +7,6 @@
 //! assert_eq!(diagnosis.verdict, Verdict::Sound);
 //! assert_eq!(diagnosis.functions, 1);
 //! ```
-mod candidate;
 mod checks;
 mod compatibility;
 mod examine;
@@ -18,7 +17,6 @@ mod sample;
 mod survey;
 mod what;
 
-pub use candidate::is_candidate;
 pub(crate) use compatibility::oldest_for_record;
 pub use compatibility::{Readers, Support};
 pub use examine::{Diagnosis, Verdict, examine, unreadable};

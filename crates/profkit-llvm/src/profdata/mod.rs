@@ -24,10 +24,9 @@ pub use command_line::{OptionKind, OptionSpec};
 use crate::Io;
 use command_line::{Commands, KIND, Outcome, Parsed, parse};
 use messages::{Fault, Session};
+pub(crate) use profkit_data::path_from_bytes;
 #[cfg(unix)]
-use std::ffi::OsStr;
 use std::ffi::OsString;
-use std::path::PathBuf;
 
 const SUCCESS: u8 = 0;
 const FAILURE: u8 = 1;
@@ -130,18 +129,5 @@ fn print(io: &mut Io<'_>, text: &str) -> u8 {
     match io.stdout.write_all(text.as_bytes()) {
         Ok(()) => SUCCESS,
         Err(_) => FAILURE,
-    }
-}
-
-/// Makes a path of the bytes of an argument, or of a line in a list of files.
-pub(crate) fn path_from_bytes(bytes: &[u8]) -> PathBuf {
-    #[cfg(unix)]
-    {
-        use std::os::unix::ffi::OsStrExt;
-        PathBuf::from(OsStr::from_bytes(bytes))
-    }
-    #[cfg(not(unix))]
-    {
-        PathBuf::from(String::from_utf8_lossy(bytes).into_owned())
     }
 }

@@ -25,7 +25,6 @@ use crate::Io;
 use command_line::{Commands, KIND, Outcome, Parsed, parse};
 use messages::{Fault, Session};
 pub(crate) use profkit_data::path_from_bytes;
-#[cfg(unix)]
 use std::ffi::OsString;
 
 const SUCCESS: u8 = 0;

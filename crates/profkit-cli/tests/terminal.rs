@@ -6,8 +6,28 @@ use std::process::{Command, Stdio};
 
 const PROFILE: &str = "fixtures/text/clang-22-ir-plain.proftext";
 
+/// What decides about colours, widths and pagers besides the terminal itself. `CI` counts as a terminal that has colours.
+const SETTINGS: [&str; 7] = [
+    "CI",
+    "NO_COLOR",
+    "CLICOLOR",
+    "CLICOLOR_FORCE",
+    "COLUMNS",
+    "PAGER",
+    "LESS",
+];
+
+/// A command that no such setting of whoever runs the tests reaches.
+fn clean(program: &str) -> Command {
+    let mut command = Command::new(program);
+    for setting in SETTINGS {
+        command.env_remove(setting);
+    }
+    command
+}
+
 fn profkit(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_profkit"));
+    let mut command = clean(env!("CARGO_BIN_EXE_profkit"));
     command
         .args(arguments)
         .current_dir(profkit_testkit::repo_root().join("tests"))
@@ -67,7 +87,7 @@ fn text_is_escaped() {
     };
     for to in ["-", "/dev/stdout"] {
         // `script` runs a command on a terminal of its own, and copies what the terminal gets to its own output.
-        let mut script = Command::new("script");
+        let mut script = clean("script");
         script
             .args(["-qec", &merge(to), "/dev/null"])
             .stdin(Stdio::null());
@@ -86,12 +106,11 @@ fn on_terminal(size: (u32, u32), setting: &str, command: &str) -> (String, Optio
     let (columns, rows) = size;
     let program = env!("CARGO_BIN_EXE_profkit");
     let line = format!("stty cols {columns} rows {rows} -onlcr; {setting} {program} {command}");
-    let mut script = Command::new("script");
+    let mut script = clean("script");
     script
         .args(["-qec", &line, "/dev/null"])
         .env("TERM", "xterm")
         .env("LC_ALL", "C.UTF-8")
-        .env_remove("LESS")
         .current_dir(profkit_testkit::repo_root().join("tests"))
         .stdin(Stdio::null());
     let output = script.output().expect("script (util-linux) runs");
@@ -128,7 +147,6 @@ fn colours_are_ours_alone() {
     }
     let piped = |arguments: &[&str], force: bool| {
         let mut command = profkit(arguments);
-        command.env_remove("CLICOLOR_FORCE");
         if force {
             command.env("CLICOLOR_FORCE", "1");
         }

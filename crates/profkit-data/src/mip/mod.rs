@@ -35,6 +35,7 @@ pub mod plan;
 mod profile;
 mod profile_v8;
 mod raw;
+mod sums;
 #[cfg(test)]
 mod tests;
 pub mod yaml;
@@ -55,3 +56,4 @@ pub use raw::{
     EntryRecord, ImageId, PartToWrite, RawPart, RawParts, RawWriteOptions, Sample, calls_record,
     write_raw,
 };
+pub use sums::RecordSums;

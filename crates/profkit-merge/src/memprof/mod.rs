@@ -14,15 +14,16 @@
 //! | a merge has several profiles | the second and later ones are dropped (21 and 22) | all are added |
 //! | two profiles have the same context | the result has the context twice (up to 20) | the contexts are added up |
 //! | maximum of accesses or sizes | the smaller value is kept (14, 15) | the larger value is kept |
-mod contexts;
 mod engine;
 mod place;
 mod sum;
 #[cfg(test)]
 mod tests;
 
-pub use contexts::{Addresses, ContextRef, Module, ModuleId, Modules, RawContexts, Skipped};
 pub(crate) use engine::{Heap, is_heap_profile};
 pub use engine::{HeapOutcome, HeapParts, merge_heap};
 pub use place::{SectionChoice, SectionError, place_section};
+pub use profkit_data::memprof::raw::{
+    Addresses, ContextRef, Module, ModuleId, Modules, RawContexts, Skipped,
+};
 pub use sum::{ContextRule, MemProfSum};

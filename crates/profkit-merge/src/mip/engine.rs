@@ -1,5 +1,4 @@
 //! Merges MIP files with the common driver. Raw files are added up for each target, and profiles for each build.
-use super::sums::RecordSums;
 use crate::Inputs;
 use crate::driver::{
     Cancelled, Driver, MergeKind, OpenedInput, Outcome, ReportPart, RunOptions, Schedule, Threads,
@@ -8,7 +7,9 @@ use crate::report::{Action, Event, MipDetails, Reason, Report, TargetReport};
 use profkit_data::detect::{FileKind, detect};
 use profkit_data::ids::BuildId;
 use profkit_data::mip::plan::RecordPlan;
-use profkit_data::mip::{Identity, ImageId, MipProfile, RawPart, RawParts, Refused, add_profile};
+use profkit_data::mip::{
+    Identity, ImageId, MipProfile, RawPart, RawParts, RecordSums, Refused, add_profile,
+};
 use profkit_data::{Error, ErrorKind, Structure};
 use rustc_hash::FxHashMap;
 use std::collections::hash_map::Entry;

@@ -6,11 +6,9 @@
 //! has arrays of its own; at the end they are added up and written to the profile. All sums are commutative, so neither
 //! the order of inputs nor the number of threads changes the result.
 mod engine;
-mod sums;
 #[cfg(test)]
 mod tests;
 
 pub use engine::{MipMergeOptions, MipOutcome, MipTarget, merge_mip};
 pub use profkit_data::mip::plan::RecordPlan;
-pub use profkit_data::mip::{Refused, add_profile};
-pub use sums::RecordSums;
+pub use profkit_data::mip::{RecordSums, Refused, add_profile};

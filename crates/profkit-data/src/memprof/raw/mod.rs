@@ -30,6 +30,7 @@
 //!
 //! Sources of these facts: `MemProfData.inc` of LLVM 14, 15, 16, 19 and 22, `memprof_rawprofile.cpp`, `MemProfReader.cpp`, and files that
 //! these releases write.
+mod contexts;
 mod header;
 mod histogram;
 mod reader;
@@ -37,6 +38,7 @@ mod reader;
 mod tests;
 mod writer;
 
+pub use contexts::{Addresses, ContextRef, Module, ModuleId, Modules, RawContexts, Skipped};
 pub use header::{HEADER_LEN, MAGIC, Version};
 pub use histogram::{decode_element, encode_element};
 pub use reader::{Blocks, Pcs, RawBlock, RawDump, RawMemProf, Segment, Stacks};

@@ -1,11 +1,11 @@
 //! Adds up raw heap dumps by call stack.
-use profkit_data::id_type;
-use profkit_data::ids::BuildId;
-use profkit_data::index_vec::IndexVec;
-use profkit_data::llvm_order::dense_map_order;
-use profkit_data::memprof::raw::{RawBlock, RawDump, RawMemProf, Segment};
-use profkit_data::memprof::{AddressId, MemInfoBlock, Start};
-use profkit_data::{Error, ErrorKind, Result, Structure};
+use super::{RawBlock, RawDump, RawMemProf, Segment};
+use crate::id_type;
+use crate::ids::BuildId;
+use crate::index_vec::IndexVec;
+use crate::llvm_order::dense_map_order;
+use crate::memprof::{AddressId, MemInfoBlock, Start};
+use crate::{Error, ErrorKind, Result, Structure};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! The sums of MIP records, stored as plain arrays.
-use profkit_data::mip::plan::{Kind, RecordPlan, Segment, Slots};
-use profkit_data::mip::{MipProfile, RawPart, Sample};
+use super::plan::{Kind, RecordPlan, Segment, Slots};
+use super::{Function, MipProfile, RawPart, Sample, add_samples};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
@@ -232,10 +232,10 @@ impl RecordSums {
                 block.runs = block.runs.saturating_add(count);
             }
         }
-        profkit_data::mip::add_samples(profile, &self.samples)
+        add_samples(profile, &self.samples)
     }
 
-    fn add_entry(&self, slots: &Slots, function: &mut profkit_data::mip::Function) {
+    fn add_entry(&self, slots: &Slots, function: &mut Function) {
         let mut called = 0;
         match slots.kind {
             Kind::Coverage => called = self.coverage.get(slots.entry).copied().unwrap_or(0),

@@ -37,6 +37,7 @@ Exit codes:
   1  an input was bad, or the output could not be written
   2  the command line was wrong
   3  a condition that was set, such as --fail-under, was not met
+  130, 143  ended by Ctrl-C or SIGTERM: no output was changed
 
 Example:
   profkit merge *.profraw -o out.profdata";

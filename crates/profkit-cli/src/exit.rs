@@ -6,6 +6,7 @@
 //! | 1 | an input was bad, or the output could not be written |
 //! | 2 | the command line was wrong |
 //! | 3 | a condition that the user set was not met |
+//! | 128 + N | signal N ended the command: 130 for Ctrl-C, 143 for SIGTERM |
 //! | any | the exit code of the compiler that `profkit mip cc` runs |
 //!
 //! An error is one or more lines on stderr that begin with `error: `. If the user can do something about the error, a
@@ -242,6 +243,13 @@ pub fn finish(result: Result) -> ExitCode {
         }
     };
     ExitCode::from(code)
+}
+
+/// Ends the program by a signal that was caught, after printing why. A shell shows the exit code 128 + `signal`, and also
+/// ends the script that runs the command.
+pub fn by_signal(failure: &Failure, signal: i32) {
+    let _ = write!(print::stderr(), "{failure}");
+    let _ = signal_hook::low_level::emulate_default_handler(signal);
 }
 
 /// Ends the program after `clap` reported a wrong command line, or printed help or the version.

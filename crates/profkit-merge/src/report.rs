@@ -5,7 +5,7 @@
 mod details;
 mod tolerance;
 
-pub use details::{HeapDetails, MipDetails, TargetReport};
+pub use details::{Cancellation, HeapDetails, MipDetails, TargetReport};
 pub use tolerance::{DropLimit, Shortfall, Tolerance};
 
 use profkit_data::detect::FileKind;
@@ -42,6 +42,9 @@ pub struct Report {
     /// The part of the report that only MIP merges have.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mip: Option<MipDetails>,
+    /// How the merge was cancelled. There is no result then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cancelled: Option<Cancellation>,
     /// The part of the report that only merges of heap profiles have.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub heap: Option<HeapDetails>,

@@ -2,6 +2,7 @@
 //! print the report.
 mod advice;
 pub mod args;
+mod cancel;
 mod convert;
 mod job;
 pub mod progress;
@@ -130,6 +131,7 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
         return Err(Failure::usage("no inputs")
             .with_hint("name profiles, folders of profiles, or a list of them with -f LIST"));
     }
+    cancel::watch(args.report.report.as_deref());
     let mut inputs = InputList::collect(&args.inputs, &args.input_files, output)?;
     let mut notes: Vec<_> = inputs.notes.iter().map(input_note).collect();
     if let Some(only) = args.only {
@@ -151,6 +153,7 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
         plural(inputs.files.len() as u64, "input")
     ));
     let progress = Arc::new(progress);
+    cancel::count(&progress);
     let run = RunOptions::new()
         .threads(Threads::new(args.threads))
         .progress(Arc::clone(&progress) as _);
@@ -323,15 +326,12 @@ fn print_only(
         let mut none = Report::new();
         none.totals.files = correlation.complete_inputs + correlation.bare_inputs;
         let full = report::FullReport {
-            report: &none,
             correlation: Some(correlation),
             correlation_printed: true,
-            heap_modules: &[],
             notes,
-            outputs: &[],
-            errors: &[],
             quiet: args.quiet,
             dry_run: true,
+            ..report::FullReport::new(&none)
         };
         report::write_json(path, &full)?;
     }

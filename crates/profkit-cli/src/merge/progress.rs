@@ -74,6 +74,11 @@ impl Progress {
         bar.set_position(done.min(self.total));
     }
 
+    /// The number of inputs that are done, and the number of all inputs.
+    pub fn counts(&self) -> (u64, u64) {
+        (self.done.load(Ordering::Relaxed), self.total)
+    }
+
     /// Removes the bar from the screen. With `--verbose`, says what was read.
     pub fn finish(&self, threads: usize) {
         if let Some(bar) = self.bar.get() {

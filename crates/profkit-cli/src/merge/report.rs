@@ -103,7 +103,22 @@ pub struct FullReport<'a> {
     pub dry_run: bool,
 }
 
-impl FullReport<'_> {
+impl<'a> FullReport<'a> {
+    /// Makes a report to which the command adds nothing yet.
+    pub fn new(report: &'a Report) -> Self {
+        FullReport {
+            report,
+            correlation: None,
+            correlation_printed: false,
+            heap_modules: &[],
+            notes: &[],
+            outputs: &[],
+            errors: &[],
+            quiet: false,
+            dry_run: false,
+        }
+    }
+
     /// Prints the report on stderr if `print` is true, and writes the report as JSON if a path is given; `-` is
     /// standard output.
     ///
@@ -393,15 +408,9 @@ mod tests {
         let mut lossy = written("out.profdata");
         lossy.losses.push("left out 3 build ids".to_owned());
         let full = FullReport {
-            report: &report,
-            correlation: None,
-            correlation_printed: false,
-            heap_modules: &[],
             notes: &["a and b are the same file, which is counted for each".to_owned()],
             outputs: &[lossy],
-            errors: &[],
-            quiet: false,
-            dry_run: false,
+            ..FullReport::new(&report)
         };
         insta::assert_snapshot!(full, @r"
         note: a and b are the same file, which is counted for each

@@ -1,6 +1,7 @@
 //! The steps of every merge, whatever the kind of profile: check, merge, decide whether to write, write, report.
 use super::advice::name_commands;
 use super::args::ReportArgs;
+use super::cancel;
 use super::progress::Progress;
 use super::report::{FullReport, HeapModule, Written};
 use crate::correlate::report::CorrelationReport;
@@ -168,6 +169,8 @@ impl<'a> Run<'a> {
             // written.
             Output::new(path, Content::Text)?;
         }
+        cancel::watch(self.args.report.as_deref());
+        self.progress.iter().for_each(cancel::count);
         let merged = job.merge(inputs);
         if let Some(progress) = &self.progress {
             progress.finish(self.threads);

@@ -8,6 +8,7 @@ mod indexed;
 mod input;
 mod list;
 mod output;
+mod temporary;
 mod walk;
 
 pub use indexed::write_indexed;
@@ -18,3 +19,4 @@ pub use input::{
 pub use list::{InputFile, InputList, InputNote, ListError, MissingInput, Subset};
 pub use output::{Content, Output, OutputError, OutputProblem, write_to};
 pub use profkit_data::{Screen, system_text};
+pub use temporary::abandon_outputs;

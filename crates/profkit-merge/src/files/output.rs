@@ -1,4 +1,5 @@
 //! Writes output files completely or not at all.
+use super::temporary::Temporary;
 use super::{Screen, is_stdio, system_text};
 use profkit_data::bytes::Sink;
 use profkit_data::{Error, ErrorKind};
@@ -6,7 +7,6 @@ use std::fmt;
 use std::fs::{self, OpenOptions, Permissions};
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use tempfile::NamedTempFile;
 
 /// The number of bytes that are collected before a write. A larger buffer costs memory and is not measurably faster.
 const BUFFER: usize = 256 << 10;
@@ -150,15 +150,8 @@ impl Output {
                 let temporary =
                     temporary_beside(&path).map_err(|error| cannot_create(&path, error))?;
                 let (bytes, temporary) = fill(temporary, write)?;
-                match permissions {
-                    Some(permissions) => fs::set_permissions(temporary.path(), permissions),
-                    None => Ok(()),
-                }
-                .and_then(|()| {
-                    let replaced = temporary.persist(&path);
-                    replaced.map(drop).map_err(|error| error.error)
-                })
-                .map_err(OutputProblem::Io)?;
+                let replaced = temporary.replace(&path, permissions);
+                replaced.map_err(OutputProblem::Io)?;
                 Ok(bytes)
             }
         }
@@ -203,22 +196,12 @@ fn folder_of(path: &Path) -> &Path {
     }
 }
 
-fn temporary_beside(target: &Path) -> io::Result<NamedTempFile> {
-    let mut builder = tempfile::Builder::new();
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        // Returns the permissions of new files, which depend on the user's umask.
-        builder.permissions(Permissions::from_mode(0o666));
-    }
+fn temporary_beside(target: &Path) -> io::Result<Temporary> {
     let prefix = match target.file_name() {
         Some(name) => format!(".{}.", name.to_string_lossy()),
         None => return Err(io::ErrorKind::IsADirectory.into()),
     };
-    builder
-        .prefix(&prefix)
-        .suffix(".tmp")
-        .tempfile_in(folder_of(target))
+    Temporary::new(&prefix, folder_of(target))
 }
 
 #[cold]

@@ -1,4 +1,4 @@
-//! The parts of a merge report that only some kinds of merges have.
+//! The parts of a merge report that only some merges have.
 use serde::Serialize;
 
 /// The part of a merge report that only MIP merges have.
@@ -33,6 +33,15 @@ pub struct TargetReport {
     pub functions: u64,
     /// The number of functions that were entered in at least one run.
     pub covered: u64,
+}
+
+/// The part of a merge report that only a merge has which the user cancelled. Front ends that catch signals fill it in.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Cancellation {
+    /// What cancelled the merge: the name of a signal, such as `SIGINT`.
+    pub by: String,
+    /// The number of inputs that were read before.
+    pub inputs_done: u64,
 }
 
 /// The part of a merge report that only merges of heap profiles have.

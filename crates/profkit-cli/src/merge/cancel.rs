@@ -1,0 +1,91 @@
+//! Ends a merge that the user cancels: Ctrl-C (SIGINT), or SIGTERM. A merge may be waiting for a pipe, so it is not asked
+//! to stop: the thread that gets the signal removes the temporary files, reports, and ends the process.
+use super::progress::Progress;
+use super::report::{FullReport, write_json};
+use crate::exit::{self, Failure};
+use crate::print::{grouped, plural};
+use profkit_merge::Report;
+use profkit_merge::files::abandon_outputs;
+use profkit_merge::report::Cancellation;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, Once, PoisonError};
+
+static MERGE: Mutex<Merge> = Mutex::new(Merge {
+    report: None,
+    progress: None,
+});
+
+/// The merge that is running.
+struct Merge {
+    report: Option<PathBuf>,
+    progress: Option<Arc<Progress>>,
+}
+
+/// Starts to wait for signals. `report` is the file of `--report`.
+pub fn watch(report: Option<&Path>) {
+    static STARTED: Once = Once::new();
+    MERGE.lock().unwrap_or_else(PoisonError::into_inner).report = report.map(Path::to_owned);
+    STARTED.call_once(|| {
+        let wanted = [SIGINT, SIGTERM]
+            .into_iter()
+            .filter(|&signal| !is_ignored(signal));
+        if let Ok(mut signals) = Signals::new(wanted) {
+            std::thread::spawn(move || signals.forever().next().map(end));
+        }
+    });
+}
+
+/// Sets where the number of inputs that are done is counted.
+pub fn count(progress: &Arc<Progress>) {
+    let mut merge = MERGE.lock().unwrap_or_else(PoisonError::into_inner);
+    merge.progress = Some(Arc::clone(progress));
+}
+
+fn end(signal: i32) {
+    let merge = MERGE.lock().unwrap_or_else(PoisonError::into_inner);
+    let replaced = abandon_outputs();
+    let (done, total) = merge.progress.as_ref().map_or((0, 0), |progress| {
+        progress.finish(1);
+        progress.counts()
+    });
+    let by = signal_hook::low_level::signal_name(signal).unwrap_or("a signal");
+    let what = match replaced {
+        0 => "no output was written".to_owned(),
+        _ => format!("{} written before", plural(replaced as u64, "output")),
+    };
+    let failure = Failure::input(format_args!(
+        "cancelled by {by} after {} of {}: {what}",
+        grouped(done),
+        plural(total, "input")
+    ));
+    let mut report = Report::new();
+    report.totals.files = total;
+    report.cancelled = Some(Cancellation {
+        by: by.to_owned(),
+        inputs_done: done,
+    });
+    let written = merge.report.as_deref().map(|path| {
+        let full = FullReport {
+            errors: failure.messages(),
+            ..FullReport::new(&report)
+        };
+        write_json(path, &full)
+    });
+    let failure = match written {
+        Some(Err(error)) => error.messages().iter().fold(failure, Failure::and),
+        _ => failure,
+    };
+    exit::by_signal(&failure, signal);
+}
+
+/// Whether this process was started so that it ignores a signal, as shells do for SIGINT and commands in the background.
+fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status
+        .lines()
+        .find_map(|line| line.strip_prefix("SigIgn:"))
+        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
+}

@@ -1,0 +1,106 @@
+//! Temporary files of outputs. All of them are known, so that a program that must end early can remove them.
+use std::collections::BTreeSet;
+use std::fs::{self, Permissions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ThreadId};
+use tempfile::NamedTempFile;
+
+static OUTPUTS: Mutex<Outputs> = Mutex::new(Outputs {
+    temporary: BTreeSet::new(),
+    replaced: 0,
+    abandoned_by: None,
+});
+
+struct Outputs {
+    temporary: BTreeSet<PathBuf>,
+    replaced: usize,
+    abandoned_by: Option<ThreadId>,
+}
+
+/// Removes the temporary files of all outputs that are being written, and returns the number of files that this process
+/// has completed before. After this call, only the calling thread can write outputs: other threads that try to stop for
+/// ever. The caller ends the process.
+pub fn abandon_outputs() -> usize {
+    let mut outputs = lock();
+    outputs.abandoned_by = Some(thread::current().id());
+    for path in std::mem::take(&mut outputs.temporary) {
+        // A file that cannot be removed stays: nothing else can be done about it while the process ends.
+        let _ = fs::remove_file(path);
+    }
+    outputs.replaced
+}
+
+fn lock() -> MutexGuard<'static, Outputs> {
+    loop {
+        let outputs = OUTPUTS.lock().unwrap_or_else(PoisonError::into_inner);
+        match outputs.abandoned_by {
+            Some(thread) if thread != thread::current().id() => {
+                drop(outputs);
+                thread::park();
+            }
+            _ => return outputs,
+        }
+    }
+}
+
+/// A temporary file, which is removed when the value is dropped.
+pub(super) struct Temporary(Option<NamedTempFile>);
+
+impl Temporary {
+    /// Makes a temporary file in a folder. `prefix` is the beginning of its name.
+    pub(super) fn new(prefix: &str, folder: &Path) -> io::Result<Self> {
+        let mut builder = tempfile::Builder::new();
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            // Returns the permissions of new files, which depend on the user's umask.
+            builder.permissions(Permissions::from_mode(0o666));
+        }
+        let mut outputs = lock();
+        let file = builder.prefix(prefix).suffix(".tmp").tempfile_in(folder)?;
+        outputs.temporary.insert(file.path().to_owned());
+        Ok(Temporary(Some(file)))
+    }
+
+    /// Replaces the file at `path` by this file. With `permissions`, the file gets these first.
+    pub(super) fn replace(
+        mut self,
+        path: &Path,
+        permissions: Option<Permissions>,
+    ) -> io::Result<()> {
+        let mut outputs = lock();
+        let Some(file) = self.0.take() else {
+            return Ok(());
+        };
+        outputs.temporary.remove(file.path());
+        if let Some(permissions) = permissions {
+            fs::set_permissions(file.path(), permissions)?;
+        }
+        file.persist(path).map_err(|error| error.error)?;
+        outputs.replaced += 1;
+        Ok(())
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        if let Some(file) = self.0.take() {
+            lock().temporary.remove(file.path());
+        }
+    }
+}
+
+impl Write for Temporary {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.0 {
+            Some(file) => file.write(bytes),
+            None => Err(io::ErrorKind::NotFound.into()),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.as_mut().map_or(Ok(()), Write::flush)
+    }
+}

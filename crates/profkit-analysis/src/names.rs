@@ -183,6 +183,19 @@ fn scope(path: &str) -> Option<String> {
     if path.starts_with('<') {
         return path_of_type(path).map(str::to_owned);
     }
+    let kept = self::path(path);
+    let (scope, _) = kept.rsplit_once("::")?;
+    let scope = scope.trim_end_matches("::");
+    (!scope.is_empty()).then(|| scope.to_owned())
+}
+
+/// The last part of a [path](self::path): the name of the function alone.
+pub(crate) fn base(path: &str) -> &str {
+    path.rsplit("::").next().unwrap_or(path)
+}
+
+/// Returns a demangled name without the return type, the parameters, and the arguments of templates.
+pub(crate) fn path(path: &str) -> String {
     let mut kept = String::new();
     let mut depth = 0u32;
     let mut rest = path;
@@ -212,9 +225,8 @@ fn scope(path: &str) -> Option<String> {
         rest = rest.get(one.len_utf8()..).unwrap_or("");
     }
     // Brackets at the end were those of generics or of a closure.
-    let (scope, _) = kept.trim_end_matches("::").rsplit_once("::")?;
-    let scope = scope.trim_end_matches("::");
-    (!scope.is_empty()).then(|| scope.to_owned())
+    kept.truncate(kept.trim_end_matches("::").len());
+    kept
 }
 
 /// Whether `wanted` is a name of this function: the name as in the profile, without the source file, demangled, or

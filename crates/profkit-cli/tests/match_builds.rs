@@ -95,7 +95,11 @@ fn the_functions_of_a_build_are_those_of_its_raw_profile() {
                 let profile = ProfileFunctions::parse(&std::fs::read(raw).unwrap()).unwrap();
                 let mut binaries = BinaryFunctions::default();
                 binaries.open(&program).unwrap();
-                assert_eq!(binaries.binaries[0].origin, Origin::Sections, "{name}");
+                assert_eq!(
+                    binaries.binaries[0].origin,
+                    Some(Origin::Sections),
+                    "{name}"
+                );
                 let text = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
                 let of_profile: BTreeSet<_> = profile
                     .functions
@@ -104,7 +108,7 @@ fn the_functions_of_a_build_are_those_of_its_raw_profile() {
                     .collect();
                 let of_binary: BTreeSet<_> = binaries
                     .functions()
-                    .flat_map(|(name, hashes)| hashes.iter().map(|&hash| (text(name), hash)))
+                    .flat_map(|(name, named)| named.hashes.iter().map(|&hash| (text(name), hash)))
                     .collect();
                 assert_eq!(of_binary, of_profile, "{name}");
                 let shares = MatchShares::new(&profile, &binaries);

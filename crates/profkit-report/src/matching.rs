@@ -2,7 +2,7 @@
 use crate::annotations::{Annotation, Annotations, Level};
 use crate::{grouped, percent, plural};
 use profkit_analysis::matching::{
-    BinaryFunctions, DebugInfo, MatchShares, Outcome, ProfileFunctions,
+    BinaryFunctions, DebugInfo, MatchShares, Outcome, ProfileFunctions, SuccessorReason,
 };
 use profkit_analysis::names;
 use profkit_data::instr::InstrKind;
@@ -51,7 +51,9 @@ struct BinaryReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     same_build: Option<bool>,
     #[serde(serialize_with = "origin")]
-    origin: Origin,
+    origin: Option<Origin>,
+    /// Whether this is a profile that lists only functions that ran.
+    lists_only_used: bool,
     functions: u64,
     /// Whether debug info was read to find inlined functions: `absent`, `unread`, `read` or `damaged`.
     debug_info: &'static str,
@@ -107,6 +109,20 @@ struct Lost {
     percent: Option<f64>,
     /// How the function was found in the binaries: `changed`, `inlined` or `gone`.
     outcome: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    successor: Option<Succeeding>,
+    /// Whether the profile has only the hash of the name.
+    #[serde(skip)]
+    is_name_hash: bool,
+}
+
+/// The function that a lost one probably has become.
+#[derive(Clone, Debug, Serialize)]
+struct Succeeding {
+    function: String,
+    demangled: String,
+    #[serde(serialize_with = "reason")]
+    reason: SuccessorReason,
 }
 
 impl MatchReport {
@@ -133,6 +149,12 @@ impl MatchReport {
                 Outcome::Inlined => "inlined",
                 _ => "gone",
             },
+            is_name_hash: lost.is_name_hash,
+            successor: lost.successor.map(|successor| Succeeding {
+                function: String::from_utf8_lossy(&successor.name).into_owned(),
+                demangled: names::display(&successor.name, false).into_owned(),
+                reason: successor.reason,
+            }),
         });
         MatchReport {
             schema: "profkit-match",
@@ -170,6 +192,7 @@ impl MatchReport {
                         .filter(|_| !profile.build_ids.is_empty())
                         .map(|id| profile.build_ids.contains(id)),
                     origin: binary.origin,
+                    lists_only_used: binary.lists_only_used,
                     functions: binary.functions as u64,
                     debug_info: match binary.debug_info {
                         DebugInfo::Absent => "absent",
@@ -211,7 +234,7 @@ impl MatchReport {
     /// Whether debug info would show inlined functions that look missing now.
     fn lacks_debug_info(&self) -> bool {
         let lacks = |binary: &BinaryReport| {
-            binary.origin == Origin::Symbols && binary.debug_info == "absent"
+            binary.origin == Some(Origin::Symbols) && binary.debug_info == "absent"
         };
         self.unit == "counters" && self.binaries.iter().any(lacks)
     }
@@ -292,28 +315,35 @@ fn words(stage: Option<&str>) -> &'static str {
     }
 }
 
-/// Writes where the binary's functions were found: `sections`, `debug-info`, `symbols` or `probes`.
-fn origin<S: serde::Serializer>(origin: &Origin, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(match origin {
-        Origin::Sections => "sections",
-        Origin::DebugInfo => "debug-info",
-        Origin::Symbols => "symbols",
-        Origin::Probes => "probes",
+/// Writes where the functions were found: `sections`, `debug-info`, `symbols`, `probes` or `profile`.
+fn origin<S: serde::Serializer>(origin: &Option<Origin>, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(match origin {
+        Some(Origin::Sections) => "sections",
+        Some(Origin::DebugInfo) => "debug-info",
+        Some(Origin::Symbols) => "symbols",
+        Some(Origin::Probes) => "probes",
+        None => "profile",
     })
+}
+
+fn reason<S: serde::Serializer>(reason: &SuccessorReason, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(reason.key())
 }
 
 impl fmt::Display for MatchReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for binary in &self.binaries {
             let from = match binary.origin {
-                Origin::Sections => "names and hashes from its profile sections",
-                Origin::DebugInfo => "names and hashes from its debug info",
-                Origin::Symbols if self.unit == "samples" && binary.debug_info == "read" => {
+                None if self.unit == "counters" => "names and hashes of a profile",
+                None => "names of a profile",
+                Some(Origin::Sections) => "names and hashes from its profile sections",
+                Some(Origin::DebugInfo) => "names and hashes from its debug info",
+                Some(Origin::Symbols) if self.unit == "samples" && binary.debug_info == "read" => {
                     "names from its symbols and debug info"
                 }
-                Origin::Symbols if self.unit == "samples" => "names from its symbols",
-                Origin::Symbols => "symbols only: hashes cannot be compared",
-                Origin::Probes => "names and checksums from its pseudo probes",
+                Some(Origin::Symbols) if self.unit == "samples" => "names from its symbols",
+                Some(Origin::Symbols) => "symbols only: hashes cannot be compared",
+                Some(Origin::Probes) => "names and checksums from its pseudo probes",
             };
             let build = match binary.same_build {
                 Some(true) => "; the profile is of this build",
@@ -322,6 +352,12 @@ impl fmt::Display for MatchReport {
             };
             let functions = plural(binary.functions, "function");
             writeln!(f, "{}: {functions}, {from}{build}", binary.path)?;
+            if binary.lists_only_used && self.counts.gone > 0 {
+                writeln!(
+                    f,
+                    "  the profile has only functions that ran: one that looks missing may be in its build"
+                )?;
+            }
             if let Some(error) = &binary.debug_info_error {
                 writeln!(
                     f,
@@ -331,7 +367,8 @@ impl fmt::Display for MatchReport {
             if binary.other_instrumentation {
                 writeln!(
                     f,
-                    "  the binary has {}, the profile has {}: their hashes never agree",
+                    "  {} has {}, the profile has {}: their hashes never agree",
+                    binary.origin.map_or("it", |_| "the binary"),
                     words(binary.instrumentation),
                     words(self.instrumentation)
                 )?;
@@ -347,7 +384,13 @@ impl fmt::Display for MatchReport {
             unknown,
             ..
         } = self.functions;
-        writeln!(f, "\nFunctions of the binaries  {}", grouped(total))?;
+        let is_profile = self.binaries.iter().all(|one| one.origin.is_none());
+        let what = if is_profile && !self.binaries.is_empty() {
+            "new build"
+        } else {
+            "binaries "
+        };
+        writeln!(f, "\nFunctions of the {what} {}", grouped(total))?;
         row(f, "matched by the profile", matched.into(), total.into())?;
         row(f, "changed since", changed.into(), total.into())?;
         row(f, "not in the profile", unknown.into(), total.into())?;
@@ -366,6 +409,13 @@ impl fmt::Display for MatchReport {
             row(f, "of inlined functions", counts.inlined, counts.total)?;
         }
         row(f, "of missing functions", counts.gone, counts.total)?;
+        if matched == 0 && changed == 0 && counts.gone == counts.total {
+            writeln!(
+                f,
+                "The profile has no function in common with what it is compared with: it is of another program, or of another\n\
+                 language or mangling of names. `profkit show` and `llvm-nm` list the names of both."
+            )?;
+        }
         if counts.inlined > 0 {
             writeln!(
                 f,
@@ -389,10 +439,28 @@ impl fmt::Display for MatchReport {
             } else {
                 Cow::Borrowed(lost.demangled.as_str())
             };
-            writeln!(f, "  {share:>6}  {}  {name}", lost.outcome)?;
+            write!(f, "  {share:>6}  {}  {name}", lost.outcome)?;
+            match &lost.successor {
+                Some(now) if now.function != lost.function => {
+                    let name = if self.mangled {
+                        names::printable(now.function.as_bytes())
+                    } else {
+                        Cow::Borrowed(now.demangled.as_str())
+                    };
+                    writeln!(f, " -> {name} ({})", now.reason)?;
+                }
+                Some(now) => writeln!(f, " ({})", now.reason)?,
+                None => writeln!(f)?,
+            }
         }
         if self.hot_lost_more > 0 {
             writeln!(f, "  and {} more", grouped(self.hot_lost_more))?;
+        }
+        if self.hot_lost.iter().any(|lost| lost.is_name_hash) {
+            writeln!(
+                f,
+                "A number is the hash of a name: the profile has no names, and no binary has a name with this hash."
+            )?;
         }
         Ok(())
     }

@@ -305,7 +305,8 @@
 //! A profile is stale if functions of the program have changed since the profile was collected.
 //! [`MatchShares`](analysis::matching::MatchShares) compares the functions of a profile,
 //! [`ProfileFunctions`](analysis::matching::ProfileFunctions), with those of binaries,
-//! [`BinaryFunctions`](analysis::matching::BinaryFunctions).
+//! [`BinaryFunctions`](analysis::matching::BinaryFunctions), which can also come from a profile of a newer build. A lost
+//! function may have a likely [`Successor`](analysis::matching::Successor).
 //!
 //! Only a binary with hashes can show that a function changed: one that was built with instrumentation or coverage
 //! mapping. For other binaries only names are compared ([`Origin::Symbols`](object::functions::Origin::Symbols)): a
@@ -322,7 +323,7 @@
 //! let mut binaries = BinaryFunctions::for_profile(&profile);
 //! binaries.open("build/app".as_ref())?;
 //! binaries.find_inlined(&profile);
-//! if binaries.binaries.iter().any(|binary| binary.origin == Origin::Symbols) {
+//! if binaries.binaries.iter().any(|binary| binary.origin == Some(Origin::Symbols)) {
 //!     println!("the binary has no hashes: changed functions are not found");
 //! }
 //! let shares = MatchShares::new(&profile, &binaries);

@@ -1,6 +1,9 @@
 //! Reads the functions of binaries, and finds those of a profile among them.
-use super::profile::{ProfileFunctions, is_profile};
+use super::profile::{FunctionOrder, ProfileFunctions, each_function, open_profile, sample_name};
+use super::shares::NewFunction;
 use super::shares::is_any_missing;
+use crate::faults::Faults;
+use profkit_data::detect::Family;
 use profkit_data::ids::{BuildId, FuncHash, NameRef};
 use profkit_data::instr::InstrKind;
 use profkit_data::sample::SampleName;
@@ -32,21 +35,25 @@ pub enum Outcome {
     Unknown,
 }
 
-/// One binary, or one architecture of a universal file.
+/// What a profile is compared with: one binary, one architecture of a universal file, or a profile of another build.
 #[derive(Clone, Debug)]
 pub struct Binary {
     /// The path, as the user gave it.
     pub path: String,
     /// The build id of the binary.
     pub build_id: Option<BuildId>,
-    /// The part of the binary in which its functions were found.
-    pub origin: Origin,
+    /// The part of the binary in which its functions were found; `None` for a profile.
+    pub origin: Option<Origin>,
+    /// Whether this is a profile that lists only functions that ran. A function that it lacks may be in its build.
+    pub lists_only_used: bool,
     /// What the counters of an instrumented binary count, if that is known.
     pub instrumentation: Option<InstrKind>,
     /// The number of functions in the binary.
     pub functions: usize,
     /// What was read of its debug info to find functions that were inlined everywhere.
     pub debug_info: DebugInfo,
+    /// The errors of a profile. What is sound of it is compared.
+    pub damage: Faults,
 }
 
 /// What was read of a binary's debug info to find functions that were inlined everywhere.
@@ -81,13 +88,32 @@ impl Binary {
     }
 }
 
-/// The functions of all binaries together.
+/// The functions that binaries have under one name.
+#[derive(Clone, Debug, Default)]
+pub struct NamedFunctions {
+    /// Their hashes. A hash is `None` if only the symbol is known.
+    pub hashes: Vec<Option<FuncHash>>,
+    /// The place of the first of them in the order that the binaries and the profile have in common.
+    pub position: Option<u32>,
+}
+
+impl NamedFunctions {
+    fn add(&mut self, hash: Option<FuncHash>, position: Option<u32>) {
+        if !self.hashes.contains(&hash) {
+            self.hashes.push(hash);
+        }
+        self.position = self.position.or(position);
+    }
+}
+
+/// The functions of all binaries together. A profile of another build counts as a binary with the functions that the
+/// profile lists.
 #[derive(Debug, Default)]
 pub struct BinaryFunctions {
     /// The binaries.
     pub binaries: Vec<Binary>,
-    /// The hashes of the functions, by name. A hash is `None` if only the symbol is known.
-    functions: FxHashMap<Vec<u8>, FxHashSet<Option<FuncHash>>>,
+    /// The functions, by name.
+    functions: FxHashMap<Vec<u8>, NamedFunctions>,
     /// Functions without a symbol that debug info describes as inlined.
     inlined: FxHashSet<Vec<u8>>,
     /// Programs and libraries of a folder whose functions could not be read, with the reason.
@@ -96,6 +122,15 @@ pub struct BinaryFunctions {
     without_hashes: Vec<(PathBuf, Range<usize>)>,
     /// For a sample profile: the names of the functions, by the hash of the name. `None` for other profiles.
     sampled: Option<FxHashMap<NameRef, Vec<u8>>>,
+    /// The family of the profile; `None` if there is no profile.
+    wanted: Option<Family>,
+    /// The order in which the profile has its functions.
+    order: Option<FunctionOrder>,
+    /// The position of the next function.
+    position: u32,
+    /// Whether the names of the sample profile have the suffix `.__uniq.` of local functions. Otherwise functions of
+    /// the binaries are found without it, as LLVM does.
+    has_unique_names: bool,
 }
 
 /// The largest nesting depth of folders that are searched.
@@ -107,6 +142,13 @@ impl BinaryFunctions {
     pub fn for_profile(profile: &ProfileFunctions) -> Self {
         BinaryFunctions {
             sampled: profile.samples.is_some().then(FxHashMap::default),
+            wanted: Some(profile.family()),
+            order: profile.order,
+            has_unique_names: profile.samples.is_some()
+                && profile
+                    .functions
+                    .keys()
+                    .any(|name| without_unique(name) != name),
             ..BinaryFunctions::default()
         }
     }
@@ -120,13 +162,13 @@ impl BinaryFunctions {
         }
     }
 
-    /// Opens a binary and adds its functions. If the file has several architectures, the functions of all architectures
-    /// are added. If the path is a folder, all programs and libraries in it are added; symbolic links to folders are
-    /// not followed.
+    /// Opens a binary, or a profile of the same family, and adds its functions. If the file has several architectures,
+    /// the functions of all architectures are added. If the path is a folder, all programs and libraries in it are
+    /// added; symbolic links to folders are not followed.
     ///
     /// # Errors
-    /// If the file cannot be read, is not a binary, or has neither profile sections nor symbols; if a folder holds no
-    /// program or library.
+    /// If the file cannot be read, is not a binary, or has neither profile sections nor symbols; if it is a profile of
+    /// another kind, or without functions; if a folder holds no program or library.
     pub fn open(&mut self, path: &Path) -> Result<()> {
         if !path.is_dir() {
             return self.open_file(path);
@@ -170,9 +212,9 @@ impl BinaryFunctions {
                     Ok(_) if !is_there => DebugInfo::Absent,
                     Ok(found) => {
                         for mut name in found.names {
-                            if let Some(guids) = &mut self.sampled {
+                            if self.sampled.is_some() {
                                 name.truncate(without_suffix(&name).len());
-                                guids.insert(NameRef::of(&name), name.clone());
+                                self.add_guid(&name);
                             }
                             self.inlined.insert(name);
                         }
@@ -198,28 +240,93 @@ impl BinaryFunctions {
 
     fn open_file(&mut self, path: &Path) -> Result<()> {
         let file = BinaryFile::open(path).map_err(|error| unreadable(&error))?;
-        let images = file.images().map_err(|error| match is_profile(path) {
-            Some(kind) if error.kind() == ErrorKind::UnrecognizedFormat => Error::new(
-                error.kind(),
-                "this is a profile, not a program or library",
-            )
-            .found(kind.description())
-            .with_hint(
-                "give one profile first, then the programs and libraries that are compiled with it",
-            ),
-            _ => error,
-        });
+        let images = match file.images() {
+            Err(error) if error.kind() == ErrorKind::UnrecognizedFormat => {
+                return self.open_profile(path, error);
+            }
+            images => images?,
+        };
         let first = self.binaries.len();
-        for image in &images? {
+        for image in &images {
             self.add_image(path, image)?;
         }
         let place = first..self.binaries.len();
         let added = self.binaries.get(first..).unwrap_or_default();
-        let by_name = |binary: &Binary| matches!(binary.origin, Origin::Symbols | Origin::Probes);
+        let by_name = |it: &Binary| matches!(it.origin, Some(Origin::Symbols | Origin::Probes));
         if added.iter().any(by_name) {
             self.without_hashes.push((path.to_owned(), place));
         }
         Ok(())
+    }
+
+    /// Opens a file that is no binary as a profile. If it is no profile either, fails with the error of the binary.
+    fn open_profile(&mut self, path: &Path, error: Error) -> Result<()> {
+        let (wanted, family, profile) = match (self.wanted, open_profile(path)) {
+            (_, None) => return Err(error),
+            (None, Some((family, _))) => {
+                let text = "this is a profile, not a program or library";
+                return Err(Error::new(error.kind(), text).found(family.profile()));
+            }
+            (Some(wanted), Some((family, profile))) => (wanted, family, profile),
+        };
+        if family != wanted {
+            let text = "profiles of different kinds have no functions in common";
+            return Err(Error::new(ErrorKind::Unsupported, text)
+                .found(family.profile())
+                .expected(wanted.profile())
+                .with_hint(
+                    "give two profiles of one kind, or a program that is compiled with the first",
+                ));
+        }
+        self.add_profile(profkit_data::path_text(path), profile?);
+        Ok(())
+    }
+
+    /// Adds the functions of a profile.
+    pub fn add_profile(&mut self, path: String, profile: ProfileFunctions) {
+        let build_id = match profile.build_ids.as_slice() {
+            [id] => Some(id.clone()),
+            _ => None,
+        };
+        self.binaries.push(Binary {
+            path,
+            build_id,
+            origin: None,
+            lists_only_used: profile.lists_only_used(),
+            instrumentation: Some(profile.instrumentation),
+            functions: profile.functions.len(),
+            debug_info: DebugInfo::Absent,
+            damage: profile.damage,
+        });
+        if let (Some(samples), Some(guids)) = (&profile.samples, &mut self.sampled) {
+            each_function(samples, |one| {
+                let name = samples.names.get(one.name);
+                guids
+                    .entry(name.guid())
+                    .or_insert_with(|| sample_name(name));
+            });
+            for name in &samples.symbols {
+                let known = guids
+                    .entry(NameRef::of(name))
+                    .or_insert_with(|| name.to_vec());
+                if !profile.functions.contains_key(known) {
+                    self.functions
+                        .entry(known.clone())
+                        .or_default()
+                        .add(None, None);
+                }
+            }
+        }
+        let has_order = profile.order.is_some() && profile.order == self.order;
+        for (mut name, known) in profile.functions {
+            if self.sampled.is_some() {
+                name.truncate(without_suffix(&name).len());
+            }
+            let named = self.functions.entry(name).or_default();
+            for known in known {
+                named.add(known.hash, known.position.filter(|_| has_order));
+            }
+        }
     }
 
     fn add_image(&mut self, path: &Path, image: &Image<'_>) -> Result<()> {
@@ -229,7 +336,8 @@ impl BinaryFunctions {
         };
         // A binary without hashes is not added if a binary with the same build id and with hashes was added before.
         // Otherwise a function that has changed would match by its name alone.
-        let known = |binary: &Binary| binary.build_id == id && binary.origin != Origin::Symbols;
+        let known =
+            |it: &Binary| it.build_id == id && !matches!(it.origin, None | Some(Origin::Symbols));
         let is_copy = id.is_some() && self.binaries.iter().any(known);
         if !is_copy || list.origin != Origin::Symbols {
             self.add(profkit_data::path_text(path), id, list);
@@ -247,37 +355,65 @@ impl BinaryFunctions {
         self.binaries.push(Binary {
             path,
             build_id,
-            origin: list.origin,
+            origin: Some(list.origin),
+            lists_only_used: false,
             instrumentation: list.instrumentation,
             functions: list.functions.len(),
             debug_info: DebugInfo::Unread,
+            damage: Faults::default(),
         });
+        let has_order = self.order == Some(FunctionOrder::File) && list.origin != Origin::Symbols;
         for function in list.functions {
-            if let Some(guids) = &mut self.sampled {
-                guids.insert(NameRef::of(&function.name), function.name.clone());
-            }
-            self.functions
-                .entry(function.name)
-                .or_default()
-                .insert(function.hash);
+            self.add_guid(&function.name);
+            let named = self.functions.entry(function.name).or_default();
+            named.add(function.hash, has_order.then_some(self.position));
+            self.position = self.position.saturating_add(1);
+        }
+    }
+
+    /// Makes a function of a binary known by the hashes of its name.
+    fn add_guid(&mut self, name: &[u8]) {
+        let Some(guids) = &mut self.sampled else {
+            return;
+        };
+        guids.insert(NameRef::of(name), name.to_vec());
+        let short = without_unique(name);
+        if short != name && !self.has_unique_names {
+            guids
+                .entry(NameRef::of(short))
+                .or_insert_with(|| name.to_vec());
         }
     }
 
     /// All functions of the binaries, with their hashes.
-    pub fn functions(&self) -> impl Iterator<Item = (&[u8], &FxHashSet<Option<FuncHash>>)> {
+    pub fn functions(&self) -> impl Iterator<Item = (&[u8], &NamedFunctions)> {
         self.functions
             .iter()
-            .map(|(name, hashes)| (name.as_slice(), hashes))
+            .map(|(name, named)| (name.as_slice(), named))
+    }
+
+    /// Finds the functions that a compiler takes for those of a name in the profile, and their name. A binary without
+    /// hashes has only the symbols of local functions. Newer releases of LLVM look for `a.c;f` as `a.c:f`, too,
+    /// because older ones wrote so.
+    pub(super) fn named(&self, name: &[u8]) -> Option<NewFunction<'_>> {
+        let get = |name: &[u8]| self.functions.get_key_value(name);
+        let symbol = symbol_of(name);
+        let of_symbol = || get(symbol).filter(|(_, named)| named.hashes.contains(&None));
+        let of_older = || {
+            let end = name.len().checked_sub(symbol.len() + 1)?;
+            let file = name.get(..end)?;
+            get(&[file, b";", symbol].concat())
+        };
+        let (name, named) = get(name).or_else(of_symbol).or_else(of_older)?;
+        Some((name, named))
     }
 
     /// Returns whether these binaries contain a given function of the profile.
     pub fn outcome_of(&self, name: &[u8], hash: Option<FuncHash>) -> Outcome {
-        let symbol = symbol_of(name);
-        let hashes = self.functions.get(name);
-        match hashes.or_else(|| self.functions.get(symbol)) {
-            Some(hashes) if fits(hashes, hash) => Outcome::Matched,
+        match self.named(name) {
+            Some((_, named)) if fits(&named.hashes, hash) => Outcome::Matched,
             Some(_) => Outcome::Changed,
-            None if self.inlined.contains(name) || self.inlined.contains(symbol) => {
+            None if self.inlined.contains(name) || self.inlined.contains(symbol_of(name)) => {
                 Outcome::Inlined
             }
             None => Outcome::Unknown,
@@ -286,26 +422,42 @@ impl BinaryFunctions {
 
     /// Returns whether these binaries contain a function of a sample profile. `checksum` is 0 if the profile has none.
     pub fn outcome_of_sample(&self, name: SampleName<'_>, checksum: u64) -> Outcome {
-        let name = match name {
-            SampleName::Text(text) => Some(without_suffix(text)),
-            SampleName::Guid(guid) => {
-                let names = self.sampled.as_ref();
-                names.and_then(|names| names.get(&guid)).map(Vec::as_slice)
-            }
-        };
+        let name = self.sampled_name(name);
         match name.and_then(|name| self.functions.get(name)) {
-            Some(hashes) if fits(hashes, checksum_of(checksum)) => Outcome::Matched,
+            Some(named) if fits(&named.hashes, checksum_of(checksum)) => Outcome::Matched,
             Some(_) => Outcome::Changed,
             None if name.is_some_and(|name| self.inlined.contains(name)) => Outcome::Matched,
             None => Outcome::Unknown,
+        }
+    }
+
+    /// The name that the binaries have for a function of a sample profile; `None` if no binary has it.
+    pub(super) fn sampled_name<'s>(&'s self, name: SampleName<'s>) -> Option<&'s [u8]> {
+        let known = |name: &[u8]| self.functions.contains_key(name) || self.inlined.contains(name);
+        match name {
+            SampleName::Text(text) if known(without_suffix(text)) => Some(without_suffix(text)),
+            name => {
+                let guid = match name {
+                    SampleName::Text(text) => NameRef::of(without_suffix(text)),
+                    SampleName::Guid(guid) => guid,
+                };
+                let names = self.sampled.as_ref();
+                names.and_then(|names| names.get(&guid)).map(Vec::as_slice)
+            }
         }
     }
 }
 
 /// Whether a compiler can use counts of a function with this hash, if the binaries have these hashes for its name. If
 /// either hash is not known, the equal name is enough.
-pub(super) fn fits(hashes: &FxHashSet<Option<FuncHash>>, hash: Option<FuncHash>) -> bool {
+pub(super) fn fits(hashes: &[Option<FuncHash>], hash: Option<FuncHash>) -> bool {
     hash.is_none() || hashes.contains(&hash) || hashes.contains(&None)
+}
+
+/// A name without the suffix that `-funique-internal-linkage-names` gives to local functions.
+pub(super) fn without_unique(name: &[u8]) -> &[u8] {
+    let end = memchr::memmem::find(name, b".__uniq.").unwrap_or(name.len());
+    name.get(..end).unwrap_or(name)
 }
 
 /// The checksum of a function in a sample profile; `None` if it has none.
@@ -392,5 +544,50 @@ mod tests {
         assert_eq!(outcome("h", 1), Outcome::Unknown);
         assert_eq!(outcome("x.c;i", 1), Outcome::Inlined);
         assert_eq!(comparison.outcome_of(b"f", None), Outcome::Matched);
+        // A binary with hashes has the whole names: a function that is no longer local is another one.
+        assert_eq!(outcome("x.c;f", 1), Outcome::Unknown);
+    }
+
+    #[test]
+    fn suffixes_of_local_functions_count_only_if_the_profile_has_them() {
+        let outcome = |profile: &str, name: &str| {
+            let data = format!("{profile}:10:1\n 1: 10\n");
+            let profile = ProfileFunctions::parse(data.as_bytes()).unwrap();
+            let mut binaries = BinaryFunctions::for_profile(&profile);
+            let function = |name: &str| Function {
+                name: name.into(),
+                hash: None,
+            };
+            let list = FunctionList {
+                origin: Origin::Symbols,
+                instrumentation: None,
+                functions: vec![function("work.__uniq.123"), function("main")],
+            };
+            binaries.add("app".to_owned(), None, list);
+            binaries.outcome_of_sample(SampleName::Text(name.as_bytes()), 0)
+        };
+        assert_eq!(outcome("work", "work"), Outcome::Matched);
+        assert_eq!(outcome("work", "work.llvm.7"), Outcome::Matched);
+        assert_eq!(outcome("f.__uniq.1", "work"), Outcome::Unknown);
+        assert_eq!(outcome("f.__uniq.1", "work.__uniq.123"), Outcome::Matched);
+        assert_eq!(outcome("main", "main.part.0"), Outcome::Matched);
+    }
+
+    #[test]
+    fn names_of_local_functions_by_older_compilers_are_found() {
+        let profile = ProfileFunctions::parse(b"a.c:f\n1\n1\n10\n").unwrap();
+        let mut binaries = BinaryFunctions::for_profile(&profile);
+        let functions = vec![Function {
+            name: b"a.c;f".to_vec(),
+            hash: Some(FuncHash(1)),
+        }];
+        let list = FunctionList {
+            origin: Origin::Sections,
+            instrumentation: None,
+            functions,
+        };
+        binaries.add("app".to_owned(), None, list);
+        let shares = super::super::MatchShares::new(&profile, &binaries);
+        assert_eq!((shares.counts.matched, shares.functions.matched), (10, 1));
     }
 }

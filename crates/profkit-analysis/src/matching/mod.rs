@@ -1,9 +1,11 @@
-//! Computes how much of a profile the functions of a binary can use. This shows whether the profile is stale for this
-//! build.
+//! Computes how much of a profile the functions of a binary, or of a newer profile, can use. This shows whether the
+//! profile is stale for this build.
 mod binary;
 mod profile;
 mod shares;
+mod successors;
 
-pub use binary::{Binary, BinaryFunctions, DebugInfo, Outcome, symbol_of};
-pub use profile::{Known, ProfileFunctions, profile_among};
+pub use binary::{Binary, BinaryFunctions, DebugInfo, NamedFunctions, Outcome, symbol_of};
+pub use profile::{FunctionOrder, Known, ProfileFunctions, profile_among};
 pub use shares::{CountShares, FunctionShares, LostFunction, MatchShares};
+pub use successors::{Successor, SuccessorReason};

@@ -1,6 +1,7 @@
 //! Reads the functions of a profile, so that they can be compared with those of binaries.
 use super::binary::checksum_of;
-use crate::instr::{InstrFacts, InstrReader};
+use crate::faults::Faults;
+use crate::instr::{Form, InstrFacts, InstrReader, text_has_records};
 use crate::samples::SampleView;
 use profkit_data::detect::{Family, FileKind, detect};
 use profkit_data::ids::{BuildId, FuncHash};
@@ -21,6 +22,17 @@ pub struct Known {
     pub hash: Option<FuncHash>,
     /// The sum of the function's counts; a sum above 64 bits becomes the largest 64-bit number.
     pub count: u64,
+    /// The place of the function in the [order](ProfileFunctions::order) of the profile, if it has one.
+    pub position: Option<u32>,
+}
+
+/// An order of functions that two builds of a program have in common, but for what changed between them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FunctionOrder {
+    /// The order of first calls, from the first temporal trace of a profile.
+    Calls,
+    /// The order in which the compiler wrote the functions, from raw profiles and from the sections of binaries.
+    File,
 }
 
 /// The functions of a profile.
@@ -39,9 +51,35 @@ pub struct ProfileFunctions {
     /// What the counters of the profile count. Empty for MIP profiles, and for text profiles that do not state what
     /// they count.
     pub instrumentation: InstrKind,
+    /// The order of the functions, if it is known.
+    pub order: Option<FunctionOrder>,
+    /// The errors of the file. What is sound is compared.
+    pub damage: Faults,
 }
 
 impl ProfileFunctions {
+    /// The family of the profile.
+    pub fn family(&self) -> Family {
+        match self.samples {
+            Some(_) => Family::Sample,
+            None if self.is_mip => Family::Mip,
+            None => Family::Instr,
+        }
+    }
+
+    /// Whether the profile has only functions that ran, so that it is no list of all functions of a program. Sparse
+    /// profiles are so, and sample profiles without a symbol list.
+    pub fn lists_only_used(&self) -> bool {
+        match &self.samples {
+            Some(samples) => samples.symbols.is_empty(),
+            None => self
+                .functions
+                .values()
+                .flatten()
+                .all(|known| known.count > 0),
+        }
+    }
+
     /// Reads the functions of an instrumentation, sample or MIP profile. The content decides which of them it is.
     ///
     /// # Errors
@@ -51,7 +89,14 @@ impl ProfileFunctions {
         match kind.family() {
             Some(Family::MemProf) => Err(heap_only()),
             Some(Family::Sample) => {
-                Self::of_samples(SampleView::open(data, None)?.profile).with_functions()
+                let SampleView {
+                    profile, report, ..
+                } = SampleView::open(data, None)?;
+                let mut profile = Self::of_samples(profile).with_functions()?;
+                let errors = report.faults.into_iter();
+                errors.for_each(|error| profile.damage.push(error));
+                profile.damage.count = report.fault_count;
+                Ok(profile)
             }
             Some(Family::Mip) if kind != FileKind::MipMap => {
                 Self::of_mip(&MipProfile::parse(data)?).with_functions()
@@ -84,32 +129,62 @@ impl ProfileFunctions {
         Ok(self)
     }
 
-    /// Reads all records. Damaged records are skipped.
+    /// Reads all records. Damaged records are skipped and kept in [`damage`](Self::damage).
     ///
     /// # Errors
     /// If the profile holds counters only.
     pub fn read(source: &mut InstrReader<'_>) -> Result<Self> {
+        let facts = InstrFacts::of(source);
+        let is_raw = facts.form == Form::Raw;
         let mut profile = ProfileFunctions {
-            instrumentation: InstrFacts::of(source).instrumentation,
+            instrumentation: facts.instrumentation,
+            order: is_raw.then_some(FunctionOrder::File),
             ..ProfileFunctions::default()
         };
         let mut record = Record::default();
+        let mut position = 0;
         let reader = source.source();
         loop {
             match reader.read_record(&mut record) {
                 Ok(false) => {
                     // If the build ids cannot be read, they are left empty. The comparison does not need them.
                     profile.build_ids = reader.binary_ids().unwrap_or_default();
+                    profile.add_calls(source);
                     return Ok(profile);
                 }
                 Ok(true) => {
                     let counts = record.counts.iter();
                     let count = counts.fold(0u64, |sum, &n| sum.saturating_add(n));
-                    profile.add(&record.name, Some(record.func_hash), count);
+                    let place = is_raw.then_some(position);
+                    profile.add(&record.name, Some(record.func_hash), count, place);
+                    position = position.saturating_add(1);
                 }
                 Err(error) if error.kind() == ErrorKind::MissingCorrelation => return Err(error),
-                Err(_) if reader.can_resume() => {}
-                Err(error) => return Err(error),
+                Err(error) if reader.can_resume() => profile.damage.push(error),
+                Err(error) if profile.functions.is_empty() => return Err(error),
+                Err(error) => {
+                    profile.damage.push(error);
+                    return Ok(profile);
+                }
+            }
+        }
+    }
+
+    /// Takes the order of the first temporal trace, if the profile has one. Damaged traces are left out.
+    fn add_calls(&mut self, source: &mut InstrReader<'_>) {
+        let traces = source.source().temporal_traces().unwrap_or_default().traces;
+        let Some(trace) = traces.first() else {
+            return;
+        };
+        self.order = Some(FunctionOrder::Calls);
+        for known in self.functions.values_mut().flatten() {
+            known.position = None;
+        }
+        for (position, &function) in (0..).zip(&trace.functions) {
+            let name = source.name_of(function);
+            let known = name.and_then(|name| self.functions.get_mut(name));
+            for known in known.into_iter().flatten() {
+                known.position.get_or_insert(position);
             }
         }
     }
@@ -123,7 +198,7 @@ impl ProfileFunctions {
         };
         for function in &mip.functions {
             let count = function.calls.max(function.called_runs);
-            profile.add(&function.name, None, count);
+            profile.add(&function.name, None, count, None);
         }
         if let Identity::BuildId(id) = &mip.identity
             && !id.0.is_empty()
@@ -137,23 +212,34 @@ impl ProfileFunctions {
     /// inlined, and without those of the functions that were inlined into it.
     pub fn of_samples(samples: SampleProfile) -> Self {
         let mut profile = ProfileFunctions::default();
-        let mut open: Vec<&Samples> = samples.functions().iter().map(|it| &it.samples).collect();
-        while let Some(one) = open.pop() {
+        each_function(&samples, |one| {
             let name = sample_name(samples.names.get(one.name));
-            profile.add(&name, checksum_of(one.checksum), own_samples(one));
-            open.extend(one.inlined.iter().map(|inlined| &inlined.samples));
-        }
+            profile.add(&name, checksum_of(one.checksum), own_samples(one), None);
+        });
         profile.samples = Some(samples);
         profile
     }
 
-    fn add(&mut self, name: &[u8], hash: Option<FuncHash>, count: u64) {
+    fn add(&mut self, name: &[u8], hash: Option<FuncHash>, count: u64, position: Option<u32>) {
         let known = self.functions.entry(name.to_vec()).or_default();
         match known.iter_mut().find(|known| known.hash == hash) {
             Some(known) => known.count = known.count.saturating_add(count),
-            None => known.push(Known { hash, count }),
+            None => known.push(Known {
+                hash,
+                count,
+                position,
+            }),
         }
         self.total += u128::from(count);
+    }
+}
+
+/// Calls `each` with the samples of every function, and of every function that was inlined into one.
+pub(super) fn each_function(profile: &SampleProfile, mut each: impl FnMut(&Samples)) {
+    let mut open: Vec<&Samples> = profile.functions().iter().map(|it| &it.samples).collect();
+    while let Some(one) = open.pop() {
+        each(one);
+        open.extend(one.inlined.iter().map(|inlined| &inlined.samples));
     }
 }
 
@@ -184,15 +270,21 @@ pub(super) fn sample_name(name: SampleName<'_>) -> Vec<u8> {
 pub fn profile_among<'p>(data: &[u8], binaries: &'p [std::path::PathBuf]) -> Option<&'p Path> {
     let is_program = detect(data) == FileKind::ObjectFile;
     let mut binaries = binaries.iter().map(std::path::PathBuf::as_path);
-    binaries.find(|path| is_program && is_profile(path).is_some())
+    binaries.find(|path| is_program && is_profile(path))
 }
 
-/// What kind of profile a file is; `None` if it is no profile. Text counts only if it can be read as a profile.
-pub(super) fn is_profile(path: &Path) -> Option<FileKind> {
+/// Whether a file is a profile. Text counts only if it has a record that can be read.
+fn is_profile(path: &Path) -> bool {
+    open_profile(path).is_some()
+}
+
+/// Opens a file as a profile. `None` if the file is of no kind of profiles.
+pub(super) fn open_profile(path: &Path) -> Option<(Family, Result<ProfileFunctions>)> {
     let input = Input::open(path).ok()?;
     let kind = detect(&input);
-    let readable = || ProfileFunctions::parse(&input).is_ok();
-    (kind.family().is_some() && (kind != FileKind::InstrText || readable())).then_some(kind)
+    let family = kind.family()?;
+    let is_profile = kind != FileKind::InstrText || text_has_records(&input).is_ok();
+    is_profile.then(|| (family, ProfileFunctions::parse(&input)))
 }
 
 #[cold]

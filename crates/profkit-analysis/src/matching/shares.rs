@@ -1,9 +1,9 @@
 //! The shares of functions and counts for which a profile and binaries match.
-use super::binary::{BinaryFunctions, Outcome, checksum_of, fits, symbol_of};
-use super::profile::{Known, ProfileFunctions, own_samples, sample_name};
-use profkit_data::ids::{FuncHash, NameRef};
+use super::binary::{BinaryFunctions, NamedFunctions, Outcome, checksum_of, fits};
+use super::profile::{Known, ProfileFunctions, each_function, own_samples, sample_name};
+use super::successors::{Successor, find_successors};
+use profkit_data::ids::FuncHash;
 use profkit_data::sample::{NameId, SampleName, SampleProfile, Samples};
-use profkit_object::functions::without_suffix;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Cow;
 
@@ -75,6 +75,12 @@ pub struct LostFunction {
     pub count: u64,
     /// Why the function does not match: [`Outcome::Changed`], [`Outcome::Inlined`] or [`Outcome::Unknown`].
     pub outcome: Outcome,
+    /// The function's hash, if the profile has one.
+    pub hash: Option<FuncHash>,
+    /// Whether the profile has only the hash of the name, so that `name` is a decimal number.
+    pub is_name_hash: bool,
+    /// The function of the binaries that it probably has become.
+    pub successor: Option<Successor>,
 }
 
 /// How well a profile and binaries match.
@@ -108,59 +114,80 @@ impl MatchShares {
             Some(samples) => by_sample(samples, binaries),
             None => by_function(profile, binaries).collect(),
         };
-        by_count.sort_unstable_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+        by_count.sort_unstable_by(|a, b| {
+            let order = b.count.cmp(&a.count).then_with(|| a.name.cmp(&b.name));
+            order.then_with(|| a.hash.cmp(&b.hash))
+        });
         let mut counts = CountShares {
             total: profile.total,
             ..CountShares::default()
         };
-        for (count, _, outcome) in &by_count {
-            *match outcome {
+        for one in &by_count {
+            *match one.outcome {
                 Outcome::Matched => &mut counts.matched,
                 Outcome::Changed => &mut counts.changed,
                 Outcome::Inlined => &mut counts.inlined,
                 Outcome::Unknown => &mut counts.gone,
-            } += u128::from(*count);
+            } += u128::from(one.count);
         }
         let mut before = 0u128;
         #[allow(clippy::cast_precision_loss, reason = "a share")]
-        let hot = by_count.into_iter().take_while(|&(count, ..)| {
-            let is_hot = (before as f64) < HOT_SHARE * counts.total as f64 && count > 0;
-            before += u128::from(count);
+        let hot = by_count.into_iter().take_while(|one| {
+            let is_hot = (before as f64) < HOT_SHARE * counts.total as f64 && one.count > 0;
+            before += u128::from(one.count);
             is_hot
         });
-        let lost = hot.filter(|(.., outcome)| *outcome != Outcome::Matched);
+        let lost = hot.filter(|one| one.outcome != Outcome::Matched);
+        let mut hot_lost: Vec<LostFunction> = lost
+            .map(|one| LostFunction {
+                name: one.name.into_owned(),
+                count: one.count,
+                outcome: one.outcome,
+                hash: one.hash,
+                is_name_hash: one.is_name_hash,
+                successor: None,
+            })
+            .collect();
+        let (functions, new) = functions(profile, binaries);
+        // Hashes of counters of another stage say nothing.
+        if !(binaries.binaries.iter()).any(|binary| binary.is_other_stage(profile)) {
+            find_successors(profile, binaries, &new, &mut hot_lost);
+        }
         MatchShares {
-            functions: functions(profile, binaries),
+            functions,
             counts,
-            hot_lost: lost
-                .map(|(count, name, outcome)| LostFunction {
-                    name: name.into_owned(),
-                    count,
-                    outcome,
-                })
-                .collect(),
+            hot_lost,
         }
     }
 }
 
-/// The count, the name and the outcome of a function.
-type Counted<'p> = (u64, Cow<'p, [u8]>, Outcome);
+/// A function of the profile with its outcome.
+struct Counted<'p> {
+    count: u64,
+    name: Cow<'p, [u8]>,
+    outcome: Outcome,
+    hash: Option<FuncHash>,
+    is_name_hash: bool,
+}
 
 fn by_function<'p>(
     profile: &'p ProfileFunctions,
     binaries: &BinaryFunctions,
 ) -> impl Iterator<Item = Counted<'p>> {
     profile.functions.iter().flat_map(|(name, known)| {
-        known.iter().map(|known| {
-            let outcome = binaries.outcome_of(name, known.hash);
-            (known.count, Cow::Borrowed(name.as_slice()), outcome)
+        known.iter().map(|known| Counted {
+            count: known.count,
+            name: Cow::Borrowed(name.as_slice()),
+            outcome: binaries.outcome_of(name, known.hash),
+            hash: known.hash,
+            is_name_hash: false,
         })
     })
 }
 
 /// Whether no binary has a function of the profile that was called.
 pub(super) fn is_any_missing(profile: &ProfileFunctions, binaries: &BinaryFunctions) -> bool {
-    let is_missing = |(count, _, outcome): Counted<'_>| count > 0 && outcome == Outcome::Unknown;
+    let is_missing = |one: Counted<'_>| one.count > 0 && one.outcome == Outcome::Unknown;
     match &profile.samples {
         Some(samples) => by_sample(samples, binaries).into_iter().any(is_missing),
         None => by_function(profile, binaries).any(is_missing),
@@ -170,18 +197,17 @@ pub(super) fn is_any_missing(profile: &ProfileFunctions, binaries: &BinaryFuncti
 /// The samples of each function. A compiler that rejects a function also loses the functions that were inlined into it,
 /// so their samples count for the function that is lost.
 fn by_sample<'p>(profile: &SampleProfile, binaries: &BinaryFunctions) -> Vec<Counted<'p>> {
-    let mut sums: FxHashMap<(NameId, Outcome), u64> = FxHashMap::default();
+    type Key = (NameId, Outcome, u64);
+    let mut sums: FxHashMap<Key, u64> = FxHashMap::default();
     let functions = profile.functions().iter();
-    let mut open: Vec<(&Samples, Option<(NameId, Outcome)>)> = functions
+    let mut open: Vec<(&Samples, Option<Key>)> = functions
         .map(|function| (&function.samples, None))
         .collect();
     while let Some((samples, lost)) = open.pop() {
         let key = lost.unwrap_or_else(|| {
             let name = profile.names.get(samples.name);
-            (
-                samples.name,
-                binaries.outcome_of_sample(name, samples.checksum),
-            )
+            let outcome = binaries.outcome_of_sample(name, samples.checksum);
+            (samples.name, outcome, samples.checksum)
         });
         let sum = sums.entry(key).or_default();
         *sum = sum.saturating_add(own_samples(samples));
@@ -193,64 +219,79 @@ fn by_sample<'p>(profile: &SampleProfile, binaries: &BinaryFunctions) -> Vec<Cou
                 .map(|inlined| (&inlined.samples, lost)),
         );
     }
-    let counted = |((name, outcome), sum)| {
-        (
-            sum,
-            Cow::Owned(sample_name(profile.names.get(name))),
-            outcome,
-        )
+    let counted = |((name, outcome, checksum), count)| Counted {
+        count,
+        name: Cow::Owned(sample_name(profile.names.get(name))),
+        outcome,
+        hash: checksum_of(checksum),
+        is_name_hash: matches!(profile.names.get(name), SampleName::Guid(_)),
     };
     sums.into_iter().map(counted).collect()
 }
 
-/// The numbers of functions in the binaries, by whether a sample profile has them.
-fn sampled(profile: &SampleProfile, binaries: &BinaryFunctions) -> FunctionShares {
-    let mut known: FxHashMap<NameRef, FxHashSet<Option<FuncHash>>> = FxHashMap::default();
-    let mut open: Vec<&Samples> = profile.functions().iter().map(|it| &it.samples).collect();
-    while let Some(samples) = open.pop() {
-        let guid = match profile.names.get(samples.name) {
-            SampleName::Text(text) => NameRef::of(without_suffix(text)),
-            SampleName::Guid(guid) => guid,
-        };
-        let checksums = known.entry(guid).or_default();
-        checksums.insert(checksum_of(samples.checksum));
-        open.extend(samples.inlined.iter().map(|inlined| &inlined.samples));
-    }
-    let mut functions = FunctionShares::default();
-    for (name, hashes) in binaries.functions() {
+/// A function of the binaries whose name the profile does not have.
+pub(super) type NewFunction<'b> = (&'b [u8], &'b NamedFunctions);
+
+/// The numbers of functions in the binaries, by whether a sample profile has them, and those that it does not have.
+fn sampled<'b>(
+    profile: &SampleProfile,
+    binaries: &'b BinaryFunctions,
+) -> (FunctionShares, Vec<NewFunction<'b>>) {
+    let mut known: FxHashMap<&[u8], FxHashSet<Option<FuncHash>>> = FxHashMap::default();
+    each_function(profile, |samples| {
+        if let Some(name) = binaries.sampled_name(profile.names.get(samples.name)) {
+            let checksums = known.entry(name).or_default();
+            checksums.insert(checksum_of(samples.checksum));
+        }
+    });
+    let (mut functions, mut new) = (FunctionShares::default(), Vec::new());
+    for (name, named) in binaries.functions() {
         functions.total += 1;
-        match known.get(&NameRef::of(name)) {
-            Some(known) if known.iter().any(|&checksum| fits(hashes, checksum)) => {
+        match known.get(name) {
+            Some(known) if known.iter().any(|&checksum| fits(&named.hashes, checksum)) => {
                 functions.matched += 1
             }
             Some(_) => functions.changed += 1,
-            None => functions.unknown += 1,
+            None => {
+                functions.unknown += 1;
+                new.push((name, named));
+            }
         }
     }
-    functions
+    (functions, new)
 }
 
-fn functions(profile: &ProfileFunctions, binaries: &BinaryFunctions) -> FunctionShares {
+/// The numbers of functions in the binaries, by whether the profile has them, and those that it does not have.
+fn functions<'b>(
+    profile: &ProfileFunctions,
+    binaries: &'b BinaryFunctions,
+) -> (FunctionShares, Vec<NewFunction<'b>>) {
     if let Some(samples) = &profile.samples {
         return sampled(samples, binaries);
     }
-    let symbols: FxHashSet<&[u8]> = profile
-        .functions
-        .keys()
-        .map(|name| symbol_of(name))
+    // The functions of the profile that the binaries have under another name: without the file of a local function.
+    let others: FxHashMap<&[u8], &[Known]> = (profile.functions.iter())
+        .filter_map(|(name, known)| {
+            let (there, _) = binaries.named(name)?;
+            (there != name).then_some((there, known.as_slice()))
+        })
         .collect();
-    let mut functions = FunctionShares::default();
-    for (name, hashes) in binaries.functions() {
+    let (mut functions, mut new) = (FunctionShares::default(), Vec::new());
+    for (name, named) in binaries.functions() {
         functions.total += 1;
+        let hashes = &named.hashes;
         let same = |known: &Known| fits(hashes, known.hash);
-        match profile.functions.get(name) {
+        let known = profile.functions.get(name).map(Vec::as_slice);
+        match known.or_else(|| others.get(name).copied()) {
             Some(known) if known.iter().any(same) => functions.matched += 1,
             Some(_) => functions.changed += 1,
-            None if hashes.contains(&None) && symbols.contains(name) => functions.matched += 1,
-            None => functions.unknown += 1,
+            None => {
+                functions.unknown += 1;
+                new.push((name, named));
+            }
         }
     }
-    functions
+    (functions, new)
 }
 
 #[allow(clippy::cast_precision_loss, reason = "a share")]

@@ -1,4 +1,4 @@
-//! `profkit match`: how much of a profile the functions of a binary can use.
+//! `profkit match`: how much of a profile the functions of a binary, or of a newer profile, can use.
 
 use crate::exit::{self, Failure, Status};
 use crate::print::{self, AnnotateArgs, Format};
@@ -21,9 +21,19 @@ in the debug info and counted separately, because its hash is not known. Sample 
 compared by name, and by checksum where both the profile and the binary (.pseudo_probe_desc)
 have one. If a folder is given, all programs and libraries in it are read.
 
+Instead of a binary, a profile of the new build can be given: it lists the names and hashes of
+the functions that the new build has. It must be of the same kind, and complete: a sparse
+profile lists only functions that ran, and so do sample profiles without a list of symbols.
+
+Of a hot function that is lost, the likely successor is printed, and why it is taken for it:
+the same name with another hash; a new function with the same hash, which is the only one with
+this hash, stands between the same functions or has a similar name; or a new function with a
+similar name, such as one in another namespace or with other parameters.
+
 Examples:
   profkit match old.profdata build/app
   profkit match train.profdata build/app build/libcore.so --fail-under 90 --format json
+  profkit match old.profdata new.profraw --fail-under 95
   profkit match train.profdata build/app --fail-under 90 --annotate github";
 
 /// Arguments of `profkit match`.
@@ -34,7 +44,7 @@ pub struct MatchArgs {
     #[arg(value_name = "PROFILE")]
     profile: PathBuf,
 
-    /// Programs and libraries that are to be compiled with the profile, or folders of them
+    /// Programs and libraries that are to be compiled with the profile, folders of them, or profiles of their builds
     #[arg(value_name = "BINARY", required = true)]
     binaries: Vec<PathBuf>,
 
@@ -89,6 +99,15 @@ fn compare(args: &MatchArgs) -> exit::Result {
         opened.map_err(|error| Failure::file(path_text(path), &error))?;
     }
     binaries.find_inlined(&profile);
+    let others = binaries.binaries.iter().map(|it| (&it.path, &it.damage));
+    let mut is_damaged = false;
+    for (name, damage) in others.chain([(&input.name().to_owned(), &profile.damage)]) {
+        is_damaged |= damage.count > 0;
+        for error in &damage.first {
+            // A failed write is ignored: stderr is closed.
+            let _ = writeln!(print::stderr(), "warning: {name}: {error}");
+        }
+    }
     let mut report = MatchReport::new(input.name(), &profile, &binaries, args.top);
     report.mangled = args.mangled;
     let printed = match args.format {
@@ -107,7 +126,11 @@ fn compare(args: &MatchArgs) -> exit::Result {
         }
     });
     let Some(reason) = reason else {
-        return Ok(Status::Done);
+        return Ok(if is_damaged {
+            Status::InputBad
+        } else {
+            Status::Done
+        });
     };
     // A failed write is ignored: stderr is closed.
     let _ = writeln!(print::stderr(), "gate: {reason}");

@@ -14,6 +14,7 @@ mod mip;
 mod pictures;
 mod steps;
 mod suite;
+mod two_commits;
 
 use std::process::ExitCode;
 
@@ -158,6 +159,11 @@ const TASKS: &[Task] = &[
         "bench-correlate",
         "time 500 raw profiles without metadata and 200 binaries beside llvm-profdata-22",
         bench_correlate::run,
+    ),
+    Task(
+        "two-commits",
+        "lua and a Rust program before and after an edit: what match and diff say",
+        two_commits::run,
     ),
     Task(
         "clients",

@@ -177,6 +177,31 @@ pub fn indexed_files(folder: &Path) -> Result<[String; 2]> {
     Ok(files)
 }
 
+/// A shared library with the symbols of the functions of the text profiles.
+pub fn library(folder: &Path) -> Result<String> {
+    let library = folder.join("functions.so");
+    if !library.is_file() {
+        fs::create_dir_all(folder)?;
+        let source = folder.join("functions.s");
+        let mut out = BufWriter::new(fs::File::create(&source)?);
+        writeln!(out, ".text")?;
+        for name in (0..TEXT_FUNCTIONS).map(mangled) {
+            writeln!(
+                out,
+                ".globl {name}\n.type {name}, @function\n{name}: ret\n.size {name}, 1"
+            )?;
+        }
+        out.flush()?;
+        let mut clang = Command::new(tool("clang-22")?);
+        succeed(
+            clang
+                .args(["-shared", "-nostdlib", "-o"])
+                .args([&library, &source]),
+        )?;
+    }
+    Ok(library.display().to_string())
+}
+
 /// Functions of the profile with temporal traces, and of each trace.
 const TRACED_FUNCTIONS: u64 = 10_000;
 /// Its traces. LLVM keeps 100 by default.

@@ -167,6 +167,7 @@ fn work(
             ),
             command("merge", profkit, &["merge"]),
         ],
+        same_output: true,
     }
 }
 
@@ -200,5 +201,6 @@ fn one_function(folder: &Path, llvm: &Path, profkit: &Path) -> Result<Work> {
             command("llvm-profdata-22", llvm, &[]),
             command("personality", profkit, &["llvm-profdata"]),
         ],
+        same_output: true,
     })
 }

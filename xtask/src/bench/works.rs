@@ -15,12 +15,14 @@ pub struct Work {
     pub wanted_memory: f64,
     /// LLVM's command first, then ours.
     pub commands: Vec<Measured>,
+    /// Whether all commands must write the same bytes.
+    pub same_output: bool,
 }
 
 type Make = fn(&Path, &Path) -> Result<Work>;
 
 /// Every work by name.
-pub const ALL: [(&str, Make); 8] = [
+pub const ALL: [(&str, Make); 10] = [
     ("coverage", coverage),
     ("values", values),
     ("indexed", indexed),
@@ -29,6 +31,8 @@ pub const ALL: [(&str, Make); 8] = [
     ("small", small),
     ("overlap", overlap),
     ("order", order),
+    ("match", match_profiles),
+    ("match-binary", match_binary),
 ];
 
 fn coverage(folder: &Path, profkit: &Path) -> Result<Work> {
@@ -103,6 +107,7 @@ fn show(folder: &Path, profkit: &Path) -> Result<Work> {
         wanted_ratio: 3.0,
         wanted_memory: 1.0,
         commands,
+        same_output: true,
     })
 }
 
@@ -156,7 +161,64 @@ fn personality_work(
             measured("llvm-profdata-22", inputs::tool("llvm-profdata-22")?, &[]),
             measured("personality", profkit.into(), &["llvm-profdata"]),
         ],
+        same_output: true,
     })
+}
+
+fn match_profiles(folder: &Path, profkit: &Path) -> Result<Work> {
+    let [first, second] = inputs::indexed_files(folder)?;
+    let read = format!("{0} show {first} && {0} show {second}", profkit.display());
+    Ok(beside_reading(
+        "match",
+        folder,
+        profkit,
+        &read,
+        &["match", &first, &second],
+    ))
+}
+
+fn match_binary(folder: &Path, profkit: &Path) -> Result<Work> {
+    let [profile, _] = inputs::indexed_files(folder)?;
+    let library = inputs::library(folder)?;
+    let read = format!(
+        "{} show {profile} && llvm-nm-22 {library}",
+        profkit.display()
+    );
+    Ok(beside_reading(
+        "match-binary",
+        folder,
+        profkit,
+        &read,
+        &["match", &profile, &library],
+    ))
+}
+
+/// A command that may take twice the time that reading its inputs takes.
+fn beside_reading(
+    name: &'static str,
+    folder: &Path,
+    profkit: &Path,
+    read: &str,
+    command: &[&str],
+) -> Work {
+    let measured = |label, command: &str| {
+        let output = folder.join(format!("{name}.{label}.txt"));
+        let line = format!("({command}) > {}", output.display());
+        Measured {
+            label,
+            program: "sh".into(),
+            args: vec!["-c".to_owned(), line],
+            output,
+        }
+    };
+    let line = format!("{} {}", profkit.display(), command.join(" "));
+    Work {
+        name,
+        wanted_ratio: 0.5,
+        wanted_memory: f64::INFINITY,
+        commands: vec![measured("reading both", read), measured("match", &line)],
+        same_output: false,
+    }
 }
 
 fn merge_work(
@@ -208,6 +270,7 @@ fn merge_work(
         wanted_ratio: ratio,
         wanted_memory: memory,
         commands,
+        same_output: true,
     }
 }
 

@@ -1,5 +1,6 @@
 //! Sources of real programs, as Debian has them.
 use super::{fresh, succeed};
+use crate::suite::source::download;
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -102,15 +103,10 @@ impl Sources {
         let folder = self.folder.join("download");
         std::fs::create_dir_all(&folder)?;
         if description(&folder, package).is_err() {
-            succeed(
-                Command::new("apt-get")
-                    .current_dir(&folder)
-                    .args(["source", "--download-only", package.name]),
-            )
-            .with_context(|| {
+            download(package.name, &folder).with_context(|| {
                 format!(
-                    "the sources of {} are not to be had: apt needs deb-src entries (Types: deb deb-src) and an \
-                     apt-get update; or give --sources FOLDER with the .dsc and what it names",
+                    "the sources of {} are not to be had from Debian; give --sources FOLDER with the .dsc and what it \
+                     names",
                     package.name
                 )
             })?;

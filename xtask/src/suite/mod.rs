@@ -3,7 +3,7 @@
 //!
 //! The tests are those of Debian's source package of LLVM 19. They are fetched into the target folder, and nothing of
 //! them is in this repository.
-mod source;
+pub mod source;
 
 use std::collections::BTreeMap;
 use std::fs;

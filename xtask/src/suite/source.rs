@@ -1,4 +1,4 @@
-//! Debian's source package of LLVM 19. Only its folders with tests are unpacked.
+//! Source packages of Debian, and that of LLVM 19, of which only the folders with tests are unpacked.
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -34,17 +34,13 @@ pub fn fetched(folder: &Path) -> Result<PathBuf> {
     if fetch.exists() {
         fs::remove_dir_all(&fetch)?;
     }
-    for part in ["lists/partial", "cache/archives/partial", "unpacked"] {
-        fs::create_dir_all(fetch.join(part))?;
-    }
-    fs::write(fetch.join("sources.list"), LISTS)?;
-    apt(&fetch, &["update"])?;
-    apt(&fetch, &["source", "--download-only", PACKAGE])?;
+    download(PACKAGE, &fetch)?;
     let archive = fs::read_dir(&fetch)?
         .filter_map(|entry| Some(entry.ok()?.path()))
         .find(|path| path.to_string_lossy().ends_with(".orig.tar.xz"))
         .with_context(|| format!("apt fetched no .orig.tar.xz of {PACKAGE}"))?;
     let unpacked = fetch.join("unpacked");
+    fs::create_dir_all(&unpacked)?;
     let mut tar = Command::new("tar");
     tar.arg("-xJf").arg(&archive).arg("-C").arg(&unpacked);
     tar.args(["--strip-components=1", "--wildcards"])
@@ -54,6 +50,19 @@ pub fn fetched(folder: &Path) -> Result<PathBuf> {
     fs::rename(&unpacked, &root)?;
     fs::remove_dir_all(&fetch)?;
     Ok(root)
+}
+
+/// Downloads the files of a source package into a folder.
+///
+/// # Errors
+/// If apt cannot fetch them.
+pub fn download(package: &str, folder: &Path) -> Result<()> {
+    for part in ["lists/partial", "cache/archives/partial"] {
+        fs::create_dir_all(folder.join(part))?;
+    }
+    fs::write(folder.join("sources.list"), LISTS)?;
+    apt(folder, &["update"])?;
+    apt(folder, &["source", "--download-only", package])
 }
 
 /// Runs apt-get with lists and a cache of its own, so that the machine stays as it is.

@@ -1,0 +1,496 @@
+//! `cargo xtask two-commits`: a real program at two states, of which one function was changed, one renamed and one
+//! deleted. `profkit match` and `profkit diff` must say exactly that.
+use crate::mip::packages::{LUA, Sources};
+use crate::mip::{fresh, succeed};
+use crate::steps::built_profkit;
+use anyhow::{Context, Result, bail, ensure};
+use object::{Object, ObjectSection};
+use profkit_testkit::target_folder;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const HELP: &str = "\
+cargo xtask two-commits [--sources FOLDER] [--profkit FILE]
+
+Builds lua 5.4 from Debian's sources as it is and with three functions edited: one changed, one renamed, one deleted;
+with clang-22 and counters of LLVM IR, counters of the front end, and pseudo probes. Builds a Rust program at two such
+states with cargo. `profkit match` and `profkit diff` of profiles, binaries and samples must name these three functions
+and no other, and their gates must exit with 0 and 3.
+  --sources FOLDER   take the .dsc and what it names from here rather than from Debian
+  --profkit FILE     the command to test (default: the debug build, built first)
+
+Example: cargo xtask two-commits
+";
+
+/// What was done to a program.
+struct Edited {
+    changed: &'static str,
+    renamed: [&'static str; 2],
+    deleted: &'static str,
+}
+
+const LUA_EDITS: Edited = Edited {
+    changed: "luaH_getn",
+    renamed: ["luaH_getshortstr", "luaH_getshortstring"],
+    deleted: "luaO_ceillog2",
+};
+
+const RUST_EDITS: Edited = Edited {
+    changed: "demo::changed",
+    renamed: ["demo::words::count", "demo::words::count_all"],
+    deleted: "demo::deleted",
+};
+
+/// Where a function of a profile was lost: its name, how, and its likely successor.
+type Lost = BTreeSet<(String, String, Option<String>)>;
+
+impl Edited {
+    /// What `match` must list. Without hashes a changed function looks as before.
+    fn lost(&self, has_hashes: bool) -> Lost {
+        let text = str::to_owned;
+        let [old, new] = self.renamed;
+        let mut lost = Lost::from([
+            (text(old), text("gone"), Some(text(new))),
+            (text(self.deleted), text("gone"), None),
+        ]);
+        if has_hashes {
+            let changed = text(self.changed);
+            lost.insert((changed.clone(), text("changed"), Some(changed)));
+        }
+        lost
+    }
+}
+
+/// Runs the checks.
+///
+/// # Errors
+/// If one fails; all are tried first.
+pub fn run(args: &[String]) -> Result<()> {
+    let folder = target_folder().join("two-commits");
+    let (mut given, mut profkit) = (None, None);
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        let mut value = || args.next().with_context(|| format!("{arg} wants a value"));
+        match arg.as_str() {
+            "--sources" => given = Some(PathBuf::from(value()?)),
+            "--profkit" => profkit = Some(PathBuf::from(value()?)),
+            "--help" | "-h" => {
+                print!("{HELP}");
+                return Ok(());
+            }
+            other => bail!("unknown argument {other}\n\n{HELP}"),
+        }
+    }
+    let checks = Checks {
+        profkit: match profkit {
+            Some(path) => path,
+            None => built_profkit()?,
+        },
+        folder: folder.join("work"),
+    };
+    fresh(&checks.folder)?;
+    let sources = Sources::new(&folder, given);
+    let trees = ["old", "new"].map(|state| checks.folder.join(state));
+    for tree in &trees {
+        sources.copy(LUA, tree)?;
+    }
+    edit_lua(&trees[1].join("src"))?;
+    fs::write(checks.folder.join("work.lua"), SCRIPT)?;
+    let mut failures = 0;
+    let steps: [(&str, &dyn Fn() -> Result<String>); 5] = [
+        ("lua, counters of LLVM IR", &|| {
+            checks.counters(&trees, "-fprofile-generate")
+        }),
+        ("lua, counters of the front end", &|| {
+            checks.counters(&trees, "-fprofile-instr-generate")
+        }),
+        ("lua, samples", &|| checks.samples(&trees)),
+        ("Rust, counters of LLVM IR", &|| {
+            checks.rust("-Cprofile-generate")
+        }),
+        ("Rust, coverage", &|| checks.rust("-Cinstrument-coverage")),
+    ];
+    for (what, step) in steps {
+        match step() {
+            Ok(done) => println!("{what}: {done}"),
+            Err(error) => {
+                failures += 1;
+                println!("{what}: FAILED: {error:#}");
+            }
+        }
+    }
+    ensure!(failures == 0, "{failures} of {} steps failed", steps.len());
+    Ok(())
+}
+
+/// Makes tables that grow, with keys of both kinds, and asks for their lengths.
+const SCRIPT: &str = "\
+local sum = 0
+for round = 1, 20000 do
+  local t = {}
+  for i = 1, 20 do t[i] = i end
+  t.x = round; t.y = 2; t.name = 'n'
+  for i = 1, 20 do sum = sum + #t + t.x end
+end
+print(sum)
+";
+
+/// Applies the edits. The program prints the same before and after, and only these functions change their control flow.
+fn edit_lua(folder: &Path) -> Result<()> {
+    let edit = |file: &str, from: &str, to: &str| -> Result<()> {
+        let path = folder.join(file);
+        let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+        ensure!(text.contains(from), "{file} has no {from:?}");
+        Ok(fs::write(&path, text.replacen(from, to, 1))?)
+    };
+    let head = "lua_Unsigned luaH_getn (Table *t) {\n  unsigned int limit = t->alimit;\n";
+    let more = "  if (l_unlikely(limit == MAXASIZE)) t->flags = 0;\n";
+    edit("ltable.c", head, &format!("{head}{more}"))?;
+    // The macro hides the range of its result, so that the compiler keeps the branches of the functions that use it.
+    edit(
+        "lobject.h",
+        "LUAI_FUNC int luaO_ceillog2 (unsigned int x);",
+        "#define luaO_ceillog2(x) __extension__({ int log_ = 31 - __builtin_clz(2 * (unsigned int)(x) - 1); \
+         __asm__(\"\" : \"+r\"(log_)); log_; })",
+    )?;
+    let path = folder.join("lobject.c");
+    let text = fs::read_to_string(&path)?;
+    let (before, rest) = text
+        .split_once("int luaO_ceillog2")
+        .context("luaO_ceillog2")?;
+    let (_, after) = rest.split_once("\n}\n").context("its end")?;
+    fs::write(&path, format!("{before}{after}"))?;
+    let [old, new] = LUA_EDITS.renamed;
+    for file in c_files(folder)? {
+        let text = fs::read_to_string(&file)?;
+        fs::write(&file, text.replace(old, new))?;
+    }
+    Ok(())
+}
+
+/// The C files and headers of a folder.
+fn c_files(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|it| it == "c" || it == "h") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+struct Checks {
+    profkit: PathBuf,
+    folder: PathBuf,
+}
+
+impl Checks {
+    /// Builds lua with options.
+    fn lua(&self, tree: &Path, options: &[&str], name: &str) -> Result<PathBuf> {
+        let program = self.folder.join(name);
+        let sources = c_files(&tree.join("src"))?.into_iter();
+        let is_part =
+            |path: &PathBuf| !path.ends_with("luac.c") && path.extension() == Some("c".as_ref());
+        let mut clang = Command::new("clang-22");
+        // In the folder of the sources, so that the names of local functions do not depend on it.
+        clang.current_dir(tree.join("src")).arg("-O2").args(options);
+        clang
+            .args(["-DLUA_COMPAT_5_3", "-DLUA_USE_LINUX", "-Wl,-E", "-o"])
+            .arg(&program);
+        clang.args(
+            sources
+                .filter(is_part)
+                .filter_map(|it| it.file_name().map(ToOwned::to_owned)),
+        );
+        succeed(clang.args(["-lm", "-ldl"]))?;
+        Ok(program)
+    }
+
+    /// Runs a program with the script, and merges its profile.
+    fn profile(&self, program: &Path, arguments: &[&Path]) -> Result<(PathBuf, String)> {
+        let raw = program.with_extension("profraw");
+        let merged = program.with_extension("profdata");
+        let mut ran = Command::new(program);
+        let said = succeed(ran.args(arguments).env("LLVM_PROFILE_FILE", &raw))?;
+        succeed(
+            Command::new(&self.profkit)
+                .args(["merge", "-o"])
+                .args([&merged, &raw]),
+        )?;
+        Ok((merged, said))
+    }
+
+    fn counters(&self, trees: &[PathBuf; 2], option: &str) -> Result<String> {
+        let script = self.folder.join("work.lua");
+        let name = |state: &str| format!("lua-{state}{option}");
+        let programs = [
+            self.lua(&trees[0], &[option], &name("old"))?,
+            self.lua(&trees[1], &[option], &name("new"))?,
+        ];
+        let (old, said) = self.profile(&programs[0], &[&script])?;
+        let (new, says) = self.profile(&programs[1], &[&script])?;
+        ensure!(said == says, "the programs print {said:?} and {says:?}");
+        self.compare(&old, [&programs[0], &programs[1]], &new, &LUA_EDITS)
+    }
+
+    /// Compares a profile with the binaries of both states, and with the profile of the new state.
+    fn compare(
+        &self,
+        old: &Path,
+        binaries: [&Path; 2],
+        new: &Path,
+        edited: &Edited,
+    ) -> Result<String> {
+        self.gates(old, [binaries[0], binaries[1]])?;
+        self.gates(old, [old, new])?;
+        for other in [binaries[1], new] {
+            let json = self.expect_lost(old, other, &edited.lost(true))?;
+            let functions = &json["functions"];
+            let numbers = [&functions["changed"], &functions["unknown"]];
+            ensure!(
+                numbers == [1, 1],
+                "{}: changed and unknown: {numbers:?}",
+                other.display()
+            );
+        }
+        Ok("match names the changed, the renamed and the deleted function".to_owned())
+    }
+
+    /// A profile passes every gate beside its own build, and fails a strict one beside the new build.
+    fn gates(&self, profile: &Path, [own, new]: [&Path; 2]) -> Result<()> {
+        for (other, least, code) in [(own, "100", 0), (new, "1", 0), (new, "99.9", 3)] {
+            let mut command = Command::new(&self.profkit);
+            command
+                .arg("match")
+                .args([profile, other])
+                .args(["--fail-under", least]);
+            let exit = command.output()?.status.code();
+            ensure!(
+                exit == Some(code),
+                "{command:?}: exit code {exit:?}, expected {code}"
+            );
+        }
+        Ok(())
+    }
+
+    /// The JSON of `match`, whose list of lost functions must be this one.
+    fn expect_lost(&self, profile: &Path, other: &Path, wanted: &Lost) -> Result<Value> {
+        let mut command = Command::new(&self.profkit);
+        command
+            .arg("match")
+            .args([profile, other])
+            .args(["--format", "json", "--top", "1000"]);
+        let json: Value = serde_json::from_str(&succeed(&mut command)?)?;
+        // Without the file of a local function: rustc makes its name of hashes.
+        let text = |value: &Value| {
+            let text = value.as_str().unwrap_or_default();
+            text.rsplit(';').next().unwrap_or(text).to_owned()
+        };
+        let lost = json["hot_lost"].as_array().context("hot_lost")?.iter();
+        let lost: Lost = lost
+            .map(|one| {
+                let successor = one.get("successor").map(|it| text(&it["demangled"]));
+                (text(&one["demangled"]), text(&one["outcome"]), successor)
+            })
+            .collect();
+        ensure!(
+            lost == *wanted,
+            "{command:?}: found {lost:?}, expected {wanted:?}"
+        );
+        Ok(json)
+    }
+
+    /// Samples are made from the counters of the instrumented build: one line per function.
+    fn samples(&self, trees: &[PathBuf; 2]) -> Result<String> {
+        let script = self.folder.join("work.lua");
+        let (mut probed, mut plain, mut texts) = (Vec::new(), Vec::new(), Vec::new());
+        for (state, tree) in ["old", "new"].into_iter().zip(trees) {
+            let counted = self.lua(
+                tree,
+                &["-fprofile-instr-generate"],
+                &format!("counted-{state}"),
+            )?;
+            let (counts, _) = self.profile(&counted, &[&script])?;
+            let program = self.lua(
+                tree,
+                &["-g1", "-fpseudo-probe-for-profiling"],
+                &format!("probes-{state}"),
+            )?;
+            plain.push(self.lua(tree, &["-g1"], &format!("plain-{state}"))?);
+            let checksums = checksums(&program)?;
+            probed.push(program);
+            let [mut lines, mut probes] = [String::new(), String::new()];
+            let mut show = Command::new(&self.profkit);
+            show.arg("show")
+                .arg(&counts)
+                .args(["--functions", "--format", "jsonl"]);
+            for row in succeed(&mut show)?.lines() {
+                let row: Value = serde_json::from_str(row)?;
+                let name = row["name"].as_str().context("name")?;
+                let name = name.rsplit([';', ':']).next().unwrap_or(name);
+                let sum = row["sum"].as_u64().context("sum")?;
+                if let Some(checksum) = checksums.get(name).filter(|_| sum > 0) {
+                    writeln!(lines, "{name}:{sum}:1\n 1: {sum}")?;
+                    writeln!(
+                        probes,
+                        "{name}:{sum}:1\n 1: {sum}\n !CFGChecksum: {checksum}"
+                    )?;
+                }
+            }
+            let files = [format!("lines-{state}.txt"), format!("probes-{state}.txt")];
+            let [lines_file, probes_file] = files.map(|name| self.folder.join(name));
+            fs::write(&lines_file, lines)?;
+            fs::write(&probes_file, probes)?;
+            texts.push([lines_file, probes_file]);
+        }
+        let [old, new] = texts.as_slice() else {
+            bail!("two states");
+        };
+        self.expect_lost(&old[0], &plain[1], &LUA_EDITS.lost(false))?;
+        self.expect_lost(&old[0], &new[0], &LUA_EDITS.lost(false))?;
+        self.expect_lost(&old[1], &probed[1], &LUA_EDITS.lost(true))?;
+        self.expect_lost(&old[1], &new[1], &LUA_EDITS.lost(true))?;
+        self.gates(&old[1], [&probed[0], &probed[1]])?;
+        self.gates(&old[1], [&old[1], &new[1]])?;
+        Ok(
+            "match names the renamed and the deleted function, and by checksums the changed one"
+                .to_owned(),
+        )
+    }
+
+    fn rust(&self, option: &str) -> Result<String> {
+        let mut made = Vec::new();
+        for (state, source) in [("old", RUST_OLD.to_owned()), ("new", edited_rust()?)] {
+            let folder = self.folder.join(format!("rust{option}"));
+            fs::create_dir_all(folder.join("src"))?;
+            let manifest = "[package]\nname = \"demo\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[workspace]\n";
+            fs::write(folder.join("Cargo.toml"), manifest)?;
+            fs::write(folder.join("src/main.rs"), source)?;
+            let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+            let target = folder.join(format!("target-{state}"));
+            succeed(
+                Command::new(cargo)
+                    .current_dir(&folder)
+                    .args(["build", "--release", "--offline"])
+                    .env("CARGO_TARGET_DIR", &target)
+                    .env("RUSTFLAGS", option)
+                    .env_remove("CARGO_ENCODED_RUSTFLAGS"),
+            )?;
+            let program = target.join("release/demo");
+            let (profile, said) = self.profile(&program, &[])?;
+            made.push((program, profile, said));
+        }
+        let [(old, old_profile, said), (new, new_profile, says)] = made.as_slice() else {
+            bail!("two states");
+        };
+        ensure!(said == says, "the programs print {said:?} and {says:?}");
+        self.compare(old_profile, [old, new], new_profile, &RUST_EDITS)
+    }
+}
+
+/// The functions are called by a table, and the edits move no line: rustc's hashes for coverage change with the text and
+/// the place of a function, also if what it calls gets another name.
+const RUST_OLD: &str = "\
+fn main() {
+    let mut sum = 0;
+    for n in 0..2000 {
+        for work in std::hint::black_box(WORK) {
+            sum += work(n);
+        }
+    }
+    println!(\"{sum}\");
+}
+
+fn same(n: usize) -> usize {
+    let mut bits = 0;
+    let mut rest = n;
+    while rest > 0 {
+        bits += rest & 1;
+        rest = std::hint::black_box(rest >> 1);
+    }
+    bits
+}
+
+fn changed(n: usize) -> usize {
+    if n % 3 == 0 { std::hint::black_box(n) } else { 1 }
+}
+
+mod words {
+    pub fn count(n: usize) -> usize {
+        let mut words = 0;
+        let mut inside = false;
+        for byte in std::hint::black_box(\"the quick brown fox\").bytes() {
+            if byte == b' ' {
+                inside = false;
+            } else if !inside {
+                inside = true;
+                words += n;
+            }
+        }
+        words
+    }
+}
+
+static WORK: &[fn(usize) -> usize] = &[same, changed, words::count, deleted];
+
+fn deleted(n: usize) -> usize {
+    let mut root = 0;
+    while root * root < n {
+        root = std::hint::black_box(root + 1);
+    }
+    0
+}
+";
+
+fn edited_rust() -> Result<String> {
+    let (before, _) = RUST_OLD.split_once("\nfn deleted").context("deleted")?;
+    let edits = [
+        ("words::count, deleted]", "words::count_all]"),
+        ("fn count(", "fn count_all("),
+        (
+            "if n % 3 == 0",
+            "if n > 5000 { std::hint::black_box(2) } else if n % 3 == 0",
+        ),
+    ];
+    edits
+        .iter()
+        .try_fold(before.to_owned(), |text, (from, to)| {
+            ensure!(text.contains(from), "the program has no {from:?}");
+            Ok(text.replace(from, to))
+        })
+}
+
+/// The checksums of a binary's functions, from `.pseudo_probe_desc`: the hash of the name, the checksum, the length of
+/// the name (ULEB128) and the name.
+fn checksums(program: &Path) -> Result<BTreeMap<String, u64>> {
+    let data = fs::read(program)?;
+    let file = object::File::parse(&*data)?;
+    let section = file
+        .section_by_name(".pseudo_probe_desc")
+        .context("no .pseudo_probe_desc")?;
+    let mut rest = section.data()?;
+    let mut found = BTreeMap::new();
+    while let Some((_, after)) = rest.split_first_chunk::<8>() {
+        let (checksum, mut after) = after.split_first_chunk::<8>().context("a checksum")?;
+        let mut length = 0;
+        for shift in (0..).step_by(7) {
+            let (&byte, more) = after.split_first().context("a length")?;
+            after = more;
+            length |= usize::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                break;
+            }
+        }
+        let (name, after) = after.split_at_checked(length).context("a name")?;
+        let name = String::from_utf8_lossy(name).into_owned();
+        found.insert(name, u64::from_le_bytes(*checksum));
+        rest = after;
+    }
+    Ok(found)
+}

@@ -189,11 +189,6 @@ fn scope(path: &str) -> Option<String> {
     (!scope.is_empty()).then(|| scope.to_owned())
 }
 
-/// The last part of a [path](self::path): the name of the function alone.
-pub(crate) fn base(path: &str) -> &str {
-    path.rsplit("::").next().unwrap_or(path)
-}
-
 /// Returns a demangled name without the return type, the parameters, and the arguments of templates.
 pub(crate) fn path(path: &str) -> String {
     let mut kept = String::new();

@@ -37,6 +37,38 @@ pub type Image<'data> = object::File<'data, FileRange<'data>>;
 /// The largest number of architectures that are read from a universal file. Real files have two to five.
 const MOST_ARCHITECTURES: usize = 64;
 
+/// The largest nesting depth of folders that are searched.
+const MOST_FOLDERS: usize = 256;
+
+/// Returns the programs and libraries in a folder and in the folders below it, sorted by path. Symbolic links are not
+/// followed.
+///
+/// # Errors
+/// If a folder cannot be read, or if folders nest too deeply.
+pub fn programs_in(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    walk(folder, 0, &mut files)?;
+    files.sort_unstable();
+    files.retain(|file| BinaryFile::open(file).is_ok_and(|file| file.is_linked()));
+    Ok(files)
+}
+
+fn walk(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) -> io::Result<()> {
+    if depth == MOST_FOLDERS {
+        return Err(io::Error::other("folders nest too deeply"));
+    }
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
+            walk(&entry.path(), depth + 1, files)?;
+        } else if kind.is_file() {
+            files.push(entry.path());
+        }
+    }
+    Ok(())
+}
+
 impl BinaryFile {
     /// Opens a file that may contain machine code.
     ///

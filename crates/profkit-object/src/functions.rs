@@ -3,6 +3,7 @@ use crate::binary::Image;
 use crate::correlate::binary::{self, SectionSet};
 use crate::correlate::dwarf::{self, DwarfOptions};
 use crate::correlate::{CorrelationWarnings, CounterSection, machine, section, section_data};
+use crate::names::without_suffix;
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 use profkit_data::bytes::{Cursor, Endian};
 use profkit_data::ids::{FuncHash, NameRef};
@@ -140,19 +141,6 @@ pub fn sampled_functions(image: &Image<'_>) -> Result<FunctionList> {
         instrumentation: None,
         functions,
     })
-}
-
-/// Removes the suffixes that compilers append to the names of copies and parts of a function. Sample profiles have the
-/// name without them.
-pub fn without_suffix(name: &[u8]) -> &[u8] {
-    [&b".llvm."[..], b".part.", b".isra.", b".constprop."]
-        .iter()
-        .fold(name, |name, suffix| {
-            match name.windows(suffix.len()).rposition(|part| part == *suffix) {
-                Some(end) if end > 0 => name.get(..end).unwrap_or(name),
-                _ => name,
-            }
-        })
 }
 
 /// Reads the section `.pseudo_probe_desc`: for each function the MD5 of its name, its checksum, and its name.

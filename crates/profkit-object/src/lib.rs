@@ -16,4 +16,5 @@ pub mod functions;
 pub mod index;
 pub mod memprof;
 pub mod mip_sections;
+pub mod names;
 pub mod symbolize;

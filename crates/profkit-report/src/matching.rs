@@ -327,7 +327,23 @@ fn origin<S: serde::Serializer>(origin: &Option<Origin>, to: S) -> Result<S::Ok,
 }
 
 fn reason<S: serde::Serializer>(reason: &SuccessorReason, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_str(reason.key())
+    to.serialize_str(match reason {
+        SuccessorReason::OtherHash => "other-hash",
+        SuccessorReason::SameHash => "same-hash",
+        SuccessorReason::SameHashAndNeighbours => "same-hash-and-neighbours",
+        SuccessorReason::SameHashAndName => "same-hash-and-name",
+        SuccessorReason::NameAlike => "name-alike",
+    })
+}
+
+fn reason_text(reason: SuccessorReason) -> &'static str {
+    match reason {
+        SuccessorReason::OtherHash => "same name, other hash",
+        SuccessorReason::SameHash => "same hash",
+        SuccessorReason::SameHashAndNeighbours => "same hash, same neighbours",
+        SuccessorReason::SameHashAndName => "same hash, name alike",
+        SuccessorReason::NameAlike => "name alike",
+    }
 }
 
 impl fmt::Display for MatchReport {
@@ -447,9 +463,9 @@ impl fmt::Display for MatchReport {
                     } else {
                         Cow::Borrowed(now.demangled.as_str())
                     };
-                    writeln!(f, " -> {name} ({})", now.reason)?;
+                    writeln!(f, " -> {name} ({})", reason_text(now.reason))?;
                 }
-                Some(now) => writeln!(f, " ({})", now.reason)?,
+                Some(now) => writeln!(f, " ({})", reason_text(now.reason))?,
                 None => writeln!(f)?,
             }
         }

@@ -8,11 +8,12 @@ use profkit_data::ids::{BuildId, FuncHash, NameRef};
 use profkit_data::instr::InstrKind;
 use profkit_data::sample::SampleName;
 use profkit_data::{Error, ErrorKind, Result};
-use profkit_object::binary::{BinaryFile, Image};
+use profkit_object::binary::{BinaryFile, Image, programs_in};
 use profkit_object::build_id::build_id;
 use profkit_object::functions::{
-    FunctionList, Origin, functions, has_debug_info, sampled_functions, without_suffix,
+    FunctionList, Origin, functions, has_debug_info, sampled_functions,
 };
+use profkit_object::names::{symbol_of, without_suffix, without_unique};
 use profkit_object::symbolize::inlined_functions;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::io;
@@ -133,9 +134,6 @@ pub struct BinaryFunctions {
     has_unique_names: bool,
 }
 
-/// The largest nesting depth of folders that are searched.
-const MOST_FOLDERS: usize = 256;
-
 impl BinaryFunctions {
     /// Makes an empty set of functions that can be compared with a profile. The kind of the profile decides what is read
     /// from binaries: for sample profiles it is symbols, inlined functions and the checksums of pseudo probes.
@@ -173,14 +171,9 @@ impl BinaryFunctions {
         if !path.is_dir() {
             return self.open_file(path);
         }
-        let mut files = Vec::new();
-        walk(path, 0, &mut files).map_err(|error| unreadable(&error))?;
-        files.sort_unstable();
         let before = self.binaries.len() + self.skipped.len();
-        for file in files {
-            if BinaryFile::open(&file).is_ok_and(|file| file.is_linked())
-                && let Err(error) = self.open_file(&file)
-            {
+        for file in programs_in(path).map_err(|error| unreadable(&error))? {
+            if let Err(error) = self.open_file(&file) {
                 self.skipped.push((profkit_data::path_text(&file), error));
             }
         }
@@ -454,31 +447,9 @@ pub(super) fn fits(hashes: &[Option<FuncHash>], hash: Option<FuncHash>) -> bool 
     hash.is_none() || hashes.contains(&hash) || hashes.contains(&None)
 }
 
-/// A name without the suffix that `-funique-internal-linkage-names` gives to local functions.
-pub(super) fn without_unique(name: &[u8]) -> &[u8] {
-    let end = memchr::memmem::find(name, b".__uniq.").unwrap_or(name.len());
-    name.get(..end).unwrap_or(name)
-}
-
 /// The checksum of a function in a sample profile; `None` if it has none.
 pub(super) fn checksum_of(checksum: u64) -> Option<FuncHash> {
     (checksum != 0).then_some(FuncHash(checksum))
-}
-
-fn walk(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) -> io::Result<()> {
-    if depth == MOST_FOLDERS {
-        return Err(io::Error::other("folders nest too deeply"));
-    }
-    for entry in std::fs::read_dir(folder)? {
-        let entry = entry?;
-        let kind = entry.file_type()?;
-        if kind.is_dir() {
-            walk(&entry.path(), depth + 1, files)?;
-        } else if kind.is_file() {
-            files.push(entry.path());
-        }
-    }
-    Ok(())
 }
 
 #[cold]
@@ -490,20 +461,6 @@ fn unreadable(error: &io::Error) -> Error {
     )
 }
 
-/// Returns the symbol for a function name in a profile. Names of local functions begin with the source file (`a.c;f`;
-/// before LLVM 17 `a.c:f`), which is not part of the symbol.
-pub fn symbol_of(name: &[u8]) -> &[u8] {
-    let start = name.iter().rposition(|byte| matches!(byte, b';'));
-    let start = start.or_else(|| {
-        // Objective-C names contain colons that do not follow a file. Such names begin with `+` or `-`.
-        let method = name.starts_with(b"-") || name.starts_with(b"+");
-        name.iter()
-            .rposition(|&byte| byte == b':')
-            .filter(|_| !method)
-    });
-    start.map_or(name, |start| name.get(start + 1..).unwrap_or_default())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -511,10 +468,6 @@ mod tests {
 
     #[test]
     fn local_functions_are_found_by_their_symbol() {
-        assert_eq!(symbol_of(b"src/a.c;helper"), b"helper");
-        assert_eq!(symbol_of(b"a.c:helper"), b"helper");
-        assert_eq!(symbol_of(b"_ZN1a1bEv"), b"_ZN1a1bEv");
-        assert_eq!(symbol_of(b"-[A b:c:]"), b"-[A b:c:]");
         let mut comparison = BinaryFunctions::default();
         let function = |name: &str, hash| Function {
             name: name.into(),

@@ -5,7 +5,7 @@ mod profile;
 mod shares;
 mod successors;
 
-pub use binary::{Binary, BinaryFunctions, DebugInfo, NamedFunctions, Outcome, symbol_of};
+pub use binary::{Binary, BinaryFunctions, DebugInfo, NamedFunctions, Outcome};
 pub use profile::{FunctionOrder, Known, ProfileFunctions, profile_among};
 pub use shares::{CountShares, FunctionShares, LostFunction, MatchShares};
 pub use successors::{Successor, SuccessorReason};

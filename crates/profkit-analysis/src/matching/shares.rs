@@ -148,10 +148,10 @@ impl MatchShares {
                 successor: None,
             })
             .collect();
-        let (functions, new) = functions(profile, binaries);
+        let (functions, mut new) = functions(profile, binaries);
         // Hashes of counters of another stage say nothing.
         if !(binaries.binaries.iter()).any(|binary| binary.is_other_stage(profile)) {
-            find_successors(profile, binaries, &new, &mut hot_lost);
+            find_successors(profile, binaries, &mut new, &mut hot_lost);
         }
         MatchShares {
             functions,

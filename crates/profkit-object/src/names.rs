@@ -1,0 +1,189 @@
+//! Names of functions as compilers and linkers write them: files and suffixes of local functions, and which names are
+//! alike.
+use rustc_hash::FxHashMap;
+
+/// A name is compared with at most this many others. A bucket with more names, such as that of all functions called
+/// `new`, does not show which of them is meant.
+const LARGEST_BUCKET: usize = 64;
+/// Longer names are not compared letter by letter.
+const LONGEST_NAME: usize = 250;
+/// The length of the beginnings and ends of names by which renamed functions are looked for.
+const AFFIX: usize = 4;
+
+/// Returns the symbol for a function name in a profile. Names of local functions begin with the source file (`a.c;f`;
+/// before LLVM 17 `a.c:f`), which is not part of the symbol.
+pub fn symbol_of(name: &[u8]) -> &[u8] {
+    let start = name.iter().rposition(|byte| matches!(byte, b';'));
+    let start = start.or_else(|| {
+        // Objective-C names contain colons that do not follow a file. Such names begin with `+` or `-`.
+        let method = name.starts_with(b"-") || name.starts_with(b"+");
+        name.iter()
+            .rposition(|&byte| byte == b':')
+            .filter(|_| !method)
+    });
+    start.map_or(name, |start| name.get(start + 1..).unwrap_or_default())
+}
+
+/// Removes the suffixes that compilers append to the names of copies and parts of a function. Sample profiles have the
+/// name without them.
+pub fn without_suffix(name: &[u8]) -> &[u8] {
+    [&b".llvm."[..], b".part.", b".isra.", b".constprop."]
+        .iter()
+        .fold(name, |name, suffix| {
+            match name.windows(suffix.len()).rposition(|part| part == *suffix) {
+                Some(end) if end > 0 => name.get(..end).unwrap_or(name),
+                _ => name,
+            }
+        })
+}
+
+/// Removes the suffix that `-funique-internal-linkage-names` gives to local functions.
+pub fn without_unique(name: &[u8]) -> &[u8] {
+    const UNIQUE: &[u8] = b".__uniq.";
+    let end = name.windows(UNIQUE.len()).position(|part| part == UNIQUE);
+    end.and_then(|end| name.get(..end)).unwrap_or(name)
+}
+
+/// A demangled name, and its path: the name without parameters, without the arguments of templates, and without the
+/// return type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Demangled {
+    /// The whole name: `ns::parse(int)`.
+    pub whole: String,
+    /// The path: `ns::parse`.
+    pub path: String,
+}
+
+impl Demangled {
+    /// The last part of the path: the name of the function alone.
+    fn base(&self) -> &str {
+        self.path.rsplit("::").next().unwrap_or(&self.path)
+    }
+
+    /// What two names may have in common, the most telling first.
+    fn parts(&self) -> Vec<(Part, String)> {
+        let base = self.base();
+        let end = base.len().checked_sub(AFFIX);
+        let parts = [
+            (Part::Whole, Some(self.whole.as_str())),
+            (Part::Base, Some(base)),
+            (Part::Start, base.get(..AFFIX)),
+            (Part::End, end.and_then(|end| base.get(end..))),
+        ];
+        let owned = |(part, text): (Part, Option<&str>)| Some((part, text?.to_owned()));
+        parts.into_iter().filter_map(owned).collect()
+    }
+
+    /// How far two names are from each other: their paths, then the whole names. `None` if they are not alike: with the
+    /// same base name, half of the letters of the path may differ, otherwise a quarter.
+    fn distance(&self, other: &Demangled) -> Option<(usize, usize)> {
+        let longer = self.path.len().max(other.path.len());
+        let most = longer / if self.base() == other.base() { 2 } else { 4 };
+        if longer > LONGEST_NAME || self.path.len().abs_diff(other.path.len()) > most {
+            return None;
+        }
+        let paths = strsim::levenshtein(&self.path, &other.path);
+        let short = |text: &str| text.chars().take(LONGEST_NAME).collect::<String>();
+        (paths <= most).then(|| {
+            let wholes = strsim::levenshtein(&short(&self.whole), &short(&other.whole));
+            (paths, wholes)
+        })
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Part {
+    Whole,
+    Base,
+    Start,
+    End,
+}
+
+/// Names among which those that are like another name are found. Letters are compared only within small groups of names
+/// that have a part in common.
+///
+/// ```
+/// use profkit_object::names::{Demangled, LikeNames};
+///
+/// let name = |scope: &str, base: &str| Demangled {
+///     whole: format!("{scope}::{base}(int)"),
+///     path: format!("{scope}::{base}"),
+/// };
+/// let names = LikeNames::new(vec![name("ns", "parse_all"), name("other", "print")]);
+/// assert_eq!(names.nearest(&name("ns", "parse"), None, |_| true), Some(0));
+/// assert_eq!(names.nearest(&name("ns", "write"), None, |_| true), None);
+/// ```
+#[derive(Debug)]
+pub struct LikeNames {
+    names: Vec<Demangled>,
+    buckets: FxHashMap<(Part, String), Vec<usize>>,
+}
+
+impl LikeNames {
+    /// Takes the names.
+    pub fn new(names: Vec<Demangled>) -> Self {
+        let mut buckets: FxHashMap<_, Vec<usize>> = FxHashMap::default();
+        for (index, name) in names.iter().enumerate() {
+            for part in name.parts() {
+                buckets.entry(part).or_default().push(index);
+            }
+        }
+        LikeNames { names, buckets }
+    }
+
+    /// The index of the name that is most like `name`: of those in `among`, or of all, and of these only of those that
+    /// are `free`. `None` if no name is alike, or if two different ones are equally so.
+    pub fn nearest(
+        &self,
+        name: &Demangled,
+        among: Option<&[usize]>,
+        free: impl Fn(usize) -> bool,
+    ) -> Option<usize> {
+        for part in name.parts() {
+            let bucket = among.or_else(|| self.buckets.get(&part).map(Vec::as_slice));
+            let bucket = bucket.unwrap_or_default();
+            let mut candidates = bucket.iter().filter(|&&index| free(index));
+            if part.0 == Part::Whole {
+                // Instances of one Rust function, and local functions of several files, have one name: any of them.
+                let is_same = |index: &usize| {
+                    self.names
+                        .get(*index)
+                        .is_some_and(|it| it.whole == name.whole)
+                };
+                if let Some(&same) = candidates.find(|index| is_same(index)) {
+                    return Some(same);
+                }
+                continue;
+            }
+            if bucket.len() > LARGEST_BUCKET {
+                continue;
+            }
+            let distance = |&index: &usize| Some((name.distance(self.names.get(index)?)?, index));
+            let mut alike: Vec<_> = candidates.filter_map(distance).collect();
+            alike.sort_unstable();
+            match alike.as_slice() {
+                [(best, _), (second, _), ..] if best == second => return None,
+                [(_, index), ..] => return Some(*index),
+                [] => {}
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_and_suffixes_are_no_part_of_a_symbol() {
+        assert_eq!(symbol_of(b"src/a.c;helper"), b"helper");
+        assert_eq!(symbol_of(b"a.c:helper"), b"helper");
+        assert_eq!(symbol_of(b"_ZN1a1bEv"), b"_ZN1a1bEv");
+        assert_eq!(symbol_of(b"-[A b:c:]"), b"-[A b:c:]");
+        assert_eq!(without_suffix(b"f.llvm.12"), b"f");
+        assert_eq!(without_suffix(b"f.part.0.llvm.12"), b"f");
+        assert_eq!(without_unique(b"f.__uniq.12"), b"f");
+        assert_eq!(without_unique(b"f"), b"f");
+    }
+}

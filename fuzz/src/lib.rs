@@ -19,6 +19,7 @@ mod merge;
 mod mip;
 mod sample;
 mod source;
+mod stored;
 mod symbolize;
 mod text;
 
@@ -151,6 +152,11 @@ pub const TARGETS: &[Target] = &[
             "mip",
             "yaml",
         ],
+    },
+    Target {
+        name: "stored",
+        run: stored::stored,
+        seeds: &["gz", "xz", "zst", "tar", "zip"],
     },
     Target {
         name: "order",

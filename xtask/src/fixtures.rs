@@ -31,7 +31,42 @@ pub fn run(_arguments: &[String]) -> Result<()> {
     gcov(&mut writer)?;
     gcov_of_perf(&mut writer)?;
     block_maps(&mut writer)?;
+    stored(&mut writer)?;
     writer.finish()
+}
+
+/// What profiles are stored in: compressed files, archives, and archives of compressed files.
+fn stored(writer: &mut Writer) -> Result<()> {
+    const TAR: &str = "tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner --mode=644";
+    let scratch = tempfile::tempdir()?;
+    let folder = scratch.path();
+    let releases = [("1", 14), ("2", 22)];
+    for (name, release) in releases {
+        let profile = fixture_path(format!("readme/clang-{release}.profraw"));
+        std::fs::copy(profile, folder.join(format!("{name}.profraw")))?;
+    }
+    for (name, command) in [
+        ("1.profraw.gz", "gzip -nk 1.profraw".to_owned()),
+        ("2.profraw.xz", "xz -k 2.profraw".to_owned()),
+        ("2.profraw.zst", "zstd -q 2.profraw".to_owned()),
+        ("runs.tar", format!("{TAR} -cf runs.tar 1.profraw 2.profraw")),
+        ("runs.tar.gz", "gzip -nk runs.tar".to_owned()),
+        ("runs.tar.xz", "xz -k runs.tar".to_owned()),
+        ("runs.tar.zst", "zstd -q runs.tar".to_owned()),
+        ("nested.tar", format!("{TAR} -cf nested.tar 1.profraw.gz 2.profraw.xz 2.profraw.zst")),
+        (
+            "runs.zip",
+            "touch -d 1990-01-01T00:00Z *.profraw* && TZ=UTC zip -qX runs.zip 1.profraw 2.profraw.xz".to_owned(),
+        ),
+    ] {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &command]).current_dir(folder);
+        ensure!(shell.status()?.success(), "{command}");
+        let bytes = std::fs::read(folder.join(name))?;
+        let how = format!("1.profraw is readme/clang-14.profraw, 2.profraw is readme/clang-22.profraw\n{command}");
+        writer.add(&format!("stored/{name}"), &bytes, &how)?;
+    }
+    Ok(())
 }
 
 /// The sections `.llvm_bb_addr_map` of one program, in each version that a compiler writes.
@@ -477,7 +512,7 @@ struct Writer {
 }
 
 /// The folders that this task owns below `tests/fixtures`.
-const FOLDERS: [&str; 10] = [
+const FOLDERS: [&str; 11] = [
     "raw",
     "indexed",
     "text",
@@ -488,6 +523,7 @@ const FOLDERS: [&str; 10] = [
     "gcov",
     "block_maps",
     "sample",
+    "stored",
 ];
 
 impl Writer {

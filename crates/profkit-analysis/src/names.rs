@@ -8,7 +8,8 @@ use std::fmt::{self, Write};
 const MOST: usize = 16 << 10;
 
 /// Returns a function name as it is printed: demangled, unless `mangled` is true. The file before the name of a local
-/// function (`file.c;name`, up to LLVM 16 `file.c:name`) is kept. Control characters and bytes that are not UTF-8 are
+/// function (`file.c;name`, up to LLVM 16 `file.c:name`) is kept; what rustc has in its place, the name of a codegen unit
+/// (`lib.1a2b-cgu.1;name`), is left out. Control characters and bytes that are not UTF-8 are
 /// escaped.
 ///
 /// ```
@@ -16,6 +17,7 @@ const MOST: usize = 16 << 10;
 ///
 /// assert_eq!(names::display(b"_ZN2ns5parseEi", false), "ns::parse(int)");
 /// assert_eq!(names::display(b"_ZN2ns5parseEi", true), "_ZN2ns5parseEi");
+/// assert_eq!(names::display(b"lib.1a2b-cgu.1;_RNvC3lib3run", false), "lib::run");
 /// assert!(names::is_named(b"file.cpp;_ZN2ns5parseEi", "ns::parse"));
 /// ```
 pub fn display(name: &[u8], mangled: bool) -> Cow<'_, str> {
@@ -82,8 +84,22 @@ fn demangle_local(name: &[u8], hashes: bool) -> Option<String> {
     }
     let text = std::str::from_utf8(name).ok()?;
     let (prefix, symbol) = split_local(text);
-    let demangled = demangle_symbol(symbol, hashes)?;
-    Some(printable(format!("{prefix}{demangled}").as_bytes()).into_owned())
+    let demangled = demangle_symbol(symbol, hashes);
+    let shown = if is_codegen_unit(prefix) {
+        demangled.unwrap_or_else(|| symbol.to_owned())
+    } else {
+        format!("{prefix}{}", demangled?)
+    };
+    Some(printable(shown.as_bytes()).into_owned())
+}
+
+/// Whether the file of a local function is no file, but the name of a codegen unit of rustc: `lib.1a2b-cgu.1;`.
+fn is_codegen_unit(prefix: &str) -> bool {
+    let Some((_, number)) = prefix.rsplit_once("-cgu.") else {
+        return false;
+    };
+    let number = number.trim_end_matches([';', ':']);
+    !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit())
 }
 
 /// Returns the name that all instances of a Rust function share: without the hash. `None` for other names.
@@ -121,7 +137,7 @@ fn is_rust(symbol: &str) -> bool {
 pub fn file_of(name: &[u8]) -> Option<&str> {
     let (prefix, _) = split_local(std::str::from_utf8(name).ok()?);
     let file = prefix.strip_suffix([';', ':'])?;
-    (!file.is_empty()).then_some(file)
+    (!file.is_empty() && !is_codegen_unit(prefix)).then_some(file)
 }
 
 /// Returns the crate of a Rust function: for a method, the crate of the type that has it.
@@ -339,6 +355,9 @@ mod tests {
             ("_RNvC6crate_4main", "crate_::main"),
             ("-[Foo bar:baz:]", "-[Foo bar:baz:]"),
             ("_Zjunk", "_Zjunk"),
+            ("lib.1a2b-cgu.12;_RNvC3lib3run", "lib::run"),
+            ("lib.1a2b-cgu.0:run", "run"),
+            ("my-cgu.c;run", "my-cgu.c;run"),
             ("a\u{1b}[2J", "a\\u{1b}[2J"),
         ] {
             assert_eq!(display(name.as_bytes(), false), shown);

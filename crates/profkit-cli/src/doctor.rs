@@ -1,12 +1,15 @@
 //! `profkit doctor`: what files are, which LLVM releases can use them, what is wrong with them, and what to do next.
 use crate::exit::{self, Failure, Status, system_hint};
+use crate::io::input_note;
 use crate::merge::progress::Progress;
-use crate::print::{AnnotateArgs, Format, stdout_for};
+use crate::print::{AnnotateArgs, Format, stderr, stdout_for};
 use clap::{Args, ValueEnum};
 use profkit_analysis::doctor::{Counts, Diagnosis, Group, Groups, Survey};
+use profkit_data::path_text;
 use profkit_merge::Threads;
 use profkit_report::annotations::Annotations;
 use profkit_report::doctor::{self, json};
+use profkit_report::quoted;
 use std::io::{self, Write};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -23,6 +26,7 @@ The exit code is 1 if a file is damaged, missing or not a profile.
 Examples:
   profkit doctor default.profraw
   profkit doctor runs/ --only bad
+  profkit doctor runs/ --group 2 | profkit merge -f - -o merged.profdata
   profkit doctor runs/ --annotate github
   profkit doctor --format json /ci/profiles | jq '.files[] | select(.verdict != \"sound\")'";
 
@@ -37,6 +41,10 @@ pub struct DoctorArgs {
     /// Print one block per file instead of one per group of like files
     #[arg(long)]
     pub each: bool,
+
+    /// Print only the paths of the files of this group, one per line, as profkit merge -f - reads them
+    #[arg(long, value_name = "N", conflicts_with_all = ["each", "only", "format"])]
+    pub group: Option<NonZeroUsize>,
 
     /// Print only these files; the totals still count all
     #[arg(long, value_enum, value_name = "WHICH")]
@@ -77,6 +85,10 @@ pub fn run(args: &DoctorArgs) -> exit::Result {
 fn report(args: &DoctorArgs) -> io::Result<Counts> {
     let survey = Survey::new(&args.paths);
     let progress = Progress::new(survey.len(), true);
+    for note in survey.notes().map(input_note) {
+        // A failed write is ignored: stderr is closed.
+        let _ = writeln!(stderr(), "note: {note}");
+    }
     let mut out = stdout_for(args.format);
     let mut groups = Groups::default();
     let mut printed = 0;
@@ -108,12 +120,38 @@ fn report(args: &DoctorArgs) -> io::Result<Counts> {
     let counts = survey.examine(&threads, &hint, &|bytes| progress.step(bytes), &mut each)?;
     progress.finish(threads.count());
     let is_selected = |group: &Group| args.only.is_none() || group.is_bad();
-    for group in groups.finish().into_iter().filter(is_selected) {
+    let groups = groups.finish();
+    if let Some(number) = args.group {
+        let group = groups.get(number.get() - 1);
+        if group.is_none() {
+            // A failed write is ignored: stderr is closed.
+            let _ = writeln!(
+                stderr(),
+                "error: --group {number}: there are {}",
+                groups.len()
+            );
+        }
+        for name in group.iter().flat_map(|group| &group.names) {
+            writeln!(out, "{name}")?;
+        }
+        out.flush()?;
+        return Ok(Counts {
+            unreadable: u64::from(group.is_none()),
+            ..Counts::default()
+        });
+    }
+    let paths: Vec<_> = args
+        .paths
+        .iter()
+        .map(|path| quoted(&path_text(path)))
+        .collect();
+    let paths = paths.join(" ");
+    for group in groups.into_iter().filter(is_selected) {
         if printed > 0 {
             writeln!(out)?;
         }
         printed += 1;
-        doctor::group(&mut out, &group, counts)?;
+        doctor::group(&mut out, &group, counts, &paths)?;
     }
     match args.format {
         Format::Json => json::end(&mut out, counts)?,

@@ -221,7 +221,11 @@ pub fn failure(error: &clap::Error, args: &[OsString]) -> Failure {
             }
         }
         ErrorKind::ValueValidation => {
-            Failure::usage(format_args!("{argument}: {}", problem(error, &value))).with_hint(help)
+            let failure = Failure::usage(format_args!("{argument}: {}", problem(error, &value)));
+            if argument.starts_with("--threads") {
+                return failure.with_hint("without -j, there is one thread per core");
+            }
+            failure.with_hint(help)
         }
         ErrorKind::MissingRequiredArgument => {
             let missing = list(ContextKind::InvalidArg);

@@ -213,6 +213,12 @@ fn long_texts_go_through_the_pager() {
         );
         assert_eq!(code, Some(0), "{pager}");
     }
+    // A shell starts this pager, and does not find it: the text is printed without one.
+    let (seen, code) = numbered("PAGER='nosuchpager -%'", &long);
+    let (whole, _) = numbered("PAGER=cat", &long);
+    let (_, after) = seen.split_once("names no program\n").expect("a note");
+    assert_eq!(after, whole);
+    assert_eq!(code, Some(0));
     // The exit code is the command's, also if the pager is left at once.
     let damaged = "show --functions fixtures/readme/clang-22-truncated.profraw";
     let (_, code) = numbered("PAGER=true", &long);

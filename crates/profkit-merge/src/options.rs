@@ -78,8 +78,7 @@ pub struct MergeOptions {
     /// set of build ids.
     pub separate_by_build_id: bool,
     /// Whether profiles are merged although their versions show that the compilers named or hashed functions in different
-    /// ways. The result then contains a function twice, once for each of the ways, and each compiler can use only one of
-    /// the two. If this is false, such a merge is an error.
+    /// ways. The result then contains a function with two hashes twice, and each compiler can use only one of the two. If this is false, such a merge is an error.
     pub mixed_hashes: bool,
     /// Whether names of virtual tables are kept (`--keep-vtable-symbols`).
     pub keep_vtable_names: bool,

@@ -171,7 +171,16 @@ pub fn create(path: &Path, options: &CreateOptions) -> Result<Created, Error> {
         problem: Problem::Io(error.error),
     })?;
     let name = input.name().to_owned();
-    let fail = |error| data_error(&name, error);
+    let front = input.problem().map(|problem| {
+        let read = input.len();
+        format!(
+            "only the first {read} bytes of the file can be read, because {problem}: copy it again"
+        )
+    });
+    let fail = |error: DataError| match &front {
+        Some(front) => data_error(&name, error.with_hint(front.clone())),
+        None => data_error(&name, error),
+    };
     let note = |kind| Note {
         name: name.clone(),
         kind,
@@ -206,6 +215,11 @@ pub fn create(path: &Path, options: &CreateOptions) -> Result<Created, Error> {
         }
         let facts = ImageFacts::new().build_id(options.build_id.clone());
         created = from_map(&input, &facts, None)?;
+        if let Some(problem) = input.problem() {
+            let rest = DataError::new(ErrorKind::Truncated, "the end of the file");
+            let read = format_args!("only the first {} bytes: {problem}", input.len());
+            created.dropped.push(rest.found(read));
+        }
         if created.profile.identity.is_unknown() {
             created.notes.push(note(NoteKind::MapWithoutBuildId));
         }

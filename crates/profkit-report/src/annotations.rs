@@ -63,6 +63,16 @@ impl Annotations {
         }
     }
 
+    /// Adds the annotations of another list.
+    pub fn extend(&mut self, other: Annotations) {
+        for annotation in other.list.into_values().flatten() {
+            self.push(annotation);
+        }
+        for (level, more) in other.more {
+            *self.more.entry(level).or_default() += more;
+        }
+    }
+
     /// Adds an error that is about no single file: a gate that did not hold, or why there is no result.
     pub fn error(&mut self, title: &str, text: impl fmt::Display) {
         self.push(Annotation {

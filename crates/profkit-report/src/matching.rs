@@ -1,6 +1,7 @@
 //! The output of `profkit match`. docs/formats/match-json.md describes the JSON.
 use crate::annotations::{Annotation, Annotations, Level};
-use crate::{grouped, percent, plural};
+use crate::doctor::wrapped;
+use crate::{Cell, Column, Console, Style, Table, grouped, percent, plural, quoted};
 use profkit_analysis::matching::{
     BinaryFunctions, DebugInfo, MatchShares, Outcome, ProfileFunctions, SuccessorReason,
 };
@@ -8,8 +9,7 @@ use profkit_analysis::names;
 use profkit_data::instr::InstrKind;
 use profkit_object::functions::Origin;
 use serde::Serialize;
-use std::borrow::Cow;
-use std::fmt;
+use std::io::{self, Write};
 
 /// Version of the JSON. It is raised when a member is renamed or removed, or changes its meaning.
 const SCHEMA_VERSION: u32 = 4;
@@ -36,7 +36,7 @@ pub struct MatchReport {
     hot_lost: Vec<Lost>,
     /// The number of lost hot functions that are not listed.
     hot_lost_more: u64,
-    /// Whether [`Display`](fmt::Display) writes names as they are in the profile, without demangling them.
+    /// Whether [`text`](Self::text) writes names as they are in the profile, without demangling them.
     #[serde(skip)]
     pub mangled: bool,
 }
@@ -346,53 +346,37 @@ fn reason_text(reason: SuccessorReason) -> &'static str {
     }
 }
 
-impl fmt::Display for MatchReport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for binary in &self.binaries {
-            let from = match binary.origin {
-                None if self.unit == "counters" => "names and hashes of a profile",
-                None => "names of a profile",
-                Some(Origin::Sections) => "names and hashes from its profile sections",
-                Some(Origin::DebugInfo) => "names and hashes from its debug info",
-                Some(Origin::Symbols) if self.unit == "samples" && binary.debug_info == "read" => {
-                    "names from its symbols and debug info"
-                }
-                Some(Origin::Symbols) if self.unit == "samples" => "names from its symbols",
-                Some(Origin::Symbols) => "symbols only: hashes cannot be compared",
-                Some(Origin::Probes) => "names and checksums from its pseudo probes",
-            };
-            let build = match binary.same_build {
-                Some(true) => "; the profile is of this build",
-                Some(false) => "; the profile is of another build",
-                None => "",
-            };
-            let functions = plural(binary.functions, "function");
-            writeln!(f, "{}: {functions}, {from}{build}", binary.path)?;
-            if binary.lists_only_used && self.counts.gone > 0 {
-                writeln!(
-                    f,
-                    "  the profile has only functions that ran: one that looks missing may be in its build"
-                )?;
+impl BinaryReport {
+    fn line(&self, unit: &str) -> String {
+        let from = match self.origin {
+            None if unit == "counters" => "names and hashes of a profile",
+            None => "names of a profile",
+            Some(Origin::Sections) => "names and hashes from its profile sections",
+            Some(Origin::DebugInfo) => "names and hashes from its debug info",
+            Some(Origin::Symbols) if unit == "samples" && self.debug_info == "read" => {
+                "names from its symbols and debug info"
             }
-            if let Some(error) = &binary.debug_info_error {
-                writeln!(
-                    f,
-                    "  warning: the debug info is damaged, so functions that were inlined may look missing: {error}"
-                )?;
-            }
-            if binary.other_instrumentation {
-                writeln!(
-                    f,
-                    "  {} has {}, the profile has {}: their hashes never agree",
-                    binary.origin.map_or("it", |_| "the binary"),
-                    words(binary.instrumentation),
-                    words(self.instrumentation)
-                )?;
-            }
-        }
-        for skipped in &self.skipped {
-            writeln!(f, "{}: skipped: {}", skipped.path, skipped.reason)?;
-        }
+            Some(Origin::Symbols) if unit == "samples" => "names from its symbols",
+            Some(Origin::Symbols) => "symbols only: hashes cannot be compared",
+            Some(Origin::Probes) => "names and checksums from its pseudo probes",
+        };
+        let build = match self.same_build {
+            Some(true) => "; the profile is of this build",
+            Some(false) => "; the profile is of another build",
+            None => "",
+        };
+        let functions = plural(self.functions, "function");
+        format!("{}: {functions}, {from}{build}", self.path)
+    }
+}
+
+impl MatchReport {
+    /// Prints text for people.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn text<W: Write>(&self, out: &mut Console<W>) -> io::Result<()> {
+        self.title(out, (&self.profile, ""), true)?;
         let FunctionShares {
             total,
             matched,
@@ -400,92 +384,326 @@ impl fmt::Display for MatchReport {
             unknown,
             ..
         } = self.functions;
+        writeln!(out)?;
         let is_profile = self.binaries.iter().all(|one| one.origin.is_none());
         let what = if is_profile && !self.binaries.is_empty() {
             "new build"
         } else {
-            "binaries "
+            "binaries"
         };
-        writeln!(f, "\nFunctions of the {what} {}", grouped(total))?;
-        row(f, "matched by the profile", matched.into(), total.into())?;
-        row(f, "changed since", changed.into(), total.into())?;
-        row(f, "not in the profile", unknown.into(), total.into())?;
+        out.heading(format_args!("Functions of the {what}: {}", grouped(total)))?;
+        shares(
+            out,
+            total.into(),
+            &[
+                ("matched by the profile", Style::Hot, matched.into()),
+                ("changed since", Style::Warm, changed.into()),
+                ("not in the profile", Style::Cold, unknown.into()),
+            ],
+        )?;
         let counts = &self.counts;
         let unit = match self.unit {
             "samples" => "Samples of the profile",
             _ => "Counts of the profile",
         };
-        writeln!(f, "\n{unit:<25}  {}", grouped(counts.total))?;
+        writeln!(out)?;
+        out.heading(format_args!("{unit}: {}", grouped(counts.total)))?;
         if counts.total == 0 {
-            return writeln!(f, "  all are 0: nothing of the profile can be used");
+            return writeln!(out, "  all are 0: nothing of the profile can be used");
         }
-        row(f, "of matched functions", counts.matched, counts.total)?;
-        row(f, "of changed functions", counts.changed, counts.total)?;
-        if counts.inlined > 0 {
-            row(f, "of inlined functions", counts.inlined, counts.total)?;
-        }
-        row(f, "of missing functions", counts.gone, counts.total)?;
+        let mut rows = vec![
+            ("of matched functions", Style::Hot, counts.matched),
+            ("of changed functions", Style::Warm, counts.changed),
+            ("of inlined functions", Style::Warm, counts.inlined),
+            ("of missing functions", Style::Cold, counts.gone),
+        ];
+        rows.retain(|&(what, _, part)| part > 0 || !what.contains("inlined"));
+        shares(out, counts.total, &rows)?;
         if matched == 0 && changed == 0 && counts.gone == counts.total {
-            writeln!(
-                f,
-                "The profile has no function in common with what it is compared with: it is of another program, or of another\n\
-                 language or mangling of names. `profkit show` and `llvm-nm` list the names of both."
+            wrapped(
+                out,
+                "  ",
+                "The profile has no function in common with what it is compared with: it is of another program, or of another language or mangling of names. `profkit show` and `llvm-nm` list the names of both.",
             )?;
         }
         if counts.inlined > 0 {
-            writeln!(
-                f,
-                "Inlined functions are in the binary only as parts of others, so their hashes are not known: a compiler uses\n\
-                 their counts if the functions have not changed. An instrumented build has all hashes."
+            wrapped(
+                out,
+                "  ",
+                "Inlined functions are in the binary only as parts of others, so their hashes are not known: a compiler uses their counts if the functions have not changed. An instrumented build has all hashes.",
             )?;
         } else if counts.gone > 0 && self.lacks_debug_info() {
-            writeln!(
-                f,
-                "A function that was inlined everywhere has no symbol and looks missing. Debug info (-g) shows most such functions,\n\
-                 and an instrumented build has their hashes."
+            wrapped(
+                out,
+                "  ",
+                "A function that was inlined everywhere has no symbol and looks missing. Debug info (-g) shows most such functions, and an instrumented build has their hashes.",
             )?;
         }
-        if !self.hot_lost.is_empty() {
-            writeln!(f, "\nHot functions lost")?;
+        if self.hot_lost.is_empty() {
+            return Ok(());
         }
-        for lost in &self.hot_lost {
-            let share = percent(lost.count.into(), counts.total);
-            let name = if self.mangled {
-                names::printable(lost.function.as_bytes())
+        writeln!(out)?;
+        out.heading("Hot functions lost")?;
+        let columns = [
+            Column::right("share"),
+            Column::left("").optional(),
+            Column::left("now"),
+            Column::left("function"),
+        ];
+        let mut table = Table::new(columns);
+        let spelled = |name: &str, demangled: &str| {
+            if self.mangled {
+                names::printable(name.as_bytes()).into_owned()
             } else {
-                Cow::Borrowed(lost.demangled.as_str())
-            };
-            write!(f, "  {share:>6}  {}  {name}", lost.outcome)?;
+                demangled.to_owned()
+            }
+        };
+        for lost in &self.hot_lost {
+            let mut name = spelled(&lost.function, &lost.demangled);
             match &lost.successor {
                 Some(now) if now.function != lost.function => {
-                    let name = if self.mangled {
-                        names::printable(now.function.as_bytes())
-                    } else {
-                        Cow::Borrowed(now.demangled.as_str())
-                    };
-                    writeln!(f, " -> {name} ({})", reason_text(now.reason))?;
+                    let successor = spelled(&now.function, &now.demangled);
+                    name += &format!(" -> {successor} ({})", reason_text(now.reason));
                 }
-                Some(now) => writeln!(f, " ({})", reason_text(now.reason))?,
-                None => writeln!(f)?,
+                Some(now) => name += &format!(" ({})", reason_text(now.reason)),
+                None => {}
             }
+            table.row([
+                percent(lost.count.into(), counts.total).into(),
+                Cell::styled(Style::Bar, out.look().bar(lost.count.into(), counts.total)),
+                lost.outcome.into(),
+                name.into(),
+            ]);
         }
+        table.print(out)?;
         if self.hot_lost_more > 0 {
-            writeln!(f, "  and {} more", grouped(self.hot_lost_more))?;
+            writeln!(out, "  … and {} more", grouped(self.hot_lost_more))?;
         }
         if self.hot_lost.iter().any(|lost| lost.is_name_hash) {
-            writeln!(
-                f,
-                "A number is the hash of a name: the profile has no names, and no binary has a name with this hash."
+            wrapped(
+                out,
+                "  ",
+                "A number is the hash of a name: the profile has no names, and no binary has a name with this hash.",
+            )?;
+        }
+        Ok(())
+    }
+
+    /// Prints what is compared. `builds`: also whether the profile is of the builds of the binaries.
+    fn title<W: Write>(
+        &self,
+        out: &mut Console<W>,
+        (name, of): (&str, &str),
+        builds: bool,
+    ) -> io::Result<()> {
+        let count = self.binaries.len();
+        let binaries = match count {
+            _ if self.binaries.iter().all(|one| one.origin.is_none()) => {
+                plural(count as u64, "profile")
+            }
+            1 => "1 binary".to_owned(),
+            _ => format!("{} binaries", grouped(count as u64)),
+        };
+        out.title(name, format_args!("{of}compared with {binaries}"))?;
+        for binary in &self.binaries {
+            let line = binary.line(self.unit);
+            let line = if builds {
+                line.as_str()
+            } else {
+                line.split(';').next().unwrap_or_default()
+            };
+            wrapped(out, "  ", line)?;
+            if binary.lists_only_used && self.counts.gone > 0 && builds {
+                wrapped(
+                    out,
+                    "    ",
+                    "the profile has only functions that ran: one that looks missing may be in its build",
+                )?;
+            }
+            if let Some(error) = &binary.debug_info_error {
+                wrapped(
+                    out,
+                    "    ",
+                    format_args!(
+                        "warning: the debug info is damaged, so functions that were inlined may look missing: {error}"
+                    ),
+                )?;
+            }
+            if binary.other_instrumentation && builds {
+                wrapped(
+                    out,
+                    "    ",
+                    format_args!(
+                        "{} has {}, the profile has {}: their hashes never agree",
+                        binary.origin.map_or("it", |_| "the binary"),
+                        words(binary.instrumentation),
+                        words(self.instrumentation)
+                    ),
+                )?;
+            }
+        }
+        for skipped in &self.skipped {
+            wrapped(
+                out,
+                "  ",
+                format_args!("{}: skipped: {}", skipped.path, skipped.reason),
             )?;
         }
         Ok(())
     }
 }
 
-fn row(f: &mut fmt::Formatter<'_>, what: &str, part: u128, whole: u128) -> fmt::Result {
-    write!(f, "  {what:<24} {}", grouped(part))?;
-    match whole {
-        0 => writeln!(f),
-        _ => writeln!(f, " ({})", percent(part, whole)),
+/// Prints parts of a whole: a row with a bar for each.
+fn shares<W: Write>(
+    out: &mut Console<W>,
+    whole: u128,
+    rows: &[(&'static str, Style, u128)],
+) -> io::Result<()> {
+    let columns = [
+        Column::left(""),
+        Column::right(""),
+        Column::right(""),
+        Column::left(""),
+    ];
+    let mut table = Table::new(columns);
+    for &(what, style, part) in rows {
+        let share = if whole == 0 {
+            String::new()
+        } else {
+            percent(part, whole)
+        };
+        table.row([
+            what.into(),
+            grouped(part).into(),
+            share.into(),
+            Cell::styled(style, out.look().bar(part, whole)),
+        ]);
+    }
+    table.print(out)
+}
+
+/// The comparisons of several profiles with the same binaries.
+#[derive(Clone, Debug, Serialize)]
+pub struct MatchList {
+    schema: &'static str,
+    schema_version: u32,
+    /// The folder, archive or list that the profiles are from.
+    from: String,
+    /// The profiles that were compared.
+    profiles: Vec<MatchReport>,
+    /// The profiles that cannot be read.
+    unreadable: Vec<Skipped>,
+}
+
+impl MatchList {
+    /// Makes an empty list of the profiles of a folder, archive or list.
+    pub fn new(from: String) -> Self {
+        MatchList {
+            schema: "profkit-match-list",
+            schema_version: 1,
+            from,
+            profiles: Vec::new(),
+            unreadable: Vec::new(),
+        }
+    }
+
+    /// The folder, archive or list.
+    pub fn from(&self) -> &str {
+        &self.from
+    }
+
+    /// Adds a comparison.
+    pub fn push(&mut self, report: MatchReport) {
+        self.profiles.push(report);
+    }
+
+    /// Adds a profile that cannot be read.
+    pub fn push_unreadable(&mut self, path: String, reason: String) {
+        self.unreadable.push(Skipped { path, reason });
+    }
+
+    /// Whether all profiles could be read, and there is at least one.
+    pub fn is_complete(&self) -> bool {
+        self.unreadable.is_empty() && !self.profiles.is_empty()
+    }
+
+    /// The annotations of all comparisons.
+    pub fn annotations(&self) -> Annotations {
+        let mut list = Annotations::default();
+        for report in &self.profiles {
+            list.extend(report.annotations());
+        }
+        list
+    }
+
+    /// Returns `None` if at least this share of the counts of each profile, in percent, is matched. Otherwise returns the
+    /// messages that `--fail-under` prints.
+    pub fn gate(&self, least: f64) -> Vec<String> {
+        let reason = |report: &MatchReport| {
+            let reason = report.gate(least)?;
+            Some(format!("{}: {reason}", report.profile))
+        };
+        self.profiles.iter().filter_map(reason).collect()
+    }
+
+    /// Prints text for people: a row for each profile, the one with the smallest matched share first.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn text<W: Write>(&self, out: &mut Console<W>) -> io::Result<()> {
+        let mut reports: Vec<&MatchReport> = self.profiles.iter().collect();
+        let share = |report: &&MatchReport| report.counts.matched_percent.unwrap_or(-1.0);
+        reports.sort_by(|one, two| share(one).total_cmp(&share(two)));
+        let count = plural(reports.len() as u64, "profile") + ", ";
+        if let Some(first) = reports.first() {
+            first.title(out, (&self.from, &count), false)?;
+            writeln!(out)?;
+            out.heading("Counts of the profiles")?;
+        }
+        let columns = [
+            Column::right("matched"),
+            Column::left("").optional(),
+            Column::right("changed"),
+            Column::right("missing"),
+            Column::left("profile"),
+        ];
+        let mut table = Table::new(columns);
+        for report in &reports {
+            let counts = &report.counts;
+            let other = report
+                .binaries
+                .iter()
+                .all(|binary| binary.other_instrumentation);
+            let remark = match counts.total {
+                0 => " (all counts are 0)",
+                _ if other => " (other instrumentation: no hash can agree)",
+                _ => "",
+            };
+            table.row([
+                percent(counts.matched, counts.total).into(),
+                Cell::styled(Style::Bar, out.look().bar(counts.matched, counts.total)),
+                percent(counts.changed, counts.total).into(),
+                percent(counts.gone + counts.inlined, counts.total).into(),
+                format!("{}{remark}", report.profile).into(),
+            ]);
+        }
+        if !table.is_empty() {
+            table.print(out)?;
+        }
+        let worst = reports
+            .first()
+            .filter(|report| report.counts.matched < report.counts.total);
+        if let Some(worst) = worst {
+            let profile = quoted(&worst.profile);
+            writeln!(out)?;
+            wrapped(
+                out,
+                "",
+                format_args!(
+                    "profkit match {profile} BINARY lists the hot functions that are lost"
+                ),
+            )?;
+        }
+        Ok(())
     }
 }

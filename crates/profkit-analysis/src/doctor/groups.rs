@@ -84,6 +84,10 @@ pub struct Group {
     pub members: Vec<Member>,
     /// The name of the last file.
     pub last: String,
+    /// The names of all files. Set by [`Groups::finish`].
+    pub names: Vec<Box<str>>,
+    /// The number of the group in the order in which groups are shown, from 1. Set by [`Groups::finish`].
+    pub number: usize,
     /// The size of all files in bytes.
     pub bytes: u64,
     /// The smallest and the largest number of functions in a file.
@@ -130,6 +134,8 @@ impl Groups {
                 files: 1,
                 members: vec![member(&diagnosis)],
                 last: name.to_owned(),
+                names: Vec::new(),
+                number: 0,
                 bytes: diagnosis.size.unwrap_or(0),
                 functions: (diagnosis.functions, diagnosis.functions),
                 complete: None,
@@ -184,6 +190,11 @@ impl Groups {
                 group.pattern = pattern;
             }
         }
+        for (name, number) in self.files {
+            if let Some(group) = self.groups.get_mut(number) {
+                group.names.push(name);
+            }
+        }
         self.groups.sort_by_key(|group| match group.first.verdict {
             Verdict::Sound => 0,
             Verdict::Unsupported => 1,
@@ -191,6 +202,9 @@ impl Groups {
             Verdict::Foreign => 3,
             Verdict::Unreadable => 4,
         });
+        for (number, group) in (1..).zip(&mut self.groups) {
+            group.number = number;
+        }
         self.groups
     }
 }

@@ -14,7 +14,7 @@ mod groups;
 mod heap;
 mod mip;
 mod sample;
-mod survey;
+pub(crate) mod survey;
 mod what;
 
 pub(crate) use compatibility::oldest_for_record;

@@ -5,7 +5,7 @@ use super::what::Advice;
 use profkit_data::ForeignFile;
 use profkit_data::detect::{FileKind, detect};
 use profkit_data::stored::expand_front;
-use profkit_merge::files::{InputFile, InputList, InputNote, ListError, MissingInput, is_stdio};
+use profkit_merge::files::{InputFile, InputList, InputNote, ListError, MissingInput};
 use profkit_merge::{Inputs, Threads};
 use rustc_hash::FxHashSet;
 use std::ffi::OsString;
@@ -66,6 +66,17 @@ impl Survey {
     /// Whether no file was found.
     pub fn is_empty(&self) -> bool {
         self.list.files.is_empty()
+    }
+
+    /// What is unusual about the folders that were named.
+    pub fn notes(&self) -> impl Iterator<Item = &InputNote> {
+        let notes = self.list.notes.iter();
+        notes.filter(|note| {
+            matches!(
+                note,
+                InputNote::PassedOver { .. } | InputNote::MorePassedOver(_)
+            )
+        })
     }
 
     /// Examines all files with several threads. `each` gets the diagnoses in the order of the files; paths that do not
@@ -131,21 +142,25 @@ impl Survey {
     /// Examines one file; `None` if it was not named and does not look like a profile.
     fn one(&self, index: usize, hint: Hint<'_>) -> Option<Diagnosis> {
         let file = self.list.files.get(index)?;
-        let is_named = !is_member(file) && self.named.contains(&file.path);
-        if !is_named && !is_member(file) && !is_candidate(&file.path) {
+        let is_named = !file.is_member() && self.named.contains(&file.path);
+        if !is_named && !file.is_member() && !is_candidate(&file.path) {
             return None;
         }
         let found = match self.list.open(index, &mut Vec::new()) {
             Ok(data) => {
                 let bytes: &[u8] = data.as_ref();
-                if is_member(file) && !has_extension(member_path(file)) && !begins_like(bytes) {
+                if file.is_member() && !has_extension(member_path(file)) && !begins_like(bytes) {
                     return None;
                 }
                 let mut diagnosis = examine(bytes);
                 if let Some(problem) = data.problem() {
                     diagnosis.cut(problem);
                 }
-                if is_member(file) {
+                if !self.list.can_reopen(index) {
+                    // A pipe can be read only once, and it has been read.
+                    diagnosis.next.clear();
+                }
+                if file.is_member() {
                     // Commands take the archive, not a member of it.
                     let is_sound = diagnosis.verdict == Verdict::Sound;
                     diagnosis.next.clear();
@@ -176,11 +191,6 @@ fn problems(error: ListError) -> Vec<MissingInput> {
     }]
 }
 
-/// Whether an input is a member of an archive: its name is then longer than that of the archive.
-fn is_member(file: &InputFile) -> bool {
-    !is_stdio(&file.path) && file.name != profkit_data::path_text(&file.path)
-}
-
 /// The path of a member in its archive.
 fn member_path(file: &InputFile) -> &Path {
     let name = file.name.rsplit_once('!').map_or("", |(_, member)| member);
@@ -189,7 +199,7 @@ fn member_path(file: &InputFile) -> &Path {
 
 /// Whether a file in a folder is examined. All files with the extension of a profile are examined, and other files if
 /// they begin with the magic of a profile.
-fn is_candidate(path: &Path) -> bool {
+pub(crate) fn is_candidate(path: &Path) -> bool {
     if has_extension(path) {
         return true;
     }

@@ -16,6 +16,7 @@ use profkit_object::functions::{
 use profkit_object::names::{symbol_of, without_suffix, without_unique};
 use profkit_object::symbolize::inlined_functions;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -120,7 +121,7 @@ pub struct BinaryFunctions {
     /// Programs and libraries of a folder whose functions could not be read, with the reason.
     pub skipped: Vec<(String, Error)>,
     /// The files with functions whose hashes are not known, each with its place in `binaries`.
-    without_hashes: Vec<(PathBuf, Range<usize>)>,
+    without_hashes: VecDeque<(PathBuf, Range<usize>)>,
     /// For a sample profile: the names of the functions, by the hash of the name. `None` for other profiles.
     sampled: Option<FxHashMap<NameRef, Vec<u8>>>,
     /// The family of the profile; `None` if there is no profile.
@@ -149,6 +150,16 @@ impl BinaryFunctions {
                     .any(|name| without_unique(name) != name),
             ..BinaryFunctions::default()
         }
+    }
+
+    /// Whether what was read from the binaries is what a comparison with this profile needs.
+    pub fn are_for(&self, profile: &ProfileFunctions) -> bool {
+        let other = BinaryFunctions::for_profile(profile);
+        let key = |it: &BinaryFunctions| {
+            let is_sampled = it.sampled.is_some();
+            (is_sampled, it.wanted, it.order, it.has_unique_names)
+        };
+        key(self) == key(&other)
     }
 
     /// Makes an empty set of functions for callers that need only names: those of symbols, inlined functions and pseudo
@@ -190,12 +201,11 @@ impl BinaryFunctions {
     }
 
     /// Looks for the functions that the profile has and no binary has: they may have been inlined everywhere, which only
-    /// debug info shows. If none is missing, debug info is not read.
+    /// debug info shows. If none is missing, debug info is not read. Can be called for several profiles.
     pub fn find_inlined(&mut self, profile: &ProfileFunctions) {
-        for (path, place) in std::mem::take(&mut self.without_hashes) {
-            if !is_any_missing(profile, self) {
-                break;
-            }
+        while is_any_missing(profile, self)
+            && let Some((path, place)) = self.without_hashes.pop_front()
+        {
             let Ok(file) = BinaryFile::open(&path) else {
                 continue;
             };
@@ -247,7 +257,7 @@ impl BinaryFunctions {
         let added = self.binaries.get(first..).unwrap_or_default();
         let by_name = |it: &Binary| matches!(it.origin, Some(Origin::Symbols | Origin::Probes));
         if added.iter().any(by_name) {
-            self.without_hashes.push((path.to_owned(), place));
+            self.without_hashes.push_back((path.to_owned(), place));
         }
         Ok(())
     }

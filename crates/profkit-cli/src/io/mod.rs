@@ -52,15 +52,20 @@ impl From<ListError> for Failure {
 /// If it cannot be opened or read.
 pub fn open(path: &Path) -> Result<Input> {
     let input = Input::open(path)?;
+    warn_of_front(&input);
+    Ok(input)
+}
+
+/// Warns if only the first bytes of a file can be read.
+pub fn warn_of_front(input: &Input) {
     if let Some(problem) = input.problem() {
-        let name = input.name();
+        let (name, read) = (input.name(), plural(input.len() as u64, "byte"));
         // A failed write is ignored: stderr is closed.
         let _ = writeln!(
             print::stderr(),
-            "warning: {name}: only the first bytes are read, because {problem}"
+            "warning: {name}: only the first {read} are read, because {problem}"
         );
     }
-    Ok(input)
 }
 
 /// Returns a note about the inputs as one line of text.
@@ -107,6 +112,15 @@ pub fn input_note(note: &InputNote) -> String {
         InputNote::MoreSame(count) => {
             let count = plural(*count, "path");
             format!("… and {count} more left out, because they lead to the same files")
+        }
+        InputNote::PassedOver { path, what } => {
+            format!(
+                "{} is passed over: it is {what}",
+                profkit_data::path_text(path)
+            )
+        }
+        InputNote::MorePassedOver(count) => {
+            format!("… and {} passed over", plural(*count, "path"))
         }
         // The library may add variants to this enum. A note that has no text here is still shown.
         _ => format!("{note:?}"),

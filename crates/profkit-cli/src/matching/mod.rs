@@ -1,13 +1,21 @@
 //! `profkit match`: how much of a profile the functions of a binary, or of a newer profile, can use.
 
 use crate::exit::{self, Failure, Status};
-use crate::print::{self, AnnotateArgs, Format};
+use crate::io::warn_of_front;
+use crate::print::{self, AnnotateArgs, Format, StandardOutput};
 use clap::Args;
-use profkit_analysis::matching::{BinaryFunctions, ProfileFunctions, profile_among};
+use profkit_analysis::faults::Faults;
+use profkit_analysis::matching::{
+    BinaryFunctions, ProfileFunctions, Profiles, ProfilesError, profile_among,
+};
 use profkit_data::path_text;
-use profkit_report::matching::MatchReport;
+use profkit_merge::Inputs;
+use profkit_merge::files::{Input, InputList, system_text};
+use profkit_report::annotations::Annotations;
+use profkit_report::matching::{MatchList, MatchReport};
 use profkit_report::quoted;
-use std::io::Write;
+use serde::Serialize;
+use std::io::{self, Write};
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -30,17 +38,21 @@ the same name with another hash; a new function with the same hash, which is the
 this hash, stands between the same functions or has a similar name; or a new function with a
 similar name, such as one in another namespace or with other parameters.
 
+If the first argument is a folder, an archive or a list of paths, each profile in it is compared
+by itself, and --fail-under holds for each.
+
 Examples:
   profkit match old.profdata build/app
   profkit match train.profdata build/app build/libcore.so --fail-under 90 --format json
   profkit match old.profdata new.profraw --fail-under 95
-  profkit match train.profdata build/app --fail-under 90 --annotate github";
+  profkit match train.profdata build/app --fail-under 90 --annotate github
+  profkit match runs/ build/app --fail-under 90";
 
 /// Arguments of `profkit match`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct MatchArgs {
-    /// An instrumentation, sample or MIP profile
+    /// An instrumentation, sample or MIP profile; or a folder, an archive or a list of them
     #[arg(value_name = "PROFILE")]
     profile: PathBuf,
 
@@ -78,9 +90,18 @@ pub fn run(args: &MatchArgs) -> exit::Result {
 }
 
 fn compare(args: &MatchArgs) -> exit::Result {
-    let input = crate::io::open(&args.profile)?;
-    let profile = ProfileFunctions::parse(&input).map_err(|error| {
-        match profile_among(&input, &args.binaries).map(path_text) {
+    match Profiles::find(&args.profile) {
+        Ok(Profiles::One(input)) => compare_one(args, &input),
+        Ok(Profiles::Many(list)) => compare_all(args, &list),
+        Err(ProfilesError::Read(error)) => Err(error.into()),
+        Err(ProfilesError::List(error)) => Err(error.into()),
+    }
+}
+
+fn compare_one(args: &MatchArgs, input: &Input) -> exit::Result {
+    warn_of_front(input);
+    let profile = ProfileFunctions::parse(input).map_err(|error| {
+        match profile_among(input, &args.binaries).map(path_text) {
             Some(profile) => {
                 let name = input.name();
                 let order = format_args!(
@@ -92,47 +113,138 @@ fn compare(args: &MatchArgs) -> exit::Result {
             None => Failure::file(input.name(), &error),
         }
     })?;
-    let mut binaries = BinaryFunctions::for_profile(&profile);
+    let mut binaries = open_binaries(args, &profile)?;
+    binaries.find_inlined(&profile);
+    let others = binaries
+        .binaries
+        .iter()
+        .map(|it| (it.path.as_str(), &it.damage));
+    let is_damaged = warn_of_damage(others.chain([(input.name(), &profile.damage)]));
+    let mut report = MatchReport::new(input.name(), &profile, &binaries, args.top);
+    report.mangled = args.mangled;
+    print(args, |out| report.text(out), &report)?;
+    let reason = args.fail_under.and_then(|least| report.gate(least));
+    finish(args, report.annotations(), reason.as_slice(), is_damaged)
+}
+
+/// Compares several profiles with the same binaries, which are read once.
+fn compare_all(args: &MatchArgs, list: &InputList) -> exit::Result {
+    let mut all = MatchList::new(path_text(&args.profile));
+    let mut is_damaged = false;
+    // The kind of the profile decides what is read from binaries.
+    let mut opened: Vec<BinaryFunctions> = Vec::new();
+    for (index, file) in list.files.iter().enumerate() {
+        let profile = match list.open(index, &mut Vec::new()) {
+            Ok(data) => ProfileFunctions::parse(data.as_ref()).map_err(|error| error.to_string()),
+            Err(error) => Err(system_text(&error)),
+        };
+        match profile {
+            Ok(profile) => {
+                is_damaged |= warn_of_damage([(file.name.as_str(), &profile.damage)]);
+                let known = opened
+                    .iter()
+                    .position(|binaries| binaries.are_for(&profile));
+                if known.is_none() {
+                    let fresh = open_binaries(args, &profile)?;
+                    let others = fresh.binaries.iter();
+                    is_damaged |= warn_of_damage(others.map(|it| (it.path.as_str(), &it.damage)));
+                    opened.push(fresh);
+                }
+                let at = known.unwrap_or(opened.len() - 1);
+                let Some(binaries) = opened.get_mut(at) else {
+                    continue;
+                };
+                binaries.find_inlined(&profile);
+                let mut report = MatchReport::new(&file.name, &profile, binaries, args.top);
+                report.mangled = args.mangled;
+                all.push(report);
+            }
+            Err(reason) => {
+                let _ = writeln!(print::stderr(), "warning: {}: {reason}", file.name);
+                all.push_unreadable(file.name.clone(), reason);
+            }
+        }
+    }
+    if list.files.is_empty() {
+        return Err(Failure::input(format_args!(
+            "{}: no profile is there",
+            all.from()
+        )));
+    }
+    print(args, |out| all.text(out), &all)?;
+    let reasons = args
+        .fail_under
+        .map(|least| all.gate(least))
+        .unwrap_or_default();
+    finish(
+        args,
+        all.annotations(),
+        &reasons,
+        is_damaged || !all.is_complete(),
+    )
+}
+
+fn open_binaries(args: &MatchArgs, profile: &ProfileFunctions) -> exit::Result<BinaryFunctions> {
+    let mut binaries = BinaryFunctions::for_profile(profile);
     for path in &args.binaries {
         exit::must_exist(path)?;
         let opened = binaries.open(path);
         opened.map_err(|error| Failure::file(path_text(path), &error))?;
     }
-    binaries.find_inlined(&profile);
-    let others = binaries.binaries.iter().map(|it| (&it.path, &it.damage));
+    Ok(binaries)
+}
+
+/// Prints the first errors of profiles. Returns whether there are any.
+fn warn_of_damage<'a>(profiles: impl IntoIterator<Item = (&'a str, &'a Faults)>) -> bool {
     let mut is_damaged = false;
-    for (name, damage) in others.chain([(&input.name().to_owned(), &profile.damage)]) {
+    for (name, damage) in profiles {
         is_damaged |= damage.count > 0;
         for error in &damage.first {
             // A failed write is ignored: stderr is closed.
             let _ = writeln!(print::stderr(), "warning: {name}: {error}");
         }
     }
-    let mut report = MatchReport::new(input.name(), &profile, &binaries, args.top);
-    report.mangled = args.mangled;
+    is_damaged
+}
+
+fn print(
+    args: &MatchArgs,
+    text: impl FnOnce(&mut StandardOutput) -> io::Result<()>,
+    json: &impl Serialize,
+) -> exit::Result<()> {
     let printed = match args.format {
-        Format::Text => write!(print::stdout(), "{report}"),
+        Format::Text => {
+            let mut out = print::stdout();
+            text(&mut out).and_then(|()| out.flush())
+        }
         Format::Json => {
-            let json = serde_json::to_string_pretty(&report);
+            let json = serde_json::to_string_pretty(json);
             writeln!(print::json_stdout(), "{}", json.unwrap_or_default())
         }
     };
-    printed.map_err(|error| Failure::print(&error))?;
-    let reason = args.fail_under.and_then(|least| report.gate(least));
+    printed.map_err(|error| Failure::print(&error))
+}
+
+/// Writes the annotations, and fails if the condition of `--fail-under` is not met.
+fn finish(
+    args: &MatchArgs,
+    annotations: Annotations,
+    reasons: &[String],
+    is_damaged: bool,
+) -> exit::Result {
     args.annotate.write(|list| {
-        *list = report.annotations();
-        if let Some(reason) = &reason {
+        *list = annotations;
+        for reason in reasons {
             list.error("profkit match: --fail-under", reason);
         }
     });
-    let Some(reason) = reason else {
-        return Ok(if is_damaged {
-            Status::InputBad
-        } else {
-            Status::Done
-        });
-    };
-    // A failed write is ignored: stderr is closed.
-    let _ = writeln!(print::stderr(), "gate: {reason}");
-    Ok(Status::GateFailed)
+    for reason in reasons {
+        // A failed write is ignored: stderr is closed.
+        let _ = writeln!(print::stderr(), "gate: {reason}");
+    }
+    Ok(match reasons {
+        [] if is_damaged => Status::InputBad,
+        [] => Status::Done,
+        _ => Status::GateFailed,
+    })
 }

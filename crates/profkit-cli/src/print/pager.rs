@@ -5,6 +5,11 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+/// A shell ends with this code if it does not find the program.
+const NOT_FOUND: i32 = 127;
+/// The number of bytes after which a text is no longer kept. Pipes hold less, so that the pager has read some of it.
+const MOST_KEPT: usize = 2 << 20;
+
 /// Standard output, or a pager in front of it.
 #[derive(Debug)]
 pub struct Pager {
@@ -19,8 +24,12 @@ enum State {
     /// The text that was written so far fits on the terminal. The fields are this text and the number of rows that are
     /// left.
     Short { text: Vec<u8>, rows: usize },
-    /// The pager runs.
-    Pages { pager: Child, to: ChildStdin },
+    /// The pager runs. The text that was written is kept until a shell that does not find the pager would have ended.
+    Pages {
+        pager: Child,
+        to: ChildStdin,
+        kept: Option<Vec<u8>>,
+    },
     /// The user left the pager. The command goes on, because its exit code depends on the rest of its work.
     Left { pager: Child },
 }
@@ -89,9 +98,21 @@ impl Write for Pager {
         match &mut self.state {
             State::Direct => return self.stdout.write(bytes),
             State::Left { .. } => {}
-            State::Pages { to, .. } => match to.write(bytes) {
-                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => self.leave(),
-                result => return result,
+            State::Pages { to, kept, .. } => match to.write(bytes) {
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                    self.leave()?;
+                    if matches!(self.state, State::Direct) {
+                        return self.stdout.write(bytes);
+                    }
+                }
+                Ok(count) => {
+                    *kept = kept.take().filter(|text| text.len() < MOST_KEPT);
+                    if let Some(text) = kept {
+                        text.extend(bytes.iter().take(count));
+                    }
+                    return Ok(count);
+                }
+                Err(error) => return Err(error),
             },
             State::Short { text, rows } => {
                 text.extend_from_slice(bytes);
@@ -99,7 +120,11 @@ impl Write for Pager {
                 if *rows == 0 {
                     let text = std::mem::take(text);
                     self.state = match start() {
-                        Some((pager, to)) => State::Pages { pager, to },
+                        Some((pager, to)) => State::Pages {
+                            pager,
+                            to,
+                            kept: Some(Vec::new()),
+                        },
                         None => State::Direct,
                     };
                     self.write_all(&text)?;
@@ -128,27 +153,37 @@ impl Write for Pager {
 }
 
 impl Pager {
-    fn leave(&mut self) {
-        if let State::Pages { pager, .. } = std::mem::replace(&mut self.state, State::Direct) {
-            self.state = State::Left { pager };
+    /// Ends the text for the pager. If the shell did not find the pager, the text is printed without one.
+    fn leave(&mut self) -> io::Result<()> {
+        let State::Pages {
+            mut pager,
+            to,
+            kept,
+        } = std::mem::replace(&mut self.state, State::Direct)
+        else {
+            return Ok(());
+        };
+        drop(to);
+        if let Some(text) = kept
+            && pager.wait()?.code() == Some(NOT_FOUND)
+        {
+            let _ = writeln!(super::stderr(), "note: $PAGER names no program");
+            return self.stdout.write_all(&text);
         }
+        self.state = State::Left { pager };
+        Ok(())
     }
 }
 
 impl Drop for Pager {
     fn drop(&mut self) {
-        // An error is ignored here: a command flushes the pager before the pager is dropped, and reports the errors of
+        // Errors are ignored here: a command flushes the pager before the pager is dropped, and reports the errors of
         // that flush.
         let _ = self.flush();
-        self.leave();
-        if let State::Left { pager } = &mut self.state
-            && pager.wait().is_ok_and(|status| status.code() == Some(127))
-        {
-            // The shell did not find the pager, and the text is lost.
-            let _ = writeln!(
-                super::stderr(),
-                "note: $PAGER names no program; --no-pager prints without one"
-            );
+        let _ = self.leave();
+        if let State::Left { pager } = &mut self.state {
+            let _ = pager.wait();
         }
+        let _ = self.stdout.flush();
     }
 }

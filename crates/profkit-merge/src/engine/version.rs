@@ -97,7 +97,7 @@ pub(crate) fn check(
             difference: Difference::Hashes,
             message: "profiles of compilers that name or hash functions differently cannot be merged with each other",
             groups,
-            hint: "merge the files of each compiler separately; a compiler can use only its own",
+            hint: "merge the files of each compiler separately; a compiler can use only functions that it names and hashes in the same way",
         }));
     }
     Ok(())
@@ -162,7 +162,7 @@ pub(crate) fn suggest(generations: &Generations) -> Suggestion {
     for (&version, (input, clangs)) in &origins {
         if FrontEndScheme::of_indexed_version(version) != scheme {
             let message = format!(
-                "the function hashes of this input come from an older clang ({}) than those of the other inputs ({}); a compiler can use only one of the two",
+                "the function hashes of this input come from an older clang ({}) than those of the other inputs ({}); a compiler cannot use the functions that the other one hashes differently",
                 display_compilers(clangs),
                 display_compilers(newest_clangs)
             );
@@ -270,8 +270,8 @@ mod tests {
         let (version, notes) = suggestion(&[(false, 12), (false, 13), (true, 8)]);
         assert_eq!(version, 13);
         insta::assert_snapshot!(notes.join("\n"), @"
-        : kept, but the function hashes of this input come from an older clang (14 to 17) than those of the other inputs (22 or later); a compiler can use only one of the two
-        : kept, but the function hashes of this input come from an older clang (12 to 21) than those of the other inputs (22 or later); a compiler can use only one of the two
+        : kept, but the function hashes of this input come from an older clang (14 to 17) than those of the other inputs (22 or later); a compiler cannot use the functions that the other one hashes differently
+        : kept, but the function hashes of this input come from an older clang (12 to 21) than those of the other inputs (22 or later); a compiler cannot use the functions that the other one hashes differently
         ");
     }
 

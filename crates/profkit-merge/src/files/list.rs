@@ -52,6 +52,11 @@ impl InputFile {
             member: None,
         }
     }
+
+    /// Whether the file is a member of an archive.
+    pub fn is_member(&self) -> bool {
+        self.member.is_some()
+    }
 }
 
 /// All input files of a merge, in the order in which they were named. The files of a folder are sorted by path.
@@ -120,6 +125,15 @@ pub enum InputNote {
     },
     /// The number of further files and folders that are left out for the same reason and are not listed.
     MoreSame(u64),
+    /// Something in a folder is no file, or leads to none.
+    PassedOver {
+        /// The path in the folder.
+        path: PathBuf,
+        /// What is there.
+        what: String,
+    },
+    /// The number of further paths in folders that are no files and are not listed.
+    MorePassedOver(u64),
     /// A file is named several times. Its counts are added each time.
     Repeated {
         /// The path of the file.
@@ -212,7 +226,7 @@ impl ListError {
             ListError::StdinTwice => Some("use - only once: for one profile or for one list"),
             ListError::Line { .. } => Some(LIST_HINT),
             ListError::Missing(_) => {
-                Some("nothing was merged, because some of the named inputs do not exist")
+                Some("nothing was done, because some of the named inputs do not exist")
             }
             ListError::NotAList { .. } => Some("to merge a profile, name it without -f"),
             ListError::List { .. } | ListError::Folder { .. } => None,
@@ -512,6 +526,13 @@ impl InputList {
             })?;
         walk.follow_links();
         self.same.append(&mut walk.same);
+        let more = walk.odd.len().saturating_sub(MOST_REPEATED) as u64;
+        let odd = walk.odd.into_iter().take(MOST_REPEATED);
+        let note = |(path, what)| InputNote::PassedOver { path, what };
+        self.notes.extend(odd.map(note));
+        if more > 0 {
+            self.notes.push(InputNote::MorePassedOver(more));
+        }
         for path in walk.found {
             let metadata = fs::metadata(&path).ok();
             let id = metadata.and_then(|metadata| FileId::of(&path, &metadata));

@@ -1,8 +1,9 @@
 //! The files that a folder or a pattern stands for.
+use super::system_text;
 use rustc_hash::FxHashMap;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
-use std::fs::{self, Metadata};
+use std::fs::{self, FileType, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -40,11 +41,13 @@ pub(super) struct Walk {
     files: FxHashMap<FileId, PathBuf>,
     /// Paths that lead to a file or folder that was found at another path.
     pub(super) same: Vec<(PathBuf, PathBuf)>,
+    /// Paths that lead to no file or folder, and what they lead to. Nothing there is opened: a pipe could wait for ever.
+    pub(super) odd: BTreeMap<PathBuf, String>,
 }
 
 impl Walk {
     /// Adds the regular files in a folder and the folders below it. Links are collected and followed later, so that a
-    /// file that is also in the folder itself is found there first. Other kinds of files are ignored.
+    /// file that is also in the folder itself is found there first. Other kinds of files are noted.
     pub(super) fn folder(&mut self, folder: &Path, depth: usize) -> io::Result<()> {
         if depth == MOST_FOLDERS {
             return Err(io::Error::other("folders nest too deeply"));
@@ -66,14 +69,16 @@ impl Walk {
                 if self.folder(&path, depth + 1).is_err() {
                     self.found.insert(path);
                 }
-            } else if file_type.is_file() && !is_temporary(&entry.file_name()) {
+            } else if !file_type.is_file() {
+                self.odd.insert(path, kind_of(file_type).to_owned());
+            } else if !is_temporary(&entry.file_name()) {
                 self.found.insert(path);
             }
         }
         Ok(())
     }
 
-    /// Adds what the links lead to. A link whose target does not exist is ignored.
+    /// Adds what the links lead to. A link that leads to no file or folder is noted.
     pub(super) fn follow_links(&mut self) {
         for path in &self.found {
             let metadata = fs::metadata(path).ok();
@@ -82,17 +87,43 @@ impl Walk {
             }
         }
         while let Some(link) = self.links.pop_first() {
-            let Ok(metadata) = fs::metadata(&link) else {
-                continue;
+            let metadata = match fs::metadata(&link) {
+                Ok(metadata) => metadata,
+                Err(error) => {
+                    let what = format!("a link that leads nowhere ({})", system_text(&error));
+                    self.odd.insert(link, what);
+                    continue;
+                }
             };
             let known = FileId::of(&link, &metadata).and_then(|id| self.files.get(&id));
             if let Some(other) = known {
                 self.same.push((link, other.clone()));
-            } else if metadata.is_file() || metadata.is_dir() && self.folder(&link, 0).is_err() {
+            } else if metadata.is_file() {
+                self.found.insert(link);
+            } else if !metadata.is_dir() {
+                let what = format!("a link to {}", kind_of(metadata.file_type()));
+                self.odd.insert(link, what);
+            } else if self.folder(&link, 0).is_err() {
                 self.found.insert(link);
             }
         }
     }
+}
+
+/// What a file is that holds no bytes of its own.
+fn kind_of(kind: FileType) -> &'static str {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::FileTypeExt;
+        if kind.is_fifo() {
+            return "a pipe; name it itself to read it";
+        }
+        if kind.is_socket() {
+            return "a socket";
+        }
+    }
+    let _ = kind;
+    "a device"
 }
 
 /// Returns the files that match a name as a pattern. The caller passes names that no file has: a shell passes on a

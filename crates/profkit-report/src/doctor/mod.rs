@@ -4,5 +4,6 @@ pub mod json;
 mod text;
 mod words;
 
+pub(crate) use text::wrapped;
 pub use text::{end, file, group};
 pub use words::{short, verdict};

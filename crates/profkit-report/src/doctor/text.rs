@@ -6,8 +6,8 @@ use profkit_analysis::names::printable;
 use std::fmt::Display;
 use std::io::{self, Write};
 
-/// The largest number of sound files that a command for a group names one by one.
-const MOST_IN_COMMAND: usize = 3;
+/// The largest number of files that a command for a group names one by one.
+const MOST_IN_COMMAND: u64 = 3;
 /// The largest number of damaged files of a group that are listed one by one.
 const MOST_LISTED: usize = 5;
 /// The largest number of faults that are listed for one file among several.
@@ -65,15 +65,20 @@ fn block(
             wrapped(out, "    ", format_args!("hint: {hint}"))?;
         }
     }
-    next(out, diagnosis, name, &quoted(name), None)
+    next(out, diagnosis, (name, &quoted(name), ""), None)
 }
 
 /// Prints a group of like files. A group of one file is printed like a file, with few of its faults if `counts` has other
-/// files.
+/// files. `paths` is how the files were named, quoted for a shell.
 ///
 /// # Errors
 /// Those of the writer.
-pub fn group(out: &mut Console<impl Write>, group: &Group, counts: Counts) -> io::Result<()> {
+pub fn group(
+    out: &mut Console<impl Write>,
+    group: &Group,
+    counts: Counts,
+    paths: &str,
+) -> io::Result<()> {
     let diagnosis = &group.first;
     if let ([only], 1) = (group.members.as_slice(), group.files) {
         let most_faults = if counts.files() == 1 {
@@ -106,30 +111,18 @@ pub fn group(out: &mut Console<impl Write>, group: &Group, counts: Counts) -> io
         }
     }
     names(out, group)?;
-    let all = match (&group.pattern, group.members.get(..MOST_IN_COMMAND)) {
-        (Some(pattern), _) => quoted(pattern),
-        (None, Some(first)) => words::joined(first),
-        (None, None) => words::joined(&group.members),
-    };
     let first = group.members.first().map_or("", |member| &member.name);
-    next(out, diagnosis, first, &all, group.complete.as_deref())?;
-    let more = match group.pattern {
-        Some(_) => 0,
-        None => group.files.saturating_sub(MOST_IN_COMMAND as u64),
-    };
-    if more > 0
-        && diagnosis
-            .next
-            .iter()
-            .any(|&advice| words::names_all(advice))
-    {
-        let more = match more {
-            1 => "other file".to_owned(),
-            _ => format!("{} other files", grouped(more)),
-        };
-        writeln!(out, "  {:16} # add the {more} of this group", "")?;
+    let complete = group.complete.as_deref();
+    if let Some(pattern) = &group.pattern {
+        return next(out, diagnosis, (first, &quoted(pattern), ""), complete);
     }
-    Ok(())
+    if group.files <= MOST_IN_COMMAND {
+        let all = words::joined(&group.members);
+        return next(out, diagnosis, (first, &all, ""), complete);
+    }
+    // A command line has a largest length: the names come from doctor itself.
+    let list = format!("profkit doctor {paths} --group {} | ", group.number);
+    next(out, diagnosis, (first, "-f -", &list), complete)
 }
 
 /// Prints the names of the files of a group: the first and the last one, or what can be kept of each.
@@ -179,7 +172,11 @@ fn title(out: &mut Console<impl Write>, what: &str, diagnosis: &Diagnosis) -> io
 
 /// Prints text after a margin. On a terminal, the text is broken at blanks so that it fits, and the margin of the other
 /// lines is as wide.
-fn wrapped(out: &mut Console<impl Write>, margin: &str, text: impl Display) -> io::Result<()> {
+pub(crate) fn wrapped(
+    out: &mut Console<impl Write>,
+    margin: &str,
+    text: impl Display,
+) -> io::Result<()> {
     let text = text.to_string();
     let indent = margin.chars().count();
     let room = out
@@ -259,18 +256,19 @@ fn heading(diagnosis: &Diagnosis) -> &'static str {
     }
 }
 
-/// Prints the commands to run next.
+/// Prints the commands to run next. `first` is the name of a file, `all` stands for all files in a command, and `list` is
+/// what is put before such a command.
 fn next(
     out: &mut Console<impl Write>,
     diagnosis: &Diagnosis,
-    first: &str,
-    all: &str,
+    (first, all, list): (&str, &str, &str),
     complete: Option<&str>,
 ) -> io::Result<()> {
     for (index, &advice) in diagnosis.next.iter().enumerate() {
         let (command, purpose) = words::command(advice, first, all, complete);
         let label = if index == 0 { "next" } else { "" };
-        writeln!(out, "  {label:16} {command}")?;
+        let list = if words::names_all(advice) { list } else { "" };
+        writeln!(out, "  {label:16} {list}{command}")?;
         let margin = format!("  {:16} # ", "");
         wrapped(out, &margin, purpose)?;
     }

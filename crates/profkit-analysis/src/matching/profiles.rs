@@ -1,0 +1,52 @@
+//! The profiles that one path stands for.
+use crate::doctor::survey::is_candidate;
+use profkit_data::ForeignFile;
+use profkit_data::detect::{FileKind, detect};
+use profkit_data::stored::ArchiveFormat;
+use profkit_merge::files::{Input, InputList, ListError, ReadError};
+use std::path::Path;
+
+/// The profiles that one path stands for.
+#[derive(Debug)]
+pub enum Profiles {
+    /// The path is that of a profile.
+    One(Input),
+    /// The path is that of a folder, of an archive with several files, or of a list of paths. Of a folder, the files are
+    /// those that have the content or the name of a profile.
+    Many(InputList),
+}
+
+/// Why no profile can be opened.
+#[derive(Debug)]
+pub enum ProfilesError {
+    /// The file cannot be read.
+    Read(ReadError),
+    /// The files of the folder, archive or list cannot be found.
+    List(ListError),
+}
+
+impl Profiles {
+    /// Opens the file, or finds the files.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or the files cannot be found.
+    pub fn find(path: &Path) -> Result<Self, ProfilesError> {
+        let collect = |named: &[_], lists: &[_]| {
+            InputList::collect(named, lists, None).map_err(ProfilesError::List)
+        };
+        let is_folder = path.is_dir();
+        if is_folder || path.file_name().is_some_and(ArchiveFormat::is_named_so) && path.exists() {
+            let mut list = collect(&[path.as_os_str().to_owned()], &[])?;
+            list.files
+                .retain(|file| !is_folder || file.is_member() || is_candidate(&file.path));
+            if is_folder || list.files.len() > 1 {
+                return Ok(Profiles::Many(list));
+            }
+        }
+        let input = Input::open(path).map_err(ProfilesError::Read)?;
+        if detect(&input) == FileKind::Foreign(ForeignFile::ProfileList) {
+            return Ok(Profiles::Many(collect(&[], &[path.to_owned()])?));
+        }
+        Ok(Profiles::One(input))
+    }
+}

@@ -1,0 +1,83 @@
+//! What profiles are stored in: compressed files and archives.
+use profkit_data::stored::{
+    Archive, Compression, expand_member, is_archive, is_compressed_tar, members_of_compressed_tar,
+};
+use std::borrow::Cow;
+
+/// The most bytes that are expanded of one file. Smaller than the limit of the readers, because a few bytes can stand
+/// for very many.
+const MOST: u64 = 4 << 20;
+
+/// Expands a compressed file, and reads the members of an archive.
+///
+/// # Panics
+/// If a limit is not kept; if the whole of a file is not what its front is; if a member is different when it is read
+/// again, or there is a member more than are listed.
+pub(crate) fn stored(data: &[u8]) {
+    if let Some(compression) = Compression::of(data) {
+        compressed(data, compression);
+        if is_compressed_tar(data, compression) {
+            compressed_tar(data, compression);
+        }
+    } else if is_archive(data) {
+        archive(data);
+    }
+}
+
+fn compressed(data: &[u8], compression: Compression) {
+    let front = compression.expand_front(data, MOST);
+    match (compression.expand(data, MOST), front) {
+        (Ok(whole), Ok((front, None))) => {
+            assert_eq!(whole, front);
+            assert!(whole.len() as u64 <= MOST);
+        }
+        (Ok(_), other) => panic!("the whole file is sound, and its front is not: {other:?}"),
+        (Err(_), Ok((front, Some(_)))) => assert!(front.len() as u64 <= MOST),
+        (Err(_), Err(_)) => {}
+        (Err(error), Ok((_, None))) => panic!("the front is all of a damaged file: {error}"),
+    }
+}
+
+/// Lists an archive twice: once without reading its members, and once with the bytes of the first ones.
+fn compressed_tar(data: &[u8], compression: Compression) {
+    let mut names = Vec::new();
+    let listed = members_of_compressed_tar(data, compression, |name, _| {
+        names.push(name);
+        Ok(names.len() < 64)
+    });
+    let mut again = Vec::new();
+    let mut bytes = 0;
+    let read = members_of_compressed_tar(data, compression, |name, member| {
+        again.push(name);
+        let member = member.read()?;
+        bytes += member.0.len() as u64;
+        nested((Cow::Owned(member.0), member.1));
+        Ok(again.len() < 64 && bytes < MOST)
+    });
+    let common = names.len().min(again.len());
+    assert_eq!(names.get(..common), again.get(..common));
+    if listed.is_ok() && read.is_ok() && bytes < MOST {
+        assert_eq!(names, again);
+    }
+}
+
+fn archive(data: &[u8]) {
+    let archive = Archive::open(data);
+    let count = archive.members().len();
+    for index in 0..count.min(64) {
+        match (archive.read(index), archive.read(index)) {
+            (Ok(one), Ok(two)) => assert_eq!(one.0, two.0),
+            (Err(_), Err(_)) => {}
+            (one, two) => panic!("member {index} differs: {one:?}, {two:?}"),
+        }
+    }
+    assert!(archive.read(count).is_err());
+}
+
+/// Expands a member that is compressed itself, if it is small.
+fn nested(member: (Cow<'_, [u8]>, Option<profkit_data::stored::StoredError>)) {
+    match Compression::of(&member.0) {
+        Some(compression) => compressed(&member.0, compression),
+        None => assert!(expand_member(member).is_ok()),
+    }
+}

@@ -53,6 +53,43 @@ pub fn of_samples(view: &SampleView<'_>, file: &str, spelling: Spelling) -> Opti
     (graph.total() > 0).then(|| flame_svg::draw(&graph, &labels))
 }
 
+/// Prints the folded stacks of a sample profile: one line per calling context or stack of inlined functions.
+///
+/// # Errors
+/// If printing fails.
+pub fn print_folded_samples(
+    view: &SampleView<'_>,
+    spelling: Spelling,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let graph = view.flame_graph(spelling);
+    // The open frames: each with its name, and its weight without the frames on it.
+    let mut stack: Vec<(String, u128)> = Vec::new();
+    let mut close = |stack: &mut Vec<(String, u128)>, depth: usize| {
+        while stack.len() > depth {
+            let names: Vec<&str> = stack
+                .iter()
+                .skip(1)
+                .map(|(name, _)| name.as_str())
+                .collect();
+            let names = names.join(";");
+            match stack.pop() {
+                Some((_, own)) if own > 0 && !names.is_empty() => writeln!(out, "{names} {own}")?,
+                _ => {}
+            }
+        }
+        Ok::<_, io::Error>(())
+    };
+    for frame in graph.frames() {
+        close(&mut stack, frame.depth)?;
+        if let Some((_, own)) = stack.last_mut() {
+            *own = own.saturating_sub(frame.weight);
+        }
+        stack.push((frame.name.replace([';', '\n'], ":"), frame.weight));
+    }
+    close(&mut stack, 0)
+}
+
 /// Prints folded stacks: one line per call stack, which sums up all contexts with this stack.
 ///
 /// # Errors

@@ -17,12 +17,14 @@ pub enum Weight {
     Accesses,
     /// Bytes times average lifetime in milliseconds
     ByteLifetime,
+    /// Of sample profiles: number of samples
+    Samples,
 }
 
 impl From<Weight> for HeapWeight {
     fn from(weight: Weight) -> Self {
         match weight {
-            Weight::Bytes => HeapWeight::Bytes,
+            Weight::Bytes | Weight::Samples => HeapWeight::Bytes,
             Weight::Allocations => HeapWeight::Allocations,
             Weight::Accesses => HeapWeight::Accesses,
             Weight::ByteLifetime => HeapWeight::ByteLifetime,

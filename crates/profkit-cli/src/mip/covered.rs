@@ -1,12 +1,12 @@
 //! `profkit mip covered`: the functions that a run entered.
 use super::profile::{ImageArgs, locate, open, pattern};
-use super::show::place;
 use crate::exit::{Failure, Result, Status};
 use crate::print;
 use crate::print::plural;
 use clap::Args;
 use profkit_analysis::names::display;
 use profkit_data::tables::Frame;
+use profkit_report::mip::place;
 use std::io::{self, Write};
 use std::path::PathBuf;
 

@@ -3,14 +3,17 @@
 use crate::exit::{Failure, Result};
 use clap::{Args, ValueEnum};
 use profkit_data::ErrorKind;
+use profkit_data::detect::{FileKind, detect};
 use profkit_data::ids::BuildId;
 use profkit_data::index_vec::IndexVec;
 use profkit_data::mip::{
-    FunctionId, MipProfile, MipWriteOptions, ProfileVersion, write as write_profile,
+    FunctionId, ImageFacts, MipMap, MipProfile, MipWriteOptions, ProfileVersion,
+    write as write_profile, yaml,
 };
 use profkit_data::tables::{StackId, Tables};
 use profkit_merge::files::{Content, Input, Output};
 use profkit_mip::create::{self, CreateOptions, create};
+use profkit_report::mip::MipForm;
 use std::path::{Path, PathBuf};
 
 /// A version of the profile's format that can be written.
@@ -67,6 +70,37 @@ pub struct Opened {
 /// If the file cannot be read, or is not a MIP profile.
 pub fn open(path: &Path) -> Result<Opened> {
     of(&crate::io::open(path)?)
+}
+
+/// Opens a profile, its YAML, or a map. A map is a profile of no run.
+///
+/// # Errors
+/// If the file cannot be read, or is none of these.
+pub fn open_any(path: &Path) -> Result<(Opened, MipForm)> {
+    let input = crate::io::open(path)?;
+    let name = input.name().to_owned();
+    let (profile, form) = match detect(&input) {
+        FileKind::MipMap => {
+            let map = MipMap::parse(&input);
+            let made = map.and_then(|map| MipProfile::create(&map, &ImageFacts::new()));
+            (made.map(|made| made.profile), MipForm::Map)
+        }
+        FileKind::MipYaml => match yaml::parse(&input) {
+            Ok((profile, version)) => (Ok(profile), MipForm::Yaml(version)),
+            Err(error) => (Err(error), MipForm::Map),
+        },
+        _ => {
+            let opened = of(&input)?;
+            let form = MipForm::Profile(opened.version);
+            return Ok((opened, form));
+        }
+    };
+    let opened = Opened {
+        profile: profile.map_err(|error| Failure::file(&name, &error))?,
+        version: ProfileVersion::V9,
+        name,
+    };
+    Ok((opened, form))
 }
 
 /// Reads a profile that is open.

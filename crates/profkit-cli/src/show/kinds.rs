@@ -1,6 +1,7 @@
 //! Which options fit which kind of profile.
 use super::ShowArgs;
 use crate::exit::{Failure, Result};
+use crate::memprof::flame::Weight;
 use crate::memprof::is_memprof_input;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, ValueEnum};
@@ -79,7 +80,7 @@ const FITS: [(&str, &[Kind]); 27] = [
     ("symbols", &[Kind::Sample]),
     ("by", WITH_GROUPS),
     ("memory", HEAP),
-    ("folded", HEAP),
+    ("folded", &[Kind::Heap, Kind::Sample]),
     ("flamegraph", &[Kind::Heap, Kind::Sample]),
     ("flamegraph-weight", HEAP),
     ("cold-density", HEAP),
@@ -104,6 +105,7 @@ fn is_given(matches: &ArgMatches, option: &str) -> bool {
 /// The first such option.
 pub fn check(args: &ShowArgs, matches: &ArgMatches, kind: Kind, input: &Input) -> Result<()> {
     check_sort(args, kind, input)?;
+    check_weight(args, kind, input)?;
     check_rows(args, matches)?;
     let wrong = FITS
         .iter()
@@ -170,6 +172,26 @@ fn check_sort(args: &ShowArgs, kind: Kind, input: &Input) -> Result<()> {
         kind.name()
     ))
     .with_hint(format_args!("its orders are {orders}")))
+}
+
+/// Refuses a weight of the wrong kind of profile.
+fn check_weight(args: &ShowArgs, kind: Kind, input: &Input) -> Result<()> {
+    let heap = &args.heap;
+    let drawn = heap.flamegraph.as_ref().map(|_| heap.flamegraph_weight);
+    let (wrong, weights) = match (kind, heap.folded) {
+        (Kind::Sample, folded) => (folded.is_some_and(|it| it != Weight::Samples), "samples"),
+        (Kind::Heap, folded) => (
+            folded.or(drawn) == Some(Weight::Samples),
+            "bytes, allocations, accesses and byte-lifetime",
+        ),
+        _ => return Ok(()),
+    };
+    if !wrong {
+        return Ok(());
+    }
+    let name = input.name();
+    let what = format_args!("{name}: this weight does not fit a {}", kind.name());
+    Err(Failure::usage(what).with_hint(format_args!("its weights are {weights}")))
 }
 
 /// Refuses options for parts of the output that have no rows, if rows are asked for.

@@ -5,7 +5,7 @@ mod correlation;
 mod kinds;
 mod sample;
 
-pub use args::{ShowArgs, Sort};
+pub use args::{By, ShowArgs, Sort};
 
 use crate::exit::{self, Failure, Status};
 use crate::memprof::show as heap;

@@ -6,8 +6,9 @@ use crate::print::{self, Format, RowFormat};
 use profkit_analysis::ranking::GroupBy;
 use profkit_analysis::samples::SampleView;
 use profkit_merge::files::Input;
-use profkit_report::flame::of_samples;
+use profkit_report::flame::{of_samples, print_folded_samples};
 use profkit_report::show::sample::{SampleParts, SampleShow};
+use std::io::Write;
 
 /// Shows a sample profile.
 ///
@@ -15,12 +16,20 @@ use profkit_report::show::sample::{SampleParts, SampleShow};
 /// If nothing of the profile can be read, if an option names a function that is not in the profile, or if the output
 /// cannot be printed.
 pub fn run(args: &ShowArgs, input: &Input) -> exit::Result {
-    let lazy = !args.needs_all_records() && !args.symbols && args.heap.flamegraph.is_none();
+    let drawn = args.heap.flamegraph.is_some() || args.heap.folded.is_some();
+    let lazy = !args.needs_all_records() && !args.symbols && !drawn;
     let view = SampleView::open(input.bytes(), lazy.then_some(&args.function))
         .map_err(|error| Failure::file(input.name(), &error))?;
     if let Some(path) = &args.heap.flamegraph {
         let svg = of_samples(&view, &flame::title(input), args.spelling());
         flame::write(path, input, svg, "samples")?;
+        return finish(args, input, &view);
+    }
+    if args.heap.folded.is_some() {
+        let mut out = print::stdout();
+        let printed = print_folded_samples(&view, args.spelling(), &mut out);
+        let printed = printed.and_then(|()| out.flush());
+        printed.map_err(|error| Failure::print(&error))?;
         return finish(args, input, &view);
     }
     let show = SampleShow {

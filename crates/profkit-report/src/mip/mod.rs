@@ -1,4 +1,8 @@
-//! The first screen of a MIP profile: what it is, how much ran, and the functions that ran most.
+//! MIP profiles: the first screen (what it is, how much ran, and the functions that ran most), and all functions.
+mod functions;
+
+pub use functions::{MipFunctions, place};
+
 use crate::rows::{RowForm, RowWriter};
 use crate::show::json::SCHEMA_VERSION;
 use crate::show::text::{facts, ranking_table, top_title};
@@ -9,7 +13,66 @@ use profkit_analysis::ranking::{FunctionNumbers, FunctionOrder};
 use profkit_data::mip::{EntryKind, Function, Identity, MipProfile, Modes, ProfileVersion};
 use serde_json::{Value, json};
 use std::cmp::Reverse;
+use std::fmt;
 use std::io::{self, Write};
+
+/// What a file is that functions of an image are read from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MipForm {
+    /// A profile.
+    Profile(ProfileVersion),
+    /// A profile as YAML.
+    Yaml(ProfileVersion),
+    /// A map: the functions of a build. No run was merged into it.
+    Map,
+}
+
+impl MipForm {
+    /// The word in JSON.
+    pub fn word(self) -> &'static str {
+        match self {
+            MipForm::Profile(_) => "profile",
+            MipForm::Yaml(_) => "yaml",
+            MipForm::Map => "map",
+        }
+    }
+
+    /// The version of the profile.
+    pub fn version(self) -> Option<u32> {
+        match self {
+            MipForm::Profile(version) | MipForm::Yaml(version) => Some(number(version)),
+            MipForm::Map => None,
+        }
+    }
+}
+
+impl fmt::Display for MipForm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            MipForm::Profile(version) => write!(f, "MIP profile version {}", number(*version)),
+            MipForm::Yaml(version) => {
+                write!(f, "MIP profile version {} as YAML", number(*version))
+            }
+            MipForm::Map => f.write_str("MIP map: the functions of a build, without runs"),
+        }
+    }
+}
+
+fn number(version: ProfileVersion) -> u32 {
+    match version {
+        ProfileVersion::V8 => 8,
+        ProfileVersion::V9 => 9,
+    }
+}
+
+/// Prints the build id or the module hash, if there is one.
+fn identity_fact<W: Write>(identity: &Identity, out: &mut Console<W>) -> io::Result<()> {
+    match identity {
+        Identity::BuildId(id) if !id.0.is_empty() => out.fact("build id", id),
+        Identity::ModuleHash(hash) => out.fact("module hash", format_args!("{hash:#010x}")),
+        Identity::BuildId(_) => Ok(()),
+    }
+}
 
 /// A MIP profile that is shown.
 #[derive(Clone, Copy, Debug)]
@@ -46,13 +109,6 @@ const COLUMNS: [&str; 8] = [
 const MOST_FUNCTIONS: usize = 10;
 
 impl MipShow<'_> {
-    fn version(&self) -> u32 {
-        match self.version {
-            ProfileVersion::V8 => 8,
-            ProfileVersion::V9 => 9,
-        }
-    }
-
     fn whole(&self) -> impl Iterator<Item = &Function> {
         let functions = self.profile.functions.iter();
         functions.filter(|function| !function.is_part())
@@ -121,22 +177,11 @@ impl MipShow<'_> {
     /// Those of the writer.
     pub fn text<W: Write>(&self, out: &mut Console<W>) -> io::Result<()> {
         let profile = self.profile;
-        out.title(
-            self.path,
-            format_args!("MIP profile version {}", self.version()),
-        )?;
+        out.title(self.path, MipForm::Profile(self.version))?;
         let modes: Vec<_> = profile.modes().names().collect();
         out.fact("records", modes.join(", "))?;
         out.fact("size", format_args!("{} bytes", grouped(self.size)))?;
-        match &profile.identity {
-            Identity::BuildId(id) if !id.0.is_empty() => {
-                out.fact("build id", id)?;
-            }
-            Identity::ModuleHash(hash) => {
-                out.fact("module hash", format_args!("{hash:#010x}"))?;
-            }
-            Identity::BuildId(_) => {}
-        }
+        identity_fact(&profile.identity, out)?;
         writeln!(out)?;
         out.heading("Summary")?;
         let (functions, covered) = profile.function_counts();
@@ -246,7 +291,7 @@ impl MipShow<'_> {
             "path": self.path,
             "size": self.size,
             "kind": "mip",
-            "version": self.version(),
+            "version": number(self.version),
             "modes": self.profile.modes().names().collect::<Vec<_>>(),
         });
         if let Some(members) = file.as_object_mut() {

@@ -1,0 +1,296 @@
+//! MIP profiles function by function, or summed up in groups: the output of `profkit mip show`.
+use super::{MipForm, identity_fact};
+use crate::rows::{group_json, group_word};
+use crate::show::text::groups_table;
+use crate::{Console, Style, grouped, percent};
+use profkit_analysis::names::{self, display};
+use profkit_analysis::ranking::{FunctionOrder, Group, GroupBy, Groups};
+use profkit_data::index_vec::IndexVec;
+use profkit_data::mip::{CallEdge, EntryKind, Function, FunctionId, Identity, MipProfile, Modes};
+use profkit_data::tables::{Frame, StackId, Tables};
+use serde_json::{Value, json};
+use std::fmt;
+use std::io::{self, Write};
+
+/// The number of blocks per line.
+const BLOCKS_PER_LINE: usize = 8;
+
+/// A MIP profile that is shown function by function.
+pub struct MipFunctions<'a> {
+    /// The name of the file.
+    pub path: &'a str,
+    /// The profile.
+    pub profile: &'a MipProfile,
+    /// What the file is.
+    pub form: MipForm,
+    /// The functions that are shown.
+    pub wanted: &'a dyn Fn(&Function) -> bool,
+    /// The source locations of the functions, if they are not those of the profile.
+    pub located: Option<(&'a Tables, &'a IndexVec<FunctionId, Option<StackId>>)>,
+    /// Whether names are printed mangled.
+    pub mangled: bool,
+    /// What functions are grouped by; `None` for each function by itself.
+    pub by: Option<GroupBy>,
+}
+
+impl fmt::Debug for MipFunctions<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("MipFunctions").field(&self.path).finish()
+    }
+}
+
+impl MipFunctions<'_> {
+    /// Returns the source location where a function begins, as frames. The innermost frame comes first.
+    fn frames(&self, id: FunctionId) -> Vec<Frame<'_>> {
+        match self.located {
+            Some((tables, stacks)) => tables.frames(stacks.get(id).copied().flatten()).collect(),
+            None => {
+                let stack = self.profile.functions[id].location;
+                self.profile.tables.frames(stack).collect()
+            }
+        }
+    }
+
+    fn functions(&self) -> impl Iterator<Item = (FunctionId, &Function)> {
+        let functions = self.profile.functions.entries();
+        functions.filter(|(_, function)| (self.wanted)(function))
+    }
+
+    /// The groups, and the sum of all: calls, or runs if calls are not counted.
+    fn groups(&self, by: GroupBy) -> (Vec<Group>, u128, &'static str) {
+        let whole = || self.functions().filter(|(_, function)| !function.is_part());
+        let has_calls = whole().any(|(_, function)| function.calls > 0);
+        let mut groups = Groups::default();
+        let mut total = 0;
+        for (id, function) in whole() {
+            let sum = if has_calls {
+                function.calls
+            } else {
+                function.called_runs
+            };
+            let place = self.frames(id);
+            let path = place.first().and_then(|frame| frame.path.as_deref());
+            let name = match (by, path) {
+                (GroupBy::File, Some(path)) => Some(names::printable(path).into_owned()),
+                _ => by.of(&function.name),
+            };
+            groups.add(name, 1, u64::from(function.is_covered()), sum.into());
+            total += u128::from(sum);
+        }
+        let unit = if has_calls { "calls" } else { "runs" };
+        (groups.into_sorted(FunctionOrder::Sum), total, unit)
+    }
+
+    /// Prints text for people.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn text<W: Write>(&self, out: &mut Console<W>) -> io::Result<()> {
+        let profile = self.profile;
+        out.title(self.path, self.form)?;
+        identity_fact(&profile.identity, out)?;
+        out.fact("runs", grouped(profile.runs))?;
+        let (functions, covered) = profile.function_counts();
+        let share = percent(covered.into(), functions.into());
+        let functions = grouped(functions);
+        let called = grouped(covered);
+        if profile.runs == 0 {
+            out.fact("functions", functions)?;
+        } else {
+            out.fact(
+                "functions",
+                format_args!("{functions}, {called} called ({share})"),
+            )?;
+        }
+        if let Some(by) = self.by {
+            let (groups, total, unit) = self.groups(by);
+            return groups_table(
+                &["Functions", "functions", "called", unit],
+                &groups,
+                by,
+                total,
+                out,
+            );
+        }
+        let mut edges = profile.edges_by_callee();
+        for (id, function) in self.functions() {
+            writeln!(out)?;
+            out.heading(display(&function.name, self.mangled))?;
+            self.function(id, function, out)?;
+            let mut label = "callers";
+            for edge in edges.of(id) {
+                out.fact(label, self.caller(edge))?;
+                label = "";
+            }
+        }
+        Ok(())
+    }
+
+    fn function<W: Write>(
+        &self,
+        id: FunctionId,
+        function: &Function,
+        out: &mut Console<W>,
+    ) -> io::Result<()> {
+        if let Some(frame) = self.frames(id).first() {
+            out.fact("source", place(frame))?;
+        }
+        if function.is_part() {
+            out.fact("part", "of another function, and never called itself")?;
+            return blocks(function, out);
+        }
+        out.fact(
+            "called",
+            format_args!(
+                "in {} of {} runs",
+                grouped(function.called_runs),
+                grouped(function.raw_runs)
+            ),
+        )?;
+        let calls = grouped(function.calls);
+        match function.modes.entry() {
+            Some(EntryKind::Calls) => out.fact("calls", calls)?,
+            // A unary counter ends at eight calls per run, so the true number may be larger.
+            Some(EntryKind::Unary) if function.calls >= 8 => {
+                out.fact("calls", format_args!("at least {calls}"))?;
+            }
+            Some(EntryKind::Unary) => out.fact("calls", calls)?,
+            _ => {}
+        }
+        if function.order_sum > 0 {
+            let first = function.order_min;
+            let first = first.map_or(String::new(), |first| format!(", {first} at the earliest"));
+            let mean = mean(function);
+            out.fact("first call", format_args!("at {mean} on average{first}"))?;
+        }
+        if !function.blocks.is_empty() && function.modes.contains(Modes::BLOCK_COVERAGE) {
+            blocks(function, out)?;
+        }
+        Ok(())
+    }
+
+    fn caller(&self, edge: &CallEdge) -> String {
+        match edge.caller {
+            Some(caller) => {
+                let name = display(&self.profile.functions[caller].name, self.mangled);
+                format!("{name}+{:#x}: {}", edge.call_site, edge.weight)
+            }
+            None => format!("elsewhere: {}", edge.weight),
+        }
+    }
+
+    /// Prints one JSON object. docs/formats/mip-json.md describes it.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn json(&self, out: &mut impl Write) -> io::Result<()> {
+        let profile = self.profile;
+        let build_id = match &profile.identity {
+            Identity::BuildId(id) if !id.0.is_empty() => Some(id.to_string()),
+            _ => None,
+        };
+        let module_hash = match &profile.identity {
+            Identity::ModuleHash(hash) => Some(*hash),
+            Identity::BuildId(_) => None,
+        };
+        let mut json = json!({
+            "schema": "profkit-mip-show",
+            "schema_version": 2,
+            "file": self.path,
+            "form": self.form.word(),
+            "format_version": self.form.version(),
+            "build_id": build_id,
+            "module_hash": module_hash,
+            "runs": profile.runs,
+        });
+        let (name, list) = match self.by {
+            Some(by) => {
+                let (groups, total, _) = self.groups(by);
+                json["by"] = group_word(by).into();
+                let groups = groups.iter().map(|group| group_json(group, total));
+                ("groups", groups.collect())
+            }
+            None => {
+                let mut edges = profile.edges_by_callee();
+                let functions = self.functions();
+                let functions =
+                    functions.map(|(id, function)| self.json_function(id, function, edges.of(id)));
+                ("functions", functions.collect::<Vec<_>>())
+            }
+        };
+        json[name] = list.into();
+        serde_json::to_writer_pretty(&mut *out, &json)?;
+        writeln!(out)
+    }
+
+    fn json_function(&self, id: FunctionId, function: &Function, edges: &[CallEdge]) -> Value {
+        let text = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
+        let blocks = function.blocks.iter();
+        let blocks = blocks.map(|block| json!({ "offset": block.offset, "runs": block.runs }));
+        let callers = edges.iter().map(|edge| {
+            json!({
+                "caller": edge.caller.map(|id| text(&self.profile.functions[id].name)),
+                "call_site": edge.call_site,
+                "weight": edge.weight,
+            })
+        });
+        let frames = self.frames(id);
+        let source = frames.iter().map(|frame| {
+            json!({
+                "function": text(frame.function),
+                "file": frame.path.as_deref().map(text),
+                "line": frame.line,
+                "column": frame.column,
+            })
+        });
+        let has_calls = function.modes.entry() != Some(EntryKind::Coverage);
+        json!({
+            "name": text(&function.name),
+            "demangled": names::demangle(&function.name),
+            "address": function.address,
+            "address_is_relative": self.profile.section_address.is_none(),
+            "size": function.size,
+            "signature": function.signature,
+            "modes": function.modes.names().collect::<Vec<_>>(),
+            "raw_runs": function.raw_runs,
+            "called_runs": function.called_runs,
+            "calls": has_calls.then_some(function.calls),
+            "order_sum": function.order_sum,
+            "order_runs": function.order_runs,
+            "order_min": function.order_min,
+            "blocks": blocks.collect::<Vec<_>>(),
+            "callers": callers.collect::<Vec<_>>(),
+            "source": source.collect::<Vec<_>>(),
+        })
+    }
+}
+
+fn blocks<W: Write>(function: &Function, out: &mut Console<W>) -> io::Result<()> {
+    let blocks = function.blocks.iter().map(|block| block.runs > 0);
+    let entry = (!function.is_part()).then(|| function.is_covered());
+    for (index, hot) in entry.into_iter().chain(blocks).enumerate() {
+        if index == 0 {
+            write!(out, "  {:15} ", "blocks")?;
+        } else if index % BLOCKS_PER_LINE == 0 {
+            write!(out, "\n  {:15} ", "")?;
+        }
+        if hot {
+            out.styled(Style::Hot, " HOT ")?;
+        } else {
+            out.styled(Style::Cold, " COLD")?;
+        }
+    }
+    writeln!(out)
+}
+
+/// The text `file:line` for a frame.
+pub fn place(frame: &Frame<'_>) -> String {
+    let path = frame.path.as_deref().unwrap_or(b"??");
+    format!("{}:{}", display(path, true), frame.line)
+}
+
+/// The mean position of a function's first call, with one decimal, rounded down.
+fn mean(function: &Function) -> String {
+    let tenths = u128::from(function.order_sum) * 10 / u128::from(function.order_runs.max(1));
+    format!("{}.{}", tenths / 10, tenths % 10)
+}

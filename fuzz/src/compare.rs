@@ -1,5 +1,6 @@
 //! Comparisons of profiles, and orders of functions.
 use crate::source::located;
+use profkit_analysis::diff::{DiffOptions, ProfileDiff};
 use profkit_analysis::order::{OrderFile, Startup, page_fault_area};
 use profkit_analysis::overlap::{ComparedProfile, PairOverlap};
 use profkit_data::{Error, ErrorKind};
@@ -48,6 +49,55 @@ pub(crate) fn overlap(data: &[u8]) {
                 Ok(pair) => check(&pair),
                 Err(why) => assert!(!why.to_string().is_empty()),
             }
+        }
+    }
+}
+
+/// Nothing differs between a profile and itself. Of two profiles, the share that moved is the same in both directions.
+///
+/// # Panics
+/// If that does not hold, or a fault has no place.
+pub(crate) fn diff(data: &[u8]) {
+    let profile = match ComparedProfile::open(data) {
+        Ok(profile) => profile,
+        Err(error) => return says_why(&error),
+    };
+    let options = DiffOptions {
+        most: LISTED,
+        ..DiffOptions::default()
+    };
+    match ProfileDiff::of(&profile, &profile, &options) {
+        Ok(same) => assert!(
+            same.is_empty() && same.moved.is_none_or(|moved| moved == 0.0),
+            "{same:?}"
+        ),
+        Err(why) => return assert!(!why.to_string().is_empty()),
+    }
+    let others = [
+        data.get(..data.len() / 2).unwrap_or_default(),
+        b":ir\nmain\n1\n2\n3\n4\n\nwork\n7\n1\n18446744073709551615\n",
+        b"main:184:1\n 1: 92 work:7\n 2: work:92\n  1: 92\n",
+    ];
+    for other in others {
+        let Ok(other) = ComparedProfile::open(other) else {
+            continue;
+        };
+        let both = [(&profile, &other), (&other, &profile)];
+        let [there, back] = both.map(|(one, two)| ProfileDiff::of(one, two, &options));
+        let (Ok(there), Ok(back)) = (there, back) else {
+            continue;
+        };
+        let moved = [&there, &back].map(|diff| diff.moved.unwrap_or(0.0));
+        assert!((moved[0] - moved[1]).abs() < NEARLY, "{moved:?}");
+        assert!((0.0..=1.0).contains(&moved[0]), "{moved:?}");
+        for function in &there.functions {
+            let shares = function.shares.into_iter().flatten();
+            assert!(
+                shares
+                    .chain([function.moved])
+                    .all(|share| (0.0..=1.0).contains(&share)),
+                "{function:?}"
+            );
         }
     }
 }

@@ -154,6 +154,11 @@ pub const TARGETS: &[Target] = &[
         ],
     },
     Target {
+        name: "diff",
+        run: compare::diff,
+        seeds: &["profraw", "profdata", "proftext", "sampleprof", "mip"],
+    },
+    Target {
         name: "stored",
         run: stored::stored,
         seeds: &["gz", "xz", "zst", "tar", "zip"],

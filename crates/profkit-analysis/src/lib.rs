@@ -4,34 +4,31 @@
 //! | module | question |
 //! |---|---|
 //! | [`correlate`] | which raw profile belongs to which binary, and what are the names of its functions? |
+//! | [`diff`] | what changed between two profiles? |
 //! | [`doctor`] | what is a file, who can use it, what is wrong with it? |
 //! | [`families`] | what is the family of each input? |
 //! | [`heap`] | which functions contain the addresses of a raw heap profile? |
 //! | [`instr`] | what is in an instrumentation profile of any form? |
 //! | [`matching`] | how much of a profile can the functions of a binary use? |
-//! | [`mip_diff`] | which functions were called only in one of two MIP profiles, and which earlier or later? |
 //! | [`names`] | what is the name of a function in its own language? |
 //! | [`order`] | in which order should a linker lay out functions? |
 //! | [`overlap`] | how alike are two profiles? |
 //! | [`ranking`] | which functions have the largest numbers, and which files, crates or namespaces? |
 //! | [`samples`] | what is in a sample profile of any encoding? |
 //! | [`selection`] | which functions are meant by a name or a part of one? |
-//! | [`supplement`] | which counts of an instrumentation profile does a sample profile correct? |
 #![forbid(unsafe_code)]
 
 pub mod correlate;
+pub mod diff;
 pub mod doctor;
 pub mod families;
 pub mod faults;
-pub mod flame;
 pub mod heap;
 pub mod instr;
 pub mod matching;
-pub mod mip_diff;
 pub mod names;
 pub mod order;
 pub mod overlap;
 pub mod ranking;
 pub mod samples;
 pub mod selection;
-pub mod supplement;

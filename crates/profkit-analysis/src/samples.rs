@@ -1,5 +1,4 @@
 //! Opens a sample profile of any encoding, and answers questions about its functions and sums.
-use crate::flame::{FlameBuilder, FlameGraph, Temperature};
 use crate::names::{self, Spelling};
 use crate::ranking::{FunctionNumbers, FunctionOrder, Group, GroupBy, Groups};
 use crate::selection::{Selection, is_sample};
@@ -12,7 +11,7 @@ use profkit_data::sample::{
     encoding, read, summarize,
 };
 use profkit_data::summary::Summary;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 use std::borrow::Cow;
 use std::cmp::Reverse;
 
@@ -168,35 +167,6 @@ impl<'data> SampleView<'data> {
             }
         }
         groups.into_sorted(order)
-    }
-
-    /// Makes the flame graph of the samples: calling contexts, and functions with the functions that were inlined into them.
-    /// The width of a frame is the number of samples of its own lines and of the frames above it.
-    pub fn flame_graph(&self, spelling: Spelling) -> FlameGraph {
-        let mut builder = FlameBuilder::new();
-        let mut shown: FxHashMap<NameId, String> = FxHashMap::default();
-        for function in self.profile.functions() {
-            let callers = function.callers.iter().map(|frame| frame.name);
-            let base: Vec<NameId> = callers.chain([function.samples.name]).collect();
-            let mut pending = vec![(base, &function.samples)];
-            while let Some((stack, samples)) = pending.pop() {
-                for &name in &stack {
-                    let fresh = || self.name(name, spelling).into_owned();
-                    shown.entry(name).or_insert_with(fresh);
-                }
-                let names = stack.iter().filter_map(|name| shown.get(name));
-                let weight = self_samples(samples);
-                if weight > 0 {
-                    builder.add(names.map(String::as_str), weight, Temperature::Warm);
-                }
-                for inlined in &samples.inlined {
-                    let mut stack = stack.clone();
-                    stack.push(inlined.samples.name);
-                    pending.push((stack, &inlined.samples));
-                }
-            }
-        }
-        builder.layout()
     }
 
     fn group(&self, samples: &Samples, by: GroupBy) -> Option<String> {

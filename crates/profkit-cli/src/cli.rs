@@ -1,7 +1,6 @@
 //! The native command line: the list of commands.
-use crate::memprof::diff;
 use crate::print::OutputArgs;
-use crate::{completions, doctor, exit, matching, merge, mip, order, overlap, show};
+use crate::{completions, diff, doctor, exit, matching, merge, mip, order, overlap, show};
 use clap::builder::styling::Styles;
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 use profkit_abi::{indexed, mip as mip_abi, raw};
@@ -55,7 +54,7 @@ pub enum Command {
     Match(matching::MatchArgs),
     /// Show the contents of a profile, for people or as JSON
     Show(show::ShowArgs),
-    /// Compare two heap profiles: contexts that grew, shrank, appeared or disappeared
+    /// Compare two profiles of one kind: functions or contexts that are new, gone, or whose share of the total moved
     Diff(diff::DiffArgs),
     /// Order functions for a linker, so that the start of a program touches few pages
     Order(order::OrderArgs),
@@ -108,10 +107,10 @@ impl Cli {
             Command::Match(args) => matching::run(&args),
             Command::Convert(args) => merge::convert(args),
             Command::Show(args) => show::run(&args, matches),
-            Command::Diff(args) => diff::run(&args),
+            Command::Diff(args) => diff::run(&args, matches),
             Command::Order(args) => order::run(&args),
             Command::Overlap(args) => overlap::run(&args),
-            Command::Mip(args) => mip::run(args),
+            Command::Mip(args) => mip::run(args, matches),
             Command::Doctor(args) => doctor::run(&args),
             Command::Completions(args) => completions::print_script(&args),
             Command::Man(args) => completions::man(&args),

@@ -8,6 +8,7 @@
 
 pub mod cli;
 pub mod correlate;
+pub mod diff;
 pub mod doctor;
 pub mod exit;
 pub mod io;

@@ -57,10 +57,11 @@ pub fn run(args: &OverlapArgs) -> exit::Result {
         );
         return Err(Failure::usage(text).with_hint("profkit overlap ONE TWO"));
     }
+    let inputs = args.profiles.iter().map(|path| crate::io::open(path));
+    let inputs = inputs.collect::<exit::Result<Vec<_>>>()?;
+    let bytes: Vec<&[u8]> = inputs.iter().map(|input| input.bytes()).collect();
     let mut profiles = Vec::new();
-    for path in &args.profiles {
-        let input = crate::io::open(path)?;
-        let profile = ComparedProfile::open(&input);
+    for (input, profile) in inputs.iter().zip(ComparedProfile::open_all(&bytes)) {
         let profile = profile.map_err(|error| Failure::file(input.name(), &error))?;
         for error in &profile.damage.first {
             // A failed write is ignored: stderr is closed.

@@ -384,11 +384,13 @@ fn linkers_take_the_order_and_profiles_are_compared() {
     // Another run: letters instead of spaces.
     profile(folder.path(), "program", &["a12"], "letters.mip");
     let difference = run(profkit(folder.path()).args(["diff", "program.mip", "letters.mip"]));
-    assert_eq!(
-        text(&difference.stdout),
-        "Newly called: 1\n  cold_letter\nNew functions called: 0\nNo longer called: 1\n  hot_space\n\
-         Called functions that are gone: 0\nCalled earlier: 0\nCalled later: 0\nCalled in the same order as before: 4\n"
-    );
+    let shown = text(&difference.stdout);
+    for line in [
+        "newly called      cold_letter\n",
+        "no longer called  hot_space\n",
+    ] {
+        assert!(shown.contains(line), "{shown}");
+    }
     let json = run(profkit(folder.path()).args([
         "diff",
         "letters.mip",
@@ -397,7 +399,11 @@ fn linkers_take_the_order_and_profiles_are_compared() {
         "json",
     ]));
     let json: serde_json::Value = serde_json::from_slice(&json.stdout).expect("JSON");
-    assert_eq!(json["newly_called"], serde_json::json!(["hot_space"]));
+    let first = &json["functions"][0];
+    assert_eq!(
+        (&first["change"], &first["name"]),
+        (&"newly_called".into(), &"hot_space".into())
+    );
 
     let refused = profkit(folder.path())
         .args(["order", "program.mip", "run.mipraw"])

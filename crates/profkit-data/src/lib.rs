@@ -80,6 +80,8 @@ mod screen;
 pub mod stored;
 mod structure;
 pub mod summary;
+#[cfg(all(feature = "instr", feature = "sample"))]
+pub mod supplement;
 mod system;
 #[cfg(feature = "mip")]
 pub mod tables;

@@ -1,9 +1,14 @@
 //! Flame graphs of profiles: what is drawn, and what is written beside it.
+pub use crate::folded::{FoldedStacks, HeapWeight};
+
+use crate::flame_graph::{FlameBuilder, FlameGraph, Temperature};
 use crate::flame_svg::{self, Labels};
-use profkit_analysis::heap::{FoldedStacks, HeapProfile, HeapWeight, flame_graph};
-use profkit_analysis::names::Spelling;
-use profkit_analysis::samples::SampleView;
-use profkit_data::memprof::Thresholds;
+use profkit_analysis::heap::HeapProfile;
+use profkit_analysis::names::{self, Spelling};
+use profkit_analysis::samples::{SampleView, self_samples};
+use profkit_data::memprof::{Hotness, Thresholds};
+use profkit_data::sample::NameId;
+use rustc_hash::FxHashMap;
 use std::io::{self, Write};
 
 /// Returns the unit of a weight, in the plural: `bytes`.
@@ -25,7 +30,7 @@ pub fn of_heap(
     thresholds: &Thresholds,
     mangled: bool,
 ) -> Option<String> {
-    let graph = flame_graph(heap, weight, thresholds, mangled);
+    let graph = graph_of_heap(heap, weight, thresholds, mangled);
     let labels = Labels {
         title: &format!("Heap of {file}: {}", unit(weight)),
         subtitle: "Blue is cold, sand is warm, red is hot. The colour of a function is a mix of the colours of the contexts below it. Hover over a function for its numbers.",
@@ -38,7 +43,7 @@ pub fn of_heap(
 /// Draws the flame graph of a sample profile as SVG: calling contexts and inlined functions. `None` if there are no
 /// samples.
 pub fn of_samples(view: &SampleView<'_>, file: &str, spelling: Spelling) -> Option<String> {
-    let graph = view.flame_graph(spelling);
+    let graph = graph_of_samples(view, spelling);
     let contexts = view.sampled_and_contexts().1 > 0;
     let labels = Labels {
         title: &format!("Samples of {file}"),
@@ -62,7 +67,7 @@ pub fn print_folded_samples(
     spelling: Spelling,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    let graph = view.flame_graph(spelling);
+    let graph = graph_of_samples(view, spelling);
     // The open frames: each with its name, and its weight without the frames on it.
     let mut stack: Vec<(String, u128)> = Vec::new();
     let mut close = |stack: &mut Vec<(String, u128)>, depth: usize| {
@@ -108,4 +113,74 @@ pub fn print_folded(
         writeln!(out, "{line} {}", weight.of(&context.block))?;
     }
     Ok(())
+}
+
+/// Makes the flame graph of a heap profile. Callers are below the functions that they call. The width of a frame is the
+/// sum of `weight` over its contexts. A function without a name is shown by its GUID. With `mangled`, names are not
+/// demangled.
+fn graph_of_heap(
+    heap: &HeapProfile,
+    weight: HeapWeight,
+    thresholds: &Thresholds,
+    mangled: bool,
+) -> FlameGraph {
+    let mut builder = FlameBuilder::new();
+    let mut shown: FxHashMap<u64, String> = FxHashMap::default();
+    for context in heap.profile.allocations_by_stack() {
+        let stack: Vec<u64> = heap
+            .profile
+            .stack(context.stack)
+            .rev()
+            .map(|frame| frame.function)
+            .collect();
+        for &function in &stack {
+            shown
+                .entry(function)
+                .or_insert_with(|| match heap.name(function) {
+                    Some(name) => names::display(name, mangled).into_owned(),
+                    None => format!("{function:#018x}"),
+                });
+        }
+        let temperature = match thresholds.hotness(&context.block, true) {
+            Hotness::Cold => Temperature::Cold,
+            Hotness::Warm => Temperature::Warm,
+            Hotness::Hot => Temperature::Hot,
+        };
+        let stack = stack.iter().filter_map(|function| shown.get(function));
+        builder.add(
+            stack.map(String::as_str),
+            weight.of(&context.block),
+            temperature,
+        );
+    }
+    builder.layout()
+}
+
+/// Makes the flame graph of the samples: calling contexts, and functions with the functions that were inlined into them.
+/// The width of a frame is the number of samples of its own lines and of the frames above it.
+fn graph_of_samples(view: &SampleView<'_>, spelling: Spelling) -> FlameGraph {
+    let mut builder = FlameBuilder::new();
+    let mut shown: FxHashMap<NameId, String> = FxHashMap::default();
+    for function in view.profile.functions() {
+        let callers = function.callers.iter().map(|frame| frame.name);
+        let base: Vec<NameId> = callers.chain([function.samples.name]).collect();
+        let mut pending = vec![(base, &function.samples)];
+        while let Some((stack, samples)) = pending.pop() {
+            for &name in &stack {
+                let fresh = || view.name(name, spelling).into_owned();
+                shown.entry(name).or_insert_with(fresh);
+            }
+            let names = stack.iter().filter_map(|name| shown.get(name));
+            let weight = self_samples(samples);
+            if weight > 0 {
+                builder.add(names.map(String::as_str), weight, Temperature::Warm);
+            }
+            for inlined in &samples.inlined {
+                let mut stack = stack.clone();
+                stack.push(inlined.samples.name);
+                pending.push((stack, &inlined.samples));
+            }
+        }
+    }
+    builder.layout()
 }

@@ -1,6 +1,6 @@
 //! Flame graphs as SVG. Any browser shows the picture without a script, and its text can be searched.
+use crate::flame_graph::{FlameFrame, FlameGraph, share};
 use crate::{grouped, percent};
-use profkit_analysis::flame::{FlameFrame, FlameGraph, share};
 use std::fmt::Write;
 
 /// Width of the picture in pixels; it scales with the window.

@@ -13,9 +13,12 @@
 pub mod annotations;
 mod bars;
 mod console;
+pub mod diff;
 pub mod doctor;
 pub mod flame;
+pub mod flame_graph;
 pub mod flame_svg;
+mod folded;
 pub mod heap;
 pub mod matching;
 pub mod mip;

@@ -28,7 +28,8 @@ cargo xtask bench-llvm [--rounds N] [--only WORK]... [--json FILE] [--profkit FI
 
 Times llvm-profdata-22 and profkit on generated inputs, alternately, and prints the ratios.
   --rounds N      rounds (default 7)
-  --only WORK     coverage, values, indexed, text, show, small, overlap, order, match or match-binary (default: all)
+  --only WORK     coverage, values, indexed, text, show, small, overlap, diff, order, match or match-binary
+                  (default: all)
   --json FILE     also write every sample
   --profkit FILE  the binary to measure (default: target/release/profkit, built first)
 

@@ -22,7 +22,7 @@ pub struct Work {
 type Make = fn(&Path, &Path) -> Result<Work>;
 
 /// Every work by name.
-pub const ALL: [(&str, Make); 10] = [
+pub const ALL: [(&str, Make); 11] = [
     ("coverage", coverage),
     ("values", values),
     ("indexed", indexed),
@@ -30,6 +30,7 @@ pub const ALL: [(&str, Make); 10] = [
     ("show", show),
     ("small", small),
     ("overlap", overlap),
+    ("diff", diff),
     ("order", order),
     ("match", match_profiles),
     ("match-binary", match_binary),
@@ -120,6 +121,18 @@ fn overlap(folder: &Path, profkit: &Path) -> Result<Work> {
         profkit,
         &["overlap", &first, &second],
     )
+}
+
+fn diff(folder: &Path, profkit: &Path) -> Result<Work> {
+    let [first, second] = inputs::indexed_files(folder)?;
+    let read = format!("{0} show {first} && {0} show {second}", profkit.display());
+    Ok(beside_reading(
+        "diff",
+        folder,
+        profkit,
+        &read,
+        &["diff", &first, &second],
+    ))
 }
 
 fn order(folder: &Path, profkit: &Path) -> Result<Work> {
@@ -216,7 +229,7 @@ fn beside_reading(
         name,
         wanted_ratio: 0.5,
         wanted_memory: f64::INFINITY,
-        commands: vec![measured("reading both", read), measured("match", &line)],
+        commands: vec![measured("reading both", read), measured(name, &line)],
         same_output: false,
     }
 }

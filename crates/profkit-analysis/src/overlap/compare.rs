@@ -9,14 +9,16 @@ use profkit_abi::value_kind;
 use profkit_data::detect::{Family, FileKind, detect};
 use profkit_data::ids::{FuncHash, NameRef};
 use profkit_data::instr::{
-    FunctionId, FunctionTable, InstrProfile, InstrSource, NewRecord, Record, RecordId,
+    FunctionId, FunctionTable, InstrKind, InstrProfile, InstrSource, NewRecord, Record, RecordId,
 };
 use profkit_data::memprof::{Field, Frame};
 use profkit_data::mip::MipProfile;
-use profkit_data::sample::{SampleName, SampleProfile, context_name, summarize};
+use profkit_data::sample::{ProfileKind, SampleName, SampleProfile, context_name, summarize};
 use profkit_data::{Error, ErrorKind, Result};
 use profkit_merge::RunOptions;
+use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::hash_map::Entry;
 use std::fmt;
 
 /// The share of all samples, in millionths, that hot lines have together.
@@ -25,13 +27,13 @@ const HOT_CUTOFF: u64 = 990_000;
 /// A profile of any family, read whole so that it can be compared.
 #[derive(Debug)]
 pub struct ComparedProfile {
-    content: Content,
+    pub(crate) content: Content,
     /// The errors of the file. What is sound is compared all the same.
     pub damage: Faults,
 }
 
 #[derive(Debug)]
-enum Content {
+pub(crate) enum Content {
     Instr(InstrProfile),
     Sample {
         profile: SampleProfile,
@@ -97,6 +99,11 @@ impl ComparedProfile {
         Ok(ComparedProfile { content, damage })
     }
 
+    /// Reads several profiles at the same time, on several threads.
+    pub fn open_all(files: &[&[u8]]) -> Vec<Result<Self>> {
+        files.par_iter().map(|data| Self::open(data)).collect()
+    }
+
     /// The family of the profile.
     pub fn family(&self) -> Family {
         match &self.content {
@@ -105,6 +112,26 @@ impl ComparedProfile {
             Content::Heap(_) => Family::MemProf,
             Content::Mip(_) => Family::Mip,
         }
+    }
+
+    /// Names the kind of the profile, with the instrumentation if it has any: `IR instrumentation profile`.
+    pub fn describe(&self) -> String {
+        match &self.content {
+            Content::Instr(profile) if !profile.kind.is_unknown() => {
+                format!("{} {}", profile.kind, self.family().profile())
+            }
+            _ => self.family().profile().to_owned(),
+        }
+    }
+
+    /// Whether an instrumentation profile has a heap profile beside its counters.
+    pub fn has_heap(&self) -> bool {
+        matches!(&self.content, Content::Instr(profile) if profile.kind.contains(InstrKind::MEMPROF))
+    }
+
+    /// Whether the profile counts pseudo probes instead of lines.
+    pub fn counts_probes(&self) -> bool {
+        matches!(&self.content, Content::Sample { profile, .. } if profile.kind.contains(ProfileKind::PROBE_BASED))
     }
 
     /// What the profile holds: its functions, and the sum of what it counts.
@@ -117,6 +144,7 @@ impl ComparedProfile {
                     .map(|table| table.function_count() as u64)
                     .sum(),
                 total: records(profile)
+                    .filter(|(_, record)| !record.is_pseudo())
                     .flat_map(|(_, record)| record.counts)
                     .fold(0, |sum: u128, &count| sum.saturating_add(count.into())),
             },
@@ -184,6 +212,13 @@ fn read_instr(data: &[u8], damage: &mut Faults) -> Result<InstrProfile> {
             }
         }
         let name = record.name_ref;
+        let function = match functions.entry(name) {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(free) => {
+                let added = table.push_function(&record.name, name, 0);
+                *free.insert(added.ok_or_else(full)?)
+            }
+        };
         if let Some(&known) = seen.get(&(name, record.func_hash)) {
             let counts = table.counts_mut(known).into_iter().flatten();
             for (sum, &count) in counts.zip(&record.counts) {
@@ -191,16 +226,6 @@ fn read_instr(data: &[u8], damage: &mut Faults) -> Result<InstrProfile> {
             }
             continue;
         }
-        let function = match functions.get(&name) {
-            Some(&function) => function,
-            None => {
-                let added = table
-                    .push_function(&record.name, name, 0)
-                    .ok_or_else(full)?;
-                functions.insert(name, added);
-                added
-            }
-        };
         let added = NewRecord {
             func_hash: record.func_hash,
             counts: &record.counts,
@@ -211,7 +236,7 @@ fn read_instr(data: &[u8], damage: &mut Faults) -> Result<InstrProfile> {
         let added = table.push_record(function, added).ok_or_else(full)?;
         seen.insert((name, record.func_hash), added);
     }
-    if seen.is_empty()
+    if functions.is_empty()
         && let Some(error) = damage.first.first()
     {
         return Err(error.clone());
@@ -230,6 +255,10 @@ pub enum CannotCompare {
     Families(Family, Family),
     /// They are sample profiles that count different things.
     Samples(Incomparable),
+    /// They are instrumentation profiles whose counters count different things.
+    Instrumentation(InstrKind, InstrKind),
+    /// They are heap profiles, which [`HeapChanges`](crate::diff::HeapChanges) compares.
+    Heap,
 }
 
 impl fmt::Display for CannotCompare {
@@ -242,6 +271,11 @@ impl fmt::Display for CannotCompare {
                 two.profile()
             ),
             CannotCompare::Samples(why) => why.fmt(f),
+            CannotCompare::Instrumentation(one, two) => write!(
+                f,
+                "profiles of different instrumentation cannot be compared: found {one} and {two}"
+            ),
+            CannotCompare::Heap => f.write_str("heap profiles are compared by their contexts"),
         }
     }
 }

@@ -9,7 +9,9 @@ mod compare;
 mod instr;
 mod samples;
 
+pub(crate) use compare::Content;
 pub use compare::{CannotCompare, ComparedProfile, FunctionDifference, PairOverlap, ProfileSize};
+pub(crate) use instr::records;
 pub use instr::{CountSums, InstrIndex, InstrOverlap, Shares, Stage, Tested, Verdict};
 pub use samples::{
     FunctionOverlap, HotOverlap, Incomparable, OverlapSide, SampleOverlap, hot_threshold, share,

@@ -1,8 +1,8 @@
 //! Flame graphs as files.
 use crate::exit::Failure;
 use clap::ValueEnum;
-use profkit_analysis::heap::HeapWeight;
 use profkit_merge::files::{Content, Input, Output};
+use profkit_report::flame::HeapWeight;
 use std::path::Path;
 
 /// The weight of a stack.

@@ -1,5 +1,5 @@
 //! Heap profiles of any form: opens them, and reports their errors.
-use super::{inputs, is_memprof_input};
+use super::inputs;
 use crate::correlate::args::BinaryArgs;
 use crate::exit::{self, Failure, Status, must_exist};
 use crate::print::{grouped, plural};
@@ -169,9 +169,4 @@ impl Heap {
             None => Ok(Status::Done),
         }
     }
-}
-
-/// Whether a file can hold a heap profile: it is a raw or YAML heap profile, or an indexed profile.
-pub fn may_be_heap(bytes: &[u8]) -> bool {
-    is_memprof_input(bytes) || detect(bytes) == FileKind::InstrIndexed
 }

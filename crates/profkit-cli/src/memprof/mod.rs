@@ -1,7 +1,6 @@
-//! Heap profiles: detects them among inputs, shows them, compares them, and draws flame graphs.
-pub mod diff;
+//! Heap profiles: detects them among inputs, shows them, opens them for `diff`, and draws flame graphs.
 pub mod flame;
-mod heap;
+pub(crate) mod heap;
 mod inputs;
 pub mod show;
 

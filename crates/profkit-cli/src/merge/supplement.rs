@@ -1,9 +1,9 @@
 //! `profkit merge --supplement-with`: corrects a merged instrumentation profile by a sample profile.
 use crate::exit::{Failure, Result};
 use clap::Args;
-use profkit_analysis::supplement::{self, SupplementOptions};
 use profkit_data::instr::InstrProfile;
 use profkit_data::sample::SampleReadOptions;
+use profkit_data::supplement::{self, SupplementOptions};
 use std::path::PathBuf;
 
 /// The options that choose the sample profile and the functions to correct.

@@ -2,7 +2,6 @@
 pub mod cc;
 mod covered;
 mod create;
-mod diff;
 mod info;
 mod instrument;
 mod merge;
@@ -17,7 +16,7 @@ mod yaml;
 pub use options::ModeArgs;
 
 use crate::exit::Result;
-use clap::{Args, Subcommand};
+use clap::{ArgMatches, Args, Subcommand};
 
 /// Arguments of `profkit mip`.
 #[derive(Debug, Args)]
@@ -45,8 +44,8 @@ enum MipCommand {
     Order(order::OrderArgs),
     /// Make files that compilers can use: lists of executed blocks, sample profiles
     Use(use_::UseArgs),
-    /// Compare two profiles: functions that are newly called, no longer called, called earlier or called later
-    Diff(diff::DiffArgs),
+    /// Compare two profiles, as `profkit diff` does
+    Diff(crate::diff::DiffArgs),
     /// Write the runtime that instrumented programs are linked with
     Runtime(runtime::RuntimeArgs),
     /// Create an empty profile of a binary or a map
@@ -71,13 +70,16 @@ enum MipCommand {
 ///
 /// # Errors
 /// Those of the subcommand.
-pub fn run(args: MipArgs) -> Result {
+pub fn run(args: MipArgs, matches: &ArgMatches) -> Result {
+    let matches = matches
+        .subcommand()
+        .map_or(matches, |(_, of_command)| of_command);
     match args.command {
         MipCommand::Cc(args) => cc::run(&args),
         MipCommand::Instrument(args) => instrument::run(&args),
         MipCommand::Order(args) => order::run(&args),
         MipCommand::Use(args) => use_::run(&args),
-        MipCommand::Diff(args) => diff::run(&args),
+        MipCommand::Diff(args) => crate::diff::run(&args, matches),
         MipCommand::Runtime(args) => runtime::run(&args),
         MipCommand::Create(args) => create::run(&args),
         MipCommand::Merge(args) => merge::run(&args),

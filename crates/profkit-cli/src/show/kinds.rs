@@ -94,7 +94,7 @@ const FITS: [(&str, &[Kind]); 27] = [
 ];
 
 /// Whether an option stands on the command line.
-fn is_given(matches: &ArgMatches, option: &str) -> bool {
+pub fn is_given(matches: &ArgMatches, option: &str) -> bool {
     let id = option.replace('-', "_");
     matches.value_source(&id) == Some(ValueSource::CommandLine)
 }

@@ -6,6 +6,7 @@ mod kinds;
 mod sample;
 
 pub use args::{By, ShowArgs, Sort};
+pub use kinds::is_given;
 
 use crate::exit::{self, Failure, Status};
 use crate::memprof::show as heap;

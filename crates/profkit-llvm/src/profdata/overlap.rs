@@ -12,8 +12,9 @@ use profkit_analysis::overlap::{
 };
 use profkit_data::instr::{InstrProfile, Record};
 use profkit_merge::files::Content;
-use profkit_merge::{MergeOptions, Policy, merge_instr};
+use profkit_merge::{MergeOptions, MergeOutcome, Policy, merge_instr};
 use std::num::NonZeroUsize;
+use std::sync::mpsc::{channel, sync_channel};
 
 /// What LLVM writes before an error of either input, in place of the file's name.
 const WHENCE: &[u8] = b"error in getting profile count sums";
@@ -33,33 +34,43 @@ pub fn run(parsed: &Parsed, session: &Session<'_>) -> Result<(), Fault> {
     } else {
         Stage::Plain
     };
-    let (base_bytes, base_sums) = sums(session, base, stage)?;
-    let (test_bytes, test_sums) = sums(session, test, stage)?;
+    // Errors of the first profile are reported before the second profile is opened.
+    let base_bytes = session.read_as(base, WHENCE)?;
+    let mut base_profile = open(base_bytes.as_ref())?;
+    let test_bytes = session.read_as(test, WHENCE)?;
+    let mut test_profile = open(test_bytes.as_ref())?;
+    let ((base_sums, test_sums), loaded) = rayon::join(
+        || {
+            let sums =
+                |profile: &mut Profile<'_>| CountSums::of_source(profile.source_mut(), stage);
+            (sums(&mut base_profile), sums(&mut test_profile))
+        },
+        || load(base, &base_bytes),
+    );
     if base_sums.is_zero() || test_sums.is_zero() {
         // LLVM has a message for profiles whose counts are all zero, but exits before it writes its buffer, so the
         // message is never seen.
         return output::write(session, output, name, |_| Ok(()));
     }
-    let profile = load(session, base, &base_bytes);
+    let profile = finish_load(session, base, loaded);
     let index = InstrIndex::new(&profile);
     let mut overlap = InstrOverlap::new(base_sums, test_sums);
-    let mut source = open(test_bytes.as_ref())?;
+    let source = open(test_bytes.as_ref())?;
     let cutoff = parsed.number("value-cutoff").unwrap_or(u64::MAX);
     let wanted = parsed.text("function");
     let finder = memchr::memmem::Finder::new(wanted);
     output::write(session, output, name, |lines| {
-        let mut record = Record::default();
-        while let Ok(true) = source.read_record(&mut record) {
+        read_ahead(source, |record| {
             let is_named = !wanted.is_empty() && finder.find(&record.name).is_some();
             let detail = is_named || record.counts.iter().any(|&count| count >= cutoff);
-            let verdict = overlap.add(&index, &Tested::record(&record), detail);
+            let verdict = overlap.add(&index, &Tested::record(record), detail);
             if let Verdict::Common(Some(function)) = verdict {
                 lines.text(b"Function level:\n  Function: ");
                 lines.text(&record.name).text(b" (Hash=");
                 lines.number(record.func_hash.0).text(b")").end();
                 print(lines, "edge counters", &function);
             }
-        }
+        });
         let title = [
             b"Profile overlap information for base_profile: ".as_slice(),
             base,
@@ -77,23 +88,50 @@ fn open(data: &[u8]) -> Result<Profile<'_>, Fault> {
     Profile::open(data, false).map_err(|error| Fault::profile(WHENCE, &error))
 }
 
-/// Reads a file and adds up its counts.
-fn sums(session: &Session<'_>, file: &[u8], stage: Stage) -> Result<(FileBytes, CountSums), Fault> {
-    let bytes = session.read_as(file, WHENCE)?;
-    let mut profile = open(bytes.as_ref())?;
-    let sums = CountSums::of_source(profile.source_mut(), stage);
-    Ok((bytes, sums))
+/// Calls `each` with the records of a profile, in their order, up to the first damaged one. Another thread reads them.
+fn read_ahead(mut source: Profile<'_>, mut each: impl FnMut(&Record)) {
+    /// The number of records that are handed over together. More need more memory.
+    const BATCH: usize = 256;
+    /// The number of batches that are read ahead.
+    const AHEAD: usize = 4;
+    let (send, receive) = sync_channel::<(Vec<Record>, usize)>(AHEAD);
+    let (give_back, used) = channel::<Vec<Record>>();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            loop {
+                let mut batch = used.try_recv().unwrap_or_default();
+                batch.resize_with(BATCH, Record::default);
+                let source = source.source_mut();
+                let ends = |record| !matches!(source.read_record(record), Ok(true));
+                let end = batch.iter_mut().position(ends);
+                let sent = send.send((batch, end.unwrap_or(BATCH)));
+                if sent.is_err() || end.is_some() {
+                    return;
+                }
+            }
+        });
+        for (batch, count) in receive {
+            batch.iter().take(count).for_each(&mut each);
+            // The reader needs no more batches if it has ended.
+            let _ = give_back.send(batch);
+        }
+    });
 }
 
 /// Reads the first profile whole, by LLVM's rules: a function that it contains twice is merged. Damage ends the
 /// reading, and is not reported.
-fn load(session: &Session<'_>, file: &[u8], bytes: &FileBytes) -> InstrProfile {
+fn load(file: &[u8], bytes: &FileBytes) -> Option<MergeOutcome> {
     let options = MergeOptions::new()
         .policy(Policy::Llvm)
         .read_as(Some(RELEASE))
         .threads(NonZeroUsize::new(1));
     let inputs = [(String::from_utf8_lossy(file), bytes.as_ref())];
-    let Ok(mut outcome) = merge_instr(&inputs[..], &options) else {
+    merge_instr(&inputs[..], &options).ok()
+}
+
+/// Reports the functions that could not be merged, and returns the profile.
+fn finish_load(session: &Session<'_>, file: &[u8], loaded: Option<MergeOutcome>) -> InstrProfile {
+    let Some(mut outcome) = loaded else {
         return InstrProfile::default();
     };
     let mut hinted = Vec::new();

@@ -1,8 +1,6 @@
-//! Heap profiles as text and as JSON: the overview of one profile, and the comparison of two profiles.
-mod diff;
+//! Heap profiles as text and as JSON.
 mod show;
 
-pub use diff::{DIFF_SCHEMA_VERSION, HeapDiff};
 pub use show::HeapShow;
 
 use crate::{Console, Style, cut_middle};
@@ -49,7 +47,7 @@ fn hotness_style(hotness: Hotness) -> Style {
 
 impl HeapView<'_> {
     /// Describes the file, for example "heap profile, indexed version 4 (LLVM 21 to 22)".
-    fn describe(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         let mut text = format!("heap profile, {}", self.heap.form);
         if let Some(version) = self.heap.version {
             text += &format!(" version {version}");
@@ -61,7 +59,7 @@ impl HeapView<'_> {
     }
 
     /// The name of a function for people, or its GUID.
-    fn name(&self, function: u64) -> Cow<'_, str> {
+    pub(crate) fn name(&self, function: u64) -> Cow<'_, str> {
         match self.heap.name(function) {
             Some(name) => names::spelled(name, self.spelling),
             None => Cow::Owned(format!("{function:#018x}")),
@@ -69,7 +67,11 @@ impl HeapView<'_> {
     }
 
     /// Prints a call stack, one line per frame. The frame that allocates comes first. On a terminal, long names are cut.
-    fn print_stack<W: Write>(&self, stack: StackId, out: &mut Console<W>) -> io::Result<()> {
+    pub(crate) fn print_stack<W: Write>(
+        &self,
+        stack: StackId,
+        out: &mut Console<W>,
+    ) -> io::Result<()> {
         const INDENT: usize = 8;
         for HeapFrame {
             frame, location, ..
@@ -99,7 +101,7 @@ impl HeapView<'_> {
     }
 
     /// The frames of a call stack for JSON. The frame that allocates comes first.
-    fn json_stack(&self, stack: StackId) -> Vec<JsonFrame> {
+    pub(crate) fn json_stack(&self, stack: StackId) -> Vec<JsonFrame> {
         let frames = self.heap.frames(stack).map(|known| JsonFrame {
             guid: format!("{:#018x}", known.frame.function),
             name: known.name.map(|name| names::printable(name).into_owned()),
@@ -119,7 +121,7 @@ impl HeapView<'_> {
 
 /// A frame in JSON, as docs/formats/show-json.md describes it.
 #[derive(Serialize)]
-struct JsonFrame {
+pub(crate) struct JsonFrame {
     guid: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
@@ -138,7 +140,7 @@ struct JsonFrame {
 
 /// A sum of contexts in JSON.
 #[derive(Clone, Copy, Debug, Serialize)]
-struct JsonSum {
+pub(crate) struct JsonSum {
     contexts: u64,
     allocations: u64,
     bytes: u64,

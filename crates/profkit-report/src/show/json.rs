@@ -77,10 +77,10 @@ impl<W: Write> JsonPrinter<W> {
 
 /// Names of functions as JSON.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct JsonNames(pub(super) Spelling);
+pub(crate) struct JsonNames(pub(crate) Spelling);
 
 impl JsonNames {
-    pub(super) fn named(&self, name: &[u8]) -> Value {
+    pub(crate) fn named(&self, name: &[u8]) -> Value {
         let mut value = json!({ "name": names::printable(name) });
         let demangled = match self.0 {
             Spelling::Demangled => names::demangle(name),

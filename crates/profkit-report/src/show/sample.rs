@@ -562,7 +562,7 @@ impl SampleShow<'_> {
     }
 }
 
-fn place(location: Location) -> String {
+pub(crate) fn place(location: Location) -> String {
     match location.discriminator {
         0 => location.line.to_string(),
         discriminator => format!("{}.{discriminator}", location.line),

@@ -4,8 +4,8 @@ use super::super::inputs::InputList;
 use super::super::merge;
 use super::super::messages::{Fault, Session, fault_text};
 use super::{fault, read_options};
-use profkit_analysis::supplement::{Supplement, SupplementOptions};
 use profkit_data::instr::InstrProfile;
+use profkit_data::supplement::{Supplement, SupplementOptions};
 use profkit_merge::{Inputs, MergeOptions, Policy, merge_instr};
 use std::num::NonZeroUsize;
 

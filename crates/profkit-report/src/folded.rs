@@ -1,6 +1,6 @@
 //! Folded stacks: each line of text is a call stack and its weight. Programs that draw flame graphs read such text.
-use super::profile::HeapProfile;
-use crate::names;
+use profkit_analysis::heap::HeapProfile;
+use profkit_analysis::names;
 use profkit_data::memprof::{Allocations, Field, MemInfoBlock};
 use rustc_hash::FxHashMap;
 

@@ -1,6 +1,8 @@
 //! Compares two heap profiles.
-use super::figures::ContextSum;
-use super::profile::HeapProfile;
+use super::{Totals, missing};
+use crate::heap::{ContextSum, HeapProfile};
+use crate::names;
+use crate::selection::Selection;
 use profkit_data::memprof::diff::{Difference, Pair, Single, diff};
 use profkit_data::memprof::{Allocations, Field, MemInfoBlock, Thresholds};
 use std::cmp::Ordering;
@@ -29,6 +31,16 @@ impl Measure {
                 i128::from(block.get(Field::AllocCount).max(1)),
             ),
         }
+    }
+
+    /// The sum whose shares are compared: bytes, allocations, or the lifetimes of all allocations.
+    fn amount(self, block: &MemInfoBlock) -> u128 {
+        let field = match self {
+            Measure::Bytes => Field::TotalSize,
+            Measure::Allocations => Field::AllocCount,
+            Measure::Lifetime => Field::TotalLifetime,
+        };
+        block.get(field).into()
     }
 
     fn compare(self, one: &MemInfoBlock, two: &MemInfoBlock) -> Ordering {
@@ -126,21 +138,28 @@ pub struct HeapChanges {
     pub unchanged: usize,
     /// The number of contexts that were paired by their functions, although their line numbers differ.
     pub moved: usize,
-    /// The sum of all contexts of the old profile.
+    /// The share of the total that moved to other contexts, from 0 to 1: of the bytes, the allocations or the lifetimes of
+    /// all allocations. `None` if a profile has none.
+    pub moved_share: Option<f64>,
+    /// The names of the selection that no function has.
+    pub missing: Vec<String>,
+    /// The sum of all contexts of the old profile, selected or not.
     pub old: ContextSum,
-    /// The sum of all contexts of the new profile.
+    /// The sum of all contexts of the new profile, selected or not.
     pub new: ContextSum,
 }
 
 impl HeapChanges {
     /// Compares two profiles. Contexts with the same call stack are compared. A new build changes line numbers, so
     /// contexts with the same functions but other line numbers are compared, too, if they can be paired in only one
-    /// way. A function name that one profile lacks is taken from the other profile.
+    /// way. A function name that one profile lacks is taken from the other profile. Contexts are listed if one of their
+    /// functions is selected.
     pub fn new(
         old: &mut HeapProfile,
         new: &mut HeapProfile,
         by: Measure,
         thresholds: &Thresholds,
+        selection: &Selection,
     ) -> Self {
         // Each profile gets the names of both profiles, because a raw profile has names that an indexed profile lacks.
         for (&function, name) in &old.profile.names {
@@ -148,8 +167,65 @@ impl HeapChanges {
             names.entry(function).or_insert_with(|| name.clone());
         }
         old.profile.names.clone_from(&new.profile.names);
-        let found = diff(&old.profile, &new.profile);
-        Self::of(&found, by, thresholds)
+        let mut found = diff(&old.profile, &new.profile);
+        let both = found.both.iter();
+        let singles = |singles: &[Single]| singles.iter().map(|single| single.context).collect();
+        let [mut of_old, mut of_new]: [Vec<Allocations>; 2] =
+            [singles(&found.gone), singles(&found.appeared)];
+        of_old.extend(both.clone().map(|pair| pair.old));
+        of_new.extend(both.map(|pair| pair.new));
+        let contexts = [of_old, of_new];
+        let total = |all: &Vec<Allocations>| all.iter().map(|it| by.amount(&it.block)).sum();
+        let totals = Totals(contexts.each_ref().map(total));
+        let selected = |heap: &HeapProfile, context: &Allocations| {
+            let mut frames = heap.frames(context.stack);
+            selection.all
+                || frames.any(|known| match known.name {
+                    Some(name) => selection.selects(name),
+                    None => selection.selects(format!("{:#018x}", known.frame.function).as_bytes()),
+                })
+        };
+        found
+            .both
+            .retain(|pair| selected(old, &pair.old) || selected(new, &pair.new));
+        found.gone.retain(|single| selected(old, &single.context));
+        found
+            .appeared
+            .retain(|single| selected(new, &single.context));
+        let pairs = found
+            .both
+            .iter()
+            .map(|pair| [&pair.old, &pair.new].map(|it| by.amount(&it.block)));
+        let gone = found
+            .gone
+            .iter()
+            .map(|one| [by.amount(&one.context.block), 0]);
+        let appeared = found
+            .appeared
+            .iter()
+            .map(|one| [0, by.amount(&one.context.block)]);
+        let moved = pairs
+            .chain(gone)
+            .chain(appeared)
+            .map(|amounts| totals.distance(amounts));
+        let [old_sum, new_sum] = contexts.each_ref().map(ContextSum::of);
+        HeapChanges {
+            moved_share: (!totals.is_any_zero()).then(|| (moved.sum::<f64>() / 2.0).min(1.0)),
+            missing: missing(selection, |wanted| {
+                let hash = |function: u64| format!("{function:#018x}") == wanted;
+                let sides = [&*old, &*new].into_iter().zip(&contexts);
+                let stacks =
+                    sides.flat_map(|(heap, all)| all.iter().map(move |it| (heap, it.stack)));
+                let mut frames = stacks.flat_map(|(heap, stack)| heap.frames(stack));
+                frames.any(|known| match known.name {
+                    Some(name) => names::is_named(name, wanted),
+                    None => hash(known.frame.function),
+                })
+            }),
+            old: old_sum,
+            new: new_sum,
+            ..Self::of(&found, by, thresholds)
+        }
     }
 
     fn of(found: &Difference, by: Measure, thresholds: &Thresholds) -> Self {
@@ -173,8 +249,6 @@ impl HeapChanges {
         let turned = pairs
             .iter()
             .filter(|pair| hotness(&pair.old) != hotness(&pair.new));
-        let (both, gone) = (found.both.iter(), found.gone.iter());
-        let appeared = found.appeared.iter().map(|single| &single.context);
         HeapChanges {
             grew: of_order(Ordering::Greater).collect(),
             shrank: of_order(Ordering::Less).collect(),
@@ -183,12 +257,7 @@ impl HeapChanges {
             hotness_changed: turned.map(|pair| ContextChange::of_pair(pair)).collect(),
             unchanged: of_order(Ordering::Equal).count(),
             moved: found.both.iter().filter(|pair| pair.moved).count(),
-            old: ContextSum::of(
-                both.clone()
-                    .map(|pair| &pair.old)
-                    .chain(gone.map(|single| &single.context)),
-            ),
-            new: ContextSum::of(both.map(|pair| &pair.new).chain(appeared)),
+            ..HeapChanges::default()
         }
     }
 }

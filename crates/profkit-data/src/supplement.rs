@@ -1,15 +1,15 @@
 //! Corrects an instrumentation profile by a sample profile. This helps functions that run often in production, but
 //! hardly ran in the instrumented run (`adjustInstrProfile` in `llvm-profdata.cpp`).
-use md5::{Digest, Md5};
-use profkit_abi::indexed::{PSEUDO_HOT, PSEUDO_WARM, SUMMARY_CUTOFFS};
-use profkit_abi::sample::UNIQUE_SUFFIX;
-use profkit_data::Error;
-use profkit_data::instr::{InstrProfile, RecordId};
-use profkit_data::sample::{
+use crate::Error;
+use crate::instr::{InstrProfile, RecordId};
+use crate::sample::{
     ProfileKind, SampleName, SampleProfile, SampleReadOptions, Samples, head_estimate, read_with,
     summarize,
 };
-use profkit_data::summary::{Summary, SummaryBuilder, Thresholds};
+use crate::summary::{Summary, SummaryBuilder, Thresholds};
+use md5::{Digest, Md5};
+use profkit_abi::indexed::{PSEUDO_HOT, PSEUDO_WARM, SUMMARY_CUTOFFS};
+use profkit_abi::sample::UNIQUE_SUFFIX;
 use std::collections::BTreeMap;
 
 /// The limits that decide which functions are corrected, and how.
@@ -156,7 +156,7 @@ fn entries(profile: &InstrProfile, builder: &mut SummaryBuilder) -> BTreeMap<Vec
     let mut entries = BTreeMap::new();
     for (table, functions) in profile.tables.iter().enumerate() {
         for number in (0u32..).take(functions.function_count()) {
-            let id = profkit_data::instr::FunctionId(number);
+            let id = crate::instr::FunctionId(number);
             let mut only = None;
             let mut records = 0;
             for record in functions.record_ids(id) {

@@ -1,8 +1,10 @@
 //! The comparison of two heap profiles.
-use super::{HeapView, JsonFrame, JsonSum, hotness_name};
+use super::{DIFF_SCHEMA_VERSION, percent as share_text};
+use crate::heap::{HeapView, JsonFrame, JsonSum, hotness_name};
 use crate::show::json::error as json_error;
-use crate::{Console, Style, grouped, percent, plural};
-use profkit_analysis::heap::{ContextChange, HeapChanges, Measure, Moved, access_density, average};
+use crate::{Console, RowForm, RowWriter, Style, grouped, percent, plural};
+use profkit_analysis::diff::{ContextChange, HeapChanges, Measure, Moved};
+use profkit_analysis::heap::{access_density, average};
 use profkit_data::memprof::{Allocations, Field, StackId, Thresholds};
 use serde::Serialize;
 use std::io::{self, Write};
@@ -21,6 +23,18 @@ pub struct HeapDiff<'a> {
     /// The largest number of contexts in each list.
     pub top: usize,
 }
+
+/// The columns of rows.
+const COLUMNS: [&str; 8] = [
+    "change",
+    "old_bytes",
+    "new_bytes",
+    "old_allocations",
+    "new_allocations",
+    "moved",
+    "function",
+    "stack",
+];
 
 /// The name of a quantity.
 fn measure_name(by: Measure) -> &'static str {
@@ -61,6 +75,15 @@ fn sections(changes: &HeapChanges, by: Measure) -> Vec<Section<'_>> {
 }
 
 impl HeapDiff<'_> {
+    /// The quantity whose shares are compared, in the plural.
+    pub fn unit(&self) -> &'static str {
+        match self.by {
+            Measure::Bytes => "bytes",
+            Measure::Allocations => "allocations",
+            Measure::Lifetime => "lifetimes",
+        }
+    }
+
     fn hotness(&self, context: &Allocations) -> &'static str {
         hotness_name(self.thresholds.hotness(&context.block, true))
     }
@@ -94,6 +117,10 @@ impl HeapDiff<'_> {
             write!(out, " ({sign}{share})")?;
         }
         writeln!(out)?;
+        if let Some(moved) = self.changes.moved_share {
+            let (moved, unit) = (share_text(moved), self.unit());
+            writeln!(out, "Moved to other contexts: {moved} of the {unit}")?;
+        }
         let sections = sections(self.changes, self.by);
         for section in &sections {
             self.section(section, out)?;
@@ -210,6 +237,7 @@ impl HeapDiff<'_> {
             "old": side(old, self.changes.old)?,
             "new": side(new, self.changes.new)?,
             "unchanged": self.changes.unchanged,
+            "moved_share": self.changes.moved_share,
             "moved": self.changes.moved,
         });
         for section in &sections(self.changes, self.by) {
@@ -225,6 +253,39 @@ impl HeapDiff<'_> {
         serde_json::to_writer_pretty(&mut *out, &report)?;
         writeln!(out)?;
         out.flush()
+    }
+
+    /// Prints the contexts that changed as rows.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn rows<W: Write>(&self, form: RowForm, out: W) -> io::Result<()> {
+        let mut rows = RowWriter::new(out, form, &COLUMNS);
+        for section in sections(self.changes, self.by) {
+            for change in section.changes.iter().take(self.top) {
+                let mut row = serde_json::to_value(self.json_change(change))?;
+                row["change"] = section.name.into();
+                if form == RowForm::Csv {
+                    for (side, context) in [("old", &change.old), ("new", &change.new)] {
+                        let Some(context) = context else { continue };
+                        let field = |field| context.block.get(field);
+                        row[format!("{side}_bytes")] = field(Field::TotalSize).into();
+                        row[format!("{side}_allocations")] = field(Field::AllocCount).into();
+                    }
+                    let frames = |(view, stack): (&HeapView<'_>, StackId)| {
+                        let frames = view.heap.frames(stack);
+                        let names =
+                            frames.map(|known| view.name(known.frame.function).into_owned());
+                        names.collect::<Vec<_>>()
+                    };
+                    let frames = self.place(change).map(frames).unwrap_or_default();
+                    row["function"] = frames.first().map(String::as_str).into();
+                    row["stack"] = frames.join(" < ").into();
+                }
+                rows.row(&row)?;
+            }
+        }
+        rows.end()
     }
 
     fn json_change(&self, change: &ContextChange) -> JsonChange {
@@ -247,10 +308,6 @@ impl HeapDiff<'_> {
         }
     }
 }
-
-/// The version of the JSON. It is raised when a member is renamed or removed, or changes its meaning; new members do
-/// not raise it.
-pub const DIFF_SCHEMA_VERSION: u32 = 1;
 
 #[derive(Serialize)]
 struct JsonSide<'a> {

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 /// Collects weighted call stacks, and makes a [`FlameGraph`] of them.
 ///
 /// ```
-/// use profkit_analysis::flame::{FlameBuilder, Temperature};
+/// use profkit_report::flame_graph::{FlameBuilder, Temperature};
 ///
 /// let mut builder = FlameBuilder::new();
 /// builder.add(["main", "parse"], 30, Temperature::Warm);

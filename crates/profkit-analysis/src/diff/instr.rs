@@ -1,0 +1,336 @@
+//! Compares two instrumentation profiles.
+use super::{
+    BlockChange, Change, DiffOptions, FunctionChange, Place, ProfileDiff, Ranks, Target,
+    TargetChange, Totals, Values, blocks, keep_first, missing,
+};
+use crate::names;
+use crate::overlap::{CannotCompare, InstrIndex, records};
+use profkit_abi::value_kind;
+use profkit_data::ids::{FuncHash, NameRef};
+use profkit_data::instr::{FunctionRef, InstrKind, InstrProfile, RecordRef, ValueData};
+use std::cmp::Ordering;
+
+/// Instrumentation whose counters cannot be compared with those of profiles without it.
+const UNLIKE: [InstrKind; 4] = [
+    InstrKind::IR,
+    InstrKind::CONTEXT_SENSITIVE,
+    InstrKind::SINGLE_BYTE_COVERAGE,
+    InstrKind::FUNCTION_ENTRY_ONLY,
+];
+
+/// One of the two profiles.
+struct Side<'p> {
+    index: InstrIndex<'p>,
+    /// The sums of all counters of the first and of the context-sensitive stage.
+    totals: [u128; 2],
+    ranks: [Ranks; 2],
+}
+
+impl<'p> Side<'p> {
+    fn new(profile: &'p InstrProfile, two_stages: bool) -> Self {
+        let mut sums = [Vec::new(), Vec::new()];
+        for (_, record) in records(profile) {
+            if let Some(sums) = sums.get_mut(stage(two_stages, record.func_hash)) {
+                sums.push(sum(&record));
+            }
+        }
+        Side {
+            index: InstrIndex::new(profile),
+            totals: sums.each_ref().map(|sums| sums.iter().sum()),
+            ranks: sums.map(Ranks::new),
+        }
+    }
+}
+
+/// The index of the stage that a function hash belongs to.
+fn stage(two_stages: bool, hash: FuncHash) -> usize {
+    usize::from(two_stages && hash.is_context_sensitive())
+}
+
+/// The counters of a record. A record with a marker instead of counts has none.
+fn counts<'p>(record: &RecordRef<'p>) -> &'p [u64] {
+    if record.is_pseudo() {
+        &[]
+    } else {
+        record.counts
+    }
+}
+
+fn sum(record: &RecordRef<'_>) -> u128 {
+    counts(record).iter().map(|&count| u128::from(count)).sum()
+}
+
+/// A function that changed, before its details are known.
+struct Row<'p> {
+    function: FunctionRef<'p>,
+    change: Change,
+    stage: usize,
+    hashes: [Option<FuncHash>; 2],
+    counts: [Option<u128>; 2],
+    moved: f64,
+}
+
+impl Row<'_> {
+    fn order(&self, other: &Self) -> Ordering {
+        let by_moved = other.moved.total_cmp(&self.moved);
+        by_moved
+            .then_with(|| self.function.name().cmp(other.function.name()))
+            .then_with(|| self.stage.cmp(&other.stage))
+            .then_with(|| self.hashes.cmp(&other.hashes))
+    }
+}
+
+struct Comparison<'p> {
+    sides: [Side<'p>; 2],
+    totals: [Totals; 2],
+    two_stages: bool,
+    found: ProfileDiff,
+    moved: [f64; 2],
+    rows: Vec<Row<'p>>,
+}
+
+pub(super) fn diff(
+    old: &InstrProfile,
+    new: &InstrProfile,
+    options: &DiffOptions,
+) -> Result<ProfileDiff, CannotCompare> {
+    let known = !old.kind.is_unknown() && !new.kind.is_unknown();
+    let differs = |kind: InstrKind| old.kind.contains(kind) != new.kind.contains(kind);
+    if known && UNLIKE.into_iter().any(differs) {
+        return Err(CannotCompare::Instrumentation(old.kind, new.kind));
+    }
+    let two_stages = (old.kind | new.kind).contains(InstrKind::CONTEXT_SENSITIVE);
+    let (old_side, new_side) =
+        rayon::join(|| Side::new(old, two_stages), || Side::new(new, two_stages));
+    let totals = [0, 1].map(|stage: usize| {
+        let of = |side: &Side<'_>| side.totals.get(stage).copied().unwrap_or(0);
+        Totals([of(&old_side), of(&new_side)])
+    });
+    let mut comparison = Comparison {
+        sides: [old_side, new_side],
+        totals,
+        two_stages,
+        found: ProfileDiff::default(),
+        moved: [0.0; 2],
+        rows: Vec::new(),
+    };
+    let selection = &options.selection;
+    let [old, new] = [old, new].map(|profile| {
+        let tables = profile.tables.iter();
+        tables
+            .flat_map(|table| table.functions())
+            .collect::<Vec<_>>()
+    });
+    comparison.found.missing = missing(selection, |wanted| {
+        let all = || old.iter().chain(&new);
+        all().any(|function| names::is_named(function.name(), wanted))
+    });
+    for &function in new.iter().filter(|it| selection.selects(it.name())) {
+        let twin = comparison.sides[0].index.function(function.name_ref());
+        comparison.function(twin, Some(function));
+    }
+    for &function in old.iter().filter(|it| selection.selects(it.name())) {
+        let twin = comparison.sides[1].index.function(function.name_ref());
+        if twin.is_none() {
+            comparison.function(Some(function), None);
+        }
+    }
+    Ok(comparison.finish(options.most))
+}
+
+impl<'p> Comparison<'p> {
+    /// Compares the records of a function. Those whose hash only one profile has are one row.
+    fn function(&mut self, old: Option<FunctionRef<'p>>, new: Option<FunctionRef<'p>>) {
+        let Some(function) = new.or(old) else { return };
+        let key = |record: &RecordRef<'p>| (record.func_hash, record.counts.len());
+        let [old, new] = [old, new].map(|side| {
+            let records = side.into_iter().flat_map(|it| it.records());
+            let mut records: Vec<RecordRef<'p>> = records.collect();
+            records.sort_by_key(key);
+            records
+        });
+        let twin = |those: &[RecordRef<'p>], record: &RecordRef<'p>| {
+            let found = those.binary_search_by_key(&key(record), key);
+            found.ok().and_then(|index| those.get(index)).copied()
+        };
+        // For each stage and side: the first hash without a counterpart, and the sum of the counters.
+        let mut alone: [[Option<(FuncHash, u128)>; 2]; 2] = Default::default();
+        for (side, (these, those)) in [(&old, &new), (&new, &old)].into_iter().enumerate() {
+            for record in these {
+                match twin(those, record) {
+                    Some(_) if side == 1 => {}
+                    Some(twin) => self.pair(function, record, &twin),
+                    None => {
+                        let stage = stage(self.two_stages, record.func_hash);
+                        if let Some(of_stage) = alone.get_mut(stage)
+                            && let Some(alone) = of_stage.get_mut(side)
+                        {
+                            let (_, sum_so_far) = alone.get_or_insert((record.func_hash, 0));
+                            *sum_so_far += sum(record);
+                        }
+                    }
+                }
+            }
+        }
+        for (stage, sides) in alone.into_iter().enumerate() {
+            let change = match sides {
+                [Some(_), Some(_)] => Change::HashChanged,
+                [Some(_), None] => Change::Gone,
+                [None, Some(_)] => Change::New,
+                [None, None] => continue,
+            };
+            let counts = sides.map(|side| side.map(|(_, sum)| sum));
+            let totals = self.totals_of(stage);
+            self.push(Row {
+                function,
+                change,
+                stage,
+                hashes: sides.map(|side| side.map(|(hash, _)| hash)),
+                counts,
+                moved: totals.distance(counts.map(Option::unwrap_or_default)) / 2.0,
+            });
+        }
+    }
+
+    fn totals_of(&self, stage: usize) -> Totals {
+        self.totals.get(stage).copied().unwrap_or_default()
+    }
+
+    /// Compares two records with the same hash.
+    fn pair(&mut self, function: FunctionRef<'p>, old: &RecordRef<'p>, new: &RecordRef<'p>) {
+        self.found.common += 1;
+        let stage = stage(self.two_stages, old.func_hash);
+        let totals = self.totals_of(stage);
+        let parts = pairs(old, new).map(|(_, counts)| counts);
+        let sums = [sum(old), sum(new)];
+        let mut moved = totals.moved(parts);
+        if let (Some(old), Some(new)) = (old.values, new.values) {
+            let [old_share, new_share] = totals.shares(sums);
+            let values = [
+                value_kind::INDIRECT_CALL_TARGET,
+                value_kind::MEM_OP_SIZE,
+                value_kind::VTABLE_TARGET,
+            ];
+            let values = values.map(|kind| values_of(kind, old, new).moved());
+            let of_values = values.into_iter().fold(0.0, f64::max);
+            moved = moved.max(of_values * old_share.midpoint(new_share));
+        }
+        if moved == 0.0 {
+            self.found.unchanged += 1;
+            return;
+        }
+        self.push(Row {
+            function,
+            change: Change::Moved,
+            stage,
+            hashes: [Some(old.func_hash), Some(new.func_hash)],
+            counts: sums.map(Some),
+            moved,
+        });
+    }
+
+    fn push(&mut self, row: Row<'p>) {
+        let totals = self.totals_of(row.stage);
+        let shares = totals.shares(row.counts.map(Option::unwrap_or_default));
+        self.found.count(row.change, shares, row.moved);
+        if let Some(moved) = self.moved.get_mut(row.stage) {
+            *moved += row.moved;
+        }
+        self.rows.push(row);
+    }
+
+    fn finish(mut self, most: usize) -> ProfileDiff {
+        let stages = self.totals.into_iter().zip(self.moved);
+        let counted = stages.filter(|(totals, _)| !totals.is_any_zero());
+        let moved = counted.map(|(_, moved)| moved.min(1.0));
+        self.found.moved = moved.reduce(f64::max);
+        let mut rows = std::mem::take(&mut self.rows);
+        keep_first(&mut rows, most, Row::order);
+        self.found.functions = rows.iter().map(|row| self.listed(row)).collect();
+        self.found
+    }
+
+    fn listed(&self, row: &Row<'p>) -> FunctionChange {
+        let totals = self.totals_of(row.stage);
+        let shares = totals.shares(row.counts.map(Option::unwrap_or_default));
+        let mut sides = self.sides.iter().zip(row.counts);
+        let mut rank = || {
+            let (side, count) = sides.next()?;
+            Some(side.ranks.get(row.stage)?.of(count?))
+        };
+        let (blocks, targets) = self.details(row).unwrap_or_default();
+        FunctionChange {
+            change: row.change,
+            name: match row.function.name() {
+                b"" => row.function.name_ref().to_string().into_bytes(),
+                name => name.to_vec(),
+            },
+            context_sensitive: row.stage == 1,
+            hashes: row.hashes.map(|hash| hash.map(|hash| hash.0)),
+            counts: row.counts,
+            shares: [0, 1].map(|side: usize| {
+                row.counts.get(side).copied().flatten()?;
+                shares.get(side).copied()
+            }),
+            ranks: [rank(), rank()],
+            moved: row.moved,
+            blocks,
+            targets,
+            ..FunctionChange::default()
+        }
+    }
+
+    /// What moved inside a function that has the same hash in both profiles.
+    fn details(&self, row: &Row<'p>) -> Option<(Vec<BlockChange>, Vec<TargetChange>)> {
+        if row.change != Change::Moved {
+            return None;
+        }
+        let record = |side: &Side<'p>, hash: Option<FuncHash>| {
+            let function = side.index.function(row.function.name_ref())?;
+            function.records().find(|it| Some(it.func_hash) == hash)
+        };
+        let [old, new] = &self.sides;
+        let (old, new) = (record(old, row.hashes[0])?, record(new, row.hashes[1])?);
+        let blocks = blocks(Totals([sum(&old), sum(&new)]), pairs(&old, &new));
+        let mut targets = Vec::new();
+        if let (Some(old), Some(new)) = (old.values, new.values) {
+            for kind in [value_kind::INDIRECT_CALL_TARGET, value_kind::VTABLE_TARGET] {
+                targets.extend(values_of(kind, old, new).changes(|value| self.target(value)));
+            }
+            let sizes = values_of(value_kind::MEM_OP_SIZE, old, new);
+            targets.extend(sizes.changes(Target::Size));
+        }
+        Some((blocks, targets))
+    }
+
+    fn target(&self, value: u64) -> Target {
+        let mut sides = self.sides.iter().rev();
+        let named = sides.find_map(|side| side.index.function(NameRef(value)));
+        named.map_or(Target::Hash(value), |function| {
+            Target::Name(function.name().to_vec())
+        })
+    }
+}
+
+/// The counters of two records.
+fn pairs<'p>(
+    old: &RecordRef<'p>,
+    new: &RecordRef<'p>,
+) -> impl Iterator<Item = (Place, [u64; 2])> + use<'p> {
+    let counters = counts(old).iter().zip(counts(new)).enumerate();
+    counters.map(|(index, (&old, &new))| (Place::Index(index), [old, new]))
+}
+
+fn values_of(kind: u32, old: &ValueData, new: &ValueData) -> Values {
+    let [old, new] = [old, new].map(|values| {
+        let sites = values.kind(kind).into_iter().flat_map(|kind| kind.sites());
+        let entries = sites.enumerate().flat_map(|(site, entries)| {
+            let place = Place::Index(site);
+            entries
+                .iter()
+                .map(move |entry| ((place, entry.value), entry.count))
+        });
+        entries.collect::<Vec<_>>()
+    });
+    Values::new(old, new)
+}

@@ -1,0 +1,288 @@
+//! `profkit diff`: what changed between two profiles of one kind.
+use crate::correlate::args::BinaryArgs;
+use crate::exit::{self, Failure, Status};
+use crate::memprof::heap::{Heap, ThresholdArgs};
+use crate::memprof::is_memprof_input;
+use crate::print::{self, Format, RowFormat, stdout_for};
+use crate::show::is_given;
+use crate::spelling::{between, percent};
+use clap::{ArgMatches, Args, ValueEnum};
+use profkit_analysis::diff::{DiffOptions, HeapChanges, Measure, ProfileDiff};
+use profkit_analysis::heap::is_heap_alone;
+use profkit_analysis::overlap::ComparedProfile;
+use profkit_analysis::selection::Selection;
+use profkit_data::detect::{FileKind, detect};
+use profkit_merge::files::{Input, is_stdio};
+use profkit_report::diff::{DiffReport, HeapDiff, gate};
+use std::io::Write as _;
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Counts are compared as shares of the total, so a longer run of the same work is no change. The
+share that moved is the part of all counts that is found elsewhere in the new profile: in other
+functions, in other blocks of a function, or at other targets of its calls; 0% if all shares are
+equal, 100% if the profiles have nothing in common. What moves from one function to another counts
+half at each. The functions with which most of it moved come first, with their share of the total
+and their rank by counts in OLD and NEW, and what moved inside.
+--fail-over PERCENT exits with code 3 if more than this share of the total moved.
+
+instrumentation  A function is known by its name and hash. If only the hash differs, the function
+                 has other code: the sums of its counts are compared.
+sample           Each function, and each function inlined at a place of another, is compared by the
+                 samples of its own lines; in a profile with calling contexts, each context.
+heap             Contexts are compared by call stack. In a new build the line numbers of a stack may
+                 have moved: such contexts are paired by their functions alone if only one pair is
+                 possible, and marked. What moved is a share of the bytes, or of --by.
+MIP              Functions that are newly called, no longer called, called earlier or later, or whose
+                 blocks ran in one profile only. What moved is a share of the functions called.
+
+Examples:
+  profkit diff release-1.profdata release-2.profdata
+  profkit diff --top 30 --function-contains ns:: old.profdata new.profdata
+  profkit diff --fail-over 10 trained.profdata today.profdata
+  profkit diff --format csv old.prof new.prof > changes.csv
+  profkit diff --by lifetime old.yaml new.yaml
+  profkit diff old.memprofraw new.memprofraw --binaries builds/
+  profkit diff yesterday.mip today.mip
+  profkit mip diff yesterday.mip today.mip";
+
+/// The number of functions, or of contexts in each list, if --top is not given.
+const MOST: usize = 10;
+
+/// Options that only heap profiles have.
+const OF_HEAPS: [&str; 8] = [
+    "cold-density",
+    "cold-lifetime",
+    "hot-density",
+    "binaries",
+    "debug-file-directory",
+    "debuginfod",
+    "debuginfod-budget",
+    "no-index-cache",
+];
+
+/// Arguments of `profkit diff`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct DiffArgs {
+    /// The old profile: instrumentation, sample, heap or MIP, recognised by content; - is standard input
+    #[arg(value_name = "OLD")]
+    old: PathBuf,
+
+    /// The new profile, of the same kind; it may come from another build than the old one
+    #[arg(value_name = "NEW")]
+    new: PathBuf,
+
+    /// Show at most this many functions, or contexts in each list [default: 10; all with --format csv or jsonl]
+    #[arg(long, value_name = "N", value_parser = between(0, usize::MAX))]
+    top: Option<usize>,
+
+    /// Compare the function with this name, mangled or demangled; may be repeated
+    ///
+    /// Shares are those of the total of all functions. A context of a sample or heap profile is compared if one of its
+    /// functions has the name.
+    #[arg(long, value_name = "NAME")]
+    function: Vec<String>,
+
+    /// Compare functions whose name, mangled or demangled, contains this text; may be repeated
+    #[arg(long, value_name = "TEXT")]
+    function_contains: Vec<String>,
+
+    /// Exit with code 3 if more than this share of the total moved, in percent
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    fail_over: Option<f64>,
+
+    /// Print mangled names, as they are in the profiles
+    #[arg(long)]
+    mangled: bool,
+
+    /// Output format; docs/formats/diff-json.md describes the JSON. csv and jsonl have a row per function or context
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    format: RowFormat,
+
+    /// Compare the heap profiles in indexed profiles instead of their counters
+    #[arg(long, help_heading = "Heap profiles")]
+    memory: bool,
+
+    /// The quantity that is compared, and that the lists are sorted by: bytes, if the option is not given
+    #[arg(
+        long,
+        value_enum,
+        value_name = "MEASURE",
+        help_heading = "Heap profiles"
+    )]
+    by: Option<By>,
+
+    /// The limits that decide which contexts are cold or hot.
+    #[command(flatten)]
+    thresholds: ThresholdArgs,
+
+    /// The options that name the binaries of raw heap profiles.
+    #[command(flatten)]
+    binaries: BinaryArgs,
+}
+
+/// The quantity by which contexts are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum By {
+    /// Bytes allocated
+    Bytes,
+    /// Number of allocations
+    Allocations,
+    /// Average lifetime
+    Lifetime,
+}
+
+impl DiffArgs {
+    fn selection(&self) -> Selection {
+        Selection {
+            all: self.function.is_empty() && self.function_contains.is_empty(),
+            names: self.function.clone(),
+            parts: self.function_contains.clone(),
+        }
+    }
+
+    fn most(&self) -> usize {
+        let all = self.format.rows().map_or(MOST, |_| usize::MAX);
+        self.top.unwrap_or(all)
+    }
+
+    /// Whether the heap profiles of the files are compared.
+    fn compares_heaps(&self, inputs: &[Input; 2]) -> bool {
+        let is_heap = |input: &Input| is_memprof_input(input) || is_heap_alone(input);
+        let may_be = |input: &Input| is_heap(input) || detect(input) == FileKind::InstrIndexed;
+        let asks = self.memory || self.by.is_some();
+        inputs.iter().all(may_be) && (asks || inputs.iter().any(is_heap))
+    }
+
+    /// Ends a command that has printed the differences: reports names that no function has, and a gate that does not
+    /// hold.
+    fn finish(&self, missing: &[String], moved: Option<f64>, unit: &str) -> exit::Result {
+        if let Some((first, more)) = missing.split_first() {
+            let none = |name| format!("neither profile has a function {name}");
+            let failure = more
+                .iter()
+                .map(none)
+                .fold(Failure::input(none(first)), Failure::and);
+            let hint = "--function-contains TEXT finds functions whose name contains the text";
+            return Err(failure.with_hint(hint));
+        }
+        match self.fail_over.and_then(|most| gate(moved, most, unit)) {
+            Some(reason) => {
+                // A failed write is ignored: stderr is closed.
+                let _ = writeln!(print::stderr(), "gate: {reason}");
+                Ok(Status::GateFailed)
+            }
+            None => Ok(Status::Done),
+        }
+    }
+}
+
+/// Compares two profiles. `matches` says which options stand on the command line.
+///
+/// # Errors
+/// If a file cannot be read, if the profiles cannot be compared, or if the result cannot be printed.
+pub fn run(args: &DiffArgs, matches: &ArgMatches) -> exit::Result {
+    if is_stdio(&args.old) && is_stdio(&args.new) {
+        return Err(Failure::usage(
+            "only one of the profiles can come from standard input",
+        ));
+    }
+    let inputs = [crate::io::open(&args.old)?, crate::io::open(&args.new)?];
+    if args.compares_heaps(&inputs) {
+        return heaps(args, &inputs);
+    }
+    let names = inputs.each_ref().map(Input::name);
+    let given = |option: &&str| is_given(matches, option);
+    let of_heaps = [("memory", args.memory), ("by", args.by.is_some())];
+    let of_heaps = of_heaps
+        .iter()
+        .filter(|(_, given)| *given)
+        .map(|(option, _)| *option);
+    if let Some(option) = of_heaps.chain(OF_HEAPS.into_iter().filter(given)).next() {
+        let text = format_args!(
+            "{} and {}: --{option} is for heap profiles",
+            names[0], names[1]
+        );
+        return Err(Failure::usage(text)
+            .with_hint("leave it out; `profkit doctor FILE` says what a profile is"));
+    }
+    let mut profiles = Vec::new();
+    let opened = ComparedProfile::open_all(&inputs.each_ref().map(Input::bytes));
+    for (name, profile) in names.iter().zip(opened) {
+        let profile = profile.map_err(|error| Failure::file(name, &error))?;
+        // The errors are part of the JSON, so they are not printed as text.
+        let shown = args.format != RowFormat::Json;
+        for error in profile.damage.first.iter().filter(|_| shown) {
+            let _ = writeln!(print::stderr(), "warning: {name}: {error}");
+        }
+        profiles.push(profile);
+    }
+    let [old, new] = profiles.as_slice() else {
+        return Ok(Status::InputBad);
+    };
+    let options = DiffOptions {
+        selection: args.selection(),
+        most: args.most(),
+    };
+    let diff = ProfileDiff::of(old, new, &options).map_err(|why| {
+        Failure::input(format_args!("{} and {}: {why}", names[0], names[1]))
+            .with_hint("`profkit doctor FILE` says what a profile is")
+    })?;
+    let report = DiffReport {
+        paths: names,
+        profiles: [old, new],
+        diff: &diff,
+        spelling: args.mangled.into(),
+    };
+    let mut out = stdout_for(args.format.document());
+    let printed = match (args.format.rows(), args.format.document()) {
+        (Some(form), _) => report.rows(form, out),
+        (None, Format::Text) => report.text(&mut out),
+        (None, Format::Json) => report.json(&mut out),
+    };
+    printed.map_err(|error| Failure::print(&error))?;
+    match args.finish(&diff.missing, diff.moved, report.unit())? {
+        Status::Done if report.is_damaged() => Ok(Status::InputBad),
+        status => Ok(status),
+    }
+}
+
+/// Compares two heap profiles.
+fn heaps(args: &DiffArgs, inputs: &[Input; 2]) -> exit::Result {
+    let [old_input, new_input] = inputs;
+    let mut old = Heap::open(&args.binaries, old_input)?;
+    let mut new = Heap::open(&args.binaries, new_input)?;
+    let by = match args.by {
+        None | Some(By::Bytes) => Measure::Bytes,
+        Some(By::Allocations) => Measure::Allocations,
+        Some(By::Lifetime) => Measure::Lifetime,
+    };
+    let thresholds = args.thresholds.thresholds();
+    let selection = args.selection();
+    let changes = HeapChanges::new(&mut old.heap, &mut new.heap, by, &thresholds, &selection);
+    let report = HeapDiff {
+        sides: [
+            old.view(old_input, args.mangled.into()),
+            new.view(new_input, args.mangled.into()),
+        ],
+        changes: &changes,
+        by,
+        thresholds,
+        top: args.most(),
+    };
+    let mut out = stdout_for(args.format.document());
+    match (args.format.rows(), args.format.document()) {
+        (Some(form), _) => report.rows(form, out),
+        (None, Format::Text) => report.text(&mut out),
+        (None, Format::Json) => report.json(&mut out),
+    }
+    .map_err(|error| Failure::print(&error))?;
+    let status = args.finish(&changes.missing, changes.moved_share, report.unit())?;
+    let damaged = [&old, &new].iter().any(|shown| shown.heap.damage.count > 0);
+    match (args.format, status) {
+        (_, Status::GateFailed) => Ok(status),
+        (RowFormat::Json, _) if damaged => Ok(Status::InputBad),
+        _ => Heap::finish(&[(old_input, &old), (new_input, &new)]),
+    }
+}

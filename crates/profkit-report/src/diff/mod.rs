@@ -1,0 +1,494 @@
+//! The output of `profkit diff`. docs/formats/diff-json.md describes the JSON.
+mod heap;
+
+pub use heap::HeapDiff;
+
+use crate::show::json::{JsonNames, error as json_error};
+use crate::show::sample::place;
+use crate::{Cell, Column, Console, RowForm, RowWriter, Style, Table, grouped, plural};
+use profkit_analysis::diff::{
+    BlockChange, Change, FunctionChange, Place, ProfileDiff, Target, TargetChange,
+};
+use profkit_analysis::names::{self, Spelling};
+use profkit_analysis::overlap::ComparedProfile;
+use profkit_data::detect::Family;
+use profkit_data::ids::NameRef;
+use serde_json::{Value, json};
+use std::io::{self, Write};
+
+/// The version of the JSON. It is raised when a member is renamed or removed, or changes its meaning; new members do
+/// not raise it.
+pub const DIFF_SCHEMA_VERSION: u32 = 1;
+
+const COLUMNS: [&str; 13] = [
+    "change",
+    "moved",
+    "old_count",
+    "new_count",
+    "old_share",
+    "new_share",
+    "old_rank",
+    "new_rank",
+    "old_hash",
+    "new_hash",
+    "context",
+    "name",
+    "demangled",
+];
+
+const COLUMNS_OF_MIP: [&str; 10] = [
+    "change",
+    "moved",
+    "old_blocks",
+    "new_blocks",
+    "old_position",
+    "new_position",
+    "old_hash",
+    "new_hash",
+    "name",
+    "demangled",
+];
+
+/// The comparison of two profiles, in the form in which it is printed.
+#[derive(Clone, Copy, Debug)]
+pub struct DiffReport<'a> {
+    /// The names of the old and of the new file.
+    pub paths: [&'a str; 2],
+    /// The old and the new profile.
+    pub profiles: [&'a ComparedProfile; 2],
+    /// What changed.
+    pub diff: &'a ProfileDiff,
+    /// How names are printed.
+    pub spelling: Spelling,
+}
+
+/// The word for a change.
+fn word(change: Change, family: Family) -> &'static str {
+    match change {
+        Change::New => "new",
+        Change::Gone => "gone",
+        Change::HashChanged => "hash changed",
+        Change::Moved if family == Family::Mip => "blocks",
+        Change::Moved => "moved",
+        Change::Called => "newly called",
+        Change::NotCalled => "no longer called",
+        Change::Earlier => "earlier",
+        Change::Later => "later",
+    }
+}
+
+/// A share as a percentage with one decimal. A share above 0 is never printed as 0.
+fn percent(share: f64) -> String {
+    // Sums of shares are not exact, so a little is added before the number is rounded down.
+    match share * 100.0 {
+        0.0 => "0.0%".to_owned(),
+        percent if percent < 0.1 => "<0.1%".to_owned(),
+        percent => format!("{:.1}%", (percent * 10.0 + 1e-6).floor() / 10.0),
+    }
+}
+
+/// `OLD -> NEW`, with a dash for what a profile lacks; one value if both are equal, and nothing if there is none.
+fn from_to<T: PartialEq>(values: [Option<T>; 2], text: impl Fn(&T) -> String) -> String {
+    let cell = |value: &Option<T>| value.as_ref().map_or_else(|| "-".to_owned(), &text);
+    match &values {
+        [None, None] => String::new(),
+        [old, new] if old == new => cell(old),
+        [old, new] => format!("{} -> {}", cell(old), cell(new)),
+    }
+}
+
+/// Returns why a gate that allows this share to move, in percent, does not hold; `None` if it holds. `unit` is what is
+/// counted.
+pub fn gate(moved: Option<f64>, most: f64, unit: &str) -> Option<String> {
+    match moved {
+        Some(moved) if moved * 100.0 <= most => None,
+        Some(moved) => Some(format!(
+            "{} of the {unit} moved, but --fail-over allows {most}%",
+            percent(moved)
+        )),
+        None => Some(format!(
+            "it is not known which share of the {unit} moved, but --fail-over allows {most}%"
+        )),
+    }
+}
+
+impl DiffReport<'_> {
+    fn family(&self) -> Family {
+        self.profiles[1].family()
+    }
+
+    /// What is counted, in the plural.
+    pub fn unit(&self) -> &'static str {
+        match self.family() {
+            Family::Sample => "samples",
+            Family::Mip => "functions called",
+            _ => "counts",
+        }
+    }
+
+    /// Whether a file is damaged.
+    pub fn is_damaged(&self) -> bool {
+        self.profiles.iter().any(|profile| profile.damage.count > 0)
+    }
+
+    /// What a reader of the figures has to know.
+    fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        let mut functions = true;
+        for (path, profile) in self.paths.iter().zip(self.profiles) {
+            let size = profile.size();
+            functions &= size.functions > 0;
+            if size.functions == 0 {
+                notes.push(format!("{path}: the profile has no functions"));
+            } else if size.total == 0 {
+                notes.push(format!(
+                    "{path}: nothing was counted, so there are no shares to compare"
+                ));
+            }
+        }
+        if self.profiles.iter().all(|profile| profile.has_heap()) {
+            notes.push("both files have heap profiles too: --memory compares them".to_owned());
+        }
+        let changed = |change| self.diff.changes.contains_key(&change);
+        if functions
+            && self.diff.common == 0
+            && !changed(Change::HashChanged)
+            && changed(Change::New)
+            && changed(Change::Gone)
+        {
+            notes.push("no function is in both profiles: are they of the same program?".to_owned());
+        }
+        notes
+    }
+
+    fn target(&self, target: &Target) -> String {
+        match target {
+            Target::Name(name) => names::spelled(name, self.spelling).into_owned(),
+            Target::Hash(0) => "(outside the profiled program)".to_owned(),
+            Target::Hash(hash) => format!("(unknown name {})", NameRef(*hash)),
+            Target::Size(1) => "1 byte".to_owned(),
+            Target::Size(size) => format!("{} bytes", grouped(size)),
+        }
+    }
+
+    fn place(&self, index: &str, at: Place) -> String {
+        match at {
+            Place::Index(at) => format!("{index} {at}"),
+            Place::Line(line) if self.profiles[1].counts_probes() => {
+                format!("probe {}", place(line))
+            }
+            Place::Line(line) => format!("line {}", place(line)),
+        }
+    }
+
+    /// The name of a function with its callers: `main:3 @ parse`.
+    fn name(&self, function: &FunctionChange) -> String {
+        let callers = function.callers.iter().map(|(name, line)| {
+            format!(
+                "{}:{} @ ",
+                names::spelled(name, self.spelling),
+                place(*line)
+            )
+        });
+        let stage = if function.context_sensitive {
+            " (context-sensitive)"
+        } else {
+            ""
+        };
+        let name = names::spelled(&function.name, self.spelling);
+        format!("{}{name}{stage}", callers.collect::<String>())
+    }
+
+    /// What moved inside a function, a line for each.
+    fn details(&self, function: &FunctionChange) -> Vec<String> {
+        let shares = |[old, new]: [f64; 2]| format!("{} -> {}", percent(old), percent(new));
+        let block = |block: &BlockChange| {
+            let what = self.place("counter", block.place);
+            format!("{what}: {} of its {}", shares(block.shares), self.unit())
+        };
+        let target = |target: &TargetChange| {
+            let verb = match target.target {
+                Target::Size(_) => "size at",
+                _ => "call at",
+            };
+            let (site, name) = (self.place("site", target.site), self.target(&target.target));
+            format!("{verb} {site}: {name} {}", shares(target.shares))
+        };
+        let blocks = function.blocks.iter().map(block);
+        blocks.chain(function.targets.iter().map(target)).collect()
+    }
+
+    /// Prints text for people.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn text<W: Write>(&self, out: &mut Console<W>) -> io::Result<()> {
+        for (path, profile) in self.paths.iter().zip(self.profiles) {
+            let size = profile.size();
+            let functions = plural(size.functions, "function");
+            let damage = match profile.damage.count {
+                0 => String::new(),
+                errors => format!("; damaged ({})", plural(errors, "error")),
+            };
+            let kind = profile.describe();
+            let total = format!("{} {}", grouped(size.total), self.unit());
+            out.title(path, format_args!("{kind}, {functions}, {total}{damage}"))?;
+        }
+        for note in self.notes() {
+            writeln!(out, "note: {note}")?;
+        }
+        writeln!(out)?;
+        out.styled(Style::Heading, "Moved")?;
+        let moved = self.diff.moved.map_or_else(|| "-".to_owned(), percent);
+        writeln!(out, ": {moved} of the {}", self.unit())?;
+        self.changes(out)?;
+        self.functions(out)?;
+        out.flush()
+    }
+
+    /// Prints the number of functions per change.
+    fn changes<W: Write>(&self, out: &mut Console<W>) -> io::Result<()> {
+        let mut columns = vec![
+            Column::left(""),
+            Column::right("functions"),
+            Column::right("moved"),
+        ];
+        let with_shares = ProfileDiff::has_shares(self.family());
+        if with_shares {
+            columns.extend([Column::right("of old"), Column::right("of new")]);
+        }
+        let mut table = Table::new(columns);
+        for (&change, sum) in &self.diff.changes {
+            let mut row: Vec<Cell> = vec![
+                word(change, self.family()).into(),
+                grouped(sum.functions).into(),
+                percent(sum.moved).into(),
+            ];
+            if with_shares {
+                row.extend(sum.shares.map(|share| percent(share).into()));
+            }
+            table.row(row);
+        }
+        table.row(["unchanged".into(), grouped(self.diff.unchanged).into()]);
+        table.print(out)
+    }
+
+    fn functions<W: Write>(&self, out: &mut Console<W>) -> io::Result<()> {
+        let (shown, all) = (self.diff.functions.len() as u64, self.changed());
+        if shown == 0 {
+            return Ok(());
+        }
+        writeln!(out)?;
+        out.heading(match all {
+            all if all == shown => format!("Functions that changed: {}", grouped(all)),
+            all => format!(
+                "Functions that changed most: {} of {}",
+                grouped(shown),
+                grouped(all)
+            ),
+        })?;
+        let mip = !ProfileDiff::has_shares(self.family());
+        let columns = if mip {
+            [Column::left("blocks").optional(), Column::left("position")]
+        } else {
+            [Column::left("share"), Column::left("rank").optional()]
+        };
+        let [first, second] = columns;
+        let mut table = Table::new([
+            Column::right("moved"),
+            Column::left("").optional(),
+            first,
+            second,
+            Column::left("change"),
+            Column::left("function"),
+        ]);
+        const PARTS: u32 = 1_000_000;
+        for function in &self.diff.functions {
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "a bar needs no more digits, and a share is from 0 to 1"
+            )]
+            let length = (function.moved * f64::from(PARTS)) as u128;
+            let bar = out.look().bar(length, PARTS.into());
+            let first = if mip {
+                from_to(function.counts, |count| grouped(count))
+            } else {
+                from_to(function.shares, |share| percent(*share))
+            };
+            table.row([
+                percent(function.moved).into(),
+                Cell::styled(Style::Bar, bar),
+                first.into(),
+                from_to(function.ranks, |rank| grouped(rank)).into(),
+                word(function.change, self.family()).into(),
+                self.name(function).into(),
+            ]);
+            for detail in self.details(function) {
+                let empty = || Cell::from("");
+                let detail = Cell::styled(Style::Dim, format!("  {detail}"));
+                table.row([empty(), empty(), empty(), empty(), empty(), detail]);
+            }
+        }
+        table.print(out)
+    }
+
+    /// The number of functions that changed, listed or not.
+    fn changed(&self) -> u64 {
+        self.diff.changes.values().map(|sum| sum.functions).sum()
+    }
+
+    /// Prints one JSON object.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn json(&self, out: &mut impl Write) -> io::Result<()> {
+        let mut sides = self.paths.iter().zip(self.profiles).map(|(path, profile)| {
+            let (size, damage) = (profile.size(), &profile.damage);
+            json!({
+                "path": path,
+                "kind": profile.describe(),
+                "functions": size.functions,
+                "total": crate::rows::number(size.total),
+                "errors": damage.first.iter().map(json_error).collect::<Vec<_>>(),
+                "error_count": damage.count,
+            })
+        });
+        let changes = self.diff.changes.iter().map(|(&change, sum)| {
+            let [old, new] = sum.shares;
+            let mut value = json!({ "functions": sum.functions, "moved": sum.moved });
+            if ProfileDiff::has_shares(self.family())
+                && let Some(members) = value.as_object_mut()
+            {
+                members.extend([
+                    ("old_share".to_owned(), old.into()),
+                    ("new_share".to_owned(), new.into()),
+                ]);
+            }
+            (word(change, self.family()).replace(' ', "_"), value)
+        });
+        let report = json!({
+            "schema": "profkit-diff",
+            "schema_version": DIFF_SCHEMA_VERSION,
+            "kind": match self.family() {
+                Family::Sample => "sample",
+                Family::Mip => "mip",
+                _ => "instrumentation",
+            },
+            "unit": self.unit(),
+            "old": sides.next(),
+            "new": sides.next(),
+            "moved": self.diff.moved,
+            "changes": changes.collect::<serde_json::Map<_, _>>(),
+            "changed": self.changed(),
+            "unchanged": self.diff.unchanged,
+            "functions": self.diff.functions.iter().map(|it| self.row(it)).collect::<Vec<_>>(),
+            "notes": self.notes(),
+        });
+        serde_json::to_writer_pretty(&mut *out, &report)?;
+        writeln!(out)?;
+        out.flush()
+    }
+
+    /// Prints the functions as rows.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn rows<W: Write>(&self, form: RowForm, out: W) -> io::Result<()> {
+        let columns: &[&str] = match self.family() {
+            Family::Mip => &COLUMNS_OF_MIP,
+            _ => &COLUMNS,
+        };
+        let mut rows = RowWriter::new(out, form, columns);
+        for function in &self.diff.functions {
+            let mut row = self.row(function);
+            if form == RowForm::Csv && !function.callers.is_empty() {
+                row["context"] = self.name(function).into();
+            }
+            rows.row(&row)?;
+        }
+        rows.end()
+    }
+
+    /// A function as JSON. What a profile does not have is absent.
+    fn row(&self, function: &FunctionChange) -> Value {
+        let names = JsonNames(self.spelling);
+        let mut row = names.named(&function.name);
+        let mut put = |name: &str, value: Value| {
+            if let Some(members) = row.as_object_mut().filter(|_| !value.is_null()) {
+                members.insert(name.to_owned(), value);
+            }
+        };
+        put(
+            "change",
+            word(function.change, self.family())
+                .replace(' ', "_")
+                .into(),
+        );
+        put("moved", function.moved.into());
+        let (count, rank) = match self.family() {
+            Family::Mip => ("blocks", "position"),
+            _ => ("count", "rank"),
+        };
+        for (index, side) in ["old", "new"].into_iter().enumerate() {
+            let hash = function.hashes.get(index).copied().flatten();
+            let sum = function.counts.get(index).copied().flatten();
+            put(
+                &format!("{side}_hash"),
+                hash.map(|hash| format!("{hash:#x}")).into(),
+            );
+            put(
+                &format!("{side}_{count}"),
+                sum.map_or(Value::Null, crate::rows::number),
+            );
+            put(
+                &format!("{side}_share"),
+                function.shares.get(index).copied().flatten().into(),
+            );
+            put(
+                &format!("{side}_{rank}"),
+                function.ranks.get(index).copied().flatten().into(),
+            );
+        }
+        if function.context_sensitive {
+            put("context_sensitive", true.into());
+        }
+        let callers = function.callers.iter().map(|(name, line)| {
+            let mut caller = names.named(name);
+            caller["place"] = place(*line).into();
+            caller
+        });
+        let at = |value: &mut Value, at: Place| match at {
+            Place::Index(index) => value["index"] = index.into(),
+            Place::Line(line) => value["place"] = place(line).into(),
+        };
+        let numbers = |counts: [u64; 2], shares: [f64; 2]| json!({ "old_count": counts[0], "new_count": counts[1], "old_share": shares[0], "new_share": shares[1] });
+        let blocks = function.blocks.iter().map(|block| {
+            let mut value = numbers(block.counts, block.shares);
+            at(&mut value, block.place);
+            value
+        });
+        let targets = function.targets.iter().map(|target| {
+            let mut value = numbers(target.counts, target.shares);
+            at(&mut value, target.site);
+            match &target.target {
+                Target::Name(name) => value["target"] = names.named(name),
+                Target::Hash(hash) => {
+                    value["target"] = json!({ "guid": NameRef(*hash).to_string() })
+                }
+                Target::Size(size) => value["size"] = (*size).into(),
+            }
+            value
+        });
+        for (name, list) in [
+            ("callers", callers.collect::<Vec<_>>()),
+            ("blocks", blocks.collect()),
+            ("targets", targets.collect()),
+        ] {
+            if !list.is_empty() {
+                put(name, list.into());
+            }
+        }
+        row
+    }
+}

@@ -281,7 +281,7 @@ impl Totals {
     /// The share of the total that moved between these parts.
     fn moved(self, parts: impl Iterator<Item = [u64; 2]>) -> f64 {
         let distances = parts.map(|counts| self.distance(counts.map(u128::from)));
-        distances.sum::<f64>() / 2.0
+        (distances.sum::<f64>() / 2.0).min(1.0)
     }
 }
 

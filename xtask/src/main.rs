@@ -2,6 +2,7 @@
 mod bench;
 mod bench_correlate;
 mod bench_mip_merge;
+mod bench_order;
 mod bench_symbolize;
 mod clients;
 mod conformance;
@@ -144,6 +145,11 @@ const TASKS: &[Task] = &[
         "bench-mip-merge",
         "time profkit mip merge of 10,000 raw files beside cat",
         bench_mip_merge::run,
+    ),
+    Task(
+        "bench-order",
+        "pages and page faults of a cold start, ordered by profkit and by llvm-profdata-22",
+        bench_order::run,
     ),
     Task(
         "bench-memprof",

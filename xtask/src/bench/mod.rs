@@ -2,7 +2,7 @@
 //!
 //! Inputs are generated below `target/bench-llvm` (some 2 GB) and kept. Every round runs each command once, so that
 //! a machine that slows down slows both. Outputs are compared byte for byte.
-mod inputs;
+pub mod inputs;
 mod measure;
 pub mod sample;
 mod works;

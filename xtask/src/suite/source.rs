@@ -62,7 +62,11 @@ pub fn download(package: &str, folder: &Path) -> Result<()> {
     }
     fs::write(folder.join("sources.list"), LISTS)?;
     apt(folder, &["update"])?;
-    apt(folder, &["source", "--download-only", package])
+    apt(folder, &["source", "--download-only", package])?;
+    for part in ["lists", "cache"] {
+        fs::remove_dir_all(folder.join(part))?;
+    }
+    Ok(())
 }
 
 /// Runs apt-get with lists and a cache of its own, so that the machine stays as it is.

@@ -259,7 +259,8 @@ impl Checks {
                 other.display()
             );
         }
-        Ok("match names the changed, the renamed and the deleted function".to_owned())
+        self.expect_diff(old, new, edited, true)?;
+        Ok("match and diff name the changed, the renamed and the deleted function".to_owned())
     }
 
     /// A profile passes every gate beside its own build, and fails a strict one beside the new build.
@@ -287,16 +288,11 @@ impl Checks {
             .args([profile, other])
             .args(["--format", "json", "--top", "1000"]);
         let json: Value = serde_json::from_str(&succeed(&mut command)?)?;
-        // Without the file of a local function: rustc makes its name of hashes.
-        let text = |value: &Value| {
-            let text = value.as_str().unwrap_or_default();
-            text.rsplit(';').next().unwrap_or(text).to_owned()
-        };
         let lost = json["hot_lost"].as_array().context("hot_lost")?.iter();
         let lost: Lost = lost
             .map(|one| {
-                let successor = one.get("successor").map(|it| text(&it["demangled"]));
-                (text(&one["demangled"]), text(&one["outcome"]), successor)
+                let successor = one.get("successor").map(|it| shown(&it["demangled"]));
+                (shown(&one["demangled"]), shown(&one["outcome"]), successor)
             })
             .collect();
         ensure!(
@@ -304,6 +300,53 @@ impl Checks {
             "{command:?}: found {lost:?}, expected {wanted:?}"
         );
         Ok(json)
+    }
+
+    /// `diff` must list as new, gone and changed these functions alone, and its gates must hold. The shares of others move
+    /// a little, because the counts of the deleted function are no longer in the total.
+    fn expect_diff(&self, old: &Path, new: &Path, edited: &Edited, has_hashes: bool) -> Result<()> {
+        let mut command = Command::new(&self.profkit);
+        command
+            .arg("diff")
+            .args([old, new])
+            .args(["--format", "json", "--top", "100000"]);
+        let json: Value = serde_json::from_str(&succeed(&mut command)?)?;
+        let functions = json["functions"].as_array().context("functions")?.iter();
+        let found: BTreeSet<(String, &str)> = functions
+            .map(|row| {
+                (
+                    shown(row.get("demangled").unwrap_or(&row["name"])),
+                    row["change"].as_str().unwrap_or_default(),
+                )
+            })
+            .filter(|(_, change)| *change != "moved")
+            .collect();
+        let [renamed, now] = edited.renamed;
+        let mut wanted = vec![(renamed, "gone"), (now, "new"), (edited.deleted, "gone")];
+        if has_hashes {
+            wanted.push((edited.changed, "hash_changed"));
+        }
+        let wanted = wanted
+            .into_iter()
+            .map(|(name, change)| (name.to_owned(), change))
+            .collect();
+        ensure!(
+            found == wanted,
+            "{command:?}: found {found:?}, expected {wanted:?}"
+        );
+        for (other, most, code) in [(old, "0", 0), (new, "99", 0), (new, "0.1", 3)] {
+            let mut command = Command::new(&self.profkit);
+            command
+                .arg("diff")
+                .args([old, other])
+                .args(["--fail-over", most]);
+            let exit = command.output()?.status.code();
+            ensure!(
+                exit == Some(code),
+                "{command:?}: exit code {exit:?}, expected {code}"
+            );
+        }
+        Ok(())
     }
 
     /// Samples are made from the counters of the instrumented build: one line per function.
@@ -356,6 +399,8 @@ impl Checks {
         self.expect_lost(&old[0], &new[0], &LUA_EDITS.lost(false))?;
         self.expect_lost(&old[1], &probed[1], &LUA_EDITS.lost(true))?;
         self.expect_lost(&old[1], &new[1], &LUA_EDITS.lost(true))?;
+        self.expect_diff(&old[0], &new[0], &LUA_EDITS, false)?;
+        self.expect_diff(&old[1], &new[1], &LUA_EDITS, true)?;
         self.gates(&old[1], [&probed[0], &probed[1]])?;
         self.gates(&old[1], [&old[1], &new[1]])?;
         Ok(
@@ -464,6 +509,12 @@ fn edited_rust() -> Result<String> {
             ensure!(text.contains(from), "the program has no {from:?}");
             Ok(text.replace(from, to))
         })
+}
+
+/// A name without the file of a local function, which rustc makes of hashes.
+fn shown(value: &Value) -> String {
+    let text = value.as_str().unwrap_or_default();
+    text.rsplit(';').next().unwrap_or(text).to_owned()
 }
 
 /// The checksums of a binary's functions, from `.pseudo_probe_desc`: the hash of the name, the checksum, the length of

@@ -107,7 +107,9 @@ pub(crate) fn llvm_merge(into: &mut InstrKind, other: InstrKind) -> bool {
         return true;
     }
     let front_end = |kind: InstrKind| kind.contains(InstrKind::FRONT_END);
-    if front_end(*into) != front_end(other) {
+    let (only, first) = (InstrKind::FUNCTION_ENTRY_ONLY, InstrKind::ENTRY_FIRST);
+    let clash = |one: InstrKind, two: InstrKind| one.contains(only) && two.contains(first);
+    if front_end(*into) != front_end(other) || clash(*into, other) || clash(other, *into) {
         return false;
     }
     *into |= other;

@@ -1,6 +1,10 @@
 //! The differences that are allowed, each with its reason. docs/formats/llvm-profdata.md has the same rows for readers.
 use anyhow::Result;
+use profkit_data::ErrorKind;
+use profkit_data::detect::{FileKind, detect, is_text};
 use profkit_data::instr::indexed::IndexedProfile;
+use profkit_data::instr::raw::RawReader;
+use profkit_data::sample::ext_binary::ExtBinaryProfile;
 use profkit_data::sample::{SampleEncoding, encoding};
 
 use super::cases::{Case, Input};
@@ -17,10 +21,7 @@ pub fn reason(
     ours: &Ran,
 ) -> Result<Option<&'static str>> {
     if theirs.code.is_none() {
-        // LLVM's tool was ended by a signal. profkit must have done something sensible instead.
-        let sensible = ours.code == Some(0) || ours.code == Some(1) && !ours.stderr.is_empty();
-        return Ok(sensible
-            .then_some("LLVM's tool crashes, profkit fails with a message or reads the file"));
+        return Ok(crash(case, ours));
     }
     if theirs.code != Some(0) && theirs.code == ours.code {
         // What LLVM's tool left of the output, and what it lost of its buffer.
@@ -70,7 +71,290 @@ pub fn reason(
             "metadata of the extensible binary encoding have the order of a hash table in LLVM's tool",
         ));
     }
+    if is_sample
+        && same_but_order(&theirs.stderr, &ours.stderr)
+        && without_stderr(theirs) == without_stderr(ours)
+    {
+        return Ok(Some(
+            "messages about several functions of a file have the order of a hash table in LLVM's tool",
+        ));
+    }
+    if remove(&theirs.stderr, FIXED_LENGTH) == ours.stderr
+        && !theirs.stderr.is_empty()
+        && without_stderr(theirs) == without_stderr(ours)
+    {
+        return Ok(Some(
+            "LLVM's tool prints a debugging aid about fixed-length hashes",
+        ));
+    }
+    for (reason, same) in [
+        (MISREAD, misread as Explained),
+        (KINDS, kinds_left_over),
+        (TIES, ties_at_the_cut),
+        (ONE_FUNCTION, damage_elsewhere),
+        (UNREADABLE, writes_what_nobody_reads),
+    ] {
+        if same(tools, case, theirs, ours)? {
+            return Ok(Some(reason));
+        }
+    }
+    let refuses = |input: &Input| lies_about_places(input) && names(&ours.stderr, input);
+    if case.inputs.iter().any(refuses) {
+        return Ok(Some(PLACES));
+    }
     Ok(None)
+}
+
+const FIXED_LENGTH: &[u8] = b"If FixedLengthMD5 is true, UseMD5 has to be true";
+const MISREAD: &str =
+    "text that LLVM's tool reads up to a zero byte, or as if characters were missing or different";
+const KINDS: &str = "LLVM's tool merges profiles of two kinds in this order only";
+const TIES: &str = "which of several equal functions are among the first is decided by a hash table in LLVM's tool";
+const ONE_FUNCTION: &str = "show --sample --function reads that function only";
+const UNREADABLE: &str =
+    "--split-layout of a profile with contexts: LLVM's tool writes a file that it cannot read";
+const PLACES: &str = "a file that lies about places and sizes is refused; LLVM's tool reads on";
+
+/// Finds out by further runs whether a reason explains a difference.
+type Explained = fn(&Tools, &Case, &Ran, &Ran) -> Result<bool>;
+
+/// The reason why LLVM's tool may crash, if profkit did something sensible instead.
+fn crash(case: &Case, ours: &Ran) -> Option<&'static str> {
+    let is_sensible = ours.code == Some(0) || ours.code == Some(1) && !ours.stderr.is_empty();
+    let damaged = |input: &Input| input.origin.ends_with(", damaged");
+    let is = |kinds: &[FileKind]| {
+        let mut inputs = case.inputs.iter().filter(|input| damaged(input));
+        inputs.any(|input| kinds.contains(&detect(&input.bytes)))
+    };
+    let reason = match case.command {
+        _ if !is_sensible => return None,
+        _ if is(&[FileKind::InstrIndexed]) => "LLVM's tool crashes on a damaged indexed file",
+        _ if is(&[FileKind::InstrRaw]) => "LLVM's tool crashes on a damaged raw file",
+        _ if is(&[
+            FileKind::SampleExtBinary,
+            FileKind::SampleBinary,
+            FileKind::SampleGcov,
+        ]) =>
+        {
+            "LLVM's tool crashes on a damaged binary sample file"
+        }
+        _ if case
+            .inputs
+            .iter()
+            .any(|input| damaged(input) && is_text(&input.bytes)) =>
+        {
+            "LLVM's tool crashes on a damaged text"
+        }
+        "show" if case.has("show-prof-sym-list") => "LLVM's tool crashes without a list of symbols",
+        "merge" if case.has("sample-merge-cold-context") => {
+            "LLVM's tool crashes when it merges cold contexts of a profile without contexts"
+        }
+        "merge" if case.has("output-size-limit") => {
+            "LLVM's tool crashes when no function fits the size"
+        }
+        _ if case
+            .inputs
+            .iter()
+            .any(|input| input.origin.starts_with("sample-nametable-after-samples")) =>
+        {
+            "LLVM's tool crashes when the name table follows the samples"
+        }
+        _ if case.has("hot-func-list") || case.has("topn") || case.command == "order" => {
+            "LLVM's tool reads names from freed memory"
+        }
+        _ => return None,
+    };
+    Some(reason)
+}
+
+/// Whether the tools agree on a case, or differ for a reason.
+fn agree(tools: &Tools, case: &Case) -> Result<Option<(Ran, Ran)>> {
+    let (theirs, ours) = tools.both(case)?;
+    let agree = theirs == ours || reason(tools, case, &theirs, &ours)?.is_some();
+    Ok(agree.then_some((theirs, ours)))
+}
+
+/// Whether LLVM's tool reads the texts as if they were written differently, and the tools agree on the texts written so.
+fn misread(tools: &Tools, case: &Case, theirs: &Ran, _: &Ran) -> Result<bool> {
+    let mut plain = case.clone();
+    for input in &mut plain.inputs {
+        if let Some(bytes) = as_llvm_reads(&input.bytes, case.has("sample")) {
+            input.bytes = bytes;
+        }
+    }
+    let changed = plain.inputs.iter().zip(&case.inputs);
+    if changed.clone().all(|(one, two)| one.bytes == two.bytes) {
+        return Ok(false);
+    }
+    Ok(agree(tools, &plain)?.is_some_and(|(same, _)| same == *theirs))
+}
+
+/// Returns the text that LLVM's readers see: it ends at the first zero byte. In sample profiles a number alone is the
+/// head of a function (its name, its total and its entries), `A:B` has the name `A:B`, and the character after the first
+/// colon of an indented line is skipped, whatever it is.
+fn as_llvm_reads(bytes: &[u8], is_sample: bool) -> Option<Vec<u8>> {
+    let head = bytes.get(..bytes.len().min(8))?;
+    if !head
+        .iter()
+        .all(|byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace())
+    {
+        return None;
+    }
+    let end = bytes.iter().position(|&byte| byte == 0);
+    let text = bytes.get(..end.unwrap_or(bytes.len()))?;
+    if !is_sample {
+        return Some(text.to_vec());
+    }
+    let lines = text.split(|&byte| byte == b'\n').map(|line| {
+        let number = |part: &&[u8]| !part.is_empty() && part.iter().all(u8::is_ascii_digit);
+        let parts: Vec<&[u8]> = line.split(|&byte| byte == b':').collect();
+        match parts.as_slice() {
+            [one] if number(one) => [one, b":".as_slice(), one, b":", one].concat(),
+            [one, two] if number(one) && number(two) => [line, b":", line].concat(),
+            _ if line.starts_with(b" ") => {
+                let mut line = line.to_vec();
+                let colon = line.iter().position(|&byte| byte == b':');
+                if let Some(byte) = colon.and_then(|at| line.get_mut(at + 1)) {
+                    *byte = b' ';
+                }
+                line
+            }
+            _ => line.to_vec(),
+        }
+    });
+    Some(lines.collect::<Vec<_>>().join(&b'\n'))
+}
+
+/// Whether profkit refuses to merge profiles of two kinds, and LLVM's tool refuses two of the inputs in reverse order.
+fn kinds_left_over(tools: &Tools, case: &Case, theirs: &Ran, ours: &Ran) -> Result<bool> {
+    let refusals: [&[u8]; 2] = [
+        b"error: cannot merge probe-based profile with non-probe-based profile",
+        b"error: cannot merge CS profile with non-CS profile",
+    ];
+    let refused = |ran: &Ran| refusals.iter().any(|text| contains(&ran.stderr, text));
+    if case.command != "merge" || !refused(ours) || refused(theirs) {
+        return Ok(false);
+    }
+    for (index, later) in case.inputs.iter().enumerate() {
+        for earlier in &case.inputs[..index] {
+            let reversed = Case {
+                inputs: vec![later.clone(), earlier.clone()],
+                ..case.clone()
+            };
+            if refused(&ran(&tools.llvm, &reversed)?) {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
+}
+
+/// Whether the tools agree if all functions are listed instead of the first ones.
+fn ties_at_the_cut(tools: &Tools, case: &Case, theirs: &Ran, ours: &Ran) -> Result<bool> {
+    let lines = |ran: &Ran| ran.stdout.iter().filter(|&&byte| byte == b'\n').count();
+    if !case.has("sample") || !case.has("topn") || lines(theirs) != lines(ours) {
+        return Ok(false);
+    }
+    let mut all = case.clone();
+    for option in &mut all.options {
+        if option.contains("topn") {
+            "-topn=1000000".clone_into(option);
+        }
+    }
+    Ok(all.options != case.options && agree(tools, &all)?.is_some())
+}
+
+/// Whether LLVM's tool reports damage that profkit also reports if all functions are shown.
+fn damage_elsewhere(tools: &Tools, case: &Case, theirs: &Ran, ours: &Ran) -> Result<bool> {
+    if !case.has("sample")
+        || !case.has("function")
+        || theirs.code != Some(1)
+        || ours.code != Some(0)
+    {
+        return Ok(false);
+    }
+    let mut all = case.clone();
+    all.options
+        .retain(|option| !option.trim_start_matches('-').starts_with("function="));
+    Ok(agree(tools, &all)?.is_some_and(|(same, _)| same.stderr == theirs.stderr))
+}
+
+/// Whether profkit refuses to lay out a profile with contexts in two parts, and LLVM's tool cannot read what it wrote.
+fn writes_what_nobody_reads(tools: &Tools, case: &Case, theirs: &Ran, ours: &Ran) -> Result<bool> {
+    let refused = contains(
+        &ours.stderr,
+        b"Profile encoding format unsupported for writing operations",
+    );
+    if !case.has("split-layout") || !refused || theirs.code != Some(0) {
+        return Ok(false);
+    }
+    let written = Input {
+        name: "in".to_owned(),
+        bytes: theirs.files.get("out").unwrap_or(&theirs.stdout).clone(),
+        origin: String::new(),
+    };
+    let read = Case {
+        command: "show",
+        options: vec!["-sample".to_owned()],
+        inputs: vec![written],
+    };
+    Ok(ran(&tools.llvm, &read)?.code != Some(0))
+}
+
+/// Whether the header or a table of an indexed or raw file states places or sizes that cannot be, or an extensible binary
+/// sample file has a section beyond its end.
+fn lies_about_places(input: &Input) -> bool {
+    match detect(&input.bytes) {
+        FileKind::InstrIndexed => match IndexedProfile::parse(&input.bytes) {
+            Err(error) => error.kind() != ErrorKind::UnsupportedVersion,
+            Ok(profile) => {
+                let mut records = profile.records();
+                let damage = loop {
+                    match records.next_name() {
+                        Ok(Some(_)) => {}
+                        Ok(None) => break false,
+                        Err(_) => break true,
+                    }
+                };
+                damage || profile.binary_ids().is_err()
+            }
+        },
+        FileKind::InstrRaw => RawReader::parse(&input.bytes).is_err(),
+        FileKind::SampleExtBinary => ExtBinaryProfile::parse(&input.bytes).is_ok_and(|file| {
+            let length = input.bytes.len() as u64;
+            let mut sections = file.sections().iter();
+            sections.any(|section| section.offset.saturating_add(section.size) > length)
+        }),
+        _ => false,
+    }
+}
+
+/// Whether a message is about an input, or does not say about which.
+fn names(stderr: &[u8], input: &Input) -> bool {
+    contains(stderr, input.name.as_bytes())
+        || contains(stderr, b"error in getting profile count sums")
+}
+
+fn remove(text: &[u8], part: &[u8]) -> Vec<u8> {
+    let at = text.windows(part.len()).position(|window| window == part);
+    at.map_or_else(Vec::new, |at| {
+        [&text[..at], &text[at + part.len()..]].concat()
+    })
+}
+
+fn same_but_order(one: &[u8], two: &[u8]) -> bool {
+    let about_functions = [
+        b": Counter overflow".as_slice(),
+        b": Function hash mismatch",
+    ];
+    about_functions.iter().any(|text| contains(one, text)) && sorted(one) == sorted(two)
+}
+
+fn without_stderr(ran: &Ran) -> Ran {
+    Ran {
+        stderr: Vec::new(),
+        ..ran.clone()
+    }
 }
 
 /// Whether an input has the compact binary encoding, damaged or not.

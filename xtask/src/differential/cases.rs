@@ -47,6 +47,21 @@ impl Case {
         })
     }
 
+    /// Writes the inputs into a folder.
+    ///
+    /// # Errors
+    /// If a file cannot be written.
+    pub fn save(&self, folder: &Path) -> Result<()> {
+        fs::create_dir_all(folder)?;
+        for input in &self.inputs {
+            fs::write(folder.join(&input.name), &input.bytes)?;
+        }
+        Ok(fs::write(
+            folder.join("arguments"),
+            self.arguments().join(" "),
+        )?)
+    }
+
     /// The cases with one option or one input less.
     pub fn shorter(&self) -> impl Iterator<Item = Case> {
         let options = (0..self.options.len()).map(|index| {

@@ -5,19 +5,24 @@ mod cases;
 mod run;
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
 use profkit_testkit::Llvm;
 use profkit_testkit::Rng;
+use rayon::prelude::*;
 
 use crate::steps::built_profkit;
 use allowed::reason;
 use cases::{Case, Corpus};
 use run::{Tools, difference};
 
+/// So many cases are made before they run: few enough for memory, and enough for all cores.
+const AT_ONCE: usize = 64;
+
 const HELP: &str = "\
-cargo xtask differential [--seed N] [--runs N] [--keep-going]
+cargo xtask differential [--seed N] [--runs N] [--keep-going] [--save DIR]
 
 Runs random command lines of llvm-profdata with llvm-profdata-22 and with profkit under that name: all subcommands and
 their options, over the inputs of LLVM's own tests (target/llvm-suite), this repository's fixtures, and damaged copies of
@@ -25,6 +30,7 @@ both. Prints the shortest command line that still differs.
   --seed N      the seed of the random numbers (a new one each time without this option; it is printed)
   --runs N      the number of command lines (default: 2000)
   --keep-going  report all differences instead of stopping at the first
+  --save DIR    write the inputs of the shortest command lines into folders below DIR
 
 Example: cargo xtask differential --seed 7 --runs 100
 ";
@@ -34,7 +40,7 @@ Example: cargo xtask differential --seed 7 --runs 100
 /// # Errors
 /// If a tool cannot be had, or if the tools differ in a way that the table of allowed differences does not have.
 pub fn run(args: &[String]) -> Result<()> {
-    let (mut seed, mut runs, mut keep_going) = (None, 2000, false);
+    let (mut seed, mut runs, mut keep_going, mut keep) = (None, 2000, false, None);
     let mut args = args.iter();
     while let Some(arg) = args.next() {
         let mut number = || -> Result<u64> {
@@ -47,6 +53,7 @@ pub fn run(args: &[String]) -> Result<()> {
             "--seed" => seed = Some(number()?),
             "--runs" => runs = number()?,
             "--keep-going" => keep_going = true,
+            "--save" => keep = Some(PathBuf::from(args.next().context("--save wants a folder")?)),
             "--help" | "-h" => {
                 print!("{HELP}");
                 return Ok(());
@@ -69,21 +76,30 @@ pub fn run(args: &[String]) -> Result<()> {
     let mut same = 0;
     let mut allowed: BTreeMap<&str, u64> = BTreeMap::new();
     let mut different = 0;
-    for number in 0..runs {
-        let case = corpus.case(&mut rng);
-        let (theirs, ours) = tools.both(&case)?;
-        if theirs == ours {
-            same += 1;
-        } else if let Some(reason) = reason(&tools, &case, &theirs, &ours)? {
-            *allowed.entry(reason).or_default() += 1;
-        } else {
-            different += 1;
-            let shortest = shortest(&tools, case)?;
-            let (theirs, ours) = tools.both(&shortest)?;
-            println!("run {number}: {}", difference(&shortest, &theirs, &ours));
-            if !keep_going {
-                break;
+    let mut number = 0;
+    while number < runs && (different == 0 || keep_going) {
+        let cases: Vec<Case> = (number..runs)
+            .take(AT_ONCE)
+            .map(|_| corpus.case(&mut rng))
+            .collect();
+        for (case, outcome) in cases.iter().zip(outcomes(&tools, &cases)?) {
+            match outcome {
+                Outcome::Same => same += 1,
+                Outcome::Allowed(reason) => *allowed.entry(reason).or_default() += 1,
+                Outcome::Different => {
+                    different += 1;
+                    let shortest = shortest(&tools, case.clone())?;
+                    let (theirs, ours) = tools.both(&shortest)?;
+                    println!("run {number}: {}", difference(&shortest, &theirs, &ours));
+                    if let Some(folder) = &keep {
+                        shortest.save(&folder.join(format!("{seed}-{number}")))?;
+                    }
+                    if !keep_going {
+                        break;
+                    }
+                }
             }
+            number += 1;
         }
     }
     for (reason, count) in &allowed {
@@ -95,6 +111,29 @@ pub fn run(args: &[String]) -> Result<()> {
         bail!("the tools differ; to repeat: cargo xtask differential --seed {seed} --runs {runs}");
     }
     Ok(())
+}
+
+/// How the tools behaved on a case.
+enum Outcome {
+    Same,
+    /// They differ for this reason.
+    Allowed(&'static str),
+    Different,
+}
+
+/// Runs the cases on all cores. The outcomes have the order of the cases.
+fn outcomes(tools: &Tools, cases: &[Case]) -> Result<Vec<Outcome>> {
+    cases
+        .par_iter()
+        .map(|case| {
+            let (theirs, ours) = tools.both(case)?;
+            if theirs == ours {
+                return Ok(Outcome::Same);
+            }
+            let reason = reason(tools, case, &theirs, &ours)?;
+            Ok(reason.map_or(Outcome::Different, Outcome::Allowed))
+        })
+        .collect()
 }
 
 /// Removes options and inputs one at a time while the tools still differ without a reason.

@@ -53,6 +53,10 @@ pub struct SampleReadOptions {
     /// Whether summaries of the profile count each calling context as a function of its own
     /// (`-profile-summary-contextless=0`).
     pub summary_by_context: bool,
+    /// Whether extensible binary profiles are checked as LLVM 22 checks them. The kind of a section is the low half of its
+    /// number. Bytes after the last item of a section are damage. Not damage are a missing name table, and metadata of
+    /// inlined functions that have no samples.
+    pub llvm_checks: bool,
 }
 
 impl SampleReadOptions {
@@ -86,6 +90,13 @@ impl SampleReadOptions {
     #[must_use]
     pub fn summary_by_context(mut self, by_context: bool) -> Self {
         self.summary_by_context = by_context;
+        self
+    }
+
+    /// Sets whether extensible binary profiles are checked as LLVM 22 checks them.
+    #[must_use]
+    pub fn llvm_checks(mut self, llvm: bool) -> Self {
+        self.llvm_checks = llvm;
         self
     }
 

@@ -174,6 +174,11 @@ impl InputList {
         Ok(is(head.get(..read).unwrap_or_default()))
     }
 
+    /// The first inputs.
+    pub fn first(&self, count: usize) -> FirstInputs<'_> {
+        FirstInputs(self, count)
+    }
+
     /// Removes the inputs with these indexes.
     pub fn remove(&mut self, indexes: &[usize]) {
         let mut index = 0;
@@ -210,5 +215,26 @@ impl Inputs for InputList {
             };
         }
         open_stored(&path_from_bytes(&file.name), scratch)
+    }
+}
+
+/// The first inputs of a list.
+pub struct FirstInputs<'l>(&'l InputList, usize);
+
+impl Inputs for FirstInputs<'_> {
+    fn len(&self) -> usize {
+        self.1
+    }
+
+    fn name(&self, index: usize) -> std::borrow::Cow<'_, str> {
+        self.0.name(index)
+    }
+
+    fn weight(&self, index: usize) -> Weight {
+        self.0.weight(index)
+    }
+
+    fn open<'s>(&'s self, index: usize, scratch: &mut Vec<u8>) -> io::Result<InputData<'s>> {
+        self.0.open(index, scratch)
     }
 }

@@ -1,7 +1,7 @@
 //! Adds sample profiles in the order of the inputs. Where possible, the sum of neighbouring inputs is added as a whole.
 //! If the order of these inputs matters, they are read again and added one by one.
 use super::engine::{SampleConflict, SampleMergeError};
-use super::worker::{Piece, SampleKind, Sum, fs_word};
+use super::worker::{LlvmWords, Piece, SampleKind, Sum};
 use crate::driver::{OpenedInput, Outcome, ReportPart};
 use crate::inputs::Inputs;
 use crate::report::{Action, Event, Reason};
@@ -17,8 +17,7 @@ pub(super) struct OrderedSum<'d, 'a> {
     /// For probes and for contexts: the first input that has them, and the first input that lacks them.
     seen: [[Option<usize>; 2]; 2],
     part: ReportPart,
-    /// Whether LLVM would treat the result as an FS-AFDO profile; see [`fs_word`].
-    is_fs: Option<bool>,
+    words: LlvmWords,
     /// What [`conflicts`](Self::conflicts) must know about the sum: an upper bound of its counts, and whether it has
     /// checksums. `None` if this must be computed again.
     extremes: Option<Extremes>,
@@ -32,7 +31,7 @@ impl<'d, 'a> OrderedSum<'d, 'a> {
             profile: SampleProfile::new(),
             seen: [[None; 2]; 2],
             part,
-            is_fs: None,
+            words: LlvmWords::default(),
             extremes: None,
             buffer: Vec::new(),
         }
@@ -88,7 +87,7 @@ impl<'d, 'a> OrderedSum<'d, 'a> {
     fn add_sum(&mut self, sum: Sum) -> Result<(), Vec<usize>> {
         let Some(first) = sum.first_in_family else {
             // No input of this group has a function, so their order does not matter.
-            self.is_fs = sum.is_fs.or(self.is_fs);
+            self.words = sum.words.after(self.words);
             self.part.absorb(sum.part);
             return self.add_profile(sum.profile).ok_or(sum.inputs);
         };
@@ -106,7 +105,7 @@ impl<'d, 'a> OrderedSum<'d, 'a> {
         }
         self.add_profile(sum.profile).ok_or(sum.inputs)?;
         self.seen = seen;
-        self.is_fs = sum.is_fs.or(self.is_fs);
+        self.words = sum.words.after(self.words);
         self.part.absorb(sum.part);
         Ok(())
     }
@@ -146,7 +145,7 @@ impl<'d, 'a> OrderedSum<'d, 'a> {
     pub(super) fn finish(mut self) -> (SampleProfile, ReportPart) {
         let totals = &mut self.part.totals;
         let strategy = self.kind.strategy;
-        strategy.finish(&mut self.profile, self.is_fs, totals);
+        strategy.finish(&mut self.profile, self.words, totals);
         (self.profile, self.part)
     }
 
@@ -157,7 +156,7 @@ impl<'d, 'a> OrderedSum<'d, 'a> {
             options, strategy, ..
         } = self.kind;
         let report = sample::read_with(data, &mut fresh, 1, &options.read);
-        self.is_fs = fs_word(data, report.kind).or(self.is_fs);
+        self.words = LlvmWords::of(data, report.kind).after(self.words);
         let (read, events) = strategy.judge(index, &report)?;
         for event in events {
             self.part.log.push(event);

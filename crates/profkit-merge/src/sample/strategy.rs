@@ -2,11 +2,13 @@
 //! that are known only by the hash of their name.
 use super::engine::SampleMergeError;
 use super::options::SampleMergeOptions;
+use super::worker::LlvmWords;
 use crate::driver::{Outcome, unreadable};
 use crate::options::Policy;
 use crate::report::{Action, Event, EventLog, Reason, Totals};
 use profkit_data::sample::{
-    AddOutcome, FsPass, ProfileKind, ReadReport, SampleName, SampleProfile, unify_hashes,
+    AddOutcome, Frame, FsPass, Function, ProfileKind, ReadReport, SampleName, SampleProfile,
+    unify_hashes,
 };
 use profkit_data::{Error, ErrorKind};
 use rustc_hash::FxHashMap;
@@ -69,9 +71,8 @@ pub(super) trait Strategy: Sync {
         false
     }
 
-    /// Finishes the profile after all inputs were added. `is_fs` says whether the profile is FS-AFDO according to the
-    /// last input that states this; see [`fs_word`](super::worker::fs_word).
-    fn finish(&self, profile: &mut SampleProfile, is_fs: Option<bool>, totals: &mut Totals);
+    /// Finishes the profile after all inputs were added.
+    fn finish(&self, profile: &mut SampleProfile, words: LlvmWords, totals: &mut Totals);
 
     /// Whether the merge has a result (an empty profile) even if no input could be used.
     fn has_empty_result(&self) -> bool {
@@ -94,7 +95,7 @@ pub(super) fn strategy(options: &SampleMergeOptions) -> Box<dyn Strategy> {
 struct Tolerant;
 
 impl Strategy for Tolerant {
-    fn finish(&self, profile: &mut SampleProfile, _: Option<bool>, totals: &mut Totals) {
+    fn finish(&self, profile: &mut SampleProfile, _: LlvmWords, totals: &mut Totals) {
         let mut outcome = AddOutcome::default();
         unify_hashes(profile, &mut outcome);
         totals.records_dropped += outcome.mismatches;
@@ -153,19 +154,24 @@ impl Strategy for AsLlvm {
         if !(sum.kind | input.kind).contains(ProfileKind::MD5_NAMES) {
             return;
         }
+        // Frames of calling contexts are compared by their hashes, too.
+        let key = |profile: &SampleProfile, function: &Function| {
+            let frame = |frame: &Frame| (profile.names.get(frame.name).guid(), frame.location);
+            let callers: Vec<_> = function.callers.iter().map(frame).collect();
+            (profile.names.get(function.samples.name).guid(), callers)
+        };
         let mut known = FxHashMap::default();
         for function in sum.functions() {
-            if function.callers.is_empty() {
-                let name = sum.names.get(function.samples.name);
-                known.insert(name.guid(), name);
-            }
+            known.insert(key(sum, function), function);
         }
         for mut function in input.take_functions() {
-            if function.callers.is_empty()
-                && let Some(&name) = known.get(&input.names.get(function.samples.name).guid())
-                && let Some(id) = input.intern(name)
-            {
-                function.samples.name = id;
+            if let Some(same) = known.get(&key(input, &function)) {
+                let frames = function.callers.iter_mut().map(|frame| &mut frame.name);
+                let same_frames = same.callers.iter().map(|frame| frame.name);
+                let names = frames.chain([&mut function.samples.name]);
+                for (name, same) in names.zip(same_frames.chain([same.samples.name])) {
+                    *name = input.intern(sum.names.get(same)).unwrap_or(*name);
+                }
             }
             input.push(function);
         }
@@ -182,10 +188,15 @@ impl Strategy for AsLlvm {
         names().any(|name| is_hash(&name)) && !names().all(|name| is_hash(&name))
     }
 
-    /// The last input that states whether its profile is FS-AFDO decides for the result.
-    fn finish(&self, profile: &mut SampleProfile, is_fs: Option<bool>, _: &mut Totals) {
-        if is_fs == Some(false) {
-            profile.kind = profile.kind.without(ProfileKind::FS_DISCRIMINATORS);
+    /// The last input that states whether its profile is FS-AFDO or pre-inlined decides for the result.
+    fn finish(&self, profile: &mut SampleProfile, words: LlvmWords, _: &mut Totals) {
+        for (word, flag) in [
+            (words.is_fs, ProfileKind::FS_DISCRIMINATORS),
+            (words.is_pre_inlined, ProfileKind::PRE_INLINED),
+        ] {
+            if word == Some(false) {
+                profile.kind = profile.kind.without(flag);
+            }
         }
     }
 

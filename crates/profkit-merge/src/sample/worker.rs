@@ -46,8 +46,7 @@ pub(super) struct Sum {
     /// The first input whose properties (probes, contexts) all other inputs must share.
     pub(super) first_in_family: Option<usize>,
     family: [bool; 2],
-    /// Whether LLVM would treat the sum as an FS-AFDO profile; see [`fs_word`].
-    pub(super) is_fs: Option<bool>,
+    pub(super) words: LlvmWords,
     pub(super) part: ReportPart,
 }
 
@@ -252,7 +251,7 @@ impl SampleKind<'_, '_> {
                 }
             }
         }
-        sum.is_fs = fs_word(bytes, report.kind).or(sum.is_fs);
+        sum.words = LlvmWords::of(bytes, report.kind).after(sum.words);
         if outcome != Outcome::Dropped {
             sum.part.totals.records_merged += report.functions;
         }
@@ -300,16 +299,40 @@ impl SampleKind<'_, '_> {
     }
 }
 
-/// Returns the value that reading an input gives to the variable in which LLVM's readers store whether profiles are
-/// FS-AFDO (`FunctionSamples::ProfileIsFS`). `None` if the variable keeps its value. The readers of encodings that
-/// cannot express FS-AFDO reset the variable. The reader of the extensible encoding sets it but never resets it. The
-/// reader of GCC's encoding does not change it.
-pub(super) fn fs_word(data: &[u8], kind: ProfileKind) -> Option<bool> {
-    match sample::encoding(data)? {
-        _ if kind.contains(ProfileKind::FS_DISCRIMINATORS) => Some(true),
-        SampleEncoding::ExtBinary | SampleEncoding::Gcov => None,
-        SampleEncoding::Text | SampleEncoding::Binary | SampleEncoding::CompactBinary => {
-            Some(false)
+/// The values of the variables in which LLVM's readers store whether profiles are FS-AFDO
+/// (`FunctionSamples::ProfileIsFS`) and pre-inlined (`ProfileIsPreInlined`). `None` if no input has set the variable.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct LlvmWords {
+    pub(super) is_fs: Option<bool>,
+    pub(super) is_pre_inlined: Option<bool>,
+}
+
+impl LlvmWords {
+    /// Returns the values that reading an input gives to the variables. The readers of encodings that cannot express
+    /// FS-AFDO reset the first variable; only the text reader resets the second. The reader of the extensible encoding
+    /// sets the variables but never resets them. The reader of GCC's encoding does not change them.
+    pub(super) fn of(data: &[u8], kind: ProfileKind) -> Self {
+        let encoding = sample::encoding(data);
+        let resets_fs = !matches!(
+            encoding,
+            None | Some(SampleEncoding::ExtBinary | SampleEncoding::Gcov)
+        );
+        let word =
+            |flag, resets: bool| (resets || kind.contains(flag)).then(|| kind.contains(flag));
+        LlvmWords {
+            is_fs: word(ProfileKind::FS_DISCRIMINATORS, resets_fs),
+            is_pre_inlined: word(
+                ProfileKind::PRE_INLINED,
+                encoding == Some(SampleEncoding::Text),
+            ),
+        }
+    }
+
+    /// The values after the inputs of `earlier`, then those of `self`.
+    pub(super) fn after(self, earlier: Self) -> Self {
+        LlvmWords {
+            is_fs: self.is_fs.or(earlier.is_fs),
+            is_pre_inlined: self.is_pre_inlined.or(earlier.is_pre_inlined),
         }
     }
 }

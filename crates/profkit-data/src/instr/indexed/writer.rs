@@ -30,8 +30,9 @@ pub struct IndexedWriteOptions {
     /// Whether to leave out functions that never ran (`llvm-profdata merge --sparse`). These are functions whose counts
     /// and bitmap bits are all 0.
     pub sparse: bool,
-    /// Whether to keep vtable value sites also in versions before 12, as LLVM does with `--write-prev-version`. LLVM
-    /// releases that read these versions reject records with such value sites.
+    /// Whether to write versions before 12 as LLVM 19 and later do with `--write-prev-version`: vtable value sites are
+    /// kept, although the releases that read these versions reject records with such sites, and the records of a function
+    /// have the order of the later releases.
     pub unknown_vtable_sites: bool,
 }
 
@@ -553,9 +554,6 @@ fn insertion_order(
 const SORTED_SINCE: u32 = 10;
 /// The first version whose writer (LLVM 16) leaves pseudo-hot and pseudo-warm records out of the summary.
 const PSEUDO_RECORDS_SINCE: u32 = 9;
-/// The first version whose writer (LLVM 19) orders the records of a function by a hash of the function hash
-/// ([`NumberHash::Mix`]).
-const MIX_SINCE: u32 = 12;
 
 fn plan_table(
     profile: &InstrProfile,
@@ -606,9 +604,11 @@ fn encode_data<'p>(
     }
     scratch.sort_by_key(|record| record.order);
     let hashes: Vec<u64> = scratch.iter().map(|record| record.func_hash.0).collect();
-    let number_hash = match layout.version {
-        MIX_SINCE.. => NumberHash::Mix,
-        _ => NumberHash::Times37,
+    // The releases that write vtable value sites order the records of a function by another hash of the function hash.
+    let number_hash = if layout.vtable_sites {
+        NumberHash::Mix
+    } else {
+        NumberHash::Times37
     };
     for position in llvm_order::small_dense_map_order(&hashes, number_hash) {
         if let Some(record) = scratch.get(position as usize) {

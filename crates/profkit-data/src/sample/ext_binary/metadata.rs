@@ -21,6 +21,8 @@ pub(super) struct Shape {
     pub(super) has_checksums: bool,
     pub(super) has_attributes: bool,
     pub(super) is_nested: bool,
+    /// Whether metadata of an inlined function without samples are an error.
+    pub(super) needs_samples: bool,
 }
 
 /// The offset of the metadata entry of each function.
@@ -118,7 +120,10 @@ impl<'data> Metadata<'data> {
             return Ok(());
         }
         let start = cursor.offset();
-        match_nested(&nested, function).map_err(|error| error.at(start))
+        match match_nested(&nested, function) {
+            Err(error) if self.shape.needs_samples => Err(error.at(start)),
+            _ => Ok(()),
+        }
     }
 
     fn collect(

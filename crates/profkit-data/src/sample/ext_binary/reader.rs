@@ -75,7 +75,12 @@ impl<'data> ExtBinaryProfile<'data> {
         let cursor = &mut Cursor::new(data, 0, Endian::Little);
         let versions: Vec<u64> = (VERSION..=VERSION_NEWEST).collect();
         let version = header::expect(cursor, EXT_BINARY, &versions)?;
-        let sections = sections::read_table(cursor)?;
+        let mut sections = sections::read_table(cursor)?;
+        if options.llvm_checks {
+            for section in &mut sections {
+                section.kind &= u64::from(u32::MAX);
+            }
+        }
         Ok(ExtBinaryProfile {
             data,
             version,
@@ -158,6 +163,9 @@ impl<'data> ExtBinaryProfile<'data> {
             ..ReadReport::default()
         };
         profile.kind |= report.kind;
+        if self.options.llvm_checks {
+            self.check_passed_over(&mut report);
+        }
         self.read_summary(&mut report);
         self.read_symbols(profile, &mut report);
         self.with_tables(&mut report, |tables, report| {
@@ -264,6 +272,31 @@ impl<'data> ExtBinaryProfile<'data> {
         report
     }
 
+    /// LLVM decompresses also the sections that it passes over.
+    fn check_passed_over(&self, report: &mut ReadReport) {
+        for section in &self.sections {
+            let skipped = !section.is_known() || section.kind == section::FUNCTION_OFFSETS;
+            if skipped
+                && section.has(flag::COMPRESSED)
+                && let Err(error) = self.contents(section)
+            {
+                report.fault(error);
+            }
+        }
+    }
+
+    /// With LLVM's checks, fails if a section has bytes after its last item.
+    fn check_end(&self, cursor: &Cursor<'_>) -> Result<()> {
+        if cursor.is_empty() || !self.options.llvm_checks {
+            return Ok(());
+        }
+        let error = Error::new(
+            ErrorKind::Malformed,
+            "a section has bytes after its last item",
+        );
+        Err(error.at(cursor.offset()).found(cursor.remaining()))
+    }
+
     /// Whether the file has the form of LLVM 10 to 13: calling contexts are text in the name table, and the metadata of
     /// inlined functions are missing. A file of LLVM 14 or later has a section of contexts or sections of flat
     /// functions.
@@ -313,7 +346,9 @@ impl<'data> ExtBinaryProfile<'data> {
             return;
         };
         let summary = sections::contents(self.data, section).and_then(|(bytes, base)| {
-            numbers::summary(&mut Cursor::new(&bytes, base, Endian::Little))
+            let cursor = &mut Cursor::new(&bytes, base, Endian::Little);
+            numbers::summary(cursor)
+                .and_then(|summary| self.check_end(cursor).map(|()| summary))
                 .map_err(|error| error.within(section.structure()))
         });
         match summary {
@@ -379,13 +414,15 @@ impl<'data> ExtBinaryProfile<'data> {
                     } else {
                         names.read_plain(cursor, base)
                     };
-                    if let Err(error) = read {
+                    if let Err(error) = read.and_then(|()| self.check_end(cursor)) {
                         report.fault(error.within(section.structure()));
                     }
                 }
                 Err(error) => report.fault(error),
             }
-        } else if self.sections.iter().any(|section| !section.is_known()) {
+        } else if !self.options.llvm_checks
+            && self.sections.iter().any(|section| !section.is_known())
+        {
             report.fault(
                 Error::new(
                     ErrorKind::Unsupported,
@@ -410,6 +447,7 @@ impl<'data> ExtBinaryProfile<'data> {
                     let cursor = &mut Cursor::new(&bytes, base, Endian::Little);
                     table
                         .read(cursor, names.len())
+                        .and_then(|()| self.check_end(cursor))
                         .map_err(|error| error.within(section.structure()))
                 });
                 if let Err(error) = read {
@@ -429,6 +467,7 @@ impl<'data> ExtBinaryProfile<'data> {
                     has_checksums: section.has(flag::PROBE_BASED),
                     has_attributes: section.has(flag::ATTRIBUTES),
                     is_nested: !is_cs && !is_llvm_13,
+                    needs_samples: !self.options.llvm_checks,
                 };
                 let cursor = Cursor::new(bytes, *base, Endian::Little);
                 if let Err(error) = metadata.read(cursor, shape) {

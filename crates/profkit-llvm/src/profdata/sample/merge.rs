@@ -5,14 +5,14 @@ use super::super::messages::{Fault, Session};
 use super::super::output;
 use super::super::pattern::Pattern;
 use super::super::thresholds::thresholds;
-use super::{code_text, fault, read_options};
+use super::{code_text, data_text, fault, read_options};
+use profkit_data::ErrorKind;
 use profkit_data::remap::Remapping;
 use profkit_data::sample::ext_binary::{self, ExtBinaryOptions};
 use profkit_data::sample::{
     ColdContexts, Function, ProfileKind, SampleLayout, SampleName, SampleProfile, add_symbols,
     binary, encode_within, text,
 };
-use profkit_data::{ErrorKind, Structure};
 use profkit_merge::files::Content;
 use profkit_merge::sample::{SampleConflict, SampleMergeError, SampleMergeOptions, merge_sample};
 use profkit_merge::{Event, Inputs, Policy, Reason};
@@ -62,7 +62,21 @@ pub fn run(
     };
     let outcome = match merge_sample(inputs, &options) {
         Ok(outcome) => outcome,
-        Err(error) => return Err(merge_fault(inputs, &error)),
+        Err(error) => {
+            let earlier = match &error {
+                SampleMergeError::Damaged(index, _) | SampleMergeError::Unreadable(index, _) => {
+                    // LLVM prints what it has to say about the inputs before.
+                    let merged = merge_sample(&inputs.first(*index), &options);
+                    merged.map_or_else(|_| Vec::new(), |outcome| outcome.report.events)
+                }
+                SampleMergeError::Kinds { report, .. } => report.events.clone(),
+                _ => Vec::new(),
+            };
+            for event in &earlier {
+                report(inputs, event, session);
+            }
+            return Err(merge_fault(inputs, &error));
+        }
     };
     for event in &outcome.report.events {
         report(inputs, event, session);
@@ -91,27 +105,21 @@ fn report(inputs: &InputList, event: &Event, session: &Session<'_>) {
             let function = event.function.as_deref().unwrap_or_default();
             session.put(&[name, b": ", function, b": ", what, b"\n"].concat());
         }
-        _ => session.warning(name, event_text(event)),
+        _ => session.warning(name, event_text(inputs, event)),
     }
 }
 
 /// LLVM's text for the fault of an input.
-fn event_text(event: &Event) -> &'static str {
-    match event.reason {
-        Reason::NotAProfile | Reason::EmptyFile => code(ErrorKind::UnrecognizedFormat),
-        Reason::BadHeader => code(ErrorKind::UnsupportedVersion),
-        Reason::Truncated
-            if event
-                .error
-                .as_ref()
-                .is_some_and(|error| error.is_within(&Structure::NameTable)) =>
-        {
-            "Truncated function name table"
-        }
-        Reason::Truncated => code(ErrorKind::Truncated),
-        Reason::ImplausibleCounter => code(ErrorKind::CounterTooLarge),
-        Reason::TooLarge => code(ErrorKind::TooLarge),
-        _ => code(ErrorKind::Malformed),
+fn event_text(inputs: &InputList, event: &Event) -> &'static str {
+    let Some(error) = &event.error else {
+        return code(match event.reason {
+            Reason::TooLarge => ErrorKind::TooLarge,
+            _ => ErrorKind::UnrecognizedFormat,
+        });
+    };
+    match inputs.open(event.input, &mut Vec::new()) {
+        Ok(data) => data_text(data.as_ref(), error),
+        Err(_) => code_text(error),
     }
 }
 
@@ -197,7 +205,9 @@ fn write(
         _ => Content::Binary,
     };
     let output = output::create(session, name, content)?;
-    if form == Form::Gcc {
+    let needs_sections = [ProfileKind::CONTEXT_SENSITIVE, ProfileKind::PROBE_BASED];
+    let is_lost = |kind: &ProfileKind| profile.kind.contains(*kind);
+    if form == Form::Gcc || form == Form::Binary && needs_sections.iter().any(is_lost) {
         let text = "Profile encoding format unsupported for writing operations";
         return Err(Fault::of(name, text));
     }

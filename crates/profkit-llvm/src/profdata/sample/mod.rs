@@ -1,4 +1,5 @@
 //! Sample profiles in LLVM's tool: `mergeSampleProfile`, `showSampleProfile` and `overlapSampleProfile` in `llvm-profdata.cpp`.
+mod checks;
 mod json;
 mod merge;
 mod overlap;
@@ -27,6 +28,7 @@ fn read_options(parsed: &Parsed) -> SampleReadOptions {
     SampleReadOptions::new()
         .fs_pass(pass)
         .assume_fs(parsed.flag("profile-isfs"))
+        .llvm_checks(true)
         .symbols(parsed.number("profile-symbol-list-cutoff"))
         .summary_by_context(parsed.given_flag("profile-summary-contextless") == Some(false))
 }
@@ -41,7 +43,12 @@ pub fn fault(name: &[u8], data: &[u8], error: &Error) -> Fault {
         let whence = [name, format!(":{number}").as_bytes()].concat();
         return Fault::of(&whence, line_fault(data, number, error));
     }
-    Fault::of(name, code_text(error))
+    Fault::of(name, data_text(data, error))
+}
+
+/// LLVM's text for a fault in a binary profile, or for the error itself if LLVM's reader finds no such fault.
+fn data_text(data: &[u8], error: &Error) -> &'static str {
+    checks::first_fault(data).map_or(code_text(error), |check| check.text)
 }
 
 fn line_fault(data: &[u8], number: u64, error: &Error) -> Vec<u8> {

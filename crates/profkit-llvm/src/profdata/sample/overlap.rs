@@ -1,5 +1,6 @@
 //! `overlap --sample` (`SampleOverlapAggregator` in `llvm-profdata.cpp`): measures how alike two profiles are.
 use super::super::command_line::Parsed;
+use super::super::input::FileBytes;
 use super::super::lines::Lines;
 use super::super::messages::{Fault, Session};
 use super::super::output;
@@ -106,12 +107,17 @@ fn load<'n>(
         Ok(bytes)
     };
     let opened = [(base, open(base)?), (test, open(test)?)];
-    let [base, test] = opened.map(|(file, bytes)| {
+    let read = |(file, bytes): (&'n [u8], FileBytes)| {
         let data = bytes.as_ref();
         let mut profile = SampleProfile::new();
         let report = read_with(data, &mut profile, 1, &options);
         sound(file, data, &report)?;
-        let summary = report.summary.unwrap_or_else(|| summarize(&profile));
+        Ok((file, profile, report.summary))
+    };
+    // LLVM looks for the thresholds after it has read both profiles.
+    let [base, test] = opened.map(read);
+    let [base, test] = [base?, test?].map(|(file, profile, summary)| {
+        let summary = summary.unwrap_or_else(|| summarize(&profile));
         let threshold = thresholds.hot(&summary).ok_or_else(no_cutoff)?;
         Ok(Loaded {
             file,

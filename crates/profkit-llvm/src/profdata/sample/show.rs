@@ -130,7 +130,8 @@ fn sections(
         );
         return Ok(());
     }
-    let opened = ExtBinaryProfile::parse(data).map_err(|error| fault(name, data, &error))?;
+    let opened = ExtBinaryProfile::parse_with(data, &read_options(parsed));
+    let opened = opened.map_err(|error| fault(name, data, &error))?;
     output::write(session, output, parsed.output(), |lines| {
         let mut total = 0u64;
         for entry in opened.sections() {
@@ -146,12 +147,12 @@ fn sections(
                 .end();
             total = total.wrapping_add(entry.size);
         }
-        let header = opened.sections().iter().map(|entry| entry.offset).min();
-        let size = data.len() as u64;
-        lines
-            .text(b"Header Size: ")
-            .number(header.unwrap_or(size))
-            .end();
+        let first = opened.sections().first();
+        let header = first.map_or(data.len() as u64, |entry| entry.offset);
+        let ends = opened.sections().iter();
+        let ends = ends.map(|entry| entry.offset.wrapping_add(entry.size));
+        let size = ends.max().unwrap_or(0);
+        lines.text(b"Header Size: ").number(header).end();
         lines.text(b"Total Sections Size: ").number(total).end();
         lines.text(b"File Size: ").number(size).end();
         Ok(())

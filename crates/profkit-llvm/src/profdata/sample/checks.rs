@@ -1,0 +1,359 @@
+//! The first fault that LLVM's reader finds in a binary sample profile. profkit's reader makes its checks in another
+//! order, and some of them earlier, so for damaged files it may report another kind of fault. This walk makes LLVM's
+//! checks in LLVM's order (`SampleProfileReaderBinary`, `SampleProfileReaderExtBinaryBase`). It yields no samples, and
+//! runs only for files in which profkit's reader found damage.
+use flate2::{Decompress, FlushDecompress, Status};
+use profkit_abi::sample::{VERSION, flag, section};
+use profkit_data::limits::SAMPLE_INLINE_DEPTH;
+use profkit_data::sample::{SampleEncoding, encoding};
+use std::borrow::Cow;
+
+/// The largest size of a decompressed section for which the walk reserves memory.
+const LARGEST_SECTION: u64 = 1 << 30;
+
+/// So many zero bytes are taken to follow a file.
+const PAGE: usize = 4096;
+
+/// A fault, by LLVM's text for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Check {
+    pub text: &'static str,
+    /// Whether LLVM ends the tool in every failure mode, because the fault is found while a number or name is read.
+    pub stops: bool,
+}
+
+const TRUNCATED: Check = Check {
+    text: "Truncated profile data",
+    stops: true,
+};
+const MALFORMED: Check = Check {
+    text: "Malformed sample profile data",
+    stops: true,
+};
+const OUT_OF_TABLE: Check = soft("Truncated function name table");
+
+const fn soft(text: &'static str) -> Check {
+    Check { text, stops: false }
+}
+
+type Checked<T = ()> = Result<T, Check>;
+
+/// Returns the first fault that LLVM's reader finds, or `None` if it reads the file, or if the file has an encoding
+/// without such faults.
+pub fn first_fault(data: &[u8]) -> Option<Check> {
+    let mut walk = Walk {
+        bytes: data,
+        at: 0,
+        end: data.len(),
+        state: State::default(),
+    };
+    match encoding(data) {
+        Some(SampleEncoding::Binary) => walk.binary().err(),
+        Some(SampleEncoding::ExtBinary) => walk.sections().err(),
+        _ => None,
+    }
+}
+
+/// What the sections before have stated.
+#[derive(Clone, Copy, Default)]
+struct State {
+    names: u64,
+    contexts: u64,
+    is_cs: bool,
+    vtables: bool,
+    probes: bool,
+}
+
+struct Walk<'data> {
+    /// The file, or a decompressed section. LLVM decodes a number before it checks whether the number lies in the
+    /// section, so numbers may extend beyond `end`.
+    bytes: &'data [u8],
+    at: usize,
+    end: usize,
+    state: State,
+}
+
+impl<'data> Walk<'data> {
+    fn is_done(&self) -> bool {
+        self.at >= self.end
+    }
+
+    fn number(&mut self) -> Checked<u64> {
+        self.number_up_to(u64::MAX)
+    }
+
+    fn small(&mut self) -> Checked<u64> {
+        self.number_up_to(u64::from(u32::MAX))
+    }
+
+    fn number_up_to(&mut self, largest: u64) -> Checked<u64> {
+        let (mut value, mut shift, mut at) = (0u64, 0u32, self.at);
+        loop {
+            // After the file are zero bytes.
+            let byte = self.bytes.get(at).copied().unwrap_or(0);
+            let low = u64::from(byte & 0x7f);
+            if shift >= 63 && (low > 1 || shift > 63 && low != 0) {
+                // LLVM takes a number that does not fit for 0, and continues at its last byte.
+                value = 0;
+                break;
+            }
+            value |= low.checked_shl(shift).unwrap_or(0);
+            shift = shift.saturating_add(7);
+            at += 1;
+            if byte < 0x80 {
+                break;
+            }
+        }
+        if value > largest {
+            return Err(MALFORMED);
+        }
+        if at > self.end {
+            return Err(TRUNCATED);
+        }
+        self.at = at;
+        Ok(value)
+    }
+
+    fn word(&mut self) -> Checked<u64> {
+        let bytes = self.bytes.get(self.at..self.end).unwrap_or_default();
+        let (word, _) = bytes.split_first_chunk::<8>().ok_or(TRUNCATED)?;
+        self.at += 8;
+        Ok(u64::from_le_bytes(*word))
+    }
+
+    /// Reads the index of a function's name.
+    fn name(&mut self) -> Checked {
+        let index = self.number()?;
+        (index < self.state.names).then_some(()).ok_or(OUT_OF_TABLE)
+    }
+
+    /// Reads the index of a function at the top level: of its name, or of its calling context.
+    fn function(&mut self) -> Checked {
+        if !self.state.is_cs {
+            return self.name();
+        }
+        let index = self.number()?;
+        let known = index < self.state.contexts;
+        known.then_some(()).ok_or(OUT_OF_TABLE)
+    }
+
+    fn line(&mut self) -> Checked {
+        // LLVM checks the low 32 bits of the number.
+        let legal = self.number()? & 0xffff_0000 == 0;
+        let fault = soft("Illegal line offset in sample profile data");
+        legal.then_some(()).ok_or(fault)
+    }
+
+    fn binary(&mut self) -> Checked {
+        self.number()?;
+        if self.number()? != VERSION {
+            return Err(soft("Unsupported sample profile format version"));
+        }
+        self.summary()?;
+        self.text_names()?;
+        self.functions()
+    }
+
+    fn sections(&mut self) -> Checked {
+        self.number()?;
+        if self.number()? != VERSION {
+            return Err(soft("Unsupported sample profile format version"));
+        }
+        let mut table = Vec::new();
+        for _ in 0..self.word()? {
+            let kind = self.word()? & u64::from(u32::MAX);
+            table.push([kind, self.word()?, self.word()?, self.word()?]);
+        }
+        for [kind, flags, offset, size] in table.into_iter().filter(|entry| entry[3] != 0) {
+            let start = usize::try_from(offset).unwrap_or(usize::MAX);
+            let size = usize::try_from(size).unwrap_or(usize::MAX);
+            self.at = start;
+            // What LLVM reads beyond the file depends on its memory.
+            self.end = start.saturating_add(size).min(self.bytes.len() + PAGE);
+            let bytes = if flags & flag::COMPRESSED == 0 {
+                Cow::Borrowed(self.bytes)
+            } else {
+                Cow::Owned(self.inflated()?)
+            };
+            let is_whole = matches!(bytes, Cow::Borrowed(_));
+            let mut part = Walk {
+                at: if is_whole { self.at } else { 0 },
+                end: if is_whole { self.end } else { bytes.len() },
+                bytes: &bytes,
+                state: self.state,
+            };
+            part.section(kind, flags)?;
+            if part.at != part.end {
+                return Err(soft(MALFORMED.text));
+            }
+            self.state = part.state;
+        }
+        Ok(())
+    }
+
+    fn inflated(&mut self) -> Checked<Vec<u8>> {
+        let fault = soft("Uncompress failure");
+        let size = self.number()?;
+        let compressed = usize::try_from(self.number()?).unwrap_or(usize::MAX);
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        let input = rest.get(..compressed).unwrap_or(rest);
+        let size = usize::try_from(size.min(LARGEST_SECTION)).unwrap_or(0);
+        let mut out = Vec::with_capacity(size.min(input.len().saturating_mul(1100)));
+        let ended = Decompress::new(true).decompress_vec(input, &mut out, FlushDecompress::Finish);
+        if !matches!(ended, Ok(Status::StreamEnd)) || out.len() > size {
+            return Err(fault);
+        }
+        out.resize(size, 0);
+        Ok(out)
+    }
+
+    fn section(&mut self, kind: u64, flags: u64) -> Checked {
+        let has = |wanted: u64| flags & wanted == wanted;
+        match kind {
+            section::SUMMARY => {
+                self.summary()?;
+                self.state.is_cs |= has(flag::CONTEXT_SENSITIVE);
+                self.state.vtables |= has(flag::VTABLES);
+                Ok(())
+            }
+            section::NAMES if has(flag::FIXED_MD5_NAMES) => {
+                let count = self.number()?;
+                let size = usize::try_from(count.saturating_mul(8)).unwrap_or(usize::MAX);
+                let end = self.at.saturating_add(size);
+                if end > self.end {
+                    return Err(soft(TRUNCATED.text));
+                }
+                self.at = end;
+                self.state.names = count;
+                Ok(())
+            }
+            section::NAMES if has(flag::MD5_NAMES) => {
+                let count = self.number()?;
+                self.state.names = count;
+                (0..count).try_for_each(|_| self.number().map(drop))
+            }
+            section::NAMES => self.text_names(),
+            section::CONTEXTS => self.contexts(),
+            section::SAMPLES => self.functions(),
+            section::METADATA => {
+                self.state.probes = has(flag::PROBE_BASED);
+                while !self.is_done() {
+                    self.function()?;
+                    self.metadata(has(flag::ATTRIBUTES), 0)?;
+                }
+                Ok(())
+            }
+            section::SYMBOLS => {
+                let ends = self.bytes.get(self.at..self.end);
+                let ends = ends.is_some_and(|list| list.last() == Some(&0));
+                self.at = self.end;
+                ends.then_some(()).ok_or(soft(MALFORMED.text))
+            }
+            // Tables of offsets, and sections of unknown kinds, are passed over.
+            _ => {
+                self.at = self.end;
+                Ok(())
+            }
+        }
+    }
+
+    fn summary(&mut self) -> Checked {
+        for _ in 0..5 {
+            self.number()?;
+        }
+        let cutoffs = self.number()?;
+        (0..cutoffs).try_for_each(|_| (0..3).try_for_each(|_| self.number().map(drop)))
+    }
+
+    fn text_names(&mut self) -> Checked {
+        let count = self.number()?;
+        for _ in 0..count {
+            let rest = self.bytes.get(self.at..self.end).unwrap_or_default();
+            let length = memchr::memchr(0, rest).ok_or(TRUNCATED)?;
+            self.at += length + 1;
+        }
+        self.state.names = count;
+        Ok(())
+    }
+
+    fn contexts(&mut self) -> Checked {
+        let count = self.number()?;
+        for _ in 0..count {
+            for _ in 0..self.small()? {
+                self.name()?;
+                self.line()?;
+                self.number()?;
+            }
+        }
+        self.state.contexts = count;
+        Ok(())
+    }
+
+    fn functions(&mut self) -> Checked {
+        while !self.is_done() {
+            self.number()?;
+            self.function()?;
+            self.body(0)?;
+        }
+        Ok(())
+    }
+
+    fn body(&mut self, depth: usize) -> Checked {
+        if depth > SAMPLE_INLINE_DEPTH {
+            return Err(soft(MALFORMED.text));
+        }
+        self.number()?;
+        for _ in 0..self.small()? {
+            self.line()?;
+            self.number()?;
+            self.number()?;
+            for _ in 0..self.small()? {
+                self.name()?;
+                self.number()?;
+            }
+        }
+        for _ in 0..self.small()? {
+            self.number()?;
+            self.number()?;
+            self.name()?;
+            self.body(depth + 1)?;
+        }
+        if !self.state.vtables {
+            return Ok(());
+        }
+        for _ in 0..self.small()? {
+            self.line()?;
+            self.number()?;
+            for _ in 0..self.small()? {
+                self.name()?;
+                self.number()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn metadata(&mut self, attributes: bool, depth: usize) -> Checked {
+        if depth > SAMPLE_INLINE_DEPTH {
+            return Err(soft(MALFORMED.text));
+        }
+        if self.is_done() {
+            return Ok(());
+        }
+        if self.state.probes {
+            self.number()?;
+        }
+        if attributes {
+            self.small()?;
+        }
+        if self.state.is_cs {
+            return Ok(());
+        }
+        for _ in 0..self.small()? {
+            self.number()?;
+            self.number()?;
+            self.function()?;
+            self.metadata(attributes, depth + 1)?;
+        }
+        Ok(())
+    }
+}

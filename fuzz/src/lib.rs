@@ -17,6 +17,7 @@ mod list;
 mod memprof;
 mod merge;
 mod mip;
+mod perf;
 mod sample;
 mod source;
 mod stored;
@@ -55,6 +56,11 @@ pub const TARGETS: &[Target] = &[
         name: "merge",
         run: merge::merge,
         seeds: &["profraw", "profdata", "proftext"],
+    },
+    Target {
+        name: "perf",
+        run: perf::perf,
+        seeds: &["data"],
     },
     Target {
         name: "list",

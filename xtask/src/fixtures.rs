@@ -30,6 +30,7 @@ pub fn run(_arguments: &[String]) -> Result<()> {
     readme(&mut writer)?;
     gcov(&mut writer)?;
     gcov_of_perf(&mut writer)?;
+    recordings(&mut writer)?;
     block_maps(&mut writer)?;
     stored(&mut writer)?;
     writer.finish()
@@ -223,6 +224,47 @@ fn gcov_of_perf(writer: &mut Writer) -> Result<()> {
             &format!("gcov/perf-{name}-v407.afdo"),
             &std::fs::read(file("profile"))?,
             &format!("{compile}\n    {record}\n    {create}"),
+        )?;
+    }
+    Ok(())
+}
+
+/// Recordings of a real run of `tests/programs/station`: as a file, and compressed with call chains as perf writes them to
+/// a pipe. No two runs give the same samples.
+fn recordings(writer: &mut Writer) -> Result<()> {
+    let scratch = tempfile::tempdir()?;
+    let out = scratch.path().display().to_string();
+    let compile = "clang++-22 -O2 -fno-omit-frame-pointer station/arithmetic.cpp station/main.cpp station/ordering.cpp \
+                   station/run.cpp station/settings.cpp station/textual.cpp -o OUT/program";
+    let run = |command: &str| -> Result<()> {
+        let mut shell = Command::new("sh");
+        shell
+            .args(["-c", &command.replace("OUT/", &format!("{out}/"))])
+            .current_dir(repo_root().join("tests/programs"));
+        ensure!(shell.output()?.status.success(), "{shell:?}");
+        Ok(())
+    };
+    run(compile)?;
+    for (name, record) in [
+        (
+            "file",
+            "perf record -q -e cpu-clock:u -F 997 -o OUT/recording OUT/program run 100000 1",
+        ),
+        (
+            "pipe-zstd",
+            "perf record -q -z -g -e cpu-clock:u,page-faults:u -F 997 -o - OUT/program run 100000 1 2>&1 >OUT/recording",
+        ),
+    ] {
+        // The program writes to the standard output too; a pipe must have the recording alone.
+        let record = record.replace(
+            "OUT/program run",
+            "sh -c 'exec OUT/program \"$@\" >OUT/output' sh run",
+        );
+        run(&record)?;
+        writer.add(
+            &format!("perf/{name}.data"),
+            &std::fs::read(scratch.path().join("recording"))?,
+            &format!("{compile}\n    {record}"),
         )?;
     }
     Ok(())
@@ -521,6 +563,7 @@ const FOLDERS: [&str; 11] = [
     "assembly",
     "readme",
     "gcov",
+    "perf",
     "block_maps",
     "sample",
     "stored",

@@ -118,6 +118,7 @@ const PORTABLE: &[&str] = &[
     "profkit-object",
     "profkit-merge",
     "profkit-analysis",
+    "profkit-perf",
     "profkit-report",
     "profkit-llvm",
 ];

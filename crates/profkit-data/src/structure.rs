@@ -53,6 +53,7 @@ structures! {
     // Names of whole files.
     RawProfile = "raw profile",
     IndexedProfile = "indexed profile",
+    Recording = "recording of perf",
     RawMemProf = "raw MemProf profile",
     MemProfYaml = "MemProf YAML",
     MipRaw = "raw file",
@@ -116,6 +117,8 @@ structures! {
     Blocks = "blocks",
     Stacks = "stacks",
     DataAccess = "data access",
+    // Parts of recordings of perf.
+    EventTable = "table of events",
     // Parts of MIP files.
     MapEntry = "map entry",
     SectionList = "list of sections",

@@ -25,6 +25,7 @@ pub mod mip;
 mod numbers;
 pub mod order;
 pub mod overlap;
+pub mod recording;
 mod rows;
 pub mod show;
 mod steps;

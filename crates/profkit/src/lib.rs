@@ -8,6 +8,7 @@
 //! | [`data`] | `profkit_data` | every format: readers, models, writers |
 //! | [`merge`] | `profkit_merge` | many inputs to one profile; files in and out |
 //! | [`object`] | `profkit_object` | programs and debug info: build ids, functions, symbolising |
+//! | [`perf`] | `profkit_perf` | recordings of Linux perf: events, samples, branch stacks, processes |
 //! | [`analysis`] | `profkit_analysis` | answers to questions about profiles |
 //! | [`report`] | `profkit_report` | answers as pictures and JSON documents |
 //! | [`mip`] | `profkit_mip` | MIP: instrumenting assembly, empty profiles |
@@ -356,7 +357,7 @@
 //! All features but `debuginfod` are on by default. `instr`, `sample`, `memprof` and `mip` enable reading and writing
 //! of one family of profiles each; a program that only reads one family needs only that feature. `merge`, `object`,
 //! `analysis`, `llvm` and `instrument` add the crates of these names (`instrument` adds [`mip`]), and enable all
-//! families.
+//! families. `perf` adds [`perf`].
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "analysis")]
@@ -370,6 +371,8 @@ pub use profkit_merge as merge;
 pub use profkit_mip as mip;
 #[cfg(feature = "object")]
 pub use profkit_object as object;
+#[cfg(feature = "perf")]
+pub use profkit_perf as perf;
 #[cfg(feature = "report")]
 pub use profkit_report as report;
 

@@ -18,6 +18,7 @@ pub enum Kind {
     Sample,
     Heap,
     Mip,
+    Recording,
 }
 
 impl Kind {
@@ -33,6 +34,7 @@ impl Kind {
             FileKind::InstrText => Some(Kind::Text),
             kind if kind.family() == Some(Family::Sample) => Some(Kind::Sample),
             FileKind::MipProfile => Some(Kind::Mip),
+            FileKind::PerfData => Some(Kind::Recording),
             _ if is_memprof_input(input.bytes()) => Some(Kind::Heap),
             _ => None,
         }
@@ -46,6 +48,7 @@ impl Kind {
             Kind::Sample => "sample profile",
             Kind::Heap => "heap profile",
             Kind::Mip => "MIP profile",
+            Kind::Recording => "recording of perf",
         }
     }
 }
@@ -62,8 +65,17 @@ const WITH_GROUPS: &[Kind] = &[
     Kind::Heap,
 ];
 
+const PROFILES: &[Kind] = &[
+    Kind::Raw,
+    Kind::Indexed,
+    Kind::Text,
+    Kind::Sample,
+    Kind::Heap,
+    Kind::Mip,
+];
+
 /// The options that do not fit all kinds, with the kinds that they fit.
-const FITS: [(&str, &[Kind]); 27] = [
+const FITS: [(&str, &[Kind]); 30] = [
     ("functions", WITH_FUNCTIONS),
     ("function", WITH_FUNCTIONS),
     ("function-contains", WITH_FUNCTIONS),
@@ -91,6 +103,9 @@ const FITS: [(&str, &[Kind]); 27] = [
     ("debuginfod", WITH_BINARIES),
     ("debuginfod-budget", WITH_BINARIES),
     ("no-index-cache", WITH_BINARIES),
+    ("sort", PROFILES),
+    ("keep-hashes", PROFILES),
+    ("mangled", PROFILES),
 ];
 
 /// Whether an option stands on the command line.
@@ -104,8 +119,10 @@ pub fn is_given(matches: &ArgMatches, option: &str) -> bool {
 /// # Errors
 /// The first such option.
 pub fn check(args: &ShowArgs, matches: &ArgMatches, kind: Kind, input: &Input) -> Result<()> {
-    check_sort(args, kind, input)?;
-    check_weight(args, kind, input)?;
+    if kind != Kind::Recording {
+        check_sort(args, kind, input)?;
+        check_weight(args, kind, input)?;
+    }
     check_rows(args, matches)?;
     let wrong = FITS
         .iter()
@@ -119,14 +136,16 @@ pub fn check(args: &ShowArgs, matches: &ArgMatches, kind: Kind, input: &Input) -
         .collect();
     let fitting: Vec<_> = FITS
         .iter()
-        .filter(|(_, kinds)| kinds.contains(&kind))
+        .filter(|(_, kinds)| kinds.contains(&kind) && kinds.len() < PROFILES.len())
         .map(|(option, _)| format!("--{option}"))
         .take(7)
         .collect();
     let fitting = if fitting.is_empty() {
-        ["--top", "--sort", "--mangled", "--format"]
-            .map(str::to_owned)
-            .into()
+        let every: &[&str] = match kind {
+            Kind::Recording => &["--top", "--format"],
+            _ => &["--top", "--sort", "--mangled", "--format"],
+        };
+        every.iter().map(|option| (*option).to_owned()).collect()
     } else {
         fitting
     };
@@ -237,7 +256,7 @@ mod tests {
     /// that does not exist.
     #[test]
     fn the_table_has_all_options() {
-        let everywhere = ["top", "sort", "keep-hashes", "mangled", "format", "help"];
+        let everywhere = ["top", "format", "help"];
         let command = crate::cli::Cli::command();
         let show = command.find_subcommand("show").unwrap();
         let options: BTreeSet<_> = show

@@ -3,6 +3,7 @@
 mod args;
 mod correlation;
 mod kinds;
+mod recording;
 mod sample;
 
 pub use args::{By, ShowArgs, Sort};
@@ -40,7 +41,8 @@ use std::io;
 /// If the file cannot be opened, if an option does not fit the kind of the profile, or if nothing of the profile can be
 /// read. If only a later part of the file is damaged, the result is not an error, but [`Status::InputBad`].
 pub fn run(args: &ShowArgs, matches: &ArgMatches) -> exit::Result {
-    let input = crate::io::open(&args.file)?;
+    let head = recording::head_of_folder(&args.file);
+    let input = crate::io::open(head.as_deref().unwrap_or(&args.file))?;
     let kind = Kind::of(args, &input);
     if let Some(kind) = kind {
         kinds::check(args, matches, kind, &input)?;
@@ -49,6 +51,7 @@ pub fn run(args: &ShowArgs, matches: &ArgMatches) -> exit::Result {
         Some(Kind::Heap) => return heap::run(args, &input),
         Some(Kind::Sample) => return sample::run(args, &input),
         Some(Kind::Mip) => return mip(args, &input),
+        Some(Kind::Recording) => return recording::run(args, &input),
         _ => {}
     }
     let out = stdout_for(args.format.document());

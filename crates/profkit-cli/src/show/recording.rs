@@ -1,0 +1,71 @@
+//! `profkit show` of a recording of Linux perf.
+use super::ShowArgs;
+use crate::exit::{self, Failure, Status};
+use crate::print::{Format, stdout_for};
+use profkit_data::detect::{FileKind, detect};
+use profkit_merge::files::Input;
+use profkit_perf::Recording;
+use profkit_report::recording::{RecordingShow, recording_damage};
+use std::path::{Path, PathBuf};
+
+/// The file with the header in a folder that `perf record --threads` wrote. `None` if the path is no such folder.
+pub fn head_of_folder(path: &Path) -> Option<PathBuf> {
+    let head = path.join("data");
+    let is_recording = path.is_dir() && head.is_file() && {
+        let input = Input::open(&head).ok()?;
+        detect(input.bytes()) == FileKind::PerfData
+    };
+    is_recording.then_some(head)
+}
+
+/// The other files of the folder: `data.0`, `data.1` and so on.
+fn parts(folder: &Path) -> Result<Vec<Input>, Failure> {
+    (0..)
+        .map(|number| folder.join(format!("data.{number}")))
+        .take_while(|path| path.is_file())
+        .map(|path| crate::io::open(&path))
+        .collect()
+}
+
+/// Shows a recording.
+///
+/// # Errors
+/// If it cannot be opened. If records are damaged, the sound ones are shown and the damage is reported.
+pub fn run(args: &ShowArgs, input: &Input) -> exit::Result {
+    let parts = if args.file.is_dir() {
+        parts(&args.file)?
+    } else {
+        Vec::new()
+    };
+    let name = profkit_data::path_text(&args.file);
+    let bytes: Vec<&[u8]> = parts.iter().map(|part| part.bytes()).collect();
+    let recording = Recording::open_folder(input.bytes(), &bytes)
+        .map_err(|error| Failure::file(&name, &error))?;
+    let figures = recording.figures();
+    let show = RecordingShow {
+        path: &name,
+        size: [input]
+            .into_iter()
+            .chain(&parts)
+            .map(|input| input.len() as u64)
+            .sum(),
+        recording: &recording,
+        figures: &figures,
+        top: args.top,
+    };
+    let mut out = stdout_for(args.format.document());
+    match (args.format.rows(), args.format.document()) {
+        (Some(form), _) => show.rows(form, out),
+        (None, Format::Text) => show.text(&mut out),
+        (None, Format::Json) => show.json(&mut out),
+    }
+    .map_err(|error| Failure::print(&error))?;
+    let mut damage = recording_damage(&figures.losses).into_iter();
+    let Some(first) = damage.next() else {
+        return Ok(Status::Done);
+    };
+    let failure = Failure::input(format_args!("{name}: {first}"));
+    Err(damage.fold(failure, |failure, more| {
+        failure.and(format_args!("{name}: {more}"))
+    }))
+}

@@ -1,0 +1,202 @@
+//! `perf_event_attr`: what an event counts, and what its samples contain.
+use profkit_data::bytes::{Cursor, Endian};
+use profkit_data::{Error, ErrorKind, Result};
+
+/// The bits of [`Attr::sample_type`]: which parts a sample has.
+#[allow(missing_docs, reason = "the names are those of the kernel")]
+pub mod sample_type {
+    pub const IP: u64 = 1;
+    pub const TID: u64 = 1 << 1;
+    pub const TIME: u64 = 1 << 2;
+    pub const ADDR: u64 = 1 << 3;
+    pub const READ: u64 = 1 << 4;
+    pub const CALLCHAIN: u64 = 1 << 5;
+    pub const ID: u64 = 1 << 6;
+    pub const CPU: u64 = 1 << 7;
+    pub const PERIOD: u64 = 1 << 8;
+    pub const STREAM_ID: u64 = 1 << 9;
+    pub const RAW: u64 = 1 << 10;
+    pub const BRANCH_STACK: u64 = 1 << 11;
+    pub const IDENTIFIER: u64 = 1 << 16;
+}
+
+/// Bits of `branch_sample_type`.
+const BRANCH_ANY: u64 = 1 << 3;
+const BRANCH_CALL_STACK: u64 = 1 << 11;
+const BRANCH_NO_FLAGS: u64 = 1 << 14;
+const BRANCH_HW_INDEX: u64 = 1 << 17;
+const BRANCH_COUNTERS: u64 = 1 << 19;
+
+/// The size of the first published version of the structure, in bytes.
+const LEAST: usize = 64;
+
+/// What an event counts and what its samples contain: the kernel's `perf_event_attr`. Fields that the structure of an
+/// older perf does not have are 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Attr {
+    /// The kind of the event: 0 hardware, 1 software, 2 tracepoint, 3 hardware cache, 4 raw, others by machine.
+    pub kind: u32,
+    /// Which event of its kind this is.
+    pub config: u64,
+    /// The number of events between two samples, or samples per second if [`by_frequency`](Self::by_frequency).
+    pub period: u64,
+    /// Whether the kernel adapts the period to reach a number of samples per second.
+    pub by_frequency: bool,
+    /// How exactly the address of a sample is that of the instruction: 0 may be some instructions late, 3 is exact.
+    pub precision: u8,
+    /// Which parts a sample has: bits of the module [`sample_type`].
+    pub sample_type: u64,
+    /// The layout of the values that samples may contain.
+    pub read_format: u64,
+    /// Whether all records end with the time and the like.
+    pub has_id_block: bool,
+    /// Which branches the branch stacks have.
+    pub branch_type: u64,
+}
+
+/// Reads a number of `size` bytes at an offset; 0 if it is beyond the end.
+fn number(bytes: &[u8], offset: usize, size: usize, endian: Endian) -> u64 {
+    let Some(bytes) = bytes.get(offset..) else {
+        return 0;
+    };
+    if size == 4 {
+        bytes.first_chunk().map_or(0, |&b| endian.u32(b).into())
+    } else {
+        bytes.first_chunk().map_or(0, |&b| endian.u64(b))
+    }
+}
+
+impl Attr {
+    /// Reads the structure. The bytes may be longer than the structure says that it is. Returns the structure and its
+    /// own size in bytes.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Malformed`] if it is smaller than its first version, [`ErrorKind::Truncated`] if it is larger than
+    /// the bytes.
+    pub(crate) fn parse(cursor: &mut Cursor<'_>) -> Result<(Attr, usize)> {
+        let endian = cursor.endian();
+        let start = cursor.offset();
+        let bytes = cursor.rest();
+        // Perf before Linux 2.6.33 left the size 0.
+        let size = match number(bytes, 4, 4, endian) {
+            0 => LEAST as u64,
+            size => size,
+        };
+        if size < LEAST as u64 {
+            return Err(Error::new(ErrorKind::Malformed, "an event is too small")
+                .at(start + 4)
+                .found(size)
+                .expected(format_args!("{LEAST} bytes or more")));
+        }
+        let own = cursor.take_u64(size)?;
+        let at = |offset, size| number(own, offset, size, endian);
+        let flags = at(40, 8);
+        // The flags are a C bit field, which machines with big-endian numbers fill from the other end.
+        let flag = |bit: u32, width: u32| {
+            let shift = match endian {
+                Endian::Little => bit,
+                Endian::Big => 64 - bit - width,
+            };
+            flags >> shift & ((1 << width) - 1)
+        };
+        let attr = Attr {
+            kind: u32::try_from(at(0, 4)).unwrap_or_default(),
+            config: at(8, 8),
+            period: at(16, 8),
+            by_frequency: flag(10, 1) == 1,
+            precision: u8::try_from(flag(15, 2)).unwrap_or_default(),
+            sample_type: at(24, 8),
+            read_format: at(32, 8),
+            has_id_block: flag(18, 1) == 1,
+            branch_type: at(72, 8),
+        };
+        Ok((attr, own.len()))
+    }
+
+    /// Whether a sample has this part.
+    pub fn has(&self, part: u64) -> bool {
+        self.sample_type & part != 0
+    }
+
+    /// Whether samples have branch stacks.
+    pub fn has_branches(&self) -> bool {
+        self.has(sample_type::BRANCH_STACK)
+    }
+
+    /// Whether the branch stacks contain every branch that was taken, so that the code between two branches ran without
+    /// a further branch. `perf inject` does not say which branches it wrote; it writes every one.
+    pub fn has_every_branch(&self) -> bool {
+        let unsaid = self.branch_type & !BRANCH_HW_INDEX == 0;
+        self.has_branches()
+            && (unsaid || self.branch_type & BRANCH_ANY != 0)
+            && self.branch_type & BRANCH_CALL_STACK == 0
+    }
+
+    pub(crate) fn branch_index(&self) -> bool {
+        self.branch_type & BRANCH_HW_INDEX != 0
+    }
+
+    pub(crate) fn branch_counters(&self) -> bool {
+        self.branch_type & BRANCH_COUNTERS != 0
+    }
+
+    /// Whether the branch stacks say which branches were predicted.
+    pub fn has_predictions(&self) -> bool {
+        self.branch_type & BRANCH_NO_FLAGS == 0
+    }
+
+    /// Whether samples of both events have the same parts at the same places.
+    pub(crate) fn same_layout(&self, other: &Attr) -> bool {
+        let shape = |attr: &Attr| {
+            (
+                attr.sample_type,
+                attr.has(sample_type::READ).then_some(attr.read_format),
+                attr.has_branches()
+                    .then(|| (attr.branch_index(), attr.branch_counters())),
+                attr.has_id_block,
+            )
+        };
+        shape(self) == shape(other)
+    }
+
+    /// A name for an event that the recording does not name: perf's name for the common events, otherwise the numbers
+    /// of its kind.
+    pub fn name(&self) -> String {
+        const HARDWARE: [&str; 10] = [
+            "cycles",
+            "instructions",
+            "cache-references",
+            "cache-misses",
+            "branches",
+            "branch-misses",
+            "bus-cycles",
+            "stalled-cycles-frontend",
+            "stalled-cycles-backend",
+            "ref-cycles",
+        ];
+        const SOFTWARE: [&str; 10] = [
+            "cpu-clock",
+            "task-clock",
+            "page-faults",
+            "context-switches",
+            "cpu-migrations",
+            "minor-faults",
+            "major-faults",
+            "alignment-faults",
+            "emulation-faults",
+            "dummy",
+        ];
+        let names: &[&str] = match self.kind {
+            0 => &HARDWARE,
+            1 => &SOFTWARE,
+            _ => &[],
+        };
+        // On machines with several kinds of cores, the upper half says which kind.
+        let index = usize::try_from(self.config & 0xffff_ffff).unwrap_or(usize::MAX);
+        match names.get(index) {
+            Some(name) => (*name).to_owned(),
+            None => format!("event {}:{:#x}", self.kind, self.config),
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! The parts of a recording around its records: header, events, features.
+mod attr;
+mod features;
+mod header;
+
+pub use attr::{Attr, sample_type};
+pub use features::Features;
+pub(crate) use features::{BuildIdEntry, until_zero};
+pub(crate) use header::{Head, Section, section};
+
+/// The form of a recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// A file with tables of events and features (`perf record`).
+    File,
+    /// The stream that perf writes to a pipe (`perf record -o -`): events and features are records.
+    Pipe,
+    /// A folder with one file of records per thread of perf (`perf record --threads`).
+    Folder,
+}
+
+impl Form {
+    /// A name for the form, for messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Form::File => "file",
+            Form::Pipe => "pipe",
+            Form::Folder => "folder",
+        }
+    }
+}

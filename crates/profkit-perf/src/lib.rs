@@ -1,0 +1,36 @@
+//! Reader for the recordings of Linux perf (`perf.data`): events, samples with their branch stacks and call chains, and
+//! which binary each address of each process belongs to.
+//!
+//! A recording is read in two passes over its bytes. [`Recording::open`] makes the first pass: it reads the header, the
+//! events, and the records that say what each process had mapped at which time. [`Recording::samples`] makes the second
+//! pass with several threads: it decodes the samples in any order, because sums of samples do not depend on the order.
+//! Memory therefore grows with the number of mappings, and not with the number of samples.
+//!
+//! Read are files, pipes (`perf record -o - > FILE`) and folders (`perf record --threads`), in both byte orders, with
+//! records that are compressed or not. Unknown records and unknown flags are passed over by their size. Damage costs
+//! the damaged records only; [`Recording::losses`] counts what was left out and why.
+//!
+//! The facts are from the kernel's `include/uapi/linux/perf_event.h` and from perf's
+//! `tools/perf/Documentation/perf.data-file-format.txt`; docs/formats/perf.md has them.
+//!
+//! This crate opens no files and knows nothing of symbols.
+#![forbid(unsafe_code)]
+
+mod events;
+mod figures;
+mod file;
+pub mod limits;
+mod losses;
+mod process;
+mod record;
+mod sample;
+mod survey;
+
+pub use events::{Event, Events};
+pub use figures::{BinaryFigures, EventFigures, Figures, ProcessFigures};
+pub use file::{Attr, Features, Form, sample_type};
+pub use losses::Losses;
+pub use process::{Binary, BinaryId, Located, Processes};
+pub use record::{Chunk, Record, RecordKind, Records};
+pub use sample::{Branch, Branches, CallChain, Mode, Sample};
+pub use survey::Recording;

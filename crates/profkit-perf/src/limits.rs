@@ -1,0 +1,19 @@
+//! Limits on the time and memory that damaged or malicious recordings may cost.
+
+/// The number of bytes of records that one thread decodes at a time. Chunks end where a record ends, so a chunk can be
+/// shorter.
+pub const CHUNK: usize = 8 << 20;
+/// The maximum size of the records after decompression, as a multiple of their compressed size. Recordings of branch
+/// stacks, which repeat themselves most, reach about 30:1.
+pub const INFLATE_RATIO: u64 = 128;
+/// The number of bytes to which the records may always be decompressed, even if the recording is very small. Records are
+/// decompressed one chunk at a time, so this costs time and no memory.
+pub const INFLATE_FLOOR: u64 = 256 << 20;
+/// The maximum number of pieces of address spaces in all processes together. A piece takes about 40 bytes. A mapping of
+/// a real process makes one piece; it makes more only if it covers earlier mappings.
+pub const MAP_PIECES: usize = 16 << 20;
+/// The maximum number of forks that are followed to find the mappings which a process has from its ancestors.
+pub const FORK_DEPTH: usize = 256;
+/// The maximum number of events of a recording. perf itself has at most some thousands, on machines with many kinds of
+/// counters.
+pub const EVENTS: usize = 1 << 16;

@@ -1,0 +1,135 @@
+//! An address space over time.
+use super::Mapped;
+use std::collections::BTreeMap;
+
+/// Pieces of an address space that do not overlap. Each piece has every mapping that ever covered it, the oldest first.
+#[derive(Clone, Debug, Default)]
+pub struct Space {
+    /// By the start of the piece.
+    pieces: BTreeMap<u64, Piece>,
+}
+
+#[derive(Clone, Debug)]
+struct Piece {
+    end: u64,
+    first: Mapped,
+    later: Vec<Mapped>,
+}
+
+impl Piece {
+    fn add(&mut self, mapped: Mapped) -> usize {
+        let last = *self.later.last().unwrap_or(&self.first);
+        let same = |a: Mapped| a.start.wrapping_sub(a.page_offset);
+        let moved_to_memory = mapped.binary.is_none() && last.binary.is_some();
+        if moved_to_memory || (last.binary == mapped.binary && same(last) == same(mapped)) {
+            return 0;
+        }
+        self.later.push(mapped);
+        1
+    }
+
+    fn at(&self, time: u64) -> &Mapped {
+        let later = self.later.iter().rev().find(|mapped| mapped.from <= time);
+        later.unwrap_or(&self.first)
+    }
+}
+
+impl Space {
+    /// Adds a mapping of the addresses from `start` to before `end`. Returns how many parts that costs.
+    pub fn insert(&mut self, start: u64, end: u64, mapped: Mapped) -> usize {
+        let mut cost = self.split(start) + self.split(end);
+        let mut position = start;
+        let mut gaps = Vec::new();
+        for (&from, piece) in self.pieces.range_mut(start..end) {
+            if position < from {
+                gaps.push((position, from));
+            }
+            cost += piece.add(mapped);
+            position = piece.end;
+        }
+        if position < end {
+            gaps.push((position, end));
+        }
+        cost += gaps.len();
+        for (from, end) in gaps {
+            let piece = Piece {
+                end,
+                first: mapped,
+                later: Vec::new(),
+            };
+            self.pieces.insert(from, piece);
+        }
+        cost
+    }
+
+    /// Makes a piece begin at an address, if a piece covers it.
+    fn split(&mut self, address: u64) -> usize {
+        let Some((&from, piece)) = self.pieces.range_mut(..address).next_back() else {
+            return 0;
+        };
+        if piece.end <= address || from == address {
+            return 0;
+        }
+        let mut upper = piece.clone();
+        piece.end = address;
+        upper.later.shrink_to_fit();
+        let cost = 1 + upper.later.len();
+        self.pieces.insert(address, upper);
+        cost
+    }
+
+    /// The mapping that covers an address at a time. A mapping that came later is taken if there was none before.
+    pub fn at(&self, address: u64, time: u64) -> Option<&Mapped> {
+        let (_, piece) = self.pieces.range(..=address).next_back()?;
+        (address < piece.end).then(|| piece.at(time))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::BinaryId;
+
+    fn mapped(start: u64, binary: u32, from: u64) -> Mapped {
+        Mapped {
+            start,
+            page_offset: 0,
+            binary: Some(BinaryId(binary)),
+            from,
+        }
+    }
+
+    fn at(space: &Space, address: u64, time: u64) -> Option<u32> {
+        space.at(address, time)?.binary.map(|binary| binary.0)
+    }
+
+    #[test]
+    fn a_later_mapping_hides_a_part_of_an_earlier_one() {
+        let mut space = Space::default();
+        assert_eq!(space.insert(100, 200, mapped(100, 1, 0)), 1);
+        space.insert(150, 160, mapped(150, 2, 50));
+        space.insert(190, 300, mapped(190, 3, 60));
+        assert_eq!(at(&space, 149, 70), Some(1));
+        assert_eq!(at(&space, 150, 49), Some(1));
+        assert_eq!(at(&space, 150, 50), Some(2));
+        assert_eq!(at(&space, 160, 70), Some(1));
+        assert_eq!(at(&space, 195, 59), Some(1));
+        assert_eq!(at(&space, 195, 60), Some(3));
+        // Nothing else was ever there: the later mapping is taken.
+        assert_eq!(at(&space, 299, 0), Some(3));
+        assert_eq!(at(&space, 300, 99), None);
+        assert_eq!(at(&space, 99, 99), None);
+    }
+
+    #[test]
+    fn memory_does_not_replace_a_file() {
+        let mut space = Space::default();
+        space.insert(100, 200, mapped(100, 1, 0));
+        let memory = Mapped {
+            binary: None,
+            ..mapped(100, 0, 10)
+        };
+        assert_eq!(space.insert(100, 200, memory), 0);
+        assert_eq!(at(&space, 150, 20), Some(1));
+    }
+}

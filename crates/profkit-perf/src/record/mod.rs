@@ -1,0 +1,184 @@
+//! Records: their headers, and the bodies of those that are not samples.
+mod chunks;
+mod map;
+mod unpack;
+
+pub use chunks::Chunk;
+pub(crate) use chunks::Chunks;
+pub(crate) use map::{Mapping, comm, task};
+
+use profkit_data::bytes::Endian;
+
+/// The size of the header of a record, in bytes.
+pub(crate) const RECORD_HEADER: usize = 8;
+
+/// The kinds of records that this crate reads, by their numbers in the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RecordKind(pub u32);
+
+#[allow(missing_docs, reason = "the names are those of the kernel and of perf")]
+impl RecordKind {
+    pub const MMAP: RecordKind = RecordKind(1);
+    pub const LOST: RecordKind = RecordKind(2);
+    pub const COMM: RecordKind = RecordKind(3);
+    pub const EXIT: RecordKind = RecordKind(4);
+    pub const THROTTLE: RecordKind = RecordKind(5);
+    pub const FORK: RecordKind = RecordKind(7);
+    pub const SAMPLE: RecordKind = RecordKind(9);
+    pub const MMAP2: RecordKind = RecordKind(10);
+    pub const AUX: RecordKind = RecordKind(11);
+    pub const LOST_SAMPLES: RecordKind = RecordKind(13);
+    pub const ATTR: RecordKind = RecordKind(64);
+    pub const TRACING_DATA: RecordKind = RecordKind(66);
+    pub const BUILD_ID: RecordKind = RecordKind(67);
+    pub const AUXTRACE: RecordKind = RecordKind(71);
+    pub const EVENT_UPDATE: RecordKind = RecordKind(78);
+    pub const FEATURE: RecordKind = RecordKind(80);
+    pub const COMPRESSED: RecordKind = RecordKind(81);
+    pub const COMPRESSED2: RecordKind = RecordKind(83);
+
+    /// Whether perf or the kernel writes records with this number. The search for the next record after damage accepts
+    /// only these.
+    fn is_known(self) -> bool {
+        matches!(self.0, 1..=22 | 64..=86)
+    }
+
+    /// Whether the kernel writes such records, so that they end with the block of ids.
+    pub(crate) fn is_of_kernel(self) -> bool {
+        self.0 < 64
+    }
+
+    /// The name of the kind, as perf prints it. `None` for a kind that this version of profkit does not know.
+    pub fn name(self) -> Option<&'static str> {
+        const KERNEL: [&str; 22] = [
+            "MMAP",
+            "LOST",
+            "COMM",
+            "EXIT",
+            "THROTTLE",
+            "UNTHROTTLE",
+            "FORK",
+            "READ",
+            "SAMPLE",
+            "MMAP2",
+            "AUX",
+            "ITRACE_START",
+            "LOST_SAMPLES",
+            "SWITCH",
+            "SWITCH_CPU_WIDE",
+            "NAMESPACES",
+            "KSYMBOL",
+            "BPF_EVENT",
+            "CGROUP",
+            "TEXT_POKE",
+            "AUX_OUTPUT_HW_ID",
+            "CALLCHAIN_DEFERRED",
+        ];
+        const PERF: [&str; 20] = [
+            "ATTR",
+            "EVENT_TYPE",
+            "TRACING_DATA",
+            "BUILD_ID",
+            "FINISHED_ROUND",
+            "ID_INDEX",
+            "AUXTRACE_INFO",
+            "AUXTRACE",
+            "AUXTRACE_ERROR",
+            "THREAD_MAP",
+            "CPU_MAP",
+            "STAT_CONFIG",
+            "STAT",
+            "STAT_ROUND",
+            "EVENT_UPDATE",
+            "TIME_CONV",
+            "FEATURE",
+            "COMPRESSED",
+            "FINISHED_INIT",
+            "COMPRESSED2",
+        ];
+        let (names, first): (&[&str], u32) = if self.0 < 64 {
+            (&KERNEL, 1)
+        } else {
+            (&PERF, 64)
+        };
+        let index = usize::try_from(self.0.checked_sub(first)?).ok()?;
+        names.get(index).copied()
+    }
+}
+
+/// The header of a record.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RecordHeader {
+    pub kind: RecordKind,
+    pub misc: u16,
+    /// The size of the record with its header, in bytes.
+    pub size: u16,
+}
+
+impl RecordHeader {
+    /// Reads the header at the start of the bytes.
+    pub fn read(bytes: &[u8], endian: Endian) -> Option<RecordHeader> {
+        let [a, b, c, d, e, f, g, h] = *bytes.first_chunk::<RECORD_HEADER>()?;
+        Some(RecordHeader {
+            kind: RecordKind(endian.u32([a, b, c, d])),
+            misc: endian.u16([e, f]),
+            size: endian.u16([g, h]),
+        })
+    }
+
+    /// Whether the size is possible.
+    pub fn is_sound(&self) -> bool {
+        usize::from(self.size) >= RECORD_HEADER
+    }
+}
+
+/// A record.
+#[derive(Clone, Copy, Debug)]
+pub struct Record<'data> {
+    /// The offset of the record in the file, or among the decompressed records ([`Chunk::is_decompressed`]).
+    pub offset: u64,
+    /// What the record is.
+    pub kind: RecordKind,
+    /// Flags, whose meaning depends on the kind. The lowest three bits say in which mode the processor was.
+    pub misc: u16,
+    /// What follows the header.
+    pub body: &'data [u8],
+}
+
+/// The records of a [`Chunk`], one after the other.
+#[derive(Clone, Debug)]
+pub struct Records<'data> {
+    bytes: &'data [u8],
+    offset: u64,
+    endian: Endian,
+}
+
+impl<'data> Records<'data> {
+    pub(crate) fn new(bytes: &'data [u8], offset: u64, endian: Endian) -> Self {
+        Records {
+            bytes,
+            offset,
+            endian,
+        }
+    }
+}
+
+impl<'data> Iterator for Records<'data> {
+    type Item = Record<'data>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Record<'data>> {
+        let header = RecordHeader::read(self.bytes, self.endian)?;
+        let size = usize::from(header.size);
+        let body = self.bytes.get(RECORD_HEADER..size)?;
+        let offset = self.offset;
+        self.bytes = self.bytes.get(size..)?;
+        self.offset += u64::from(header.size);
+        Some(Record {
+            offset,
+            kind: header.kind,
+            misc: header.misc,
+            body,
+        })
+    }
+}

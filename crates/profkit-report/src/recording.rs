@@ -1,0 +1,464 @@
+//! The first screen of a recording of Linux perf: how it was made, its events, the binaries and processes with the most
+//! samples, and what is missing.
+use crate::rows::{RowForm, RowWriter};
+use crate::show::json::SCHEMA_VERSION;
+use crate::show::text::facts;
+use crate::{Cell, Column, Console, Style, Table, grouped, percent, plural, tenths};
+use profkit_data::bytes::Endian;
+use profkit_data::printable;
+use profkit_perf::{Binary, BinaryFigures, Figures, Losses, Mode, RecordKind, Recording};
+use serde_json::{Value, json};
+use std::io::{self, Write};
+
+/// A recording that is shown.
+#[derive(Debug)]
+pub struct RecordingShow<'a> {
+    /// The name of the file.
+    pub path: &'a str,
+    /// The size of the file in bytes.
+    pub size: u64,
+    /// The recording.
+    pub recording: &'a Recording<'a>,
+    /// Its figures.
+    pub figures: &'a Figures,
+    /// The length of the lists of binaries and of processes; `None` for the usual one.
+    pub top: Option<usize>,
+}
+
+/// The number of binaries and of processes on the first screen.
+const MOST: usize = 10;
+
+/// The columns of binaries.
+const COLUMNS: [&str; 5] = ["path", "build_id", "kernel", "samples", "branches"];
+
+/// What damage there is in a recording, each as a sentence without a stop. Empty if all of it was read.
+pub fn recording_damage(losses: &Losses) -> Vec<String> {
+    let mut list = Vec::new();
+    if losses.unfinished {
+        list.push(
+            "the header does not state the size of the records, because perf was stopped before its end; the records \
+             were read up to the end of the file"
+                .to_owned(),
+        );
+    }
+    if let Some(offset) = losses.cut_at {
+        list.push(format!(
+            "the file ends in the record at offset {offset:#x}; the records before it were read"
+        ));
+    }
+    if let Some(offset) = losses.first_skipped {
+        list.push(format!(
+            "{} from offset {offset:#x} on {} no records; the next sound records were read",
+            plural(losses.skipped_bytes, "byte"),
+            if losses.skipped_bytes == 1 {
+                "is"
+            } else {
+                "are"
+            }
+        ));
+    }
+    if let Some(reason) = &losses.compression {
+        list.push(format!(
+            "the compressed records could not be decompressed to their end: {}",
+            printable(reason.as_bytes())
+        ));
+    }
+    let counted = [
+        (
+            losses.damaged_samples,
+            "sample",
+            "does not fit its record",
+            "do not fit their records",
+        ),
+        (
+            losses.damaged_records,
+            "record",
+            "is too short",
+            "are too short",
+        ),
+        (
+            losses.damaged_features,
+            "description of the recording",
+            "could not be read",
+            "could not be read",
+        ),
+        (
+            losses.unknown_event,
+            "sample",
+            "belongs to no event of the recording",
+            "belong to no event of the recording",
+        ),
+        (
+            losses.mappings_over_limit,
+            "mapping",
+            "is beyond the limit for mappings",
+            "are beyond the limit for mappings",
+        ),
+    ];
+    for (number, noun, one, many) in counted {
+        let noun = if number == 1 {
+            noun.to_owned()
+        } else if let Some((first, rest)) = noun.split_once(' ') {
+            format!("{first}s {rest}")
+        } else {
+            format!("{noun}s")
+        };
+        let rest = if number == 1 { one } else { many };
+        if number > 0 {
+            list.push(format!("{} {noun} {rest}", grouped(number)));
+        }
+    }
+    list
+}
+
+/// What the kernel could not record, each as a number and a text.
+fn lost(losses: &Losses) -> Vec<(&'static str, u64, &'static str)> {
+    let mut list = vec![
+        (
+            "records lost",
+            losses.lost_records,
+            "the kernel's buffer was full: record with a larger one (-m)",
+        ),
+        (
+            "samples lost",
+            losses.lost_samples,
+            "the kernel could not write them",
+        ),
+        (
+            "times throttled",
+            losses.throttled,
+            "too many samples per second: record with a larger period (-c)",
+        ),
+        (
+            "traces cut",
+            losses.cut_traces,
+            "parts of hardware traces are missing",
+        ),
+    ];
+    list.retain(|(_, number, _)| *number > 0);
+    list
+}
+
+impl RecordingShow<'_> {
+    fn binary(&self, figures: &BinaryFigures) -> Option<&Binary> {
+        self.recording.processes().binary(figures.binary)
+    }
+
+    fn samples(&self) -> u64 {
+        self.figures.events.iter().map(|event| event.samples).sum()
+    }
+
+    /// How the recording was made: label and text.
+    fn made_by(&self) -> Vec<(&'static str, String)> {
+        let features = self.recording.features();
+        let text = |bytes: &[u8]| printable(bytes).into_owned();
+        let mut rows = Vec::new();
+        let perf = features.perf.filter(|perf| !perf.is_empty());
+        let perf = perf.map(|perf| format!("perf {}", text(perf)));
+        let kernel = features
+            .kernel
+            .map(|kernel| format!("Linux {}", text(kernel)));
+        let machine = features.machine.map(text);
+        let made: Vec<_> = perf.into_iter().chain(kernel).chain(machine).collect();
+        if !made.is_empty() {
+            rows.push(("made by", made.join(", ")));
+        }
+        if let Some(cpu) = features.cpu {
+            rows.push(("processor", text(cpu)));
+        }
+        if !features.command.is_empty() {
+            let words: Vec<_> = features.command.iter().map(|word| text(word)).collect();
+            rows.push(("command", words.join(" ")));
+        }
+        let mut form = match (self.recording.form(), self.recording.endian()) {
+            (form, Endian::Little) => form.name().to_owned(),
+            (form, Endian::Big) => format!("{}, big-endian", form.name()),
+        };
+        if self.recording.is_compressed() {
+            form.push_str(", compressed");
+        }
+        rows.push(("form", form));
+        rows
+    }
+
+    /// Prints text for people.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn text<W: Write>(&self, out: &mut Console<W>) -> io::Result<()> {
+        out.title(self.path, "recording of Linux perf")?;
+        for (label, text) in self.made_by() {
+            out.fact(label, text)?;
+        }
+        out.fact("size", format_args!("{} bytes", grouped(self.size)))?;
+        if let Some((first, last)) = self.figures.times {
+            let seconds = (last - first) as f64 / 1e9;
+            let seconds = tenths(seconds);
+            out.fact(
+                "duration",
+                format_args!("{seconds} s from the first sample to the last"),
+            )?;
+        }
+        writeln!(out)?;
+        self.events(out)?;
+        let samples = self.samples();
+        if samples == 0 {
+            writeln!(out, "No sample was recorded.")?;
+            self.traces(out)?;
+            return out.flush();
+        }
+        writeln!(out)?;
+        out.heading("Where the samples are")?;
+        let share = |part: u64| percent(part.into(), samples.into());
+        let rows = self.figures.modes.iter().map(|(mode, &number)| {
+            let name = match mode {
+                Mode::Unknown => "mode unknown",
+                mode => mode.name(),
+            };
+            (name, grouped(number), share(number))
+        });
+        let unmapped = self.figures.unmapped;
+        let unmapped = (unmapped > 0).then(|| {
+            let remark = format!("{}, at addresses where no file was mapped", share(unmapped));
+            ("in no file", grouped(unmapped), remark)
+        });
+        facts(out, rows.chain(unmapped))?;
+        self.binaries(out, samples)?;
+        self.processes(out, samples)?;
+        let lost = lost(self.recording.losses());
+        if !lost.is_empty() {
+            writeln!(out)?;
+            out.heading("What the kernel could not record")?;
+            let rows = lost.into_iter();
+            facts(
+                out,
+                rows.map(|(name, number, remark)| (name, grouped(number), remark.to_owned())),
+            )?;
+        }
+        self.traces(out)?;
+        out.flush()
+    }
+
+    /// Says what to do with hardware traces, which are not decoded.
+    fn traces<W: Write>(&self, out: &mut Console<W>) -> io::Result<()> {
+        let counts = self.recording.record_counts();
+        let Some(traces) = counts.get(&RecordKind::AUXTRACE) else {
+            return Ok(());
+        };
+        writeln!(
+            out,
+            "\n{} of hardware trace: `perf inject --itrace=i100usle -i FILE -o OUT` makes samples with branch stacks of \
+             Intel PT, `--itrace=i1000il` of Arm ETM.",
+            plural(*traces, "piece")
+        )
+    }
+
+    fn events<W: Write>(&self, out: &mut Console<W>) -> io::Result<()> {
+        out.heading("Events")?;
+        let mut table = Table::new([
+            Column::right("samples"),
+            Column::right("period"),
+            Column::right("branch stacks"),
+            Column::right("places"),
+            Column::right("call chains"),
+            Column::left("event"),
+        ]);
+        for (event, figures) in self.recording.events().iter().zip(&self.figures.events) {
+            let if_any = |number: u64| match number {
+                0 => "-".to_owned(),
+                number => grouped(number),
+            };
+            table.row([
+                grouped(figures.samples).into(),
+                grouped(figures.period).into(),
+                if_any(figures.with_branches).into(),
+                if_any(figures.depth as u64).into(),
+                if_any(figures.with_chain).into(),
+                printable(event.name.as_bytes()).into_owned().into(),
+            ] as [Cell; 6]);
+        }
+        table.print(out)
+    }
+
+    fn binaries<W: Write>(&self, out: &mut Console<W>, samples: u64) -> io::Result<()> {
+        let figures = &self.figures.binaries;
+        if figures.is_empty() {
+            return Ok(());
+        }
+        let shown = figures.len().min(self.top.unwrap_or(MOST));
+        writeln!(out)?;
+        out.heading(list_title(
+            "binaries",
+            "Samples by binary",
+            shown,
+            figures.len(),
+        ))?;
+        let mut table = Table::new([
+            Column::right("samples"),
+            Column::right("share"),
+            Column::left("").optional(),
+            Column::left("build id").optional(),
+            Column::left("binary"),
+        ]);
+        let look = out.look();
+        for figures in figures.iter().take(shown) {
+            let Some(binary) = self.binary(figures) else {
+                continue;
+            };
+            let id = binary.build_id.as_ref().map(ToString::to_string);
+            let id = id.map_or_else(|| "-".to_owned(), |id| id.chars().take(12).collect());
+            table.row([
+                grouped(figures.samples).into(),
+                percent(figures.samples.into(), samples.into()).into(),
+                Cell::styled(Style::Bar, look.bar(figures.samples.into(), samples.into())),
+                id.into(),
+                printable(&binary.path).into_owned().into(),
+            ] as [Cell; 5]);
+        }
+        table.print(out)
+    }
+
+    fn processes<W: Write>(&self, out: &mut Console<W>, samples: u64) -> io::Result<()> {
+        let processes = &self.figures.processes;
+        if processes.len() < 2 {
+            return Ok(());
+        }
+        let shown = processes.len().min(self.top.unwrap_or(MOST));
+        writeln!(out)?;
+        out.heading(list_title(
+            "processes",
+            "Samples by process",
+            shown,
+            processes.len(),
+        ))?;
+        let mut table = Table::new([
+            Column::right("samples"),
+            Column::right("share"),
+            Column::right("process"),
+            Column::left("program"),
+        ]);
+        for process in processes.iter().take(shown) {
+            table.row([
+                grouped(process.samples).into(),
+                percent(process.samples.into(), samples.into()).into(),
+                process.pid.cast_signed().to_string().into(),
+                printable(&process.name).into_owned().into(),
+            ] as [Cell; 4]);
+        }
+        table.print(out)
+    }
+
+    /// Prints one JSON object.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn json(&self, out: &mut impl Write) -> io::Result<()> {
+        let features = self.recording.features();
+        let text = |bytes: Option<&[u8]>| bytes.map(|bytes| printable(bytes).into_owned());
+        let events = self.recording.events().iter().zip(&self.figures.events);
+        let events = events.map(|(event, figures)| {
+            json!({
+                "name": printable(event.name.as_bytes()),
+                "samples": figures.samples,
+                "period": figures.period,
+                "with_branches": figures.with_branches,
+                "branches": figures.branches,
+                "branch_places": figures.depth,
+                "every_branch": event.attr.has_every_branch(),
+                "with_chain": figures.with_chain,
+                "precision": event.attr.precision,
+            })
+        });
+        let records = self.recording.record_counts().iter();
+        let records = records.map(|(kind, count)| {
+            let name = kind
+                .name()
+                .map_or_else(|| kind.0.to_string(), str::to_owned);
+            (name, Value::from(*count))
+        });
+        let top = self.top.unwrap_or(usize::MAX);
+        let binaries = self.figures.binaries.iter().take(top);
+        let processes = self.figures.processes.iter().take(top).map(|process| {
+            json!({
+                "pid": process.pid.cast_signed(),
+                "name": printable(&process.name),
+                "samples": process.samples,
+                "unmapped": process.unmapped,
+            })
+        });
+        let losses = &self.figures.losses;
+        let damage = recording_damage(losses);
+        let report = json!({
+            "schema": "profkit-show",
+            "schema_version": SCHEMA_VERSION,
+            "file": {
+                "path": self.path,
+                "size": self.size,
+                "kind": "perf",
+                "form": self.recording.form().name(),
+                "big_endian": self.recording.endian() == Endian::Big,
+                "compressed": self.recording.is_compressed(),
+                "perf": text(features.perf),
+                "kernel": text(features.kernel),
+                "machine": text(features.machine),
+                "processor": text(features.cpu),
+                "host": text(features.host),
+                "command": features.command.iter().map(|word| printable(word)).collect::<Vec<_>>(),
+            },
+            "events": events.collect::<Vec<_>>(),
+            "records": records.collect::<serde_json::Map<_, _>>(),
+            "first_time": self.figures.times.map(|times| times.0),
+            "last_time": self.figures.times.map(|times| times.1),
+            "binaries": binaries.filter_map(|figures| self.row(figures)).collect::<Vec<_>>(),
+            "processes": processes.collect::<Vec<_>>(),
+            "unmapped_samples": self.figures.unmapped,
+            "lost": {
+                "records": losses.lost_records,
+                "samples": losses.lost_samples,
+                "throttled": losses.throttled,
+                "cut_traces": losses.cut_traces,
+            },
+            "errors": damage,
+            "error_count": damage.len(),
+        });
+        serde_json::to_writer_pretty(&mut *out, &report)?;
+        writeln!(out)?;
+        out.flush()
+    }
+
+    /// Prints the binaries as rows.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn rows(&self, form: RowForm, out: impl Write) -> io::Result<()> {
+        let mut rows = RowWriter::new(out, form, &COLUMNS);
+        let binaries = self.figures.binaries.iter();
+        for row in binaries
+            .take(self.top.unwrap_or(usize::MAX))
+            .filter_map(|figures| self.row(figures))
+        {
+            rows.row(&row)?;
+        }
+        rows.end()
+    }
+
+    fn row(&self, figures: &BinaryFigures) -> Option<Value> {
+        let binary = self.binary(figures)?;
+        Some(json!({
+            "path": printable(&binary.path),
+            "build_id": binary.build_id.as_ref().map(ToString::to_string),
+            "kernel": binary.kernel,
+            "samples": figures.samples,
+            "branches": figures.branches,
+        }))
+    }
+}
+
+/// The heading of a list, which may be only a part of the whole.
+fn list_title(what: &str, whole: &str, shown: usize, all: usize) -> String {
+    if shown < all {
+        format!("Top {shown} of {} {what} by samples", grouped(all))
+    } else {
+        whole.to_owned()
+    }
+}

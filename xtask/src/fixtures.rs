@@ -554,7 +554,7 @@ struct Writer {
 }
 
 /// The folders that this task owns below `tests/fixtures`.
-const FOLDERS: [&str; 11] = [
+const FOLDERS: [&str; 12] = [
     "raw",
     "indexed",
     "text",

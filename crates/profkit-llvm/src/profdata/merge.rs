@@ -320,11 +320,12 @@ pub(super) fn write(
         return Ok(());
     }
     let output = output::create(session, name, Content::Binary)?;
-    let options = if parsed.flag("write-prev-version") {
-        IndexedWriteOptions::for_version(PREVIOUS_VERSION).unknown_vtable_sites(true)
-    } else {
-        IndexedWriteOptions::for_llvm(RELEASE)
-    };
+    let mut options = IndexedWriteOptions::for_llvm(RELEASE);
+    if parsed.flag("write-prev-version") {
+        // LLVM changes the version alone: flags and heap profiles are written as in the newest version.
+        options.version = PREVIOUS_VERSION;
+        options = options.unknown_vtable_sites(true);
+    }
     let plan = IndexedPlan::new(profile, &options.sparse(sparse))
         .map_err(|error| Fault::profile(name, &error))?;
     output::write_bytes(session, output, name, |sink| {

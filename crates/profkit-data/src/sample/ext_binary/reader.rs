@@ -440,7 +440,8 @@ impl<'data> ExtBinaryProfile<'data> {
         let mut contexts = None;
         let is_cs = kind.contains(ProfileKind::CONTEXT_SENSITIVE);
         let is_llvm_13 = self.is_llvm_13();
-        if is_cs && !is_llvm_13 {
+        // LLVM also reads the contexts of a profile that says that it has none.
+        if (is_cs || self.options.llvm_checks) && !is_llvm_13 {
             let mut table = Contexts::default();
             if let Some(section) = self.first(section::CONTEXTS) {
                 let read = sections::contents(self.data, section).and_then(|(bytes, base)| {
@@ -454,7 +455,7 @@ impl<'data> ExtBinaryProfile<'data> {
                     report.fault(error);
                 }
             }
-            contexts = Some(table);
+            contexts = is_cs.then_some(table);
         }
         let metadata_section = self.first(section::METADATA).map(|section| {
             let contents = sections::contents(self.data, section);

@@ -32,7 +32,8 @@ const MALFORMED: Check = Check {
 };
 const OUT_OF_TABLE: Check = soft("Truncated function name table");
 
-const fn soft(text: &'static str) -> Check {
+/// A fault that ends the tool only in the default failure mode.
+pub const fn soft(text: &'static str) -> Check {
     Check { text, stops: false }
 }
 
@@ -355,5 +356,69 @@ impl<'data> Walk<'data> {
             self.metadata(attributes, depth + 1)?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fixture(name: &str) -> Vec<u8> {
+        let folder = profkit_testkit::repo_root().join("tests/fixtures/sample");
+        std::fs::read(folder.join(name)).expect("the fixture is in the repository")
+    }
+
+    /// Changes bytes of a fixture and returns LLVM's text for the first fault. llvm-profdata-22 gives the same texts.
+    fn after(name: &str, change: impl FnOnce(&mut Vec<u8>)) -> Option<&'static str> {
+        let mut bytes = fixture(name);
+        change(&mut bytes);
+        first_fault(&bytes).map(|check| check.text)
+    }
+
+    #[test]
+    fn intact_files_have_no_fault() {
+        for name in [
+            "llvm-22-nested-ext.sampleprof",
+            "llvm-22-nested-ext-md5.sampleprof",
+            "llvm-22-nested-ext-compressed.sampleprof",
+            "llvm-22-nested-ext-split.sampleprof",
+            "llvm-22-contexts-ext.sampleprof",
+            "llvm-22-probes-ext.sampleprof",
+            "llvm-22-nested-binary.sampleprof",
+        ] {
+            assert_eq!(first_fault(&fixture(name)), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn damage_has_the_fault_that_llvm_finds_first() {
+        const NESTED: &str = "llvm-22-nested-ext.sampleprof";
+        // The section table begins at 18; an entry has 32 bytes. The name table is the second section.
+        let size_of_names = 18 + 32 + 24;
+        let found = [
+            after(NESTED, |bytes| bytes[9] = 1),
+            after(NESTED, |bytes| bytes.truncate(40)),
+            // A section with a byte after its last name, and one without its last byte.
+            after(NESTED, |bytes| bytes[size_of_names] += 1),
+            after(NESTED, |bytes| bytes[size_of_names] -= 1),
+            after("llvm-22-nested-ext-compressed.sampleprof", |bytes| {
+                let middle = bytes.len() - 60;
+                bytes[middle] ^= 0xff;
+            }),
+            after("llvm-22-nested-binary.sampleprof", |bytes| {
+                bytes.pop();
+            }),
+        ];
+        assert_eq!(
+            found,
+            [
+                Some("Unsupported sample profile format version"),
+                Some("Truncated profile data"),
+                Some("Malformed sample profile data"),
+                Some("Truncated profile data"),
+                Some("Uncompress failure"),
+                Some("Truncated profile data"),
+            ]
+        );
     }
 }

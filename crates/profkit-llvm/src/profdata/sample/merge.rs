@@ -5,7 +5,8 @@ use super::super::messages::{Fault, Session};
 use super::super::output;
 use super::super::pattern::Pattern;
 use super::super::thresholds::thresholds;
-use super::{code_text, data_text, fault, read_options};
+use super::checks::{Check, first_fault, soft};
+use super::{code_text, fault, read_options};
 use profkit_data::ErrorKind;
 use profkit_data::remap::Remapping;
 use profkit_data::sample::ext_binary::{self, ExtBinaryOptions};
@@ -73,13 +74,13 @@ pub fn run(
                 _ => Vec::new(),
             };
             for event in &earlier {
-                report(inputs, event, session);
+                report(inputs, event, session)?;
             }
             return Err(merge_fault(inputs, &error));
         }
     };
     for event in &outcome.report.events {
-        report(inputs, event, session);
+        report(inputs, event, session)?;
     }
     let mut profile = outcome.profile;
     filter(parsed, &mut profile, session)?;
@@ -93,7 +94,10 @@ pub fn run(
 }
 
 /// Prints an event of the merge.
-fn report(inputs: &InputList, event: &Event, session: &Session<'_>) {
+///
+/// # Errors
+/// If the event ends LLVM's tool in every failure mode.
+fn report(inputs: &InputList, event: &Event, session: &Session<'_>) -> Result<(), Fault> {
     let file = inputs.files.get(event.input);
     let name = file.map_or(b"".as_slice(), |file| &file.name);
     match event.reason {
@@ -105,22 +109,27 @@ fn report(inputs: &InputList, event: &Event, session: &Session<'_>) {
             let function = event.function.as_deref().unwrap_or_default();
             session.put(&[name, b": ", function, b": ", what, b"\n"].concat());
         }
-        _ => session.warning(name, event_text(inputs, event)),
+        _ => match event_check(inputs, event) {
+            Check { text, stops: true } => return Err(Fault::of(name, text)),
+            Check { text, .. } => session.warning(name, text),
+        },
     }
+    Ok(())
 }
 
 /// LLVM's text for the fault of an input.
-fn event_text(inputs: &InputList, event: &Event) -> &'static str {
+fn event_check(inputs: &InputList, event: &Event) -> Check {
     let Some(error) = &event.error else {
-        return code(match event.reason {
+        return soft(code(match event.reason {
             Reason::TooLarge => ErrorKind::TooLarge,
             _ => ErrorKind::UnrecognizedFormat,
-        });
+        }));
     };
-    match inputs.open(event.input, &mut Vec::new()) {
-        Ok(data) => data_text(data.as_ref(), error),
-        Err(_) => code_text(error),
-    }
+    let found = match inputs.open(event.input, &mut Vec::new()) {
+        Ok(data) => first_fault(data.as_ref()),
+        Err(_) => None,
+    };
+    found.unwrap_or(soft(code_text(error)))
 }
 
 fn code(kind: ErrorKind) -> &'static str {

@@ -128,7 +128,7 @@ fn sections(
             "-show-sec-info-only is only supported for sample profile in extbinary format and is \
              ignored for other formats.",
         );
-        return Ok(());
+        return output::write(session, output, parsed.output(), |_| Ok(()));
     }
     let opened = ExtBinaryProfile::parse_with(data, &read_options(parsed));
     let opened = opened.map_err(|error| fault(name, data, &error))?;

@@ -229,7 +229,7 @@ fn beside_reading(
         name,
         wanted_ratio: 0.5,
         wanted_memory: f64::INFINITY,
-        commands: vec![measured("reading both", read), measured(name, &line)],
+        commands: vec![measured("reading", read), measured(name, &line)],
         same_output: false,
     }
 }

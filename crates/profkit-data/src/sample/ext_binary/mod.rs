@@ -19,6 +19,7 @@
 //! assert_eq!(one.functions()[0].samples.total, 20);
 //! # Ok::<(), profkit_data::Error>(())
 //! ```
+mod contexts;
 mod metadata;
 mod reader;
 mod sections;

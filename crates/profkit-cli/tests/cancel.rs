@@ -11,7 +11,11 @@ fn cancelled(folder: &Path, command: &[&str], signal: &str) -> Output {
     let pipe = folder.join("pipe");
     let made = Command::new("mkfifo").arg(&pipe).status();
     assert!(made.expect("mkfifo runs").success());
-    let merge = Command::new(env!("CARGO_BIN_EXE_profkit"))
+    // Whoever runs the tests may ignore these signals, as a shell does for a command in the background, and profkit would
+    // ignore them too.
+    let merge = Command::new("env")
+        .arg("--default-signal=INT,TERM")
+        .arg(env!("CARGO_BIN_EXE_profkit"))
         .args(command)
         .current_dir(folder)
         .stdin(Stdio::null())

@@ -3,7 +3,7 @@
 use crate::rows::{RowForm, RowWriter};
 use crate::show::json::SCHEMA_VERSION;
 use crate::show::text::facts;
-use crate::{Cell, Column, Console, Style, Table, grouped, percent, plural, tenths};
+use crate::{Cell, Column, Console, Style, Table, cut_middle, grouped, percent, plural, tenths};
 use profkit_data::bytes::Endian;
 use profkit_data::printable;
 use profkit_perf::{Binary, BinaryFigures, Figures, Losses, Mode, RecordKind, Recording};
@@ -187,8 +187,13 @@ impl RecordingShow<'_> {
     /// Those of the writer.
     pub fn text<W: Write>(&self, out: &mut Console<W>) -> io::Result<()> {
         out.title(self.path, "recording of Linux perf")?;
+        // A fact begins in column 19.
+        let room = out
+            .look()
+            .width
+            .map_or(usize::MAX, |width| width.saturating_sub(19).max(20));
         for (label, text) in self.made_by() {
-            out.fact(label, text)?;
+            out.fact(label, cut_middle(&text, room))?;
         }
         out.fact("size", format_args!("{} bytes", grouped(self.size)))?;
         if let Some((first, last)) = self.figures.times {

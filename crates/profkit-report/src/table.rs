@@ -91,7 +91,23 @@ impl<T: Into<String>> From<T> for Cell {
 #[derive(Clone, Debug)]
 pub struct Table {
     columns: Vec<Column>,
-    rows: Vec<Vec<Cell>>,
+    rows: Vec<Row>,
+}
+
+#[derive(Clone, Debug)]
+enum Row {
+    Cells(Vec<Cell>),
+    /// A line about the row above it.
+    Remark(Cell),
+}
+
+impl Row {
+    fn cell(&self, index: usize) -> Option<&Cell> {
+        match self {
+            Row::Cells(cells) => cells.get(index),
+            Row::Remark(_) => None,
+        }
+    }
 }
 
 impl Table {
@@ -115,7 +131,13 @@ impl Table {
 
     /// Adds a row: a cell for each column.
     pub fn row(&mut self, cells: impl Into<Vec<Cell>>) {
-        self.rows.push(cells.into());
+        self.rows.push(Row::Cells(cells.into()));
+    }
+
+    /// Adds a line about the row above. All such lines begin below the last column, or further left if the longest would not
+    /// fit there.
+    pub fn remark(&mut self, remark: impl Into<Cell>) {
+        self.rows.push(Row::Remark(remark.into()));
     }
 
     /// Whether there is no row.
@@ -129,7 +151,7 @@ impl Table {
     /// Those of the writer.
     pub fn print<W: Write>(&self, out: &mut Console<W>) -> io::Result<()> {
         let width_of = |index: usize, column: &Column| {
-            let cells = self.rows.iter().filter_map(|row| row.get(index));
+            let cells = self.rows.iter().filter_map(|row| row.cell(index));
             let widths = cells.map(|cell| cell.text.width());
             widths.max().unwrap_or(0).max(column.title.width())
         };
@@ -157,11 +179,38 @@ impl Table {
             let titles: Vec<Cell> = self.columns.iter().map(titles).collect();
             print_row(out, &titles, &shown, last, room)?;
         }
+        let remarks = self.rows.iter().filter_map(|row| match row {
+            Row::Cells(_) => None,
+            Row::Remark(remark) => Some(remark.text.width()),
+        });
+        let widest = remarks.max().unwrap_or(0);
+        let width = out.look().width.unwrap_or(usize::MAX);
+        let below = width
+            .saturating_sub(widest)
+            .clamp(2 * INDENT, fixed(&shown) + INDENT);
         for row in &self.rows {
-            print_row(out, row, &shown, last, room)?;
+            match row {
+                Row::Cells(cells) => print_row(out, cells, &shown, last, room)?,
+                Row::Remark(remark) => print_remark(out, remark, below)?,
+            }
         }
         Ok(())
     }
+}
+
+fn print_remark<W: Write>(out: &mut Console<W>, remark: &Cell, below: usize) -> io::Result<()> {
+    let width = out.look().width.unwrap_or(usize::MAX);
+    let spaces = width
+        .saturating_sub(remark.text.width())
+        .min(below)
+        .max(2 * INDENT);
+    let text = cut_middle(&remark.text, width.saturating_sub(spaces).max(8));
+    write!(out, "{:spaces$}", "")?;
+    match remark.style {
+        Some(style) => out.styled(style, &text)?,
+        None => write!(out, "{text}")?,
+    }
+    writeln!(out)
 }
 
 fn print_row<W: Write>(

@@ -325,9 +325,7 @@ impl DiffReport<'_> {
                 self.name(function).into(),
             ]);
             for detail in self.details(function) {
-                let empty = || Cell::from("");
-                let detail = Cell::styled(Style::Dim, format!("  {detail}"));
-                table.row([empty(), empty(), empty(), empty(), empty(), detail]);
+                table.remark(Cell::styled(Style::Dim, detail));
             }
         }
         table.print(out)

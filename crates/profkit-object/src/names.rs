@@ -109,7 +109,7 @@ enum Part {
 ///     whole: format!("{scope}::{base}(int)"),
 ///     path: format!("{scope}::{base}"),
 /// };
-/// let names = LikeNames::new(vec![name("ns", "parse_all"), name("other", "print")]);
+/// let names = LikeNames::new(vec![name("ns", "parse_it"), name("other", "print")]);
 /// assert_eq!(names.nearest(&name("ns", "parse"), None, |_| true), Some(0));
 /// assert_eq!(names.nearest(&name("ns", "write"), None, |_| true), None);
 /// ```

@@ -8,7 +8,7 @@ mod recording;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
 use profkit_testkit::{Llvm, repo_root, skip, target_folder};
@@ -56,6 +56,8 @@ const FLAME_GRAPH: (&str, &str) = (
 
 /// Rows are cut into pieces of this many characters.
 const COLUMNS: usize = 108;
+/// The height of the terminal.
+const ROWS: usize = 1000;
 /// The width of a character in hundredths of a unit of the picture.
 const CHARACTER: usize = 783;
 /// The height of a row.
@@ -142,26 +144,39 @@ fn prepare(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What a command prints on both streams.
+/// What a command prints on a terminal of the pictures' width, which is so high that no pager is started.
 fn output(command: &str, folder: &Path) -> Result<String> {
-    let run = shell(&format!("exec 2>&1\n{command}"), folder).output()?;
+    let line = format!("stty cols {COLUMNS} rows {ROWS} -onlcr\n{command}");
+    let mut script = Command::new("script");
+    script
+        .args(["-qec", &line, "/dev/null"])
+        .env("SHELL", "/bin/bash")
+        .env("TERM", "xterm")
+        .stdin(Stdio::null());
+    let run = at_home(&mut script, folder)
+        .output()
+        .context("script (util-linux), which makes a terminal")?;
     String::from_utf8(run.stdout).with_context(|| command.to_string())
 }
 
-/// Bash that runs a command, with profkit on `PATH`, as on a terminal with colours.
+/// Bash that runs a command whose output is read as it comes.
 fn shell(command: &str, folder: &Path) -> Command {
+    let mut shell = Command::new("bash");
+    at_home(shell.args(["-c", command]), folder);
+    shell
+}
+
+/// Runs a program in a folder, with profkit on `PATH` and with colours.
+fn at_home<'c>(program: &'c mut Command, folder: &Path) -> &'c mut Command {
     let bin = target_folder().join("debug");
     let path = std::env::var("PATH").unwrap_or_default();
-    let mut shell = Command::new("bash");
-    shell
-        .args(["-c", command])
+    program
         .current_dir(folder)
         .env("PATH", format!("{}:{path}", bin.display()))
         .env("XDG_CACHE_HOME", folder.join("cache"))
         .env("CLICOLOR_FORCE", "1")
         .env("COLUMNS", COLUMNS.to_string())
-        .env("LC_ALL", "C.UTF-8");
-    shell
+        .env("LC_ALL", "C.UTF-8")
 }
 
 /// A piece of text in one style.

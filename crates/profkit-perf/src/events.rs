@@ -90,7 +90,7 @@ pub(crate) fn of_file(data: &[u8], head: &Head<'_>) -> Result<Vec<Event>> {
 }
 
 impl Events {
-    /// Names the events, and finds out how their samples are told apart.
+    /// Names the events, and finds out how to see which event a sample belongs to.
     ///
     /// # Errors
     /// [`ErrorKind::Malformed`] if there is no event, [`ErrorKind::Unsupported`] if the samples of the events have
@@ -224,8 +224,8 @@ impl Events {
         Some(sample)
     }
 
-    /// The time of a record that is no sample. Events with different blocks of ids are told apart by the identifier at
-    /// the end of the record.
+    /// The layout of the block of ids at the end of a record that is no sample. If there are several events, the identifier
+    /// at the end of the record says which event's layout it is.
     pub(crate) fn block(&self, body: &[u8]) -> Option<&Plan> {
         let first = self.plans.first()?;
         let attr = &self.list.first()?.attr;

@@ -12,6 +12,14 @@ pub const INFLATE_FLOOR: u64 = 256 << 20;
 /// The maximum number of pieces of address spaces in all processes together. A piece takes about 40 bytes. A mapping of
 /// a real process makes one piece; it makes more only if it covers earlier mappings.
 pub const MAP_PIECES: usize = 16 << 20;
+/// The maximum number of pieces that all mappings together may cover, each counted as often as it is covered. The mappings
+/// of a real process cover few others. In a malicious recording each of many mappings covers all of many pieces.
+pub const MAP_COVERS: usize = 64 << 20;
+/// The maximum number of bytes of paths and names in the records about processes. Recordings of whole machines have some
+/// megabytes. Compressed records can repeat long paths at no cost.
+pub const CHANGE_BYTES: usize = 1 << 30;
+/// The maximum length of the name of a process, in bytes. The kernel cuts names to 15.
+pub const PROCESS_NAME: usize = 64;
 /// The maximum number of forks that are followed to find the mappings which a process has from its ancestors.
 pub const FORK_DEPTH: usize = 256;
 /// The maximum number of events of a recording. perf itself has at most some thousands, on machines with many kinds of

@@ -30,7 +30,7 @@ pub struct Losses {
     pub unknown_event: u64,
     /// Records that are too short for their kind.
     pub damaged_records: u64,
-    /// Records that would have made the mappings of processes larger than [`limits::MAP_PIECES`](crate::limits::MAP_PIECES).
+    /// Records about processes beyond the limits of the module [`limits`](crate::limits).
     pub mappings_over_limit: u64,
 }
 

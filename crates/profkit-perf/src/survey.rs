@@ -2,6 +2,7 @@
 use crate::events::{self, Event, Events};
 use crate::figures::Figures;
 use crate::file::{BuildIdEntry, Features, Form, Head, Section};
+use crate::limits;
 use crate::losses::Losses;
 use crate::process::{Binary, KERNEL, Processes};
 use crate::record::{self, Chunk, Chunks, Mapping, Record, RecordKind};
@@ -66,7 +67,7 @@ impl<'data> Recording<'data> {
     /// # Errors
     /// [`ErrorKind::Empty`] and [`ErrorKind::BadMagic`] if the bytes are no recording, [`ErrorKind::BadHeader`] if its
     /// header is damaged, [`ErrorKind::Malformed`] if it has no event, and [`ErrorKind::Unsupported`] if its samples
-    /// cannot be told apart. Damage of single records is no error ([`losses`](Self::losses)).
+    /// could belong to several events. Damage of single records is no error ([`losses`](Self::losses)).
     pub fn open(data: &'data [u8]) -> Result<Self> {
         Self::open_folder(data, &[])
     }
@@ -265,7 +266,7 @@ impl<'data> Survey<'data> {
     fn description(&mut self, record: &Record<'data>, head: &Head<'data>) {
         let mut cursor = Cursor::new(record.body, record.offset + 8, self.endian);
         let read = match record.kind {
-            RecordKind::ATTR if self.events.len() < crate::limits::EVENTS => {
+            RecordKind::ATTR if self.events.len() < limits::EVENTS => {
                 Event::of_record(record.body, self.endian).map(|event| self.events.push(event))
             }
             RecordKind::EVENT_UPDATE => self.update(&mut cursor),
@@ -327,6 +328,8 @@ impl<'data> Survey<'data> {
 #[derive(Default)]
 struct Changes {
     list: Vec<(u64, OwnedChange)>,
+    /// The number of bytes of texts in the list.
+    bytes: usize,
 }
 
 /// A [`Change`] that owns its texts.
@@ -406,7 +409,11 @@ impl Changes {
             };
             match change {
                 Ok(None) => {}
+                Ok(Some(_)) if self.bytes >= limits::CHANGE_BYTES => {
+                    survey.losses.mappings_over_limit += 1;
+                }
                 Ok(Some(change)) => {
+                    self.bytes += record.body.len();
                     let when = time.unwrap_or(record.offset);
                     self.list.push((when, change.into_owned()));
                 }

@@ -306,3 +306,43 @@ fn no_damage_panics_or_makes_samples() {
         }
     }
 }
+
+/// Small files that would cost much memory or time without limits.
+#[test]
+fn hostile_processes_cost_little() {
+    // Each of many mappings covers all of many pieces.
+    let mut covers = PerfWriter::new(Endian::Little, &["cycles"], false, false);
+    for page in 0..10_000 {
+        covers.mmap(
+            1,
+            1,
+            page << 12,
+            4096,
+            0,
+            if page % 2 == 0 { "/a" } else { "/b" },
+        );
+    }
+    for _ in 0..7_000 {
+        covers.mmap(1, 2, 0, 10_000 << 12, 0, "//anon");
+    }
+    let bytes = covers.file();
+    let recording = Recording::open(&bytes).expect("a recording");
+    assert!(recording.losses().mappings_over_limit > 0);
+
+    // A long name that each of many children would have, and very many generations of one process.
+    let mut names = PerfWriter::new(Endian::Little, &["cycles"], false, false);
+    names.comm(1, 1, &"x".repeat(60_000), true);
+    for child in 2..100_000 {
+        names.fork(child, 1, 2).comm(1, 3, "y", true);
+        names.sample(&PerfSample {
+            pid: 1,
+            time: 1,
+            ..PerfSample::default()
+        });
+    }
+    let bytes = names.file();
+    let recording = Recording::open(&bytes).expect("a recording");
+    assert_eq!(recording.figures().processes[0].name.len(), 64);
+    let name = recording.processes().name(77, Some(9)).map(<[u8]>::len);
+    assert_eq!(name, Some(64));
+}

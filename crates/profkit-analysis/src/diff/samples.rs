@@ -65,7 +65,7 @@ impl Node<'_> {
     }
 }
 
-/// The functions of one node by their place and name. If several have the same, they are told apart by their order.
+/// The functions of one node by their place and name. If several have the same, their order decides which is which.
 type Found = FxHashMap<(Location, NameRef, u32), usize>;
 
 struct Tree<'p> {

@@ -66,6 +66,13 @@ pub struct Processes {
     processes: FxHashMap<u32, Vec<Generation>>,
     names: FxHashMap<u32, Vec<(u64, Vec<u8>)>>,
     pieces: usize,
+    covered: usize,
+}
+
+/// The last item of a list in the order of time that is not later than `time`; the first item if all are later.
+fn latest<T>(list: &[T], time: u64, from: impl Fn(&T) -> u64) -> Option<&T> {
+    let end = list.partition_point(|item| from(item) <= time);
+    list.get(end.saturating_sub(1))
 }
 
 /// The process whose mappings are those of the kernel.
@@ -86,8 +93,8 @@ impl Processes {
     pub fn name(&self, pid: u32, time: Option<u64>) -> Option<&[u8]> {
         let names = self.names.get(&pid)?;
         let time = time.unwrap_or(u64::MAX);
-        let known = names.iter().rev().find(|(from, _)| *from <= time);
-        known.or(names.first()).map(|(_, name)| name.as_slice())
+        let name = latest(names, time, |(from, _)| *from)?;
+        Some(&name.1)
     }
 
     /// The number of a binary; a new one if it was not seen before.
@@ -103,6 +110,7 @@ impl Processes {
 
     /// The process takes another name.
     pub(crate) fn rename(&mut self, pid: u32, time: u64, name: &[u8]) {
+        let name = name.get(..limits::PROCESS_NAME).unwrap_or(name);
         self.names
             .entry(pid)
             .or_default()
@@ -141,8 +149,11 @@ impl Processes {
         page_offset: u64,
         binary: Option<BinaryId>,
     ) -> bool {
-        if start >= end || self.pieces >= limits::MAP_PIECES {
-            return start >= end;
+        if start >= end {
+            return true;
+        }
+        if self.pieces >= limits::MAP_PIECES || self.covered >= limits::MAP_COVERS {
+            return false;
         }
         let generations = self.processes.entry(pid).or_default();
         if generations.is_empty() {
@@ -157,7 +168,9 @@ impl Processes {
             binary,
             from: time,
         };
-        self.pieces += generation.space.insert(start, end, mapped);
+        let (added, covered) = generation.space.insert(start, end, mapped);
+        self.pieces += added;
+        self.covered += covered;
         true
     }
 
@@ -167,11 +180,7 @@ impl Processes {
         for _ in 0..limits::FORK_DEPTH {
             let generations = self.processes.get(&pid)?;
             // Records about programs that ran before the recording began can have a later time than the first sample.
-            let generation = generations
-                .iter()
-                .rev()
-                .find(|generation| generation.from <= time)
-                .or(generations.first())?;
+            let generation = latest(generations, time, |generation| generation.from)?;
             if let Some(mapped) = generation.space.at(address, time) {
                 return Some(Located {
                     binary: mapped.binary?,

@@ -29,22 +29,27 @@ impl Piece {
     }
 
     fn at(&self, time: u64) -> &Mapped {
-        let later = self.later.iter().rev().find(|mapped| mapped.from <= time);
+        // Mappings are added in the order of time.
+        let end = self.later.partition_point(|mapped| mapped.from <= time);
+        let later = end.checked_sub(1).and_then(|last| self.later.get(last));
         later.unwrap_or(&self.first)
     }
 }
 
 impl Space {
-    /// Adds a mapping of the addresses from `start` to before `end`. Returns how many parts that costs.
-    pub fn insert(&mut self, start: u64, end: u64, mapped: Mapped) -> usize {
+    /// Adds a mapping of the addresses from `start` to before `end`. Returns how many parts that adds, and how many pieces
+    /// the mapping covers.
+    pub fn insert(&mut self, start: u64, end: u64, mapped: Mapped) -> (usize, usize) {
         let mut cost = self.split(start) + self.split(end);
         let mut position = start;
         let mut gaps = Vec::new();
+        let mut covered = 0;
         for (&from, piece) in self.pieces.range_mut(start..end) {
             if position < from {
                 gaps.push((position, from));
             }
             cost += piece.add(mapped);
+            covered += 1;
             position = piece.end;
         }
         if position < end {
@@ -59,7 +64,7 @@ impl Space {
             };
             self.pieces.insert(from, piece);
         }
-        cost
+        (cost, covered)
     }
 
     /// Makes a piece begin at an address, if a piece covers it.
@@ -106,7 +111,7 @@ mod tests {
     #[test]
     fn a_later_mapping_hides_a_part_of_an_earlier_one() {
         let mut space = Space::default();
-        assert_eq!(space.insert(100, 200, mapped(100, 1, 0)), 1);
+        assert_eq!(space.insert(100, 200, mapped(100, 1, 0)), (1, 0));
         space.insert(150, 160, mapped(150, 2, 50));
         space.insert(190, 300, mapped(190, 3, 60));
         assert_eq!(at(&space, 149, 70), Some(1));
@@ -129,7 +134,7 @@ mod tests {
             binary: None,
             ..mapped(100, 0, 10)
         };
-        assert_eq!(space.insert(100, 200, memory), 0);
+        assert_eq!(space.insert(100, 200, memory), (0, 1));
         assert_eq!(at(&space, 150, 20), Some(1));
     }
 }

@@ -14,8 +14,8 @@ use std::process::Command;
 const HELP: &str = "\
 cargo xtask bench-order [--rounds N] [--profkit FILE]
 
-Generates a C++ program of 5,000 functions, of which each of three tasks calls some 570 at its start, in an order of its
-own. clang-22 builds it with temporal instrumentation, each task runs once, and `profkit order` and `llvm-profdata-22
+Generates a C++ program of 5,000 functions. Each of its three tasks calls some 570 of them at its start, in an order of
+its own. clang-22 builds it with temporal instrumentation, each task runs once, and `profkit order` and `llvm-profdata-22
 order` order the functions. lld links the program without an order and with each. Every round starts each task of each
 program with nothing of it in the page cache, and counts page faults. The text pages are those on which the functions of
 a task are, from the symbols of the program: read-ahead hides how many a start really touches.

@@ -1,5 +1,5 @@
-//! `cargo xtask two-commits`: a real program at two states, of which one function was changed, one renamed and one
-//! deleted. `profkit match` and `profkit diff` must say exactly that.
+//! `cargo xtask two-commits`: a real program before and after an edit that changes one function, renames one and deletes
+//! one. `profkit match` and `profkit diff` must say exactly that.
 use crate::mip::packages::{LUA, Sources};
 use crate::mip::{fresh, succeed};
 use crate::steps::built_profkit;

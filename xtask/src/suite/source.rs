@@ -1,4 +1,4 @@
-//! Source packages of Debian, and that of LLVM 19, of which only the folders with tests are unpacked.
+//! Source packages of Debian. Of that of LLVM 19, only the folders with tests are unpacked.
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;

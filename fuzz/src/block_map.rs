@@ -1,7 +1,7 @@
 //! `.llvm_bb_addr_map`, the section with the ids of machine basic blocks.
 use crate::source::located;
 use profkit_data::bytes::Endian;
-use profkit_mip::use_::bb_addr_map;
+use profkit_object::bb_addr_map;
 
 /// Reads any bytes as the section, for both widths and byte orders. Errors say where; a block takes three bytes at
 /// least.
@@ -15,6 +15,13 @@ pub(crate) fn block_map(data: &[u8]) {
                 Ok(functions) => {
                     let blocks: usize = functions.iter().map(|one| one.blocks.len()).sum();
                     assert!(functions.len() * (2 + width) + blocks * 3 <= data.len());
+                }
+                Err(error) => located(&error),
+            }
+            match bb_addr_map::read_version_0(data, endian, width) {
+                Ok(functions) => {
+                    let blocks: usize = functions.iter().map(|one| one.blocks.len()).sum();
+                    assert!(functions.len() * (1 + width) + blocks * 3 <= data.len());
                 }
                 Err(error) => located(&error),
             }

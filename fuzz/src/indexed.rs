@@ -13,18 +13,16 @@ use profkit_data::instr::{InstrSource, Record};
 /// # Panics
 /// If one of that does not hold, or a law of [`read_all`].
 pub(crate) fn indexed(data: &[u8]) {
-    let salvaged = IndexedProfile::parse_with(
-        data,
-        &IndexedReadOptions::new()
-            .salvage(true)
-            .unknown_records(true),
-    )
-    .map(|view| read_all(view.records(), data.len()));
-    let view =
-        match IndexedProfile::parse_with(data, &IndexedReadOptions::new().unknown_records(true)) {
-            Ok(view) => view,
-            Err(error) => return located(&error),
-        };
+    if let Ok(view) = IndexedProfile::parse_with(data, &IndexedReadOptions::new().llvm_checks(true))
+    {
+        read_all(view.records(), data.len());
+    }
+    let salvaged = IndexedProfile::parse_with(data, &IndexedReadOptions::new().salvage(true))
+        .map(|view| read_all(view.records(), data.len()));
+    let view = match IndexedProfile::parse(data) {
+        Ok(view) => view,
+        Err(error) => return located(&error),
+    };
     if let Err(error) = view.vtable_names() {
         located(&error);
     }
@@ -57,7 +55,7 @@ pub(crate) fn indexed(data: &[u8]) {
         Ok(profile) => profile,
         Err(error) => return located(&error),
     };
-    let options = IndexedWriteOptions::for_version(13);
+    let options = IndexedWriteOptions::for_version(14);
     let mut out = Vec::new();
     if write(&profile, &options, &mut out).is_err() {
         // The section's own offsets may be wrong: nothing else can fail.
@@ -91,6 +89,7 @@ fn records(view: &IndexedProfile<'_>, share: usize, shares: usize) -> Vec<Record
 fn sorted(mut records: Vec<Record>) -> Vec<Record> {
     records.sort_by_cached_key(|record| {
         let (counts, bitmap) = (record.counts.clone(), record.bitmap.clone());
+        let uniformity = record.uniformity.clone();
         let values = format!("{:?}", record.values);
         (
             record.name.clone(),
@@ -98,6 +97,7 @@ fn sorted(mut records: Vec<Record>) -> Vec<Record> {
             record.func_hash,
             counts,
             bitmap,
+            uniformity,
             values,
         )
     });

@@ -17,7 +17,10 @@ mod list;
 mod memprof;
 mod merge;
 mod mip;
+mod page;
 mod perf;
+mod probes;
+mod profgen;
 mod sample;
 mod source;
 mod stored;
@@ -61,6 +64,26 @@ pub const TARGETS: &[Target] = &[
         name: "perf",
         run: perf::perf,
         seeds: &["data"],
+    },
+    Target {
+        name: "perf_text",
+        run: perf::perf_text,
+        seeds: &[],
+    },
+    Target {
+        name: "profgen_text",
+        run: profgen::profgen_text,
+        seeds: &[],
+    },
+    Target {
+        name: "profgen_binary",
+        run: profgen::profgen_binary,
+        seeds: &["elf"],
+    },
+    Target {
+        name: "probes",
+        run: probes::probes,
+        seeds: &[],
     },
     Target {
         name: "list",
@@ -158,6 +181,11 @@ pub const TARGETS: &[Target] = &[
             "mip",
             "yaml",
         ],
+    },
+    Target {
+        name: "page",
+        run: page::page,
+        seeds: &["profdata", "proftext", "sampleprof", "mip"],
     },
     Target {
         name: "diff",

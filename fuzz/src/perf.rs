@@ -2,6 +2,8 @@
 use crate::source::located;
 use profkit_data::ErrorKind;
 use profkit_perf::Recording;
+use profkit_perf::collect::{CollectOptions, Counts, collect};
+use profkit_perf::text::{TextOptions, read_text, write_addresses};
 
 /// A recording is read to an error with a place, or to samples that all are in the figures: none is counted twice and none
 /// is lost without a number that says so.
@@ -38,4 +40,60 @@ pub(crate) fn perf(data: &[u8]) {
         .sum();
     assert_eq!(of_processes, samples);
     assert_eq!(figures.modes.values().sum::<u64>(), samples);
+    counted(&recording, samples);
+}
+
+/// Every sample is counted or left out with a number that says so, and adding counts loses none.
+fn counted(recording: &Recording<'_>, samples: u64) {
+    let mut options = CollectOptions::default();
+    options.count_marked = true;
+    options.stacks = true;
+    let counts = collect(recording, &options);
+    let losses = &counts.losses;
+    assert_eq!(losses.samples, samples);
+    let sum = |of: fn(&profkit_perf::collect::BinaryCounts) -> u64| -> u64 {
+        counts.binaries.iter().map(of).sum()
+    };
+    let placed = sum(|binary| binary.sums.samples());
+    let addresses = recording
+        .events()
+        .iter()
+        .all(|event| event.attr.has(profkit_perf::sample_type::IP));
+    assert!(!addresses || placed + losses.unmapped_samples == samples);
+    // A branch between two binaries counts in both.
+    let taken = sum(|binary| binary.sums.taken()) + losses.unmapped_branches;
+    assert!((losses.branches..=2 * losses.branches).contains(&taken));
+    let stacks: u64 = counts.stacks.samples.iter().map(|it| it.count).sum();
+    assert!(stacks <= losses.with_chain.min(losses.with_branches));
+    let twice = Counts::sum([&counts, &counts]);
+    assert_eq!(twice.stacks.places(), counts.stacks.places());
+    assert_eq!(twice.stacks.samples.len(), counts.stacks.samples.len());
+    for (twice, once) in twice.binaries.iter().zip(&counts.binaries) {
+        assert_eq!(twice.key, once.key);
+        assert_eq!(twice.sums.taken(), 2 * once.sums.taken());
+        assert_eq!(twice.sums.ranges.len(), once.sums.ranges.len());
+    }
+}
+
+/// A text with samples is read to an error with a place, or to counts that a file of addresses keeps.
+///
+/// # Panics
+/// If that does not hold.
+pub(crate) fn perf_text(data: &[u8]) {
+    let counts = match read_text(data, TextOptions::default()) {
+        Ok(counts) => counts,
+        Err(error) => {
+            located(&error);
+            return;
+        }
+    };
+    let mut options = TextOptions::default();
+    options.stacks = true;
+    let with_stacks = read_text(data, options).expect("it was read before");
+    assert_eq!(with_stacks.binaries, counts.binaries);
+    assert_eq!(with_stacks.losses, counts.losses);
+    let mut written = Vec::new();
+    write_addresses(&counts, &mut written).expect("a vector takes all");
+    let again = read_text(&written, TextOptions::default()).expect("our own file");
+    assert_eq!(again, counts);
 }

@@ -6,7 +6,8 @@ use profkit_data::sample::SampleLayout;
 use profkit_data::sample::ext_binary::{ExtBinaryOptions, ExtBinaryProfile};
 use profkit_data::sample::text::TextOptions;
 use profkit_data::sample::{
-    Losses, ProfileKind, ReadReport, SampleName, SampleProfile, binary, ext_binary, text,
+    Losses, ProfileKind, ReadReport, SampleName, SampleProfile, SampleReadOptions, binary,
+    ext_binary, read_with, text,
 };
 use profkit_merge::sample::{SampleMergeError, SampleMergeOptions, merge_sample};
 use profkit_merge::{Event, Policy, Threads, Totals};
@@ -18,6 +19,9 @@ use std::num::NonZeroUsize;
 /// # Panics
 /// If that does not hold, or a fault has no place.
 pub(crate) fn sample(data: &[u8]) {
+    let as_llvm = SampleReadOptions::new().llvm_checks(true);
+    let report = read_with(data, &mut SampleProfile::new(), 1, &as_llvm);
+    report.faults.iter().for_each(located);
     let mut profile = SampleProfile::new();
     let report = match read(data, &mut profile) {
         Ok(report) => report,

@@ -1,4 +1,6 @@
 //! Makes `tests/fixtures` again: small real profiles of every installed release in every mode.
+mod walked;
+
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -31,10 +33,22 @@ pub fn run(_arguments: &[String]) -> Result<()> {
     gcov(&mut writer)?;
     gcov_of_perf(&mut writer)?;
     recordings(&mut writer)?;
+    walked::walked(&mut writer)?;
     block_maps(&mut writer)?;
     stored(&mut writer)?;
+    llvm_23(&mut writer)?;
     writer.finish()
 }
+
+/// Profiles as LLVM 23 writes them. Its tools are not installed, so the test support writes the files byte by byte.
+fn llvm_23(writer: &mut Writer) -> Result<()> {
+    for (name, bytes) in profkit_testkit::llvm_23::llvm_23_fixtures() {
+        writer.add(&format!("llvm-23/{name}"), &bytes, LLVM_23)?;
+    }
+    Ok(())
+}
+
+const LLVM_23: &str = "written by crates/profkit-testkit/src/llvm_23, not by LLVM's tools";
 
 /// What profiles are stored in: compressed files, archives, and archives of compressed files.
 fn stored(writer: &mut Writer) -> Result<()> {
@@ -74,6 +88,7 @@ fn stored(writer: &mut Writer) -> Result<()> {
 fn block_maps(writer: &mut Writer) -> Result<()> {
     let scratch = tempfile::tempdir()?;
     for (release, option) in [
+        (13, "-fbasic-block-sections=labels"),
         (15, "-fbasic-block-sections=labels"),
         (19, "-fbasic-block-address-map"),
         (22, "-fbasic-block-address-map"),
@@ -554,7 +569,7 @@ struct Writer {
 }
 
 /// The folders that this task owns below `tests/fixtures`.
-const FOLDERS: [&str; 12] = [
+const FOLDERS: [&str; 13] = [
     "raw",
     "indexed",
     "text",
@@ -567,6 +582,7 @@ const FOLDERS: [&str; 12] = [
     "block_maps",
     "sample",
     "stored",
+    "llvm-23",
 ];
 
 impl Writer {

@@ -3,6 +3,7 @@ mod bench;
 mod bench_correlate;
 mod bench_mip_merge;
 mod bench_order;
+mod bench_perf;
 mod bench_symbolize;
 mod clients;
 mod conformance;
@@ -12,6 +13,7 @@ mod fixtures;
 mod fuzz;
 mod memprof;
 mod mip;
+mod page;
 mod pictures;
 mod steps;
 mod suite;
@@ -68,7 +70,7 @@ const TASKS: &[Task] = &[
     ),
     Task(
         "llvm-suite",
-        "LLVM's own tests of llvm-profdata, with its tool and with profkit [FILTER]",
+        "LLVM's own tests of llvm-profdata and llvm-profgen, with its tools and with profkit [FILTER]",
         suite::run,
     ),
     Task(
@@ -100,6 +102,16 @@ const TASKS: &[Task] = &[
         "pictures",
         "the pictures of the README, from real runs of the command [--check]",
         pictures::run,
+    ),
+    Task(
+        "page",
+        "the pages of `profkit report` in a browser: every view, by mouse and keyboard [--bench | --pictures]",
+        page::run,
+    ),
+    Task(
+        "bridges",
+        "what `profkit export` writes, opened in speedscope and by a reader of pprof",
+        page::bridges::run,
     ),
     Task(
         "dist",
@@ -150,6 +162,11 @@ const TASKS: &[Task] = &[
         "bench-order",
         "pages and page faults of a cold start, ordered by profkit and by llvm-profdata-22",
         bench_order::run,
+    ),
+    Task(
+        "bench-perf",
+        "time llvm-profgen-22, create_llvm_prof and profkit on recordings with branch stacks [--only WORK]",
+        bench_perf::run,
     ),
     Task(
         "bench-memprof",

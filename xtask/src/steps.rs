@@ -37,6 +37,7 @@ pub fn ci(_arguments: &[String]) -> Result<()> {
     cargo(&["xtask", "conformance"], &[])?;
     cargo(&["xtask", "llvm-suite"], &[])?;
     cargo(&["xtask", "two-commits"], &[])?;
+    cargo(&["xtask", "page"], &[])?;
     cargo(&["xtask", "fuzz-smoke"], &[])
 }
 
@@ -119,7 +120,9 @@ const PORTABLE: &[&str] = &[
     "profkit-merge",
     "profkit-analysis",
     "profkit-perf",
+    "profkit-profgen",
     "profkit-report",
+    "profkit-page",
     "profkit-llvm",
 ];
 

@@ -26,7 +26,7 @@ and no other, and their gates must exit with 0 and 3.
 Example: cargo xtask two-commits
 ";
 
-/// What was done to a program.
+/// The change that was made to the program between its two builds.
 struct Edited {
     changed: &'static str,
     renamed: [&'static str; 2],

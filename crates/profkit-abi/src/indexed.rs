@@ -5,10 +5,11 @@
 pub const MAGIC: u64 = 0x8169_666f_7270_6cff;
 /// The oldest version of the format (LLVM 3.5).
 pub const VERSION_FIRST: u32 = 1;
-/// The newest version of the format whose whole layout is known (LLVM 22).
-pub const VERSION_LAST: u32 = 13;
-/// The version whose header and sections are known, but not the layout of its function records (LLVM 23, main in 2026).
-pub const VERSION_HEADER_ONLY: u32 = 14;
+/// The newest version of the format (LLVM 23).
+pub const VERSION_LAST: u32 = 14;
+/// The newest version that is written unless a newer one is needed or asked for (LLVM 22). LLVM 23 reads it, too, and
+/// all that version 14 adds is data of GPU programs.
+pub const VERSION_DEFAULT: u32 = 13;
 /// The hash type of all indexed profiles: the low 64 bits of the MD5.
 pub const HASH_TYPE_MD5: u64 = 0;
 /// The count that marks a function record as pseudo-hot. It is stored as the first counter of the record.

@@ -15,11 +15,15 @@ pub mod sections;
 pub mod value_kind;
 pub mod variant;
 
-/// The source text of the module [`mip`]. The profkit command contains it, so that a user without profkit's sources can
+/// The source text of some modules. The profkit command contains it, so that a user without profkit's sources can
 /// compile the MIP run-time library for another target.
 #[cfg(feature = "source")]
 pub mod source {
     /// The source text of the module [`mip`](crate::mip). The MIP run-time library is compiled together with a crate
     /// named `profkit_abi` that contains only this module.
     pub const MIP: &str = include_str!("mip.rs");
+    /// The source text of the module [`raw`](crate::raw), for the run-time library of raw profiles.
+    pub const RAW: &str = include_str!("raw.rs");
+    /// The source text of the module [`variant`](crate::variant), for the run-time library of raw profiles.
+    pub const VARIANT: &str = include_str!("variant.rs");
 }

@@ -18,9 +18,11 @@ pub const VERSION: u64 = 103;
 pub const VERSION_NAMES_IN_PLACE: u64 = 100;
 /// The version that LLVM 3.8 writes. It is like version 103 without the summary.
 pub const VERSION_WITHOUT_SUMMARY: u64 = 102;
+/// The first version of the extensible binary encoding with composite sections (LLVM after 23).
+pub const VERSION_COMPOSITE: u64 = 105;
 /// The newest version of the extensible binary encoding that profkit can read. Later versions may have another section
 /// table.
-pub const VERSION_NEWEST: u64 = 105;
+pub const VERSION_NEWEST: u64 = VERSION_COMPOSITE;
 
 /// The size in bytes of one entry of the section table. An entry has type, flags, offset and size, 64 bits each.
 pub const SECTION_ENTRY_SIZE: usize = 32;
@@ -39,8 +41,19 @@ pub mod section {
     pub const METADATA: u64 = 5;
     /// The section with the calling contexts (since LLVM 14).
     pub const CONTEXTS: u64 = 6;
+    /// The section with the table of offsets of a composite section (LLVM after 23).
+    pub const COMPOSITE_OFFSETS: u64 = 7;
     /// The section with the samples (`SecLBRProfile`).
     pub const SAMPLES: u64 = 32;
+    /// The section with the samples in blocks (`SecCompositeProfile`, LLVM after 23). All sections with samples, also
+    /// of kinds to come, have this number or those near it, from [`SAMPLES`] on.
+    pub const COMPOSITE: u64 = 33;
+}
+
+/// The types of blocks in composite sections.
+pub mod block {
+    /// The block with the samples of a function.
+    pub const SAMPLES: u64 = 0;
 }
 
 /// The flags of sections. A flag in the low half has the same meaning for all types of sections; the meaning of a flag
@@ -56,7 +69,7 @@ pub mod flag {
     pub const FIXED_MD5_NAMES: u64 = 1 << 33;
     /// Flag of the name table: some names contain `.__uniq.`.
     pub const UNIQUE_SUFFIX: u64 = 1 << 34;
-    /// Flag of the name table: the hashes are in Eytzinger order (LLVM after 22).
+    /// Flag of the name table: the hashes are in Eytzinger order (since LLVM 23).
     pub const EYTZINGER_NAMES: u64 = 1 << 35;
     /// Flag of the summary: the profile covers only code that the program shares with other programs.
     pub const PARTIAL: u64 = 1 << 32;
@@ -74,10 +87,10 @@ pub mod flag {
     pub const ATTRIBUTES: u64 = 1 << 33;
     /// Flag of the table of offsets: it is in the order of the calling contexts.
     pub const ORDERED: u64 = 1 << 32;
-    /// Flag of the table of offsets: it is an array with the same order as a name table in Eytzinger order (LLVM after
-    /// 22).
+    /// Flag of the table of offsets: it is an array with the same order as a name table in Eytzinger order (since LLVM
+    /// 23).
     pub const EYTZINGER_OFFSETS: u64 = 1 << 33;
-    /// Flag of the profile symbol list: the names are MD5 hashes (LLVM after 22).
+    /// Flag of the profile symbol list: the names are MD5 hashes (since LLVM 23).
     pub const MD5_SYMBOLS: u64 = 1 << 32;
 }
 

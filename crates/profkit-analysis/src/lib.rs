@@ -3,6 +3,7 @@
 //!
 //! | module | question |
 //! |---|---|
+//! | [`any`] | what is in a profile whose kind is not known? |
 //! | [`correlate`] | which raw profile belongs to which binary, and what are the names of its functions? |
 //! | [`diff`] | what changed between two profiles? |
 //! | [`doctor`] | what is a file, who can use it, what is wrong with it? |
@@ -18,6 +19,7 @@
 //! | [`selection`] | which functions are meant by a name or a part of one? |
 #![forbid(unsafe_code)]
 
+pub mod any;
 pub mod correlate;
 pub mod diff;
 pub mod doctor;

@@ -1,4 +1,5 @@
 //! Opens a sample profile of any encoding, and answers questions about its functions and sums.
+use crate::faults::Faults;
 use crate::names::{self, Spelling};
 use crate::ranking::{FunctionNumbers, FunctionOrder, Group, GroupBy, Groups};
 use crate::selection::{Selection, is_sample};
@@ -84,6 +85,14 @@ impl<'data> SampleView<'data> {
             report,
             encoding,
         })
+    }
+
+    /// The errors of the file.
+    pub fn faults(&self) -> Faults {
+        Faults {
+            first: self.report.faults.clone(),
+            count: self.report.fault_count,
+        }
     }
 
     /// Returns the names in `wanted` that no function of the profile has.

@@ -1,6 +1,7 @@
 //! Selects functions by name.
 use crate::names;
 use profkit_data::sample::SampleName;
+pub use regex::bytes::Regex;
 
 /// Selects functions of a profile by their names.
 ///
@@ -12,14 +13,16 @@ use profkit_data::sample::SampleName;
 /// assert!(selection.selects(b"_ZN2ns5parseEi"));
 /// assert!(!selection.selects(b"_ZN2ns6parserEv"));
 /// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Selection {
-    /// Whether all functions are selected. If true, the other two fields are ignored.
+    /// Whether all functions are selected. If true, the other fields are ignored.
     pub all: bool,
     /// Names of functions, in any spelling that [`names::is_named`] accepts.
     pub names: Vec<String>,
     /// Parts of names. A function is selected if its mangled or demangled name contains one of these texts.
     pub parts: Vec<String>,
+    /// Regular expressions. A function is selected if one of them matches anywhere in its mangled or demangled name.
+    pub patterns: Vec<Regex>,
 }
 
 impl Selection {
@@ -53,13 +56,20 @@ impl Selection {
                         .parts
                         .iter()
                         .any(|part| guid.to_string().contains(part.as_str()))
+                    || self.matches(guid.to_string().as_bytes())
             }
         }
     }
 
-    /// Whether a name contains one of [`parts`](Self::parts).
+    /// Whether a name contains one of [`parts`](Self::parts), or one of [`patterns`](Self::patterns) matches it.
     pub(crate) fn has_part_of(&self, name: &[u8]) -> bool {
-        self.parts.iter().any(|part| names::contains(name, part))
+        self.parts.iter().any(|part| names::contains(name, part)) || self.matches(name)
+    }
+
+    fn matches(&self, name: &[u8]) -> bool {
+        let any = |text: &[u8]| self.patterns.iter().any(|pattern| pattern.is_match(text));
+        !self.patterns.is_empty()
+            && (any(name) || names::demangle(name).is_some_and(|name| any(name.as_bytes())))
     }
 }
 

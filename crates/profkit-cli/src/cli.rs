@@ -1,6 +1,9 @@
 //! The native command line: the list of commands.
 use crate::print::OutputArgs;
-use crate::{completions, diff, doctor, exit, matching, merge, mip, order, overlap, show};
+use crate::{
+    completions, diff, doctor, exit, export, layout, matching, merge, mip, order, overlap, report,
+    runtime, sampling, show,
+};
 use clap::builder::styling::Styles;
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 use profkit_abi::{indexed, mip as mip_abi, raw};
@@ -54,29 +57,53 @@ pub enum Command {
     Match(matching::MatchArgs),
     /// Show the contents of a profile, for people or as JSON
     Show(show::ShowArgs),
+    /// Write one HTML page about a profile: functions, maps, flame graphs, what changed
+    Report(report::ReportArgs),
+    /// Write a profile for the viewers of other tools: pprof, speedscope
+    Export(export::ExportArgs),
     /// Compare two profiles of one kind: functions or contexts that are new, gone, or whose share of the total moved
     Diff(diff::DiffArgs),
     /// Order functions for a linker, so that the start of a program touches few pages
     Order(order::OrderArgs),
+    /// Order the basic blocks and functions of a program for clang and lld, from recordings with branch stacks
+    Layout(layout::LayoutArgs),
     /// Report how alike profiles are, each with each: instrumentation, sample, heap or MIP profiles
     Overlap(overlap::OverlapArgs),
+    /// Make a sample profile (AutoFDO) of recordings of Linux perf and the binaries that ran
+    Sample(sampling::SampleArgs),
     /// Examine files: what each one is, which LLVM releases can use it, what is wrong with it and what to do next
     Doctor(doctor::DoctorArgs),
     /// Convert a profile: instrumentation profiles to indexed or text, sample profiles to any encoding, heap profiles to YAML or indexed
     Convert(merge::ConvertArgs),
     /// Record and use coverage and call order of optimised builds, at the cost of one instruction per function
     Mip(mip::MipArgs),
+    /// Write the runtime that instrumented programs are linked with instead of LLVM's, and print the options for it
+    Runtime(runtime::RuntimeArgs),
     /// Behave exactly like LLVM's llvm-profdata: the same options, texts, exit codes and bytes
     #[command(disable_help_flag = true, after_help = profkit_llvm::profdata::EXAMPLE)]
-    LlvmProfdata {
-        /// Arguments of llvm-profdata
-        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-        args: Vec<OsString>,
-    },
+    LlvmProfdata(ToolArgs),
+    /// Behave like LLVM's llvm-profgen: sample profiles of recordings, with the same options, texts and exit codes
+    #[command(disable_help_flag = true, after_help = profkit_llvm::profgen::EXAMPLE)]
+    LlvmProfgen(ToolArgs),
     /// Print a completion script for a shell
     Completions(completions::CompletionsArgs),
     /// Print the manual page, or write the pages of all commands into a folder
     Man(completions::ManArgs),
+}
+
+/// Arguments of a tool of LLVM.
+#[derive(Debug, clap::Args)]
+pub struct ToolArgs {
+    /// Arguments of LLVM's tool
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    args: Vec<OsString>,
+}
+
+impl ToolArgs {
+    fn run(self, tool: profkit_llvm::Tool) -> ExitCode {
+        let name = std::iter::once(OsString::from(tool.name));
+        crate::llvm_tool(tool, name.chain(self.args).collect())
+    }
 }
 
 impl Cli {
@@ -96,22 +123,25 @@ impl Cli {
             .subcommand()
             .map_or(matches, |(_, of_command)| of_command);
         exit::finish(match self.command {
-            Command::LlvmProfdata { args } => {
-                // This arm is only reached if an option comes before `llvm-profdata`. Otherwise `run` in lib.rs runs
-                // LLVM's tool without parsing the arguments.
-                let program = std::iter::once(OsString::from("llvm-profdata"));
-                return crate::llvm_profdata(program.chain(args).collect());
-            }
+            // These arms are only reached if an option comes before the name of LLVM's tool. Otherwise `run` in lib.rs
+            // runs the tool without parsing the arguments.
+            Command::LlvmProfdata(tool) => return tool.run(profkit_llvm::PROFDATA),
+            Command::LlvmProfgen(tool) => return tool.run(profkit_llvm::PROFGEN),
             Command::Merge(args) => merge::merge(args),
             Command::Correlate(args) => merge::correlate(args),
             Command::Match(args) => matching::run(&args),
             Command::Convert(args) => merge::convert(args),
             Command::Show(args) => show::run(&args, matches),
+            Command::Report(args) => report::run(&args),
+            Command::Export(args) => export::run(&args),
             Command::Diff(args) => diff::run(&args, matches),
             Command::Order(args) => order::run(&args),
+            Command::Layout(args) => layout::run(&args),
             Command::Overlap(args) => overlap::run(&args),
+            Command::Sample(args) => sampling::run(&args),
             Command::Mip(args) => mip::run(args, matches),
             Command::Doctor(args) => doctor::run(&args),
+            Command::Runtime(args) => runtime::run(&args),
             Command::Completions(args) => completions::print_script(&args),
             Command::Man(args) => completions::man(&args),
         })
@@ -130,8 +160,8 @@ fn long_version() -> &'static str {
     TEXT.get_or_init(|| {
         format!(
             "{}\n\
-             instrumentation profiles: reads raw {}-{}, indexed {}-{} and text (LLVM 3.5 to 23); writes indexed 3-{} and text (LLVM 3.8 to 22)\n\
-             sample profiles: reads and writes text, binary, compact binary (LLVM 7 to 16), extensible binary (LLVM 10 to 22) and GCC's .afdo\n\
+             instrumentation profiles: reads raw {}-{}, indexed {}-{} and text (LLVM 3.5 to 23); writes indexed 3-{} and text (LLVM 3.8 to 23)\n\
+             sample profiles: reads and writes text, binary, compact binary (LLVM 7 to 16), extensible binary (LLVM 10 to 23; 104 and 105 are read) and GCC's .afdo\n\
              heap profiles: reads raw 1-5; reads and writes MemProf sections 0-4 of indexed profiles and YAML (LLVM 14 to 22)\n\
              MIP profiles: reads and writes versions {} and {} and YAML",
             env!("CARGO_PKG_VERSION"),

@@ -4,6 +4,7 @@ use crate::cli::Cli;
 use crate::exit::{Failure, Result, Status};
 use clap::{Arg, ArgAction, Args, Command, CommandFactory, ValueHint};
 use profkit_llvm::profdata::{self, OptionKind, OptionSpec};
+use profkit_llvm::profgen;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -51,11 +52,16 @@ pub fn print_script(args: &CompletionsArgs) -> Result {
     print(script.as_bytes())
 }
 
-/// The native command line, whose `llvm-profdata` has the options of LLVM's tool.
+/// The native command line, whose personalities have the options of LLVM's tools.
 fn native() -> Command {
-    Cli::command().mut_subcommand(profdata::NAME, |_| {
-        llvm_profdata().after_help(profdata::EXAMPLE)
-    })
+    Cli::command()
+        .mut_subcommand(profdata::NAME, |_| {
+            llvm_profdata().after_help(profdata::EXAMPLE)
+        })
+        .mut_subcommand(profgen::NAME, |command| {
+            let command = command.args(profgen::options().map(argument));
+            command.mut_arg("args", |args| args.hide(true))
+        })
 }
 
 /// The command line of LLVM's tool, as far as scripts and manual pages show it. The tool parses its arguments itself.

@@ -5,7 +5,7 @@ use crate::memprof::heap::{Heap, ThresholdArgs};
 use crate::memprof::is_memprof_input;
 use crate::print::{self, Format, RowFormat, stdout_for};
 use crate::show::is_given;
-use crate::spelling::{between, percent};
+use crate::spelling::{between, pattern, percent};
 use clap::{ArgMatches, Args, ValueEnum};
 use profkit_analysis::diff::{DiffOptions, HeapChanges, Measure, ProfileDiff};
 use profkit_analysis::heap::is_heap_alone;
@@ -27,7 +27,8 @@ and their rank by counts in OLD and NEW, and what moved inside.
 --fail-over PERCENT exits with code 3 if more than this share of the total moved.
 
 instrumentation  A function is known by its name and hash. If only the hash differs, the function
-                 has other code: the sums of its counts are compared.
+                 has other code: the sums of its counts are compared. A local function is the same
+                 one as a.c:f (compilers before LLVM 17) and as a.c;f.
 sample           Each function, and each function inlined at a place of another, is compared by the
                  samples of its own lines; in a profile with calling contexts, each context.
 heap             Contexts are compared by call stack. In a new build the line numbers of a stack may
@@ -39,6 +40,7 @@ MIP              Functions that are newly called, no longer called, called earli
 Examples:
   profkit diff release-1.profdata release-2.profdata
   profkit diff --top 30 --function-contains ns:: old.profdata new.profdata
+  profkit diff --function-regex '^ns::read[A-Z]' old.profdata new.profdata
   profkit diff --fail-over 10 trained.profdata today.profdata
   profkit diff --format csv old.prof new.prof > changes.csv
   profkit diff --by lifetime old.yaml new.yaml
@@ -88,6 +90,12 @@ pub struct DiffArgs {
     #[arg(long, value_name = "TEXT")]
     function_contains: Vec<String>,
 
+    /// Compare functions whose name, mangled or demangled, matches this regular expression; may be repeated
+    ///
+    /// The expression may match anywhere in a name; ^ and $ stand for its beginning and end.
+    #[arg(long, value_name = "REGEX")]
+    function_regex: Vec<String>,
+
     /// Exit with code 3 if more than this share of the total moved, in percent
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     fail_over: Option<f64>,
@@ -134,12 +142,23 @@ enum By {
 }
 
 impl DiffArgs {
-    fn selection(&self) -> Selection {
-        Selection {
-            all: self.function.is_empty() && self.function_contains.is_empty(),
+    fn selection(&self) -> exit::Result<Selection> {
+        let mut patterns = Vec::new();
+        for text in &self.function_regex {
+            patterns.extend(pattern("--function-regex", Some(text))?);
+        }
+        Ok(Selection {
+            all: [
+                &self.function,
+                &self.function_contains,
+                &self.function_regex,
+            ]
+            .iter()
+            .all(|given| given.is_empty()),
             names: self.function.clone(),
             parts: self.function_contains.clone(),
-        }
+            patterns,
+        })
     }
 
     fn most(&self) -> usize {
@@ -222,7 +241,7 @@ pub fn run(args: &DiffArgs, matches: &ArgMatches) -> exit::Result {
         return Ok(Status::InputBad);
     };
     let options = DiffOptions {
-        selection: args.selection(),
+        selection: args.selection()?,
         most: args.most(),
     };
     let diff = ProfileDiff::of(old, new, &options).map_err(|why| {
@@ -259,7 +278,7 @@ fn heaps(args: &DiffArgs, inputs: &[Input; 2]) -> exit::Result {
         Some(By::Lifetime) => Measure::Lifetime,
     };
     let thresholds = args.thresholds.thresholds();
-    let selection = args.selection();
+    let selection = args.selection()?;
     let changes = HeapChanges::new(&mut old.heap, &mut new.heap, by, &thresholds, &selection);
     let report = HeapDiff {
         sides: [

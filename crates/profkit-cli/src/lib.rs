@@ -11,7 +11,9 @@ pub mod correlate;
 pub mod diff;
 pub mod doctor;
 pub mod exit;
+pub mod export;
 pub mod io;
+pub mod layout;
 pub mod matching;
 pub mod memprof;
 pub mod merge;
@@ -19,34 +21,34 @@ pub mod mip;
 pub mod order;
 pub mod overlap;
 pub mod print;
+pub mod report;
+pub mod runtime;
+pub mod sampling;
 pub mod show;
 
 mod completions;
 pub mod spelling;
 
-use profkit_llvm::{Io, profdata};
-use std::ffi::{OsStr, OsString};
+use profkit_llvm::{Io, Tool};
+use std::ffi::OsString;
 use std::io::IsTerminal;
-use std::path::Path;
 use std::process::ExitCode;
 
 /// Runs the command with the program's arguments. The first argument is the program's own name.
 ///
-/// The personality that behaves like LLVM's tool is selected by a program name that begins with `llvm-profdata`
-/// (`llvm-profdata-22`, `llvm-profdata.exe`), or by `llvm-profdata` as the first argument after the name.
+/// The personality that behaves like LLVM's tool is selected by a program name that begins with the tool's name
+/// (`llvm-profdata-22`, `llvm-profgen.exe`), or by the tool's name as the first argument after the name.
 pub fn run(args: Vec<OsString>) -> ExitCode {
-    if let Some(program) = args.first()
-        && names_llvm_profdata(program)
-    {
-        return llvm_profdata(args);
+    if let Some(tool) = args.first().and_then(|program| Tool::of_program(program)) {
+        return llvm_tool(tool, args);
     }
     if let Some(program) = args.first()
         && mip::cc::is_assembler(program)
     {
         return mip::cc::run_assembler(args);
     }
-    if args.get(1).is_some_and(|first| first == "llvm-profdata") {
-        return llvm_profdata(args.into_iter().skip(1).collect());
+    if let Some(tool) = args.get(1).and_then(|first| Tool::named(first)) {
+        return llvm_tool(tool, args.into_iter().skip(1).collect());
     }
     print::apply_colour(&args);
     if let Err(failure) = spelling::check(&args) {
@@ -61,33 +63,13 @@ pub fn run(args: Vec<OsString>) -> ExitCode {
     }
 }
 
-/// Runs LLVM's tool on this process's standard input, output and error.
-fn llvm_profdata(args: Vec<OsString>) -> ExitCode {
+/// Runs LLVM's tool on this process's standard input, output and error. The first argument is the name that messages have.
+fn llvm_tool(tool: Tool, args: Vec<OsString>) -> ExitCode {
     let (stdout, stderr) = (std::io::stdout(), std::io::stderr());
     let terminals = (stdout.is_terminal(), stderr.is_terminal());
     let (mut stdin, mut stdout, mut stderr) = (std::io::stdin(), stdout.lock(), stderr);
     let mut io = Io::new(&mut stdin, &mut stdout, &mut stderr)
         .terminals(terminals.0, terminals.1)
         .process_ends();
-    ExitCode::from(profdata::run(args, &mut io))
-}
-
-fn names_llvm_profdata(program: &OsStr) -> bool {
-    Path::new(program)
-        .file_name()
-        .is_some_and(|name| name.as_encoded_bytes().starts_with(b"llvm-profdata"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn program_names_that_select_the_personality() {
-        let selects = |name: &str| names_llvm_profdata(OsStr::new(name));
-        assert!(selects("/usr/bin/llvm-profdata-22"));
-        assert!(selects("llvm-profdata.exe"));
-        assert!(!selects("/opt/llvm-profdata/bin/profkit"));
-        assert!(!selects("profkit"));
-    }
+    ExitCode::from((tool.run)(args, &mut io))
 }

@@ -1,6 +1,6 @@
 //! Checks how options are spelled before the parser sees them, and replaces the parser's errors by profkit's own
 //! messages. If the user writes an option of llvm-profdata, the message names the profkit option to write instead.
-use crate::exit::Failure;
+use crate::exit::{self, Failure};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, Command, CommandFactory};
 use profkit_llvm::profdata::has_option;
@@ -341,4 +341,23 @@ fn command_of<'a>(root: &'a Command, args: &[OsString]) -> (&'a Command, Vec<&'a
         command = next;
     }
     (command, names)
+}
+
+/// Compiles the regular expression of an option. It may match anywhere in a name. Names are bytes.
+///
+/// # Errors
+/// If the text is not a regular expression.
+pub fn pattern(option: &str, text: Option<&str>) -> exit::Result<Option<regex::bytes::Regex>> {
+    let Some(text) = text else { return Ok(None) };
+    let built = regex::bytes::RegexBuilder::new(text).unicode(false).build();
+    built.map(Some).map_err(|error| {
+        // The text of a regex error shows the expression in several lines; the last line holds the reason.
+        let error = error.to_string();
+        let reason = error.lines().next_back().unwrap_or_default();
+        let reason = reason.strip_prefix("error: ").unwrap_or(reason);
+        Failure::usage(format_args!(
+            "{option} {text}: not a regular expression: {reason}"
+        ))
+        .with_hint(r"write a backslash before a character that stands for itself, as in \(")
+    })
 }

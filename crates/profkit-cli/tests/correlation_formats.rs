@@ -204,7 +204,7 @@ fn a_windows_program_is_correlated_like_llvm_does() {
     place.run(Path::new(env!("CARGO_BIN_EXE_profkit")), &personality);
     assert_eq!(fs::read(place.path("ours")).unwrap(), theirs);
     assert_eq!(place.merge("."), theirs);
-    // Three counters, none of which is the library's byte or the padding after it.
+    // Three counters. None is the library's byte or the padding after it.
     let text = place.text("ours");
     assert!(text.contains("\n# Num Counters:\n2\n"), "{text}");
     assert!(

@@ -8,7 +8,7 @@
 //! | <code>```console</code> | lines that begin with `$ ` are commands, lines that begin with `> ` continue them; the lines after a command are what it prints. If no line follows, the output is not compared. In the output, a line `…` stands for any number of lines, and `…` in a line for any text; the last line may be `[exit code N]` |
 //! | <code>```c file=NAME</code> | the block is the file NAME |
 //! | `<!-- setup`, commands, `-->` | commands that are run and not shown |
-//! | `<!-- prints: COMMAND -->` | the command prints the message in the heading above, of which `…` is any text |
+//! | `<!-- prints: COMMAND -->` | the command prints the message in the heading above; `…` in it stands for any text |
 //! | <code>```text</code> | nothing is run |
 #![allow(
     clippy::expect_used,

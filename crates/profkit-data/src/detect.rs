@@ -163,7 +163,7 @@ impl FileKind {
                 "give the profiles that programs wrote, not the libraries that programs are linked with",
             ),
             FileKind::PerfData => Some(
-                "`profkit show` says what is in it; llvm-profgen or create_llvm_prof make a sample profile of it",
+                "`profkit show` says what is in it; `profkit sample` makes a sample profile of it",
             ),
             FileKind::GccCoverage => Some("gcov reads coverage files of GCC"),
             FileKind::Foreign(kind) => Some(kind.advice()),

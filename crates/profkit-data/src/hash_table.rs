@@ -22,11 +22,13 @@
 use crate::bytes::{Cursor, Endian};
 use crate::{Error, ErrorKind, Result, Structure};
 
+mod file_order;
 mod plan;
 #[cfg(test)]
 mod tests;
 mod walk;
 
+pub use file_order::FileOrder;
 pub use plan::{ItemId, TablePlan};
 pub use walk::Walk;
 
@@ -177,6 +179,11 @@ impl<'data> HashTable<'data> {
     /// and the hashes are the MD5 of the names.
     pub fn walk(&self) -> Walk<'data> {
         Walk::new(*self)
+    }
+
+    /// Reads the items in the order of the file, as LLVM does.
+    pub fn file_order(&self) -> FileOrder<'data> {
+        FileOrder::new(self)
     }
 
     /// The number of buckets of the table, which is a power of two.

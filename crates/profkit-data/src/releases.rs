@@ -249,7 +249,7 @@ impl HashOrigin {
     /// version that the oldest of them reads. If their schemes differ (raw 4, 5 and 10), the result is the newest
     /// indexed version that any of them reads, and the second value is `true`.
     pub fn front_end_version(&self) -> (u32, bool) {
-        let last = profkit_abi::indexed::VERSION_LAST;
+        let last = profkit_abi::indexed::VERSION_DEFAULT;
         if !self.is_raw {
             return (self.version.min(last), false);
         }

@@ -54,6 +54,7 @@ structures! {
     RawProfile = "raw profile",
     IndexedProfile = "indexed profile",
     Recording = "recording of perf",
+    SampleText = "text with samples",
     RawMemProf = "raw MemProf profile",
     MemProfYaml = "MemProf YAML",
     MipRaw = "raw file",
@@ -202,7 +203,9 @@ pub(crate) fn sample_section_name(kind: u64) -> &'static str {
         section::FUNCTION_OFFSETS => "FuncOffsetTableSection",
         section::METADATA => "FunctionMetadata",
         section::CONTEXTS => "CSNameTableSection",
+        section::COMPOSITE_OFFSETS => "CompositeFuncOffsetTableSection",
         section::SAMPLES => "LBRProfileSection",
+        section::COMPOSITE => "CompositeProfileSection",
         _ => "UnknownSection",
     }
 }

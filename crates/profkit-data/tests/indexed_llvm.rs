@@ -44,9 +44,8 @@ impl Both {
         let record = NewRecord {
             func_hash: FuncHash(hash),
             counts,
-            bitmap: &[],
-            values: None,
             order: self.order,
+            ..NewRecord::default()
         };
         self.table.push_record(function, record).unwrap();
         self.order += 1;
@@ -221,6 +220,7 @@ fn from_text(text: &[u8]) -> InstrProfile {
             func_hash: record.func_hash,
             counts: &record.counts,
             bitmap: &record.bitmap,
+            uniformity: &record.uniformity,
             values: Some(&record.values),
             order,
         };

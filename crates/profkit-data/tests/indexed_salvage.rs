@@ -57,12 +57,7 @@ fn drain(
 }
 
 fn salvage(bytes: &[u8]) -> Result<(Vec<Record>, Vec<Error>), Error> {
-    let profile = IndexedProfile::parse_with(
-        bytes,
-        &IndexedReadOptions::new()
-            .salvage(true)
-            .unknown_records(true),
-    )?;
+    let profile = IndexedProfile::parse_with(bytes, &IndexedReadOptions::new().salvage(true))?;
     let (records, mut errors) = drain(&mut profile.records());
     errors.extend(profile.binary_ids().err());
     errors.extend(profile.vtable_names().err());
@@ -75,13 +70,8 @@ fn salvage(bytes: &[u8]) -> Result<(Vec<Record>, Vec<Error>), Error> {
 fn sound_files_are_read_as_ever() {
     for name in FIXTURES {
         let bytes = fixture(name);
-        let profile = IndexedProfile::parse_with(
-            &bytes,
-            &IndexedReadOptions::new()
-                .salvage(true)
-                .unknown_records(true),
-        )
-        .unwrap();
+        let profile =
+            IndexedProfile::parse_with(&bytes, &IndexedReadOptions::new().salvage(true)).unwrap();
         assert!(!profile.is_damaged(), "{name}");
         let strict: Vec<_> = whole(&bytes)
             .into_iter()
@@ -123,13 +113,8 @@ fn a_cut_file_gives_every_function_before_the_cut() {
             assert_eq!(errors.len(), 1, "{name} cut to {len}: {errors:?}");
             recovered += usize::from(!records.is_empty());
             // The other sections must be complete or missing.
-            let profile = IndexedProfile::parse_with(
-                cut,
-                &IndexedReadOptions::new()
-                    .salvage(true)
-                    .unknown_records(true),
-            )
-            .unwrap();
+            let profile =
+                IndexedProfile::parse_with(cut, &IndexedReadOptions::new().salvage(true)).unwrap();
             let found = profile.binary_ids().unwrap();
             assert!(found.is_empty() || found == ids, "{name} cut to {len}");
             assert!(profile.memprof().is_none() || profile.memprof() == memprof);

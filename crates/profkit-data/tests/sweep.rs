@@ -121,18 +121,11 @@ fn read(path: &Path, data: &[u8]) -> std::result::Result<(), String> {
                 data.len(),
             )?;
             drain(
-                IndexedProfile::parse_with(
-                    data,
-                    &IndexedReadOptions::new()
-                        .salvage(true)
-                        .unknown_records(true),
-                )
-                .map(|profile| profile.records()),
+                IndexedProfile::parse_with(data, &IndexedReadOptions::new().salvage(true))
+                    .map(|profile| profile.records()),
                 data.len(),
             )?;
-            let Ok(profile) =
-                IndexedProfile::parse_with(data, &IndexedReadOptions::new().unknown_records(true))
-            else {
+            let Ok(profile) = IndexedProfile::parse(data) else {
                 return Ok(());
             };
             check(profile.vtable_names())?;

@@ -35,6 +35,7 @@ fn through_profkit(text: &[u8]) -> Vec<u8> {
             func_hash: record.func_hash,
             counts: &record.counts,
             bitmap: &record.bitmap,
+            uniformity: &record.uniformity,
             values: Some(&record.values),
             order,
         };

@@ -1,14 +1,64 @@
 //! LLVM's profile tools, reproduced exactly: the same options, texts, exit codes and bytes, on top of profkit's
 //! libraries.
 //!
-//! [`profdata::run`] is `llvm-profdata`. Files are opened by name as the tool does; standard input, output and error
+//! [`profdata::run`] is `llvm-profdata`, [`profgen::run`] is `llvm-profgen`. Files are opened by name as the tool does; standard input, output and error
 //! are those of an [`Io`], so that a test or another front end can run the tool inside its own process.
 #![forbid(unsafe_code)]
 
+mod command_line;
+mod lines;
+mod messages;
+mod output;
 pub mod profdata;
+pub mod profgen;
 
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io::{Read, Write};
+use std::path::Path;
+
+/// The LLVM release that the personalities reproduce.
+const LLVM_VERSION: &str = "22.1.8";
+/// The name of standard input, and of standard output.
+const STDIN: &[u8] = b"-";
+
+/// A tool of LLVM.
+#[derive(Clone, Copy, Debug)]
+pub struct Tool {
+    /// Its name.
+    pub name: &'static str,
+    /// Does what the tool does with these arguments (the first is the name of the program), and returns the exit
+    /// code.
+    pub run: fn(Vec<OsString>, &mut Io<'_>) -> u8,
+}
+
+/// `llvm-profdata`.
+pub const PROFDATA: Tool = Tool {
+    name: profdata::NAME,
+    run: profdata::run,
+};
+/// `llvm-profgen`.
+pub const PROFGEN: Tool = Tool {
+    name: profgen::NAME,
+    run: profgen::run,
+};
+
+impl Tool {
+    const ALL: [Tool; 2] = [PROFDATA, PROFGEN];
+
+    /// Returns the tool that a program should be, because the name of the program begins with the name of the tool:
+    /// `/usr/bin/llvm-profdata-22`, `llvm-profgen.exe`.
+    pub fn of_program(program: &OsStr) -> Option<Tool> {
+        let name = Path::new(program).file_name()?.as_encoded_bytes();
+        let mut tools = Self::ALL.into_iter();
+        tools.find(|tool| name.starts_with(tool.name.as_bytes()))
+    }
+
+    /// Returns the tool with this name.
+    pub fn named(name: &OsStr) -> Option<Tool> {
+        Self::ALL.into_iter().find(|tool| name == tool.name)
+    }
+}
 
 /// The standard input, output and error of a run.
 pub struct Io<'io> {
@@ -61,5 +111,19 @@ impl fmt::Debug for Io<'_> {
             .field("stdout_is_terminal", &self.stdout_is_terminal)
             .field("stderr_is_terminal", &self.stderr_is_terminal)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn program_names_that_select_a_tool() {
+        let selected = |name: &str| Tool::of_program(OsStr::new(name)).map(|tool| tool.name);
+        assert_eq!(selected("/usr/bin/llvm-profdata-22"), Some("llvm-profdata"));
+        assert_eq!(selected("llvm-profgen.exe"), Some("llvm-profgen"));
+        assert_eq!(selected("/opt/llvm-profdata/bin/profkit"), None);
+        assert_eq!(selected("profkit"), None);
     }
 }

@@ -107,8 +107,11 @@ pub(crate) fn llvm_merge(into: &mut InstrKind, other: InstrKind) -> bool {
         return true;
     }
     let front_end = |kind: InstrKind| kind.contains(InstrKind::FRONT_END);
-    let (only, first) = (InstrKind::FUNCTION_ENTRY_ONLY, InstrKind::ENTRY_FIRST);
-    let clash = |one: InstrKind, two: InstrKind| one.contains(only) && two.contains(first);
+    let others = [InstrKind::ENTRY_FIRST, InstrKind::LOOP_ENTRIES];
+    let clash = |one: InstrKind, two: InstrKind| {
+        one.contains(InstrKind::FUNCTION_ENTRY_ONLY)
+            && others.iter().any(|&other| two.contains(other))
+    };
     if front_end(*into) != front_end(other) || clash(*into, other) || clash(other, *into) {
         return false;
     }

@@ -5,6 +5,7 @@
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 
+pub mod bb_addr_map;
 pub mod binary;
 pub mod build_id;
 pub mod code_symbols;

@@ -24,6 +24,23 @@ pub fn symbol_of(name: &[u8]) -> &[u8] {
     start.map_or(name, |start| name.get(start + 1..).unwrap_or_default())
 }
 
+/// Returns the name of a local function with the other separator after its source file: `a.c;f` for `a.c:f`, which
+/// compilers before LLVM 17 wrote, and the reverse. `None` for a name without a file.
+///
+/// ```
+/// use profkit_object::names::with_other_separator;
+///
+/// assert_eq!(with_other_separator(b"a.c:f").as_deref(), Some(&b"a.c;f"[..]));
+/// assert_eq!(with_other_separator(b"f"), None);
+/// ```
+pub fn with_other_separator(name: &[u8]) -> Option<Vec<u8>> {
+    let at = (name.len() - symbol_of(name).len()).checked_sub(1)?;
+    let mut other = name.to_vec();
+    let separator = other.get_mut(at)?;
+    *separator = if *separator == b';' { b':' } else { b';' };
+    Some(other)
+}
+
 /// Removes the suffixes that compilers append to the names of copies and parts of a function. Sample profiles have the
 /// name without them.
 pub fn without_suffix(name: &[u8]) -> &[u8] {

@@ -15,7 +15,7 @@ pub struct Event {
     pub name: String,
     /// What was counted and what the samples contain.
     pub attr: Attr,
-    /// The ids that stand in the samples of the event.
+    /// The ids with which samples say that they belong to this event.
     pub ids: Vec<u64>,
 }
 
@@ -25,7 +25,8 @@ pub struct Events {
     list: Vec<Event>,
     plans: Vec<Plan>,
     by_id: FxHashMap<u64, usize>,
-    /// The place of the id in samples, if it decides how a sample is read or to which event it belongs.
+    /// The position of the event's id in every sample. `None` if no id is needed to decode a sample and to find its
+    /// event.
     id_place: Option<usize>,
     endian: Endian,
 }
@@ -60,7 +61,7 @@ pub(crate) fn of_file(data: &[u8], head: &Head<'_>) -> Result<Vec<Event>> {
     };
     let mut table = Cursor::new(head.attrs.bytes, head.attrs.offset, head.endian);
     let mut list = Vec::new();
-    // The entry ends with the place of the ids.
+    // An entry of the table ends with the section of the event's ids.
     let attr_size = head.attr_entry.checked_sub(16).filter(|&size| size >= 64);
     let Some(attr_size) = attr_size else {
         return Err(error(
@@ -90,7 +91,7 @@ pub(crate) fn of_file(data: &[u8], head: &Head<'_>) -> Result<Vec<Event>> {
 }
 
 impl Events {
-    /// Names the events, and finds out how to see which event a sample belongs to.
+    /// Gives the events their names, and decides how the event of a sample is found.
     ///
     /// # Errors
     /// [`ErrorKind::Malformed`] if there is no event, [`ErrorKind::Unsupported`] if the samples of the events have
@@ -109,7 +110,8 @@ impl Events {
                     .with_hint("nothing in it can be read without one; record again"),
             );
         }
-        // A table of names has the events in the same order; the ids say so too, where there are any.
+        // The table of names lists the events in the same order as the header. If it also has ids, the ids are
+        // compared.
         for (index, event) in list.iter_mut().enumerate() {
             let described = features.events.get(index).filter(|(attr, ids, _)| {
                 (attr.kind, attr.config) == (event.attr.kind, event.attr.config)
@@ -148,7 +150,8 @@ impl Events {
         Ok(events)
     }
 
-    /// Decides whether ids are needed, and checks that they stand at one place.
+    /// Decides whether the id of a sample must be read to find its event, and checks that the id has the same position
+    /// in the samples of all events.
     fn choose(&mut self) -> Result<()> {
         let Some((first, others)) = self.list.split_first() else {
             return Ok(());

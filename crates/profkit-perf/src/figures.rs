@@ -1,4 +1,4 @@
-//! How many samples each event, each binary and each process of a recording has.
+//! Counts the samples of each event, each binary and each process of a recording.
 use crate::losses::Losses;
 use crate::process::BinaryId;
 use crate::sample::Mode;
@@ -18,13 +18,13 @@ pub struct EventFigures {
     pub with_branches: u64,
     /// The number of branches in all branch stacks.
     pub branches: u64,
-    /// The number of places of the largest branch stack.
+    /// The number of entries of the largest branch stack.
     pub depth: usize,
     /// How many samples have a call chain.
     pub with_chain: u64,
 }
 
-/// The samples of a binary.
+/// The number of samples in a binary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BinaryFigures {
@@ -36,7 +36,7 @@ pub struct BinaryFigures {
     pub branches: u64,
 }
 
-/// The samples of a process.
+/// The number of samples in a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ProcessFigures {
@@ -50,7 +50,7 @@ pub struct ProcessFigures {
     pub unmapped: u64,
 }
 
-/// How many samples a recording has, in several ways.
+/// The number of samples of each event, each binary and each process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Figures {
@@ -66,16 +66,17 @@ pub struct Figures {
     pub unmapped: u64,
     /// The times of the first and of the last sample, in nanoseconds.
     pub times: Option<(u64, u64)>,
-    /// What is missing.
+    /// What was lost while the recording was made or read.
     pub losses: Losses,
 }
 
-/// The sums of one thread.
+/// The numbers that one thread counts.
 #[derive(Default)]
 struct Sums {
     events: Vec<EventFigures>,
     binaries: FxHashMap<BinaryId, (u64, u64)>,
-    /// By process: the samples, those at addresses where nothing was mapped, the time of the last.
+    /// For each process: its samples, its samples at addresses where no file was mapped, and the time of its last
+    /// sample.
     processes: FxHashMap<u32, (u64, u64, u64)>,
     modes: BTreeMap<Mode, u64>,
     times: Option<(u64, u64)>,

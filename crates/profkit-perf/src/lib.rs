@@ -16,6 +16,7 @@
 //! This crate opens no files and knows nothing of symbols.
 #![forbid(unsafe_code)]
 
+pub mod collect;
 mod events;
 mod figures;
 mod file;
@@ -25,12 +26,13 @@ mod process;
 mod record;
 mod sample;
 mod survey;
+pub mod text;
 
 pub use events::{Event, Events};
 pub use figures::{BinaryFigures, EventFigures, Figures, ProcessFigures};
 pub use file::{Attr, Features, Form, sample_type};
 pub use losses::Losses;
 pub use process::{Binary, BinaryId, Located, Processes};
-pub use record::{Chunk, Record, RecordKind, Records};
+pub use record::{Chunk, Mapping, Record, RecordKind, Records};
 pub use sample::{Branch, Branches, CallChain, Mode, Sample};
 pub use survey::Recording;

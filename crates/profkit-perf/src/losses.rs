@@ -1,6 +1,6 @@
 //! What a recording lost: while it was made, and while it was read.
 
-/// What is missing in a recording, as numbers. All are 0 for a recording without any loss.
+/// The numbers of records, samples and bytes that are missing in a recording. All numbers are 0 if nothing was lost.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Losses {
@@ -12,15 +12,15 @@ pub struct Losses {
     pub throttled: u64,
     /// Records of hardware traces that were cut or that collided (`AUX`).
     pub cut_traces: u64,
-    /// Bytes between records that are no records.
+    /// The number of bytes between records that do not belong to any record.
     pub skipped_bytes: u64,
-    /// Offset of the first byte that is no record.
+    /// The offset of the first byte that does not belong to any record.
     pub first_skipped: Option<u64>,
-    /// Offset of a record that is cut because the file ends before the record does.
+    /// The offset of the last record, if the file ends before the record does.
     pub cut_at: Option<u64>,
     /// Whether the size of the data section is missing, because perf was stopped before it could write the size.
     pub unfinished: bool,
-    /// The compressed records could not be decompressed to their end: the reason.
+    /// The reason why the compressed records could not be decompressed to their end.
     pub compression: Option<String>,
     /// Feature sections and records of events that could not be read.
     pub damaged_features: u64,
@@ -30,7 +30,7 @@ pub struct Losses {
     pub unknown_event: u64,
     /// Records that are too short for their kind.
     pub damaged_records: u64,
-    /// Records about processes beyond the limits of the module [`limits`](crate::limits).
+    /// Records about processes that were ignored because a limit of the module [`limits`](crate::limits) was reached.
     pub mappings_over_limit: u64,
 }
 
@@ -39,5 +39,29 @@ impl Losses {
     pub(crate) fn add(&mut self, other: &Losses) {
         self.damaged_samples += other.damaged_samples;
         self.unknown_event += other.unknown_event;
+    }
+
+    /// Adds the losses of another recording.
+    pub(crate) fn add_all(&mut self, other: &Losses) {
+        self.add(other);
+        let pairs = [
+            (&mut self.lost_records, other.lost_records),
+            (&mut self.lost_samples, other.lost_samples),
+            (&mut self.throttled, other.throttled),
+            (&mut self.cut_traces, other.cut_traces),
+            (&mut self.skipped_bytes, other.skipped_bytes),
+            (&mut self.damaged_features, other.damaged_features),
+            (&mut self.damaged_records, other.damaged_records),
+            (&mut self.mappings_over_limit, other.mappings_over_limit),
+        ];
+        for (ours, theirs) in pairs {
+            *ours = ours.saturating_add(theirs);
+        }
+        self.first_skipped = self.first_skipped.or(other.first_skipped);
+        self.cut_at = self.cut_at.or(other.cut_at);
+        self.unfinished |= other.unfinished;
+        if self.compression.is_none() {
+            self.compression.clone_from(&other.compression);
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! A recording, and the first pass over it: events, processes, losses.
+//! A recording and the first pass over its records, which finds events, processes and losses.
 use crate::events::{self, Event, Events};
 use crate::figures::Figures;
 use crate::file::{BuildIdEntry, Features, Form, Head, Section};
@@ -41,7 +41,7 @@ pub struct Recording<'data> {
     compressed: bool,
 }
 
-/// A record that changes what processes have mapped.
+/// A record that changes the name, the parent or the mappings of a process.
 enum Change<'data> {
     Map(Mapping<'data>),
     Exec { pid: u32, name: &'data [u8] },
@@ -49,11 +49,11 @@ enum Change<'data> {
     Fork { pid: u32, parent: u32 },
 }
 
-/// What the first pass finds.
+/// The results of the first pass over the records.
 struct Survey<'data> {
     endian: Endian,
     events: Vec<Event>,
-    /// Names of events in a pipe, by id.
+    /// The names of events that a pipe has as records of their own, by the id of the event.
     names: FxHashMap<u64, &'data [u8]>,
     features: Features<'data>,
     build_ids: Vec<BuildIdEntry<'data>>,
@@ -202,6 +202,23 @@ impl<'data> Recording<'data> {
         Chunks::new(self.sections.clone(), self.head.endian, in_pipe)
     }
 
+    /// The mappings of files as the records have them, in the order of the records. Damaged records are left out.
+    pub fn mappings(&self, mut take: impl FnMut(&Mapping<'_>)) {
+        for chunk in self.chunks() {
+            for record in chunk.records() {
+                let second = record.kind == RecordKind::MMAP2;
+                if !second && record.kind != RecordKind::MMAP {
+                    continue;
+                }
+                let plan = self.events.block(record.body);
+                let body = plan.map_or(record.body, |plan| plan.block.strip(record.body));
+                if let Ok(mapping) = Mapping::parse(body, record.misc, second, self.head.endian) {
+                    take(&mapping);
+                }
+            }
+        }
+    }
+
     /// Decodes all samples with the threads of rayon's current pool, and adds up something over them. Each thread has
     /// sums of its own, made by `new`; `take` adds a sample, `join` adds the sums of another thread. The samples come in
     /// no particular order. Returns the sum, and the losses with those that only decoding finds.
@@ -262,7 +279,7 @@ impl Sample<'_> {
 }
 
 impl<'data> Survey<'data> {
-    /// Records of a pipe that describe it: events, their names, features.
+    /// Reads records of a pipe that describe the recording: events, their names, features.
     fn description(&mut self, record: &Record<'data>, head: &Head<'data>) {
         let mut cursor = Cursor::new(record.body, record.offset + 8, self.endian);
         let read = match record.kind {
@@ -278,7 +295,7 @@ impl<'data> Survey<'data> {
                 let number = u32::try_from(number).unwrap_or(u32::MAX);
                 self.features.take(number, section, head)
             }),
-            // perf and its tools write them into pipes, and `perf inject -b` into files.
+            // perf writes these records into pipes, and `perf inject -b` writes them into files.
             RecordKind::BUILD_ID => BuildIdEntry::parse(&mut cursor, record.misc)
                 .map(|entry| self.build_ids.push(entry)),
             _ => Ok(()),
@@ -286,7 +303,7 @@ impl<'data> Survey<'data> {
         self.losses.damaged_features += u64::from(read.is_err());
     }
 
-    /// A change of an event. Only the name matters.
+    /// Reads a record that changes an event. Only a change of the name is kept.
     fn update(&mut self, cursor: &mut Cursor<'data>) -> Result<()> {
         const NAME: u64 = 2;
         let what = cursor.u64()?;
@@ -299,7 +316,7 @@ impl<'data> Survey<'data> {
         Ok(())
     }
 
-    /// Counts a record. Adds what it says about losses.
+    /// Counts a record by its kind, and counts the losses that it reports.
     fn count(&mut self, record: &Record<'_>) {
         *self.counts.entry(record.kind).or_default() += 1;
         let word = |at: usize| {
@@ -311,7 +328,7 @@ impl<'data> Survey<'data> {
             RecordKind::LOST => word(8).map(|lost| (&mut losses.lost_records, lost)),
             RecordKind::LOST_SAMPLES => word(0).map(|lost| (&mut losses.lost_samples, lost)),
             RecordKind::THROTTLE => Some((&mut losses.throttled, 1)),
-            // Bit 0: cut, bit 3: collision.
+            // In the flags, bit 0 means that the trace was cut, and bit 3 that two traces collided.
             RecordKind::AUX => {
                 word(16).map(|flags| (&mut losses.cut_traces, u64::from(flags & 0b1001 != 0)))
             }
@@ -324,15 +341,15 @@ impl<'data> Survey<'data> {
     }
 }
 
-/// The records that change what processes have mapped, with their times. Those of compressed records own their bytes.
+/// The records that change mappings of processes, with their times. Records that were compressed own their bytes.
 #[derive(Default)]
 struct Changes {
     list: Vec<(u64, OwnedChange)>,
-    /// The number of bytes of texts in the list.
+    /// The number of bytes of the paths and names in the list.
     bytes: usize,
 }
 
-/// A [`Change`] that owns its texts.
+/// A [`Change`] that owns its paths and names.
 enum OwnedChange {
     Map {
         pid: u32,
@@ -391,7 +408,7 @@ impl Changes {
                         .map(|mapping| mapping.executable.then_some(Change::Map(mapping)))
                 }
                 RecordKind::COMM => record::comm(body, endian).map(|(pid, tid, name)| {
-                    // Bit 13: the process starts another program.
+                    // Bit 13 of the flags means that the process starts another program.
                     if record.misc & 1 << 13 != 0 {
                         Some(Change::Exec { pid, name })
                     } else {
@@ -422,7 +439,7 @@ impl Changes {
         }
     }
 
-    /// Makes the mappings of all processes, in the order of time.
+    /// Adds the mappings to their processes, in the order of time.
     fn apply(mut self, build_ids: &[BuildIdEntry<'_>], losses: &mut Losses) -> Processes {
         self.list.sort_by_key(|(time, _)| *time);
         let by_path: FxHashMap<&[u8], &BuildIdEntry<'_>> = build_ids
@@ -443,7 +460,7 @@ impl Changes {
                 } => {
                     let binary = (!anonymous).then(|| {
                         let known = by_path.get(path.as_slice()).or_else(|| {
-                            // The map of the kernel is named after a symbol: "[kernel.kallsyms]_text".
+                            // perf names the mapping of the kernel after one of its symbols: "[kernel.kallsyms]_text".
                             let end = path.iter().position(|&byte| byte == b']')?;
                             by_path.get(path.get(..=end)?)
                         });

@@ -27,7 +27,7 @@ pub fn bar(part: u128, whole: u128, style: BarStyle) -> String {
     bar_of(WIDTH, part, whole, style)
 }
 
-/// Draws `part` of `whole` as a bar; the whole is this many columns wide.
+/// Draws `part` of `whole` as a bar. The bar of the whole is `width` columns wide.
 pub(crate) fn bar_of(width: u128, part: u128, whole: u128, style: BarStyle) -> String {
     const EIGHTHS: [char; 8] = ['█', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
     if part == 0 || whole == 0 {

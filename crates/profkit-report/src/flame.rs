@@ -118,7 +118,7 @@ pub fn print_folded(
 /// Makes the flame graph of a heap profile. Callers are below the functions that they call. The width of a frame is the
 /// sum of `weight` over its contexts. A function without a name is shown by its GUID. With `mangled`, names are not
 /// demangled.
-fn graph_of_heap(
+pub fn graph_of_heap(
     heap: &HeapProfile,
     weight: HeapWeight,
     thresholds: &Thresholds,
@@ -158,7 +158,7 @@ fn graph_of_heap(
 
 /// Makes the flame graph of the samples: calling contexts, and functions with the functions that were inlined into them.
 /// The width of a frame is the number of samples of its own lines and of the frames above it.
-fn graph_of_samples(view: &SampleView<'_>, spelling: Spelling) -> FlameGraph {
+pub fn graph_of_samples(view: &SampleView<'_>, spelling: Spelling) -> FlameGraph {
     let mut builder = FlameBuilder::new();
     let mut shown: FxHashMap<NameId, String> = FxHashMap::default();
     for function in view.profile.functions() {

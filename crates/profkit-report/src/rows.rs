@@ -26,16 +26,16 @@ pub enum RowForm {
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Debug)]
-pub struct RowWriter<W> {
+pub struct RowWriter<'c, W> {
     out: W,
     form: RowForm,
-    columns: &'static [&'static str],
+    columns: &'c [&'c str],
     begun: bool,
 }
 
-impl<W: Write> RowWriter<W> {
+impl<'c, W: Write> RowWriter<'c, W> {
     /// Makes a writer of rows. `columns` are the members of a row that CSV has.
-    pub fn new(out: W, form: RowForm, columns: &'static [&'static str]) -> Self {
+    pub fn new(out: W, form: RowForm, columns: &'c [&'c str]) -> Self {
         RowWriter {
             out,
             form,

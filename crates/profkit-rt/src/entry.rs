@@ -178,50 +178,6 @@ unsafe fn register_fork_handler() {
 #[cfg(not(any(target_os = "macos", target_os = "ios")))]
 global_asm!(".weak __register_atfork", ".weak pthread_atfork");
 
-/// Returns the address of a function that another image may define, or 0 if no image defines it.
-#[cfg(not(any(target_os = "macos", target_os = "ios")))]
-macro_rules! function {
-    ($name:literal) => {{
-        let address: usize;
-        // SAFETY: the instructions only read a GOT slot, which does not change.
-        #[cfg(target_arch = "x86_64")]
-        unsafe {
-            core::arch::asm!(
-                concat!("mov {}, qword ptr [rip + ", $name, "@GOTPCREL]"),
-                out(reg) address,
-                options(pure, readonly, nostack, preserves_flags)
-            );
-        }
-        // SAFETY: the instructions only read a GOT slot, which does not change.
-        #[cfg(target_arch = "aarch64")]
-        unsafe {
-            core::arch::asm!(
-                concat!("adrp {0}, :got:", $name),
-                concat!("ldr {0}, [{0}, :got_lo12:", $name, "]"),
-                out(reg) address,
-                options(pure, readonly, nostack, preserves_flags)
-            );
-        }
-        // SAFETY: the instructions only read a GOT slot, which does not change. A word among the instructions has the
-        // offset of the slot, and a branch skips this word.
-        #[cfg(target_arch = "arm")]
-        unsafe {
-            core::arch::asm!(
-                "ldr {0}, 2f",
-                "1: add {0}, pc, {0}",
-                "ldr {0}, [{0}]",
-                "b 3f",
-                ".p2align 2",
-                concat!("2: .long ", $name, "(GOT_PREL) - ((1b + 8) - 2b)"),
-                "3:",
-                out(reg) address,
-                options(pure, readonly, nostack, preserves_flags)
-            );
-        }
-        address
-    }};
-}
-
 /// Registers the fork handler.
 ///
 /// # Safety
@@ -229,9 +185,9 @@ macro_rules! function {
 #[cfg(not(any(target_os = "macos", target_os = "ios")))]
 unsafe fn register_fork_handler() {
     type Register = extern "C" fn(usize, usize, extern "C" fn(), *mut u8) -> i32;
-    let mut address = function!("__register_atfork");
+    let mut address = weak_address!("__register_atfork");
     if address == 0 {
-        address = function!("pthread_atfork");
+        address = weak_address!("pthread_atfork");
     }
     if address != 0 {
         // SAFETY: both functions accept these arguments; `pthread_atfork` ignores the last one. libc removes the

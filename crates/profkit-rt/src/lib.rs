@@ -25,6 +25,14 @@ macro_rules! parts {
 }
 parts!(header, name, notes, records, stream, xxh3);
 
+#[cfg(all(profkit_rt_object, not(any(target_os = "macos", target_os = "ios"))))]
+#[macro_use]
+mod weak;
+
+#[cfg(feature = "source")]
+pub mod archive;
+#[cfg(feature = "source")]
+pub mod compiler;
 #[cfg(profkit_rt_object)]
 mod dump;
 #[cfg(profkit_rt_object)]
@@ -66,6 +74,7 @@ pub mod source {
         ("image/mod.rs", include_str!("image/mod.rs")),
         ("image/elf.rs", include_str!("image/elf.rs")),
         ("image/macho.rs", include_str!("image/macho.rs")),
+        ("image/segments.rs", include_str!("image/segments.rs")),
         ("name.rs", include_str!("name.rs")),
         ("notes.rs", include_str!("notes.rs")),
         ("records.rs", include_str!("records.rs")),
@@ -73,6 +82,7 @@ pub mod source {
         ("sys/mod.rs", include_str!("sys/mod.rs")),
         ("sys/libc.rs", include_str!("sys/libc.rs")),
         ("sys/linux.rs", include_str!("sys/linux.rs")),
+        ("weak.rs", include_str!("weak.rs")),
         ("xxh3.rs", include_str!("xxh3.rs")),
     ];
 }

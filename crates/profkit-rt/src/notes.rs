@@ -50,7 +50,10 @@ pub fn build_id(mut notes: &[u8], aligned_to_eight: bool) -> &[u8] {
             Some(next) => next,
             None => return &[],
         };
-        if kind == NT_GNU_BUILD_ID && named.get(..name) == Some(NAME) {
+        if kind == NT_GNU_BUILD_ID
+            && name == NAME.len()
+            && word(named, 0) == Some(u32::from_ne_bytes(*NAME))
+        {
             // `Ord::min` is not used, because it would add a landing pad, and with it an unwind table.
             let length = if size < raw_header::BUILD_ID_MAX {
                 size
@@ -106,7 +109,14 @@ mod tests {
 
     #[test]
     fn sizes_that_the_segment_does_not_have_end_the_search() {
-        for (name, size) in [(4, 6), (4, u32::MAX), (u32::MAX, 0), (u32::MAX - 2, 5), (9, 1), (4, u32::MAX - 3)] {
+        for (name, size) in [
+            (4, 6),
+            (4, u32::MAX),
+            (u32::MAX, 0),
+            (u32::MAX - 2, 5),
+            (9, 1),
+            (4, u32::MAX - 3),
+        ] {
             let mut notes = note(name, size, 3, b"GNU\0build");
             assert_eq!(build_id(&notes, false), b"", "{name} {size}");
             notes.truncate(12);

@@ -1,5 +1,5 @@
 //! Support for tests: finding installed LLVM releases and what works with them, real profiles of our own programs
-//! ([`matrix`]), random C programs ([`program`]), the fixture folder, a builder for malformed binary files, and child
+//! ([`matrix`]), random C programs ([`program`]), simulated recordings of programs ([`simulate`]), the fixture folder, a builder for malformed binary files, and child
 //! processes with measured time and memory. The crate is not published. Only tests and `xtask` use it, so its functions
 //! panic instead of returning errors.
 #![allow(
@@ -15,6 +15,7 @@ pub mod corpus;
 mod fixtures;
 pub mod heap;
 mod llvm;
+pub mod llvm_23;
 pub mod matrix;
 pub mod mip;
 mod mutate;
@@ -26,6 +27,7 @@ mod process;
 pub mod program;
 mod recordings;
 pub mod sample;
+pub mod simulate;
 mod slow;
 
 pub use alloc::{CountingAllocator, peak_allocation};

@@ -1,5 +1,6 @@
 //! Writes recordings of Linux perf, for tests. The layouts are those of the kernel's `perf_event.h` and of perf's
 //! `perf.data-file-format.txt`; nothing is shared with the reader.
+use crate::simulate::PerfMap;
 use crate::{ByteBuilder, Endian};
 
 /// Bits of `sample_type`, in the order of the parts in a sample.
@@ -13,6 +14,9 @@ const IDENTIFIER: u64 = 1 << 16;
 
 /// The size of an event, in bytes: the kernel's version 5.
 const ATTR: u32 = 112;
+
+/// The size of a file's header, in bytes.
+const HEADER: u64 = 104;
 
 /// A sample that is written.
 #[derive(Clone, Debug, Default)]
@@ -131,7 +135,7 @@ impl PerfWriter {
         self
     }
 
-    /// A process maps a file with a build id.
+    /// A process maps a file with a build id, from its start on.
     pub fn mmap2(
         &mut self,
         pid: u32,
@@ -141,25 +145,38 @@ impl PerfWriter {
         path: &str,
         build_id: &[u8],
     ) -> &mut Self {
-        let mut id = build_id.to_vec();
-        id.resize(20, 0);
+        self.mmap2_at(&PerfMap {
+            pid,
+            time,
+            start,
+            len,
+            offset: 0,
+            path: path.to_owned(),
+            build_id: build_id.to_vec(),
+        })
+    }
+
+    /// A process maps a file; or the kernel has one, if the process is -1.
+    pub fn mmap2_at(&mut self, map: &PerfMap) -> &mut Self {
         let mut body = self.builder();
-        body.u32(pid)
-            .u32(pid)
-            .u64(start)
-            .u64(len)
-            .u64(0)
-            .bytes([
-                u8::try_from(build_id.len()).expect("at most 20 bytes"),
-                0,
-                0,
-                0,
-            ])
-            .bytes(&id)
-            .u32(5)
-            .u32(2)
-            .bytes(Self::padded(path));
-        self.kernel_record(10, 2 | 1 << 14, body, pid, time);
+        body.u32(map.pid)
+            .u32(map.pid)
+            .u64(map.start)
+            .u64(map.len)
+            .u64(map.offset);
+        let mut misc = if map.pid == u32::MAX { 1 } else { 2 };
+        if map.build_id.is_empty() {
+            // Device, inode and its generation.
+            body.zeros(24);
+        } else {
+            let mut id = map.build_id.clone();
+            id.resize(20, 0);
+            let size = u8::try_from(map.build_id.len()).expect("at most 20 bytes");
+            body.bytes([size, 0, 0, 0]).bytes(&id);
+            misc |= 1 << 14;
+        }
+        body.u32(5).u32(2).bytes(Self::padded(&map.path));
+        self.kernel_record(10, misc, body, map.pid, map.time);
         self
     }
 
@@ -176,6 +193,22 @@ impl PerfWriter {
         let mut body = self.builder();
         body.u32(pid).u32(parent).u32(pid).u32(parent).u64(time);
         self.kernel_record(7, 0, body, parent, time);
+        self
+    }
+
+    /// A process ends.
+    pub fn exit(&mut self, pid: u32, time: u64) -> &mut Self {
+        let mut body = self.builder();
+        body.u32(pid).u32(1).u32(pid).u32(1).u64(time);
+        self.kernel_record(4, 0, body, pid, time);
+        self
+    }
+
+    /// Records of the first event are lost.
+    pub fn lost(&mut self, count: u64, time: u64) -> &mut Self {
+        let mut body = self.builder();
+        body.u64(Self::id(0)).u64(count);
+        self.kernel_record(2, 0, body, 0, time);
         self
     }
 
@@ -246,37 +279,26 @@ impl PerfWriter {
 
     /// The recording as a file with the names of its events.
     pub fn file(&self) -> Vec<u8> {
-        const HEADER: u64 = 104;
+        let size = self.records.len() as u64;
+        [self.head(size), self.records.clone(), self.tail(size)].concat()
+    }
+
+    /// What a file has before its `size` bytes of records.
+    pub fn head(&self, size: u64) -> Vec<u8> {
         let events = self.events.len() as u64;
         let ids = HEADER;
         let attrs = ids + 8 * events;
         let entry = u64::from(ATTR) + 16;
-        let data = attrs + entry * events;
-        // One feature: the names of the events.
-        let mut names = self.builder();
-        names
-            .u32(u32::try_from(events).expect("few events"))
-            .u32(ATTR);
-        for (event, name) in self.events.iter().enumerate() {
-            let text = Self::padded(name);
-            names
-                .bytes(self.attr(event))
-                .u32(1)
-                .u32(u32::try_from(text.len()).expect("a short name"))
-                .bytes(&text)
-                .u64(Self::id(event));
-        }
-        let names = names.finish();
-        let size = self.records.len() as u64;
         let mut file = self.builder();
         file.bytes(self.magic())
             .u64(HEADER)
             .u64(entry)
             .u64(attrs)
             .u64(entry * events)
-            .u64(data)
+            .u64(self.data_offset())
             .u64(size)
             .zeros(16)
+            // One feature: the names of the events.
             .u64(1 << 12)
             .zeros(24);
         for event in 0..self.events.len() {
@@ -287,8 +309,31 @@ impl PerfWriter {
                 .u64(ids + 8 * event as u64)
                 .u64(8);
         }
-        file.bytes(&self.records)
-            .u64(data + size + 16)
+        file.finish()
+    }
+
+    /// Where the records of a file begin.
+    fn data_offset(&self) -> u64 {
+        HEADER + (8 + u64::from(ATTR) + 16) * self.events.len() as u64
+    }
+
+    /// What a file has after its `size` bytes of records: the names of the events.
+    pub fn tail(&self, size: u64) -> Vec<u8> {
+        let events = u32::try_from(self.events.len()).expect("few events");
+        let mut names = self.builder();
+        names.u32(events).u32(ATTR);
+        for (event, name) in self.events.iter().enumerate() {
+            let text = Self::padded(name);
+            names
+                .bytes(self.attr(event))
+                .u32(1)
+                .u32(u32::try_from(text.len()).expect("a short name"))
+                .bytes(&text)
+                .u64(Self::id(event));
+        }
+        let names = names.finish();
+        self.builder()
+            .u64(self.data_offset() + size + 16)
             .u64(names.len() as u64)
             .bytes(&names)
             .finish()

@@ -9,8 +9,10 @@
 //! | [`merge`] | `profkit_merge` | many inputs to one profile; files in and out |
 //! | [`object`] | `profkit_object` | programs and debug info: build ids, functions, symbolising |
 //! | [`perf`] | `profkit_perf` | recordings of Linux perf: events, samples, branch stacks, processes |
+//! | [`profgen`] | `profkit_profgen` | sample profiles from recordings and binaries |
 //! | [`analysis`] | `profkit_analysis` | answers to questions about profiles |
 //! | [`report`] | `profkit_report` | answers as pictures and JSON documents |
+//! | [`page`] | `profkit_page` | a profile as an HTML page; files for pprof and speedscope |
 //! | [`mip`] | `profkit_mip` | MIP: instrumenting assembly, empty profiles |
 //! | [`llvm`] | `profkit_llvm` | `llvm-profdata` inside your process |
 //!
@@ -24,6 +26,7 @@
 //! | find the programs that wrote profiles with only counters | [`Binaries`](analysis::correlate::Binaries) | [`Plan`](analysis::correlate::Plan) | `correlate` |
 //! | convert sample profiles | [`sample::read`](data::sample::read) | a `write` of [`data::sample`] | `sample_to_another_encoding` |
 //! | see which functions allocate memory | [`load_heap`](analysis::heap::load_heap) | [`HeapProfile`](analysis::heap::HeapProfile), [`top_contexts`](analysis::heap::top_contexts) | `heap_contexts` |
+//! | know what changed between two profiles | [`ComparedProfile`](analysis::overlap::ComparedProfile) | [`ProfileDiff`](analysis::diff::ProfileDiff) | `what_changed` |
 //! | know whether a profile fits a build | [`ProfileFunctions`](analysis::matching::ProfileFunctions) | [`MatchShares`](analysis::matching::MatchShares) | `stale_for_this_binary` |
 //! | know what a file is and what is wrong with it | [`doctor::examine`](analysis::doctor::examine) | [`Diagnosis`](analysis::doctor::Diagnosis) | |
 //! | select functions, and sum up their counts | [`InstrReader`](analysis::instr::InstrReader), [`SampleView`](analysis::samples::SampleView) | [`Selection`](analysis::selection::Selection) | |
@@ -357,7 +360,8 @@
 //! All features but `debuginfod` are on by default. `instr`, `sample`, `memprof` and `mip` enable reading and writing
 //! of one family of profiles each; a program that only reads one family needs only that feature. `merge`, `object`,
 //! `analysis`, `llvm` and `instrument` add the crates of these names (`instrument` adds [`mip`]), and enable all
-//! families. `perf` adds [`perf`].
+//! families. `perf` adds [`perf`], `profgen`
+//! adds [`profgen`].
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "analysis")]
@@ -371,8 +375,12 @@ pub use profkit_merge as merge;
 pub use profkit_mip as mip;
 #[cfg(feature = "object")]
 pub use profkit_object as object;
+#[cfg(feature = "page")]
+pub use profkit_page as page;
 #[cfg(feature = "perf")]
 pub use profkit_perf as perf;
+#[cfg(feature = "profgen")]
+pub use profkit_profgen as profgen;
 #[cfg(feature = "report")]
 pub use profkit_report as report;
 

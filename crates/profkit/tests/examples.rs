@@ -209,3 +209,20 @@ fn stale_for_this_binary() {
     assert!(printed.contains("% of all counts match\n"), "{printed}");
     assert!(printed.contains("lost: gone\n"), "{printed}");
 }
+
+#[test]
+fn what_changed() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    let old = write("old", ":ir\na.c:f\n1\n1\n50\n\ngone\n1\n1\n50\n");
+    let new = write("new", ":ir\na.c;f\n1\n1\n50\n\nfresh\n1\n1\n50\n");
+    let printed = run("what_changed", &[&old, &new]);
+    assert!(printed.contains("50.0 % of the total moved\n"), "{printed}");
+    assert!(printed.contains("Gone: gone: 25.0 %\n"), "{printed}");
+    // The local function is the same one under both spellings.
+    assert!(!printed.contains("a.c"), "{printed}");
+}

@@ -324,7 +324,7 @@ fn part_source(part: u64, values: bool) -> String {
 }
 
 /// A name as rustc's older mangling makes them for a method of a generic type: words, the type's hash, words, the
-/// function's hash. About 130 bytes, of which the hashes do not compress: with 16,000 functions, raw files of 2 MB.
+/// function's hash. About 130 bytes; the hashes in it do not compress: with 16,000 functions, raw files of 2 MB.
 fn mangled(function: u64) -> String {
     const WORDS: [&str; 16] = [
         "collections",

@@ -23,7 +23,7 @@ const MERGED: SampleOptions = SampleOptions {
     shape: SampleShape::Nested,
     one_program: true,
 };
-/// The profile of which one function is shown.
+/// The profile whose one function is shown.
 const LARGE: SampleOptions = SampleOptions {
     functions: 200_000,
     pool: 200_000,

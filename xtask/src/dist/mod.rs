@@ -32,11 +32,11 @@ const GLIBC: &str = "2.17";
 
 /// A system that releases are made for.
 struct System {
-    /// As Rust names it.
+    /// Rust's name of the system.
     target: &'static str,
-    /// As Debian names the architecture; `None` where there is no package.
+    /// Debian's name of the processor architecture; `None` if no Debian package is made.
     debian: Option<&'static str>,
-    /// The oldest C library that the wheel is for, as Python names it.
+    /// The tag of the Python wheel, which names the oldest C library that it runs with.
     wheel: &'static str,
     /// Whether the C library is linked into the command.
     is_static: bool,
@@ -256,6 +256,7 @@ impl Dist {
         succeed(
             Command::new(self.tools.join("maturin"))
                 .args(["build", "--profile=dist", "--zig", "--locked"])
+                .args(["--features", "arrow"])
                 .args(["--compatibility", self.system.wheel])
                 .args(["--target", self.system.target])
                 .arg("--manifest-path")

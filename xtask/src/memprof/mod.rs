@@ -8,7 +8,8 @@ use anyhow::{Context, Result};
 use std::path::Path;
 use std::process::Command;
 
-/// What the source locations of a dump cost, as `profkit show` says: portable tables, and plain text.
+/// The sizes of the source locations of a dump, in the two forms that `profkit show` states: as portable tables, and as
+/// plain text.
 #[derive(Debug)]
 struct LocationSizes {
     stacks: u64,

@@ -221,6 +221,22 @@ impl Binaries {
         })
     }
 
+    /// Finds the program or library with a build id: in the folders, otherwise on the servers.
+    pub fn program(&self, id: &BuildId) -> Option<PathBuf> {
+        let found = self.index.find(id).into_iter().next();
+        let found = found.map(|binary| binary.path);
+        found.or_else(|| self.served(id, Artifact::Executable))
+    }
+
+    /// Asks the servers for the debug info of a build id.
+    pub fn debug_info(&self, id: &BuildId) -> Option<PathBuf> {
+        self.served(id, Artifact::DebugInfo)
+    }
+
+    fn served(&self, id: &BuildId, artifact: Artifact) -> Option<PathBuf> {
+        self.servers.as_ref()?.find(id, artifact).ok()
+    }
+
     /// Finds the binary of the profiles with these build ids, and reads its metadata.
     fn find(
         &self,

@@ -8,6 +8,8 @@ use crate::overlap::{CannotCompare, InstrIndex, records};
 use profkit_abi::value_kind;
 use profkit_data::ids::{FuncHash, NameRef};
 use profkit_data::instr::{FunctionRef, InstrKind, InstrProfile, RecordRef, ValueData};
+use profkit_object::names::with_other_separator;
+use rustc_hash::FxHashMap;
 use std::cmp::Ordering;
 
 /// Instrumentation whose counters cannot be compared with those of profiles without it.
@@ -39,6 +41,23 @@ impl<'p> Side<'p> {
             totals: sums.each_ref().map(|sums| sums.iter().sum()),
             ranks: sums.map(Ranks::new),
         }
+    }
+}
+
+impl<'p> Side<'p> {
+    /// The same function in this profile. A local function may be spelled in the other way: `a.c;f`, or before LLVM 17
+    /// `a.c:f`.
+    fn twin(&self, of: FunctionRef<'_>, other: &Side<'_>) -> Option<FunctionRef<'p>> {
+        self.index.function(of.name_ref()).or_else(|| {
+            let name = with_other_separator(of.name())?;
+            let twin = self.index.function(NameRef::of(&name))?;
+            // If the other profile has both spellings, the twin is that of the equal one.
+            other
+                .index
+                .function(twin.name_ref())
+                .is_none()
+                .then_some(twin)
+        })
     }
 }
 
@@ -87,6 +106,8 @@ struct Comparison<'p> {
     found: ProfileDiff,
     moved: [f64; 2],
     rows: Vec<Row<'p>>,
+    /// The hashes in the new profile of functions that it spells in the other way than the old one, by their old hashes.
+    respelled: FxHashMap<u64, u64>,
 }
 
 pub(super) fn diff(
@@ -113,6 +134,7 @@ pub(super) fn diff(
         found: ProfileDiff::default(),
         moved: [0.0; 2],
         rows: Vec::new(),
+        respelled: FxHashMap::default(),
     };
     let selection = &options.selection;
     let [old, new] = [old, new].map(|profile| {
@@ -125,13 +147,22 @@ pub(super) fn diff(
         let all = || old.iter().chain(&new);
         all().any(|function| names::is_named(function.name(), wanted))
     });
+    let [old_side, new_side] = &comparison.sides;
+    let respelled = new.iter().filter_map(|function| {
+        let twin = old_side.twin(*function, new_side)?;
+        let (old, new) = (twin.name_ref().0, function.name_ref().0);
+        (old != new).then_some((old, new))
+    });
+    comparison.respelled = respelled.collect();
     for &function in new.iter().filter(|it| selection.selects(it.name())) {
-        let twin = comparison.sides[0].index.function(function.name_ref());
+        let twin = comparison.sides[0].twin(function, &comparison.sides[1]);
         comparison.function(twin, Some(function));
     }
     for &function in old.iter().filter(|it| selection.selects(it.name())) {
-        let twin = comparison.sides[1].index.function(function.name_ref());
-        if twin.is_none() {
+        if comparison.sides[1]
+            .twin(function, &comparison.sides[0])
+            .is_none()
+        {
             comparison.function(Some(function), None);
         }
     }
@@ -211,7 +242,7 @@ impl<'p> Comparison<'p> {
                 value_kind::MEM_OP_SIZE,
                 value_kind::VTABLE_TARGET,
             ];
-            let values = values.map(|kind| values_of(kind, old, new).moved());
+            let values = values.map(|kind| self.values(kind, old, new).moved());
             let of_values = values.into_iter().fold(0.0, f64::max);
             moved = moved.max(of_values * old_share.midpoint(new_share));
         }
@@ -285,22 +316,36 @@ impl<'p> Comparison<'p> {
         if row.change != Change::Moved {
             return None;
         }
-        let record = |side: &Side<'p>, hash: Option<FuncHash>| {
-            let function = side.index.function(row.function.name_ref())?;
+        let record = |side: &Side<'p>, other: &Side<'p>, hash: Option<FuncHash>| {
+            let function = side.twin(row.function, other)?;
             function.records().find(|it| Some(it.func_hash) == hash)
         };
         let [old, new] = &self.sides;
-        let (old, new) = (record(old, row.hashes[0])?, record(new, row.hashes[1])?);
+        let (old, new) = (
+            record(old, new, row.hashes[0])?,
+            record(new, old, row.hashes[1])?,
+        );
         let blocks = blocks(Totals([sum(&old), sum(&new)]), pairs(&old, &new));
         let mut targets = Vec::new();
         if let (Some(old), Some(new)) = (old.values, new.values) {
             for kind in [value_kind::INDIRECT_CALL_TARGET, value_kind::VTABLE_TARGET] {
-                targets.extend(values_of(kind, old, new).changes(|value| self.target(value)));
+                targets.extend(
+                    self.values(kind, old, new)
+                        .changes(|value| self.target(value)),
+                );
             }
-            let sizes = values_of(value_kind::MEM_OP_SIZE, old, new);
+            let sizes = self.values(value_kind::MEM_OP_SIZE, old, new);
             targets.extend(sizes.changes(Target::Size));
         }
         Some((blocks, targets))
+    }
+
+    fn values(&self, kind: u32, old: &ValueData, new: &ValueData) -> Values {
+        let is_name = kind != value_kind::MEM_OP_SIZE && !self.respelled.is_empty();
+        values_of(kind, old, new, |value| {
+            let known = is_name.then(|| self.respelled.get(&value)).flatten();
+            known.copied().unwrap_or(value)
+        })
     }
 
     fn target(&self, value: u64) -> Target {
@@ -321,8 +366,9 @@ fn pairs<'p>(
     counters.map(|(index, (&old, &new))| (Place::Index(index), [old, new]))
 }
 
-fn values_of(kind: u32, old: &ValueData, new: &ValueData) -> Values {
-    let [old, new] = [old, new].map(|values| {
+/// The values of two records. `renamed` returns the value in the new profile of a value of the old one.
+fn values_of(kind: u32, old: &ValueData, new: &ValueData, renamed: impl Fn(u64) -> u64) -> Values {
+    let entries = |values: &ValueData| {
         let sites = values.kind(kind).into_iter().flat_map(|kind| kind.sites());
         let entries = sites.enumerate().flat_map(|(site, entries)| {
             let place = Place::Index(site);
@@ -331,6 +377,10 @@ fn values_of(kind: u32, old: &ValueData, new: &ValueData) -> Values {
                 .map(move |entry| ((place, entry.value), entry.count))
         });
         entries.collect::<Vec<_>>()
-    });
-    Values::new(old, new)
+    };
+    let mut old = entries(old);
+    for ((_, value), _) in &mut old {
+        *value = renamed(*value);
+    }
+    Values::new(old, entries(new))
 }

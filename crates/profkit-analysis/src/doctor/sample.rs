@@ -4,6 +4,7 @@ use super::examine::Diagnosis;
 use super::what::{Advice, What};
 use profkit_data::detect::FileKind;
 use profkit_data::sample::binary::parse_header;
+use profkit_data::sample::ext_binary::{ExtBinaryProfile, Section};
 use profkit_data::sample::gcov::{GcovProfile, GcovVersion};
 use profkit_data::sample::{ProfileKind, SampleEncoding, SampleProfile, encoding, read};
 use profkit_data::{Error, ErrorKind};
@@ -46,7 +47,11 @@ pub fn examine(data: &[u8], kind: FileKind) -> Diagnosis {
     let contexts = profile.kind.contains(ProfileKind::CONTEXT_SENSITIVE);
     // LLVM 14 added the section for contexts. LLVM 17 removed the compact binary encoding.
     diagnosis.support = match found {
-        Some(SampleEncoding::ExtBinary) if version > 103 => Vec::new(),
+        // Versions 104 and 105 are of LLVM's development branch after release 23.
+        Some(SampleEncoding::ExtBinary) if version > 103 => compatibility::of_samples(99..=99),
+        Some(SampleEncoding::ExtBinary) if needs_llvm_23(data) => {
+            compatibility::of_samples(23..=99)
+        }
         Some(SampleEncoding::ExtBinary) if contexts => compatibility::of_samples(14..=u8::MAX),
         Some(SampleEncoding::CompactBinary) => compatibility::of_samples(7..=16),
         Some(SampleEncoding::Binary) if version != 103 => Vec::new(),
@@ -62,4 +67,9 @@ pub fn examine(data: &[u8], kind: FileKind) -> Diagnosis {
         diagnosis.next = vec![Advice::ShowHot, Advice::ConvertSamples { from_text }];
     }
     diagnosis
+}
+
+fn needs_llvm_23(data: &[u8]) -> bool {
+    ExtBinaryProfile::parse(data)
+        .is_ok_and(|file| file.sections().iter().any(Section::needs_llvm_23))
 }

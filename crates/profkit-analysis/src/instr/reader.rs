@@ -50,9 +50,7 @@ impl<'data> InstrReader<'data> {
                 }))
             }
             FileKind::InstrIndexed => {
-                let options = IndexedReadOptions::new()
-                    .salvage(true)
-                    .unknown_records(true);
+                let options = IndexedReadOptions::new().salvage(true);
                 let profile = IndexedProfile::parse_with(data, &options)?;
                 InstrReader::Indexed(Box::new(profile.records()))
             }

@@ -38,7 +38,7 @@ pub fn read_selected<'s, E>(
     mut each: impl FnMut(&Record, &InstrReader<'_>) -> Result<(), E>,
 ) -> Result<Vec<&'s str>, E> {
     let mut missing: Vec<&str> = selection.names.iter().map(String::as_str).collect();
-    let named_alone = !selection.all && selection.parts.is_empty();
+    let named_alone = !selection.all && selection.parts.is_empty() && selection.patterns.is_empty();
     if named_alone {
         missing = look_up(source, missing, faults, &mut each)?;
     }

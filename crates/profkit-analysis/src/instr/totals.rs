@@ -27,6 +27,8 @@ pub struct Totals {
     pub bitmap_records: u64,
     /// The size of all bitmaps in bytes.
     pub bitmap_bytes: u64,
+    /// The number of records with uniformity bits, which only functions of GPU programs have.
+    pub uniformity_records: u64,
     /// The first functions of an order.
     pub ranking: Ranking,
     /// The number of records that have counts instead of a marker, and a counter above 0.
@@ -102,6 +104,7 @@ impl Totals {
         }
         self.bitmap_records += u64::from(!record.bitmap.is_empty());
         self.bitmap_bytes += record.bitmap.len() as u64;
+        self.uniformity_records += u64::from(!record.uniformity.is_empty());
     }
 
     /// How many of the hottest functions together make each of [`SHARES`]. Functions with equal sums are counted

@@ -253,6 +253,11 @@ impl StartupOrder {
         self.functions.iter().map(|(name, _)| &**name).collect()
     }
 
+    /// The symbols with the hashes that the traces have, in order.
+    pub fn functions(&self) -> impl Iterator<Item = (&[u8], NameRef)> {
+        self.functions.iter().map(|(name, hash)| (&**name, *hash))
+    }
+
     /// Leaves out the functions that a binary does not have.
     pub fn keep_known(&mut self, symbols: &[CodeSymbol]) {
         let known: FxHashSet<&[u8]> = symbols.iter().map(|symbol| &*symbol.name).collect();

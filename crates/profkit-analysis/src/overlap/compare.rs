@@ -229,9 +229,8 @@ fn read_instr(data: &[u8], damage: &mut Faults) -> Result<InstrProfile> {
         let added = NewRecord {
             func_hash: record.func_hash,
             counts: &record.counts,
-            bitmap: &[],
             values: (!record.values.is_empty()).then_some(&record.values),
-            order: 0,
+            ..NewRecord::default()
         };
         let added = table.push_record(function, added).ok_or_else(full)?;
         seen.insert((name, record.func_hash), added);

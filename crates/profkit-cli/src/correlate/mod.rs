@@ -1,4 +1,3 @@
 //! Finds the binaries of raw profiles that have no metadata of their own.
 pub mod args;
 pub mod debuginfod;
-pub mod report;

@@ -1,10 +1,10 @@
 //! Detects the heap profiles among inputs, and makes notes about the heap profiles that were read.
-use crate::merge::report::HeapModule;
 use crate::print::{grouped, plural};
 use profkit_analysis::heap::{LoadedHeap, ModuleReport};
 use profkit_data::Error;
 use profkit_data::detect::detect;
 use profkit_merge::memprof::Module;
+use profkit_report::merge::HeapModule;
 
 /// Whether a file holds only a heap profile: it is a raw heap profile, or YAML that begins with a key of LLVM's heap
 /// profiles.

@@ -242,12 +242,12 @@ pub struct VersionArgs {
     /// value profiles: LLVM counts a value that is new to its site once, whatever the weight is. The result then
     /// depends on the order of the inputs and on --threads, just as it depends on -j in LLVM (the default is one
     /// thread). Without --llvm every count is multiplied by the weight, and the version is the newest one that suits
-    /// the LLVM release that wrote the inputs.
+    /// the LLVM release that wrote the inputs. With --text, what the release cannot read is left out and reported.
     #[arg(long, value_name = "N")]
     pub(super) llvm: Option<Release>,
 
-    /// Write this version of the indexed format, 3 to 13
-    #[arg(long, value_name = "V", value_parser = crate::spelling::between(3_u32, 13), help_heading = "Form of the output")]
+    /// Write this version of the indexed format, 3 to 14
+    #[arg(long, value_name = "V", value_parser = crate::spelling::between(3_u32, 14), help_heading = "Form of the output")]
     pub(super) indexed_version: Option<u32>,
 }
 

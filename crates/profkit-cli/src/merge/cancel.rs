@@ -1,12 +1,13 @@
 //! Ends a merge that the user cancels: Ctrl-C (SIGINT), or SIGTERM. A merge may be waiting for a pipe, so it is not asked
 //! to stop: the thread that gets the signal removes the temporary files, reports, and ends the process.
 use super::progress::Progress;
-use super::report::{FullReport, write_json};
+use super::report::write_json;
 use crate::exit::{self, Failure};
 use crate::print::{grouped, plural};
 use profkit_merge::Report;
 use profkit_merge::files::abandon_outputs;
 use profkit_merge::report::Cancellation;
+use profkit_report::merge::MergeReport;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::path::{Path, PathBuf};
@@ -67,9 +68,9 @@ fn end(signal: i32) {
         inputs_done: done,
     });
     let written = merge.report.as_deref().map(|path| {
-        let full = FullReport {
+        let full = MergeReport {
             errors: failure.messages(),
-            ..FullReport::new(&report)
+            ..MergeReport::new(&report)
         };
         write_json(path, &full)
     });

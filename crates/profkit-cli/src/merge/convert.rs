@@ -118,6 +118,7 @@ fn convert_sample(args: &ConvertArgs, input: &Input) -> Result {
     let job = SampleJob {
         args: &args.sample,
         form: SampleForm::new(format, args.version.llvm, args.sample.gcc)?,
+        llvm: args.version.llvm,
         output: args.output.clone(),
         strict: args.report.strict,
         run: RunOptions::new(),

@@ -1,7 +1,5 @@
 //! Merges and writes instrumentation profiles, and heap profiles that are among the same inputs.
-use super::advice::way_out;
 use super::args::{Format, VersionArgs};
-use super::report::Written;
 use super::run::{MergeJob, NoResult, Remarks};
 use super::supplement::Supplement;
 use super::write::{Encoding, write_profile};
@@ -17,6 +15,7 @@ use profkit_merge::memprof::{HeapParts, SectionChoice, SectionError, place_secti
 use profkit_merge::{
     Inputs, MergeError, MergeOptions, MergeOutcome, MergedProfile, Reason, Report, merge_instr,
 };
+use profkit_report::merge::{Written, way_out};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -59,8 +58,8 @@ pub enum Destination {
 /// The form of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// The text format.
-    Text,
+    /// The text format, for this LLVM release or for the newest.
+    Text(Option<Release>),
     /// The indexed format.
     Indexed(Version),
     /// The heap profile as YAML.
@@ -86,10 +85,14 @@ impl Form {
     pub fn new(format: Format, args: &VersionArgs) -> Result<Self> {
         let version = match (args.indexed_version, args.llvm) {
             (None, None) => Version::Fitting,
+            (None, Some(release)) if format == Format::Text => {
+                return Ok(Form::Text(Some(release)));
+            }
             _ if format != Format::Indexed => {
                 return Err(Failure::usage(
-                    "--llvm and --indexed-version choose a version of the indexed format; text has none",
-                ));
+                    "--indexed-version chooses a version of the indexed format; text and YAML have none",
+                )
+                .with_hint("--llvm N --text writes what LLVM N reads of a text profile"));
             }
             (Some(version), _) => Version::Exact(version),
             (None, Some(release)) => {
@@ -104,7 +107,7 @@ impl Form {
             }
         };
         match format {
-            Format::Text => Ok(Form::Text),
+            Format::Text => Ok(Form::Text(None)),
             Format::Indexed => Ok(Form::Indexed(version)),
             Format::MemprofYaml => Ok(Form::MemProfYaml),
             _ => Err(Failure::usage(
@@ -115,7 +118,7 @@ impl Form {
 
     fn content(self) -> Content {
         match self {
-            Form::Text | Form::MemProfYaml => Content::Text,
+            Form::Text(_) | Form::MemProfYaml => Content::Text,
             Form::Indexed(_) => Content::Binary,
         }
     }
@@ -264,26 +267,19 @@ impl Job<'_> {
         let version = match self.form {
             Form::Indexed(version) => version,
             Form::MemProfYaml => Version::Fitting,
-            Form::Text => return Encoding::Text(TextOptions::default().sparse(self.sparse)),
+            Form::Text(release) => {
+                let options = TextOptions::default().sparse(self.sparse);
+                return Encoding::Text(match release {
+                    Some(release) => options.for_llvm(release),
+                    None => options,
+                });
+            }
         };
         let fitting = report.suggested_indexed_version;
         let options = match version {
             Version::Fitting => IndexedWriteOptions::for_version(fitting),
             Version::Exact(version) => IndexedWriteOptions::for_version(version),
-            Version::Release(release) => {
-                let options = IndexedWriteOptions::for_llvm(release);
-                let own = release.facts().map_or(0, |facts| facts.indexed);
-                if own > options.version {
-                    push_once(
-                        notes,
-                        format!(
-                            "LLVM {release} writes indexed version {own}, which profkit cannot write yet; profkit writes version {} instead, which LLVM {release} can read",
-                            options.version
-                        ),
-                    );
-                }
-                options
-            }
+            Version::Release(release) => IndexedWriteOptions::for_llvm(release),
         };
         let scheme = FrontEndScheme::of_indexed_version;
         let known = report

@@ -1,6 +1,5 @@
 //! `profkit merge`, `profkit correlate` and `profkit convert`: turn the arguments into options, call the library, and
 //! print the report.
-mod advice;
 pub mod args;
 mod cancel;
 mod convert;
@@ -16,11 +15,11 @@ mod write;
 pub use args::{CorrelateArgs, MergeArgs};
 pub use convert::{ConvertArgs, convert};
 
-use crate::correlate::report::CorrelationReport;
 use crate::exit::{Failure, Result, Status};
 use crate::io::input_note;
 use crate::memprof::{self, module_name};
 use crate::print::{self, plural};
+use crate::spelling::pattern;
 use args::Format;
 use job::{Destination, Form, Job};
 use profkit_analysis::correlate::Plan;
@@ -34,9 +33,9 @@ use profkit_merge::memprof::{HeapParts, SectionChoice};
 use profkit_merge::{
     InputStore, MergeOptions, Report, RunOptions, Threads, TraceOptions, ValueWeights,
 };
+use profkit_report::merge::{CorrelationReport, MergeReport};
 use profkit_report::quoted;
 use progress::Progress;
-use regex::bytes::Regex;
 use run::{Remarks, Run};
 use sample_job::{SampleForm, SampleJob};
 use std::io::Write;
@@ -302,6 +301,7 @@ fn merge_samples(
     let job = SampleJob {
         args: &args.sample,
         form: SampleForm::new(format, args.form.version.llvm, args.sample.gcc)?,
+        llvm: args.form.version.llvm,
         output,
         strict: args.report.strict,
         run: options.run,
@@ -325,13 +325,13 @@ fn print_only(
     if let Some(path) = &args.report {
         let mut none = Report::new();
         none.totals.files = correlation.complete_inputs + correlation.bare_inputs;
-        let full = report::FullReport {
+        let full = MergeReport {
             correlation: Some(correlation),
             correlation_printed: true,
             notes,
             quiet: args.quiet,
             dry_run: true,
-            ..report::FullReport::new(&none)
+            ..MergeReport::new(&none)
         };
         report::write_json(path, &full)?;
     }
@@ -342,24 +342,6 @@ fn print_only(
         Status::Done
     } else {
         Status::InputBad
-    })
-}
-
-/// Compiles a regular expression that is matched against names, which are bytes.
-fn pattern(option: &str, text: Option<&str>) -> Result<Option<Regex>> {
-    let Some(text) = text else {
-        return Ok(None);
-    };
-    let built = regex::bytes::RegexBuilder::new(text).unicode(false).build();
-    built.map(Some).map_err(|error| {
-        // The text of a regex error shows the expression in several lines; the last line holds the reason.
-        let error = error.to_string();
-        let reason = error.lines().next_back().unwrap_or_default();
-        let reason = reason.strip_prefix("error: ").unwrap_or(reason);
-        Failure::usage(format_args!(
-            "{option} {text}: not a regular expression: {reason}"
-        ))
-        .with_hint(r"write a backslash before a character that stands for itself, as in \(")
     })
 }
 

@@ -1,15 +1,14 @@
 //! The steps of every merge, whatever the kind of profile: check, merge, decide whether to write, write, report.
-use super::advice::name_commands;
 use super::args::ReportArgs;
 use super::cancel;
 use super::progress::Progress;
-use super::report::{FullReport, HeapModule, Written};
-use crate::correlate::report::CorrelationReport;
+use super::report;
 use crate::exit::{Failure, Result, Status};
 use crate::print::{grouped, plural};
 use profkit_merge::files::{Content, Output};
 use profkit_merge::report::{Shortfall, Tolerance};
 use profkit_merge::{Inputs, Reason, Report};
+use profkit_report::merge::{CorrelationReport, HeapModule, MergeReport, Written, name_commands};
 use profkit_report::seconds;
 use std::path::Path;
 use std::sync::Arc;
@@ -284,7 +283,7 @@ impl<'a> Run<'a> {
         failure: Option<&Failure>,
         print: bool,
     ) -> Result<()> {
-        let full = FullReport {
+        let full = MergeReport {
             report,
             correlation: self.correlation.as_ref(),
             correlation_printed: self.correlation_printed,
@@ -295,7 +294,7 @@ impl<'a> Run<'a> {
             quiet: self.args.quiet,
             dry_run: self.dry_run && failure.is_none(),
         };
-        full.put(print, self.args.report.as_deref())?;
+        report::put(&full, print, self.args.report.as_deref())?;
         self.args.annotate.write(|list| list.merge(report));
         Ok(())
     }

@@ -1,25 +1,24 @@
 //! Merges and converts sample profiles.
-use super::advice::way_out;
 use super::args::Format;
-use super::report::Written;
 use super::run::{MergeJob, NoResult, Remarks, refuse_losses};
 use super::sample_args::{Layout, SampleArgs};
 use crate::exit::{Failure, Result};
-use crate::print::{grouped, plural};
+use crate::print::grouped;
 use profkit_data::detect::{Family, FileKind, detect};
 use profkit_data::instr::releases::Release;
 use profkit_data::remap::Remapping;
 use profkit_data::sample::ext_binary::{self, ExtBinaryOptions};
 use profkit_data::sample::gcov::{self, GcovOptions, GcovProfile, GcovVersion};
 use profkit_data::sample::{
-    ColdContexts, Losses, ProfileKind, SampleLayout, SampleProfile, add_symbols, binary,
-    encode_within, nest, text,
+    ColdContexts, ProfileKind, SampleLayout, SampleProfile, add_symbols, binary, encode_within,
+    nest, text,
 };
 use profkit_data::sound_family;
 use profkit_data::summary::Thresholds;
 use profkit_merge::files::{Content, Output, read_into};
 use profkit_merge::sample::{SampleConflict, SampleMergeError, SampleMergeOptions, merge_sample};
 use profkit_merge::{InputStore, Inputs, NameFilter, Report, RunOptions};
+use profkit_report::merge::{Written, left_out, sample_losses, way_out};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -119,6 +118,8 @@ pub struct SampleJob<'a> {
     pub args: &'a SampleArgs,
     /// The encoding to write.
     pub form: SampleForm,
+    /// The LLVM release that reads the result, if it was named.
+    pub llvm: Option<Release>,
     /// The file to write.
     pub output: PathBuf,
     /// Whether the merge fails if anything would be lost in the output.
@@ -273,26 +274,27 @@ impl SampleJob<'_> {
         let encoded = encode_within(profile, self.args.size_limit, |profile, bytes| {
             Ok(match self.form {
                 SampleForm::Text => {
-                    words(&text::write(profile, &text::TextOptions::default(), bytes)?)
+                    let mut options = text::TextOptions::new();
+                    options.release = self.llvm;
+                    sample_losses(&text::write(profile, &options, bytes)?, self.llvm)
                 }
-                SampleForm::Binary => words(&binary::write(
-                    profile,
-                    &binary::BinaryOptions::new(),
-                    bytes,
-                )?),
-                SampleForm::CompactBinary => words(&binary::write_compact(
-                    profile,
-                    &binary::BinaryOptions::new(),
-                    bytes,
-                )?),
+                SampleForm::Binary => sample_losses(
+                    &binary::write(profile, &binary::BinaryOptions::new(), bytes)?,
+                    None,
+                ),
+                SampleForm::CompactBinary => sample_losses(
+                    &binary::write_compact(profile, &binary::BinaryOptions::new(), bytes)?,
+                    None,
+                ),
                 SampleForm::ExtBinary => {
                     let options = ExtBinaryOptions::default()
                         .md5_names(self.args.md5_names)
                         .compress(self.args.compress)
                         .split_layout(self.args.split_layout)
                         .partial(self.args.partial)
-                        .vtables(profile.kind.contains(ProfileKind::HAS_VTABLES));
-                    words(&ext_binary::write(profile, &options, bytes)?)
+                        .vtables(profile.kind.contains(ProfileKind::HAS_VTABLES))
+                        .no_symbol_hashes(self.llvm.is_some_and(|it| it < Release::new(23)));
+                    sample_losses(&ext_binary::write(profile, &options, bytes)?, None)
                 }
                 SampleForm::Gcov(version) => {
                     let options = match &self.only_gcov {
@@ -325,32 +327,4 @@ impl SampleJob<'_> {
         }
         Ok((bytes, losses))
     }
-}
-
-fn left_out(count: u64, what: &str) -> String {
-    format!("left out {} {what}", grouped(count))
-}
-
-/// Turns losses into messages.
-fn words(losses: &Losses) -> Vec<String> {
-    let unspeakable = losses.unspeakable_names;
-    let unspeakable = (unspeakable > 0).then(|| {
-        format!(
-            "{} with line breaks or similar characters: a text profile cannot be read back with such names",
-            plural(unspeakable, "name")
-        )
-    });
-    [
-        (losses.symbols, "names of the symbol list"),
-        (losses.vtables, "vtables"),
-        (losses.checksums, "checksums"),
-        (losses.attributes, "attributes"),
-        (losses.names, "names; their hashes are kept"),
-        (losses.large_lines, "samples of line numbers above 65535"),
-    ]
-    .into_iter()
-    .filter(|(count, _)| *count > 0)
-    .map(|(count, what)| left_out(count, what))
-    .chain(unspeakable)
-    .collect()
 }

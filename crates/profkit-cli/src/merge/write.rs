@@ -1,17 +1,16 @@
 //! Encodes a merged profile and writes it.
-use super::report::Written;
 use super::run::refuse_losses;
 use crate::exit::{Failure, Result};
-use crate::print::{grouped, plural};
+use crate::print::plural;
 use profkit_data::instr::indexed::{IndexedPlan, IndexedWriteOptions};
-use profkit_data::instr::releases::{display_range, indexed_writers};
 use profkit_data::instr::text::{self, TextOptions};
-use profkit_data::instr::{FunctionRef, InstrKind, InstrProfile, Losses};
+use profkit_data::instr::{FunctionRef, InstrProfile};
 use profkit_data::memprof::indexed::read_section;
 use profkit_data::memprof::yaml::{self, YamlOptions};
 use profkit_merge::Threads;
 use profkit_merge::files::Output;
 use profkit_merge::files::write_indexed;
+use profkit_report::merge::{Written, indexed_losses, text_losses};
 
 /// An output format, with its version and options resolved.
 #[derive(Clone, Debug)]
@@ -48,7 +47,7 @@ pub fn write_profile(
             let kept = |function: &FunctionRef<'_>| !options.sparse || function.has_run();
             let functions = profile.tables.iter().flat_map(|table| table.functions());
             written.functions = functions.filter(kept).count() as u64;
-            written.losses = text_losses(profile);
+            written.losses = text_losses(profile, options);
             refuse_losses(&name, &written.losses, strict)?;
             written.bytes = output.write(|sink| text::write(profile, options, sink).map(|_| ()))?;
         }
@@ -87,39 +86,4 @@ pub fn write_profile(
         }
     }
     Ok(written)
-}
-
-/// Messages about data that an indexed version cannot represent.
-fn indexed_losses(losses: &Losses, version: u32) -> Vec<String> {
-    let releases = match indexed_writers(version) {
-        Some(range) => format!(" ({})", display_range(&range)),
-        None => String::new(),
-    };
-    let flags = Some(losses.flags).filter(|flags| !flags.is_unknown());
-    let flags = flags.map(|flags| format!("the kind flags {flags}"));
-    let counts = losses.counts().map(|(count, what)| match count {
-        1 => format!("1 {}", what.trim_end_matches('s')),
-        _ => format!("{} {what}", grouped(count)),
-    });
-    let lost = flags.into_iter().chain(counts);
-    lost.map(|what| {
-        format!("left out {what}, which indexed version {version}{releases} cannot represent")
-    })
-    .collect()
-}
-
-/// Messages about data that text cannot represent. Build ids are not mentioned: text never has them.
-fn text_losses(profile: &InstrProfile) -> Vec<String> {
-    let memprof = profile.memprof.iter().map(|section| {
-        let bytes = plural(section.bytes.len() as u64, "byte");
-        format!("left out the MemProf section ({bytes}), which text cannot represent")
-    });
-    let flags = text::losses(profile)
-        .flags
-        .contains(InstrKind::FUNCTION_ENTRY_ONLY)
-        .then(|| {
-            "left out the function-entry flag of the profile, which text cannot represent"
-                .to_owned()
-        });
-    memprof.chain(flags).collect()
 }

@@ -1,8 +1,9 @@
 //! `profkit mip covered`: the functions that a run entered.
-use super::profile::{ImageArgs, locate, open, pattern};
+use super::profile::{ImageArgs, locate, open};
 use crate::exit::{Failure, Result, Status};
 use crate::print;
 use crate::print::plural;
+use crate::spelling::pattern;
 use clap::Args;
 use profkit_analysis::names::display;
 use profkit_data::tables::Frame;
@@ -52,7 +53,7 @@ pub struct CoveredArgs {
 /// # Errors
 /// If the profile or the debug info cannot be read, or if source locations are asked for and there are none.
 pub fn run(args: &CoveredArgs) -> Result {
-    let regex = pattern(args.regex.as_deref())?;
+    let regex = pattern("--regex", args.regex.as_deref())?;
     let mut opened = open(&args.profile)?;
     if let Some(file) = &args.image.debug {
         let located = locate(&opened.profile, file, args.image.arch.as_deref())?;

@@ -75,7 +75,7 @@ enum Algorithm {
 pub fn run(args: &OrderArgs) -> Result {
     if args.algorithm == Algorithm::Mean && !args.runs.is_empty() {
         return Err(
-            Failure::usage("runs can be given only with --algorithm balanced")
+            Failure::usage("only --algorithm balanced uses raw files of single runs")
                 .with_hint("merge them into the profile first: profkit mip merge"),
         );
     }

@@ -200,21 +200,3 @@ impl From<create::Error> for Failure {
         failure.with_hints(error.hint())
     }
 }
-
-/// Compiles a regular expression that may match anywhere in a name. Names are bytes.
-///
-/// # Errors
-/// If the text is not a regular expression.
-pub fn pattern(text: Option<&str>) -> Result<Option<regex::bytes::Regex>> {
-    let Some(text) = text else { return Ok(None) };
-    let built = regex::bytes::RegexBuilder::new(text).unicode(false).build();
-    built.map(Some).map_err(|error| {
-        let error = error.to_string();
-        let reason = error.lines().next_back().unwrap_or_default();
-        let reason = reason.strip_prefix("error: ").unwrap_or(reason);
-        Failure::usage(format_args!(
-            "--regex {text}: not a regular expression: {reason}"
-        ))
-        .with_hint(r"write a backslash before a character that stands for itself, as in \(")
-    })
-}

@@ -1,8 +1,9 @@
 //! `profkit mip show`: the results of the runs, function by function.
-use super::profile::{ImageArgs, locate, open_any, pattern};
+use super::profile::{ImageArgs, locate, open_any};
 use crate::exit::{Failure, Result, Status};
 use crate::print::{self, Format, stdout_for};
 use crate::show::By;
+use crate::spelling::pattern;
 use clap::Args;
 use profkit_analysis::ranking::GroupBy;
 use profkit_report::mip::MipFunctions;
@@ -51,7 +52,7 @@ pub struct ShowArgs {
 /// # Errors
 /// If the profile or the debug info cannot be read, or if the output cannot be printed.
 pub fn run(args: &ShowArgs) -> Result {
-    let regex = pattern(args.regex.as_deref())?;
+    let regex = pattern("--regex", args.regex.as_deref())?;
     let (opened, form) = open_any(&args.profile)?;
     let located = match &args.image.debug {
         None => None,

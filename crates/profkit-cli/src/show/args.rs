@@ -214,6 +214,7 @@ impl ShowArgs {
             all: self.functions || (self.shows_functions() || self.by.is_some()) && !self.filters(),
             names: self.function.clone(),
             parts: self.function_contains.clone(),
+            ..Selection::default()
         }
     }
 

@@ -1,9 +1,9 @@
 //! `profkit show`: prints the contents of a profile, for people or as JSON. Records are printed as they are read, so
 //! memory does not grow with their number.
 mod args;
-mod correlation;
+pub(crate) mod correlation;
 mod kinds;
-mod recording;
+pub mod recording;
 mod sample;
 
 pub use args::{By, ShowArgs, Sort};

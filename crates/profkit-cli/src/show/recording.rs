@@ -19,7 +19,7 @@ pub fn head_of_folder(path: &Path) -> Option<PathBuf> {
 }
 
 /// The other files of the folder: `data.0`, `data.1` and so on.
-fn parts(folder: &Path) -> Result<Vec<Input>, Failure> {
+pub fn parts(folder: &Path) -> Result<Vec<Input>, Failure> {
     (0..)
         .map(|number| folder.join(format!("data.{number}")))
         .take_while(|path| path.is_file())

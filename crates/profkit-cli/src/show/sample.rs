@@ -1,8 +1,8 @@
 //! `profkit show` of sample profiles.
 use super::args::ShowArgs;
-use crate::exit::{self, Failure, Status};
+use crate::exit::{self, Failure};
 use crate::memprof::flame;
-use crate::print::{self, Format, RowFormat};
+use crate::print::{self, Format};
 use profkit_analysis::ranking::GroupBy;
 use profkit_analysis::samples::SampleView;
 use profkit_merge::files::Input;
@@ -61,29 +61,5 @@ pub fn run(args: &ShowArgs, input: &Input) -> exit::Result {
 
 /// Reports the errors of the file, and the names that no function has.
 fn finish(args: &ShowArgs, input: &Input, view: &SampleView<'_>) -> exit::Result {
-    let report = &view.report;
-    let mut failure: Option<Failure> = None;
-    let mut fail = |line: String| {
-        failure = Some(match failure.take() {
-            Some(failure) => failure.and(line),
-            None => Failure::input(line),
-        });
-    };
-    if args.format != RowFormat::Json {
-        for error in &report.faults {
-            fail(format!("{}: {error}", input.name()));
-        }
-        let more = report.fault_count - report.faults.len() as u64;
-        if more > 0 {
-            fail(format!("{}: and {more} more errors", input.name()));
-        }
-    }
-    for name in view.missing(&args.function) {
-        fail(format!("{}: there is no function {name}", input.name()));
-    }
-    match failure {
-        Some(failure) => Err(failure),
-        None if report.fault_count > 0 => Ok(Status::InputBad),
-        None => Ok(Status::Done),
-    }
+    super::finish(args, input, &view.faults(), &view.missing(&args.function))
 }

@@ -39,7 +39,7 @@ fn each_damage_of_a_dump_is_told() {
         ("version 6", with(8, 6)),
         ("version 4711", with(8, 4711)),
         ("stray bytes after the dump", two(vec![0; 8])),
-        ("another magic behind the dump", two(with(0, 1))),
+        ("another magic after the dump", two(with(0, 1))),
         ("the same dump twice", two(good.clone())),
         ("other segments in a second dump", two(with(56 + 8, 0x1234))),
         (
@@ -81,7 +81,8 @@ fn an_empty_profile_is_dropped_and_the_others_are_merged() {
     insta::assert_snapshot!(said, @"
     warning: empty: dropped: the profile is empty in MemProf YAML: expected records under HeapProfileRecords or DataAccessProfiles
     hint: leave the file out, or write it again from a profile with a MemProf section
-    wrote out (768 bytes, indexed version 13): 0 functions from 1 of 2 files (240 bytes); 1 dropped
+    wrote out (768 bytes, indexed version 13): 0 functions from 1 of 2 files (240 bytes)
+      1 file dropped
     exit code 0
     ");
 }

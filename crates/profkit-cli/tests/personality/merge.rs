@@ -101,6 +101,18 @@ fn real_profiles_are_merged_alike() {
         add_fixture(&mut pair, &name);
         lines.push(format!("merge {name} -o out"));
     }
+    for name in [
+        "raw/clang-22-vtables-shapes.profraw",
+        "indexed/clang-22-vtables-shapes.profdata",
+    ] {
+        lines.push(format!("merge -keep-vtable-symbols {name} -o out"));
+    }
+    for folder in ["raw", "indexed"] {
+        let [entries, loops] = ["function-entry", "loop-entries"]
+            .map(|mode| real(folder, &format!("clang-22-{mode}-")).join(" "));
+        lines.push(format!("merge -j 1 -o out {entries} {loops}"));
+        lines.push(format!("merge -j 1 -o out {loops} {entries}"));
+    }
     let old = real("raw", "clang-16-fe-plain").join(" ");
     lines.push(format!(
         "merge -failure-mode=all {old} raw/clang-22-fe-plain.profraw -o out"

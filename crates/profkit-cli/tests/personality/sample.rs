@@ -1,5 +1,6 @@
 //! `--sample`: profiles of every encoding and of five releases, merged and shown by both tools.
 use crate::harness::{Pair, compare_all};
+use crate::profiles::add_fixture;
 use profkit_abi::sample::{flag, section};
 use profkit_testkit::sample::{SampleOptions, SampleShape, sample_text};
 use profkit_testkit::{Llvm, require_or_skip, short_or_whole};
@@ -587,5 +588,72 @@ fn instrumentation_profiles_are_supplemented_alike() {
             "merge -supplement-instr-with-sample=samples {rest}"
         ));
     }
+    compare_all(&pair, lines.iter().map(String::as_str));
+}
+
+#[test]
+fn texts_are_read_by_llvms_rules() {
+    let llvm = require_or_skip!(22);
+    let texts: [(&str, &[u8]); 12] = [
+        ("number", b"534\n 1: 5\n 7\n 5:x6\n"),
+        ("pair", b"5:7\n 1: 5\n5:8:9\n 6: 6\n"),
+        ("nameless", b":7\n 1: 5\n 7: :6\n  3: 6\n"),
+        ("zero", b"foo:10:1\n 1: 5\nbar:1\0:1\n"),
+        ("cut", b"foo:10:1\n 1: 5\n\0bar:1:1\n"),
+        ("firstzero", b"_Z3bar\0:20301:1437\n 1: 5\n"),
+        (
+            "blanks",
+            b"foo:10:1\n 10:   3.1: inline3:700\n   2: 650 malloc:650\n",
+        ),
+        (
+            "context",
+            b"[a:x.1 @ b:-1.y @ c]:9:1\n 1: 9\n[a:1 @ b:7:4\n 1: 4\n",
+        ),
+        (
+            "reset",
+            b"foo:9:1\n 1: 9\n !Attributes: 2\n !CFGChecksum: 7\n",
+        ),
+        (
+            "trimmed",
+            b"foo:9:1\n 1: 9\n !CFGChecksum: 7\n !Attributes: 2\x0b\n",
+        ),
+        ("again", b"foo:9:1\nfoo:9:1\n 1: 9\n !CFGChecksum: 7\n"),
+        ("flat", b"foo:9:1\n 1: bar:9\n  2: 9\n  !Flat\n"),
+    ];
+    let mut pair = Pair::new(&llvm);
+    let mut lines = Vec::new();
+    for (name, text) in texts {
+        pair.add(name, text);
+        lines.push(format!("merge -sample -text {name}"));
+        // The order of metadata of several functions is that of a hash table in LLVM.
+        if name != "context" {
+            lines.push(format!("merge -sample {name} -o out"));
+        }
+        lines.push(format!("show -sample {name}"));
+        lines.push(format!("overlap -sample {name} number"));
+    }
+    // A damaged file whose header is sound, before a text whose first line is damaged.
+    pair.add("sound-header", [&b"foo:10:1\n"[..], b" x\n"].concat());
+    pair.add("unknown", "foo:1\n");
+    lines.push("overlap -sample sound-header unknown".to_owned());
+    for name in ["probes-ext", "contexts-ext-md5", "nested-ext-md5"] {
+        add_fixture(&mut pair, &format!("sample/llvm-22-{name}.sampleprof"));
+    }
+    for options in [
+        "-text",
+        "-function=jxe -output-size-limit=100000",
+        "-function=jxe -split-layout",
+    ] {
+        lines.push(format!(
+            "merge -sample {options} sample/llvm-22-contexts-ext-md5.sampleprof -o out"
+        ));
+        lines.push(format!(
+            "merge -sample {options} sample/llvm-22-probes-ext.sampleprof -o out"
+        ));
+    }
+    lines.push(
+        "merge -sample -function=_Z5funcBi sample/llvm-22-contexts-ext-md5.sampleprof -o out"
+            .to_owned(),
+    );
     compare_all(&pair, lines.iter().map(String::as_str));
 }

@@ -233,3 +233,27 @@ fn two_buckets_cannot_share_bytes() {
     put(&mut bytes, index + 24, first);
     assert_eq!(errors(&bytes, index).len(), 1);
 }
+
+#[test]
+fn items_in_the_order_of_the_file_need_no_buckets() {
+    let (mut file, index) = encode(&hashes(100, 7), Lengths::KeyAndData, 16);
+    let table = HashTable::parse(&file, 16, index, Lengths::KeyAndData).unwrap();
+    let entries: Vec<_> = table.entries().map(Result::unwrap).collect();
+    let in_file: Vec<_> = table.file_order().map(Result::unwrap).collect();
+    assert_eq!(in_file, entries);
+    let keys: Vec<Vec<u8>> = entries.iter().map(|entry| entry.key.to_vec()).collect();
+    let offsets = index as usize + 16;
+    file[offsets..].fill(0xff);
+    let table = HashTable::parse(&file, 16, index, Lengths::KeyAndData).unwrap();
+    assert!(table.check().is_err());
+    let found: Vec<_> = table
+        .file_order()
+        .map(|entry| entry.unwrap().key.to_vec())
+        .collect();
+    assert_eq!(found, keys);
+    // The table states one item more than it has: what follows the items is no item.
+    file[index as usize + 8] += 1;
+    let table = HashTable::parse(&file, 16, index, Lengths::KeyAndData).unwrap();
+    let last = table.file_order().last().unwrap();
+    assert_eq!(last.unwrap_err().kind(), ErrorKind::Malformed);
+}

@@ -10,6 +10,8 @@ pub struct Losses {
     pub flags: InstrKind,
     /// The number of records whose MC/DC bitmap was left out.
     pub bitmaps: u64,
+    /// The number of records whose uniformity bits were left out ([`Record::uniformity`](super::Record::uniformity)).
+    pub uniformity: u64,
     /// The number of records whose vtable value sites were left out.
     pub vtable_sites: u64,
     /// The number of vtable names that were left out.
@@ -33,6 +35,7 @@ impl Losses {
     pub fn counts(&self) -> impl Iterator<Item = (u64, &'static str)> {
         [
             (self.bitmaps, "MC/DC bitmaps"),
+            (self.uniformity, "uniformity bitmaps of GPU functions"),
             (self.vtable_sites, "value profiles of vtables"),
             (self.vtable_names, "vtable names"),
             (self.traces, "temporal traces"),

@@ -43,6 +43,13 @@ pub struct TemporalTrace {
 }
 
 impl InstrProfile {
+    /// Returns the number of records that have uniformity bits ([`Record::uniformity`](super::Record::uniformity)). Only
+    /// indexed version 14 can hold them.
+    pub fn uniformity_count(&self) -> usize {
+        let tables = self.tables.iter();
+        tables.map(FunctionTable::uniformity_count).sum()
+    }
+
     /// Returns the number of function records. A function has one record per function hash.
     pub fn record_count(&self) -> usize {
         self.tables.iter().map(FunctionTable::record_count).sum()

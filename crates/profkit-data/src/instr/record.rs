@@ -17,6 +17,10 @@ pub struct Record {
     pub counts: Vec<u64>,
     /// The bytes of the function's MC/DC bitmap.
     pub bitmap: Vec<u8>,
+    /// For functions of GPU programs, one bit for each counter: bit `i % 8` of byte `i / 8` is set if the block of
+    /// counter `i` was nearly always entered by all threads of a wave together (LLVM's `UniformityBits`). Empty for all
+    /// other functions.
+    pub uniformity: Vec<u8>,
     /// The value profile of the function: the values that were seen at its value sites.
     pub values: ValueData,
 }
@@ -29,7 +33,18 @@ impl Record {
         self.func_hash = FuncHash(0);
         self.counts.clear();
         self.bitmap.clear();
+        self.uniformity.clear();
         self.values.clear();
+    }
+
+    /// The number of counters whose block is uniform ([`uniformity`](Self::uniformity)).
+    pub fn uniform_blocks(&self) -> usize {
+        let bits = self
+            .uniformity
+            .iter()
+            .flat_map(|byte| (0..8).map(move |bit| byte >> bit & 1 == 1));
+        let blocks = bits.take(self.counts.len());
+        blocks.filter(|&is_uniform| is_uniform).count()
     }
 
     /// Whether the function is marked as pseudo-hot or pseudo-warm. The first counter is then a marker and not a count.

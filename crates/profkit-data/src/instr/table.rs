@@ -2,6 +2,7 @@
 use super::record::ValueData;
 use crate::ids::{FuncHash, NameRef};
 use crate::summary::is_pseudo;
+use std::collections::BTreeMap;
 
 /// The index of a function in a [`FunctionTable`]. Each function name has one index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -22,7 +23,7 @@ pub struct RecordId(pub u32);
 ///
 /// let mut table = FunctionTable::new();
 /// let main = table.push_function(b"main", NameRef::of(b"main"), 0).expect("there is room");
-/// let record = NewRecord { func_hash: FuncHash(1234), counts: &[90, 10], bitmap: &[], values: None, order: 0 };
+/// let record = NewRecord { func_hash: FuncHash(1234), counts: &[90, 10], ..NewRecord::default() };
 /// table.push_record(main, record).expect("there is room");
 /// for function in table.functions() {
 ///     assert!(function.has_run());
@@ -35,6 +36,8 @@ pub struct FunctionTable {
     counts: Vec<u64>,
     bitmaps: Vec<u8>,
     values: Vec<ValueData>,
+    /// The uniformity bits of the records that have some. Only functions of GPU programs do.
+    uniformity: BTreeMap<u32, Box<[u8]>>,
     functions: Vec<FunctionEntry>,
     records: Vec<RecordEntry>,
 }
@@ -66,7 +69,7 @@ struct RecordEntry {
 const NONE: u32 = u32::MAX;
 
 /// A function record to be added with [`FunctionTable::push_record`].
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct NewRecord<'a> {
     /// The function hash: a hash of the function's control flow.
     pub func_hash: FuncHash,
@@ -74,6 +77,9 @@ pub struct NewRecord<'a> {
     pub counts: &'a [u64],
     /// The bytes of the MC/DC bitmap of the function record.
     pub bitmap: &'a [u8],
+    /// The uniformity bits of the record; empty for functions that are not of a GPU program
+    /// ([`Record::uniformity`](super::Record::uniformity)).
+    pub uniformity: &'a [u8],
     /// The value profile of the record. `None` means that it is empty.
     pub values: Option<&'a ValueData>,
     /// The position at which the record was first seen in the inputs. The caller must pass positions that increase from
@@ -97,6 +103,9 @@ pub struct RecordRef<'a> {
     pub counts: &'a [u64],
     /// The bytes of the MC/DC bitmap of the function record.
     pub bitmap: &'a [u8],
+    /// The uniformity bits of the record; empty for functions that are not of a GPU program
+    /// ([`Record::uniformity`](super::Record::uniformity)).
+    pub uniformity: &'a [u8],
     /// The value profile of the record; `None` if it has no value sites.
     pub values: Option<&'a ValueData>,
     /// The position at which the record was first seen in the inputs, as given to [`FunctionTable::push_record`].
@@ -187,6 +196,9 @@ impl FunctionTable {
             }
             None => NONE,
         };
+        if !record.uniformity.is_empty() {
+            self.uniformity.insert(id, record.uniformity.into());
+        }
         let function = self.functions.get_mut(function.0 as usize)?;
         match self.records.get_mut(function.last_record as usize) {
             Some(last) => last.next = id,
@@ -228,7 +240,7 @@ impl FunctionTable {
 
     /// Returns the function record with this index.
     pub fn record(&self, id: RecordId) -> Option<RecordRef<'_>> {
-        Some(self.record_ref(self.records.get(id.0 as usize)?))
+        Some(self.record_ref(id.0, self.records.get(id.0 as usize)?))
     }
 
     /// Returns all functions in the order in which they were added.
@@ -265,6 +277,26 @@ impl FunctionTable {
             .get_mut(record.bitmap_start..record.bitmap_start + record.bitmap_len as usize)
     }
 
+    /// Adds the uniformity bits of another record of the same function and hash. A block stays uniform if it is uniform
+    /// in both records. A record without bits says nothing about uniformity and changes nothing.
+    pub fn add_uniformity(&mut self, id: RecordId, bits: &[u8]) {
+        if bits.is_empty() {
+            return;
+        }
+        match self.uniformity.get_mut(&id.0) {
+            Some(own) => own
+                .iter_mut()
+                .zip(bits)
+                .for_each(|(own, bits)| *own &= bits),
+            None => drop(self.uniformity.insert(id.0, bits.into())),
+        }
+    }
+
+    /// The number of records that have uniformity bits ([`RecordRef::uniformity`]).
+    pub fn uniformity_count(&self) -> usize {
+        self.uniformity.len()
+    }
+
     /// Returns mutable access to the value profile of a record; `None` if the record has no value sites.
     pub fn values_mut(&mut self, id: RecordId) -> Option<&mut ValueData> {
         let record = self.records.get(id.0 as usize)?;
@@ -282,7 +314,7 @@ impl FunctionTable {
         }
     }
 
-    fn record_ref(&self, entry: &RecordEntry) -> RecordRef<'_> {
+    fn record_ref(&self, id: u32, entry: &RecordEntry) -> RecordRef<'_> {
         let counts = self
             .counts
             .get(entry.counts_start..entry.counts_start + entry.counts_len as usize);
@@ -293,6 +325,11 @@ impl FunctionTable {
             func_hash: entry.func_hash,
             counts: counts.unwrap_or_default(),
             bitmap: bitmap.unwrap_or_default(),
+            uniformity: if self.uniformity.is_empty() {
+                &[]
+            } else {
+                self.uniformity.get(&id).map_or(&[], |bits| &**bits)
+            },
             values: self.values.get(entry.values as usize),
             order: entry.order,
         }
@@ -333,14 +370,34 @@ impl<'a> FunctionRef<'a> {
         let table = self.table;
         let mut next = self.entry.first_record;
         std::iter::from_fn(move || {
-            let entry = table.records.get(next as usize)?;
+            let id = next;
+            let entry = table.records.get(id as usize)?;
             next = entry.next;
-            Some(table.record_ref(entry))
+            Some(table.record_ref(id, entry))
         })
     }
 }
 
-impl RecordRef<'_> {
+impl NewRecord<'_> {
+    /// Whether the record is marked as pseudo-hot or pseudo-warm ([`RecordRef::is_pseudo`]).
+    pub fn is_pseudo(&self) -> bool {
+        is_pseudo(self.counts)
+    }
+}
+
+impl<'a> RecordRef<'a> {
+    /// Returns the contents of the record, to be pushed into another table.
+    pub fn to_new(&self) -> NewRecord<'a> {
+        NewRecord {
+            func_hash: self.func_hash,
+            counts: self.counts,
+            bitmap: self.bitmap,
+            uniformity: self.uniformity,
+            values: self.values,
+            order: self.order,
+        }
+    }
+
     /// Whether the record is marked as pseudo-hot or pseudo-warm. Its first counter is then a marker and not a count.
     pub fn is_pseudo(&self) -> bool {
         is_pseudo(self.counts)
@@ -356,9 +413,8 @@ mod tests {
         let record = |hash, counts: &'static [u64]| NewRecord {
             func_hash: FuncHash(hash),
             counts,
-            bitmap: &[],
-            values: None,
             order: hash,
+            ..NewRecord::default()
         };
         let mut table = FunctionTable::new();
         let main = table.push_function(b"main", NameRef(1), 0).unwrap();

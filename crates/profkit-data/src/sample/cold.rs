@@ -37,7 +37,12 @@ pub fn trim_cold(profile: &mut SampleProfile, cold: ColdContexts, threshold: u64
     }
     drop(additions);
     for function in merged.take_functions() {
-        let Function { callers, samples } = function;
+        let Function {
+            callers,
+            mut samples,
+        } = function;
+        // LLVM makes a merged context without attributes: several contexts with different ones can be in it.
+        samples.attributes = 0;
         let is_cold = cold.trim && samples.total < threshold;
         if is_cold && profile.find(&callers, samples.name).is_none() {
             continue;

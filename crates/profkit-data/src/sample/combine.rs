@@ -14,6 +14,7 @@ pub fn absorb(
     let name = |id: NameId| names.get(id).copied().unwrap_or(id);
     sum.kind |= other.kind;
     sum.symbols.append(&mut other.symbols);
+    sum.symbol_hashes.append(&mut other.symbol_hashes);
     let mut callers = Vec::new();
     let mut additions = sum.additions();
     for function in other.take_functions() {

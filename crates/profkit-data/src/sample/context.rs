@@ -92,3 +92,38 @@ fn call_site(text: &[u8]) -> Option<Location> {
         )),
     }
 }
+
+/// Iterates over the frames of a calling context without its brackets, outermost first, by LLVM's rules
+/// (`SampleContext::createCtxVectorFromStr`): what is no number in a call site counts as 0. There is at least one frame.
+pub(super) fn llvm_frames(inner: &[u8]) -> impl Iterator<Item = (&[u8], Location)> {
+    let mut rest = Some(inner);
+    std::iter::from_fn(move || {
+        let text = rest.take()?;
+        let at = memchr::memmem::find(text, b" @ ");
+        let frame = text.get(..at.unwrap_or(text.len())).unwrap_or_default();
+        // A separator at the end has no frame after it.
+        rest = at
+            .and_then(|at| text.get(at + 3..))
+            .filter(|rest| !rest.is_empty());
+        let colon = memchr::memchr(b':', frame).unwrap_or(frame.len());
+        let place = frame.get(colon + 1..).unwrap_or_default();
+        let dot = memchr::memchr(b'.', place).unwrap_or(place.len());
+        let line = llvm_line(place.get(..dot).unwrap_or_default());
+        let discriminator = place.get(dot + 1..).and_then(crate::decimal::whole);
+        let discriminator = discriminator.and_then(|number| u32::try_from(number).ok());
+        let location = Location::new(line, discriminator.unwrap_or(0));
+        Some((frame.get(..colon).unwrap_or_default(), location))
+    })
+}
+
+/// LLVM reads the line of a call site as a signed number of 32 bits.
+fn llvm_line(text: &[u8]) -> u32 {
+    let (digits, is_negative) = match text {
+        [b'-', digits @ ..] => (digits, true),
+        digits => (digits, false),
+    };
+    let number = crate::decimal::whole(digits).and_then(|number| i64::try_from(number).ok());
+    let number = number.map(|number| if is_negative { -number } else { number });
+    let line = number.and_then(|number| i32::try_from(number).ok());
+    line.unwrap_or(0).cast_unsigned()
+}

@@ -142,6 +142,9 @@ pub struct Additions<'p> {
     profile: &'p mut SampleProfile,
     /// The entries of each function that are not in its sorted vectors yet, by the function's index.
     late: FxHashMap<usize, PendingEntries>,
+    /// Whether a function that comes again replaces its checksum and attributes, as within one text file in LLVM. If not,
+    /// another checksum is a mismatch.
+    replaces_facts: bool,
 }
 
 impl SampleProfile {
@@ -150,11 +153,17 @@ impl SampleProfile {
         Additions {
             profile: self,
             late: FxHashMap::default(),
+            replaces_facts: false,
         }
     }
 }
 
 impl Additions<'_> {
+    /// From now on, a function that comes again replaces its checksum and attributes.
+    pub(super) fn replace_facts(&mut self) {
+        self.replaces_facts = true;
+    }
+
     /// Returns the names of the profile to which functions are added.
     pub fn names(&mut self) -> &mut SampleNames {
         &mut self.profile.names
@@ -206,12 +215,14 @@ impl Additions<'_> {
     /// profile.
     pub fn add(&mut self, function: &FlatFunction, weight: u64, outcome: &mut AddOutcome) {
         let FlatFunction { callers, name, .. } = function;
+        let replaces_facts = self.replaces_facts;
         self.function(callers, *name, |adding, is_new| {
             let mut adder = Adder {
                 steps: &function.steps,
                 facts: &function.facts,
                 ordinal: 0,
                 weight,
+                replaces_facts,
                 outcome,
             };
             adder.enter(adding, is_new, function.total, function.head, 0);
@@ -238,6 +249,7 @@ struct Adder<'a> {
     facts: &'a [Facts],
     ordinal: usize,
     weight: u64,
+    replaces_facts: bool,
     outcome: &'a mut AddOutcome,
 }
 
@@ -258,9 +270,15 @@ impl Adder<'_> {
         if is_new {
             samples.attributes = facts.attributes;
         }
-        if self
-            .outcome
-            .is_mismatch(&mut samples.checksum, is_new, facts.checksum)
+        if self.replaces_facts && facts != Facts::default() {
+            samples.attributes = facts.attributes;
+            if facts.checksum != 0 {
+                samples.checksum = facts.checksum;
+            }
+        } else if !self.replaces_facts
+            && self
+                .outcome
+                .is_mismatch(&mut samples.checksum, is_new, facts.checksum)
         {
             return self.skip();
         }

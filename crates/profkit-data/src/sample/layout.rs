@@ -4,6 +4,8 @@ use super::{
     AddOutcome, Additions, BodyLine, Frame, Function, Inlined, Location, NameId, ProfileKind,
     SampleProfile, Samples,
 };
+use crate::ids::NameRef;
+use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
 /// How a sample profile stores functions that were inlined.
@@ -51,18 +53,26 @@ pub fn head_estimate(samples: &Samples, contexts: bool) -> u64 {
 pub fn flatten(profile: &mut SampleProfile) -> AddOutcome {
     let mut outcome = AddOutcome::default();
     let contexts = profile.kind.contains(ProfileKind::CONTEXT_SENSITIVE);
+    let has_hashes = profile.kind.contains(ProfileKind::MD5_NAMES);
     let functions = profile.take_functions();
-    let mut additions = profile.additions();
+    let mut flat = Flattening {
+        additions: profile.additions(),
+        outcome: &mut outcome,
+        names: has_hashes.then(FxHashMap::default),
+    };
     for Function { samples, .. } in functions {
         if contexts {
+            let Flattening {
+                additions, outcome, ..
+            } = &mut flat;
             additions.function(&[], samples.name, |adding, is_new| {
-                adding.merge(&samples, is_new, |name| name, 1, &mut outcome);
+                adding.merge(&samples, is_new, |name| name, 1, outcome);
             });
         } else {
-            flatten_instance(&mut additions, &samples, &mut outcome);
+            flat.add(&samples);
         }
     }
-    drop(additions);
+    drop(flat);
     if !contexts {
         for function in profile.parts_mut().1 {
             function.samples.head = head_estimate(&function.samples, false);
@@ -72,36 +82,53 @@ pub fn flatten(profile: &mut SampleProfile) -> AddOutcome {
     outcome
 }
 
-/// Adds one copy of a function, and the copies of functions inlined into it. Entry counts are not added.
-fn flatten_instance(additions: &mut Additions<'_>, instance: &Samples, outcome: &mut AddOutcome) {
-    additions.function(&[], instance.name, |adding, is_new| {
-        if is_new {
-            let flat = adding.samples();
-            flat.attributes = instance.attributes;
-            flat.checksum = instance.checksum;
+/// A profile in the flat layout, while functions are added to it.
+struct Flattening<'p> {
+    additions: Additions<'p>,
+    outcome: &'p mut AddOutcome,
+    /// The name of each function by its hash, if some names of the profile are hashes: a name and its hash are one
+    /// function, which keeps the form that came first.
+    names: Option<FxHashMap<NameRef, NameId>>,
+}
+
+impl Flattening<'_> {
+    /// Adds one copy of a function, and the copies of functions inlined into it. Entry counts are not added.
+    fn add(&mut self, instance: &Samples) {
+        let mut name = instance.name;
+        if let Some(known) = &mut self.names {
+            let guid = self.additions.names().get(name).guid();
+            name = *known.entry(guid).or_insert(name);
         }
-        for line in &instance.body {
-            adding.add_line(line.location, line.samples, 1, outcome);
-        }
-        for target in &instance.targets {
-            adding.add_target(target.location, target.name, target.count, 1, outcome);
-        }
-        if is_new {
-            for target in &instance.vtables {
-                adding.add_vtable(target.location, target.name, target.count, 1, outcome);
+        let outcome = &mut *self.outcome;
+        self.additions.function(&[], name, |adding, is_new| {
+            if is_new {
+                let flat = adding.samples();
+                flat.attributes = instance.attributes;
+                flat.checksum = instance.checksum;
             }
+            for line in &instance.body {
+                adding.add_line(line.location, line.samples, 1, outcome);
+            }
+            for target in &instance.targets {
+                adding.add_target(target.location, target.name, target.count, 1, outcome);
+            }
+            if is_new {
+                for target in &instance.vtables {
+                    adding.add_vtable(target.location, target.name, target.count, 1, outcome);
+                }
+            }
+            let mut total = instance.total;
+            for Inlined { location, samples } in &instance.inlined {
+                let head = head_estimate(samples, false);
+                adding.add_line(*location, head, 1, outcome);
+                adding.add_target(*location, samples.name, head, 1, outcome);
+                total = total.saturating_sub(samples.total).wrapping_add(head);
+            }
+            outcome.accumulate(&mut adding.samples().total, total, 1);
+        });
+        for inlined in &instance.inlined {
+            self.add(&inlined.samples);
         }
-        let mut total = instance.total;
-        for Inlined { location, samples } in &instance.inlined {
-            let head = head_estimate(samples, false);
-            adding.add_line(*location, head, 1, outcome);
-            adding.add_target(*location, samples.name, head, 1, outcome);
-            total = total.saturating_sub(samples.total).wrapping_add(head);
-        }
-        outcome.accumulate(&mut adding.samples().total, total, 1);
-    });
-    for inlined in &instance.inlined {
-        flatten_instance(additions, &inlined.samples, outcome);
     }
 }
 

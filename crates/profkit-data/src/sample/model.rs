@@ -170,6 +170,8 @@ pub struct SampleProfile {
     /// The profile symbol list: the names of all functions of the program, with samples or without (LLVM's
     /// `ProfileSymbolList`). These are names, never hashes.
     pub symbols: BTreeSet<Box<[u8]>>,
+    /// The names of the profile symbol list that are known only by their MD5 hash, as LLVM 23 can write them.
+    pub symbol_hashes: BTreeSet<u64>,
     /// Whether the summary counts each calling context of a function as a function of its own. Otherwise the contexts of
     /// a function are added up first, because each of them alone would look cold.
     pub summary_by_context: bool,
@@ -182,6 +184,17 @@ pub struct SampleProfile {
 }
 
 impl SampleProfile {
+    /// The number of names in the profile symbol list, those that are known only by their hash among them.
+    pub fn symbol_count(&self) -> usize {
+        self.symbols.len() + self.symbol_hashes.len()
+    }
+
+    /// Empties the profile symbol list.
+    pub fn clear_symbols(&mut self) {
+        self.symbols.clear();
+        self.symbol_hashes.clear();
+    }
+
     /// Makes a sample profile without functions.
     pub fn new() -> Self {
         Self::default()

@@ -53,9 +53,16 @@ pub struct SampleReadOptions {
     /// Whether summaries of the profile count each calling context as a function of its own
     /// (`-profile-summary-contextless=0`).
     pub summary_by_context: bool,
-    /// Whether extensible binary profiles are checked as LLVM 22 checks them. The kind of a section is the low half of its
-    /// number. Bytes after the last item of a section are damage. Not damage are a missing name table, and metadata of
-    /// inlined functions that have no samples.
+    /// Whether profiles are read as LLVM 22 reads them.
+    ///
+    /// In extensible binary profiles, the kind of a section is the low half of its number. Bytes after the last item of a
+    /// section are damage, and so are metadata of a function that the tables do not have. Not damage are a missing name
+    /// table, metadata of inlined functions that have no samples, and a compressed section that ends before or after its
+    /// stated end.
+    ///
+    /// A text ends at its first zero byte. The head line of a function may be a number or `A:B`, the character after the
+    /// first colon of an indented line is skipped, and what is no number in a calling context counts as 0. A metadata
+    /// line without attributes resets the attributes.
     pub llvm_checks: bool,
 }
 
@@ -93,7 +100,7 @@ impl SampleReadOptions {
         self
     }
 
-    /// Sets whether extensible binary profiles are checked as LLVM 22 checks them.
+    /// Sets whether profiles are read as LLVM 22 reads them.
     #[must_use]
     pub fn llvm_checks(mut self, llvm: bool) -> Self {
         self.llvm_checks = llvm;

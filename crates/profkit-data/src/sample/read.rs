@@ -6,7 +6,7 @@ use super::options::SampleReadOptions;
 use super::report::ReadReport;
 use super::{binary, text};
 use crate::detect::{FileKind, detect};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, Structure};
 
 /// An encoding of sample profiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -34,6 +34,23 @@ pub fn encoding(data: &[u8]) -> Option<SampleEncoding> {
         FileKind::SampleExtBinary => Some(SampleEncoding::ExtBinary),
         FileKind::SampleUnknown => None,
         _ => begins_with_head(data).then_some(SampleEncoding::Text),
+    }
+}
+
+/// Returns the encoding of a file as LLVM 22 finds it. Texts end at their first zero byte, and the first line may have other
+/// forms (see [`SampleReadOptions::llvm_checks`]). Of GCC's encoding only version `407*` is known.
+pub fn llvm_encoding(data: &[u8]) -> Option<SampleEncoding> {
+    match encoding(data) {
+        Some(SampleEncoding::Gcov) if data.starts_with(b"adcg*704\0") => Some(SampleEncoding::Gcov),
+        None | Some(SampleEncoding::Text | SampleEncoding::Gcov)
+            if detect(data) != FileKind::SampleUnknown =>
+        {
+            let end = memchr::memchr(0, data).unwrap_or(data.len());
+            let data = data.get(..end).unwrap_or_default();
+            let is_text = text::begins_as_llvm_reads(data);
+            is_text.then_some(SampleEncoding::Text)
+        }
+        other => other,
     }
 }
 
@@ -83,7 +100,7 @@ enum Body<'data> {
     Binary,
     CompactBinary,
     ExtBinary(ExtBinaryProfile<'data>),
-    Gcov(GcovProfile),
+    Gcov(Box<GcovProfile>),
 }
 
 impl<'data> SampleFile<'data> {
@@ -92,20 +109,28 @@ impl<'data> SampleFile<'data> {
     /// # Errors
     /// [`ErrorKind::UnrecognizedFormat`] if the data are not a sample profile, and the errors of the header.
     pub fn parse(data: &'data [u8], options: &SampleReadOptions) -> Result<Self> {
-        let body = match encoding(data) {
+        let found = if options.llvm_checks {
+            llvm_encoding(data)
+        } else {
+            encoding(data)
+        };
+        let body = match found {
             Some(SampleEncoding::Text) => Body::Text,
             Some(SampleEncoding::Binary) => Body::Binary,
             Some(SampleEncoding::CompactBinary) => Body::CompactBinary,
             Some(SampleEncoding::ExtBinary) => {
                 Body::ExtBinary(ExtBinaryProfile::parse_with(data, options)?)
             }
-            Some(SampleEncoding::Gcov) => Body::Gcov(GcovProfile::parse(data)?),
+            Some(SampleEncoding::Gcov) => {
+                Body::Gcov(Box::new(GcovProfile::parse_with(data, options)?))
+            }
             None => {
                 return Err(Error::new(
                     ErrorKind::UnrecognizedFormat,
                     "this is not a sample profile",
                 )
                 .at(0)
+                .within(Structure::FirstBytes)
                 .expected(
                     "text whose first line is NAME:TOTAL:HEAD, or the magic SPROF42 or adcg (GCC)",
                 ));

@@ -177,3 +177,39 @@ fn functions_inlined_in_the_worst_order_are_found_again() {
         );
     }
 }
+
+#[test]
+fn merged_cold_contexts_have_no_attributes() {
+    let mut profile = SampleProfile::new();
+    let [main, hot, cold] = ["main", "hot", "cold"].map(|name| {
+        let name = SampleName::Text(name.as_bytes());
+        profile.intern(name).unwrap()
+    });
+    for (name, count) in [(hot, 100), (cold, 1)] {
+        let caller = Frame {
+            name: main,
+            location: Location::new(1, 0),
+        };
+        let samples = Samples {
+            name,
+            attributes: 1,
+            ..line(1, count)
+        };
+        profile.push(Function {
+            callers: [caller].into(),
+            samples,
+        });
+    }
+    let cold_contexts = ColdContexts {
+        trim: false,
+        merge: true,
+        depth: 1,
+        thresholds: crate::summary::Thresholds::default(),
+    };
+    trim_cold(&mut profile, cold_contexts, 10);
+    let functions = profile.functions().iter();
+    let found: Vec<_> = functions
+        .map(|it| (it.samples.name, it.callers.len(), it.samples.attributes))
+        .collect();
+    assert_eq!(found, [(hot, 1, 1), (cold, 0, 0)]);
+}

@@ -1,11 +1,11 @@
 //! Correlation as `mergeInstrProfile` of `llvm-profdata.cpp` does it: either one binary or debug info file for all
 //! inputs (`--binary-file`, `--debug-info`), or a file by build id for each input (`--correlate`).
-use super::command_line::Parsed;
 use super::inputs::InputList;
-use super::lines::Lines;
-use super::messages::{Fault, Session, fault_text};
-use super::output::{self, Output};
 use super::path_from_bytes;
+use crate::command_line::Parsed;
+use crate::lines::Lines;
+use crate::messages::{Fault, Session, fault_text};
+use crate::output::{self, Output};
 use profkit_abi::raw::VERSION_LLVM_22;
 use profkit_analysis::correlate::{
     Artifact, BinaryServers, Joined, Key, ServersError, profiles_in, servers_from_environment,

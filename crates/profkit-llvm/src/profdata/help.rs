@@ -1,9 +1,8 @@
 //! `--help` and `--version`.
-use super::command_line::{Commands, HelpKind, OPTIONS, OptionKind, OptionSpec};
+use super::options::{MERGE, ORDER, OVERLAP, SHOW, TOOL};
+use crate::LLVM_VERSION;
+use crate::command_line::{Commands, HelpKind, OptionKind, options_help};
 use std::fmt::Write;
-
-/// The LLVM release that the personality reproduces.
-pub const LLVM_VERSION: &str = "22.1.8";
 
 /// The text of `--version`. Scripts look for `LLVM version` and a number in it.
 pub fn version() -> String {
@@ -16,22 +15,22 @@ pub fn version() -> String {
 /// The subcommands: their arguments, and what they do.
 pub const SUBCOMMANDS: [(Commands, &str, &str); 4] = [
     (
-        Commands::MERGE,
+        MERGE,
         "<filename...>",
         "Merge instrumentation, sample or MemProf profiles into one",
     ),
     (
-        Commands::ORDER,
+        ORDER,
         "<profdata-file>",
         "Order functions by temporal traces",
     ),
     (
-        Commands::OVERLAP,
+        OVERLAP,
         "<base profile file> <test profile file>",
         "Compare two instrumentation or sample profiles",
     ),
     (
-        Commands::SHOW,
+        SHOW,
         "<profdata-file>",
         "Show an instrumentation, sample or MemProf profile",
     ),
@@ -54,11 +53,15 @@ fn write_help(
     writeln!(text, "OVERVIEW: profkit as llvm-profdata {LLVM_VERSION}\n")?;
     match SUBCOMMANDS.iter().find(|(known, ..)| *known == command) {
         Some((_, operands, about)) => {
-            writeln!(text, "SUBCOMMAND '{}': {about}\n", command.name())?;
+            writeln!(
+                text,
+                "SUBCOMMAND '{}': {about}\n",
+                TOOL.command_name(command)
+            )?;
             writeln!(
                 text,
                 "USAGE: {program} {} [options] {operands}\n",
-                command.name()
+                TOOL.command_name(command)
             )?;
         }
         None => {
@@ -67,7 +70,7 @@ fn write_help(
                 "USAGE: {program} [subcommand] [options]\n\nSUBCOMMANDS:\n"
             )?;
             for (command, _, about) in SUBCOMMANDS {
-                writeln!(text, "  {:<7} - {about}", command.name())?;
+                writeln!(text, "  {:<7} - {about}", TOOL.command_name(command))?;
             }
             writeln!(
                 text,
@@ -75,42 +78,9 @@ fn write_help(
             )?;
         }
     }
-    text.push_str("OPTIONS:\n");
-    let mut options: Vec<&OptionSpec> = OPTIONS
-        .iter()
-        .filter(|spec| spec.commands.intersects(command) && (kind.hidden || !spec.hidden))
-        .collect();
-    if kind.list {
-        options.sort_by_key(|spec| spec.name);
-    }
-    let left: Vec<String> = options.iter().map(|spec| left_column(spec)).collect();
-    let width = left.iter().map(String::len).max().unwrap_or(0);
-    let mut group = "";
-    let everywhere = |spec: &OptionSpec| spec.commands.intersects(Commands::TOP);
-    for (left, spec) in left.iter().zip(&options) {
-        let title = match spec.kind {
-            _ if kind.list => "",
-            OptionKind::Member(group) => group,
-            _ if everywhere(spec) => "Generic options:",
-            _ => "General options:",
-        };
-        if title != group {
-            writeln!(text, "\n{title}\n")?;
-            group = title;
-        }
-        let about = match spec.alias_of {
-            Some(name) => format!("Alias for --{name}"),
-            None => spec.about.to_owned(),
-        };
-        writeln!(text, "  {left:<width$} - {about}")?;
-    }
-    Ok(())
-}
-
-fn left_column(spec: &OptionSpec) -> String {
-    let dashes = if spec.name.len() == 1 { "-" } else { "--" };
-    match spec.value {
-        "" => format!("{dashes}{}", spec.name),
-        value => format!("{dashes}{}=<{value}>", spec.name),
-    }
+    options_help(text, &TOOL, command, kind, |spec| match spec.kind {
+        OptionKind::Member(group) => group,
+        _ if spec.commands.intersects(Commands::TOP) => "Generic options:",
+        _ => "General options:",
+    })
 }

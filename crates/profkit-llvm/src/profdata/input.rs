@@ -1,32 +1,14 @@
 //! Opens a profile as LLVM's tool of one release does.
-use memmap2::Mmap;
+use super::merge::RELEASE;
 use profkit_abi::{raw, value_kind, variant};
 use profkit_data::detect::{FileKind, detect, is_text};
 use profkit_data::ids::{BuildId, NameRef};
-use profkit_data::instr::indexed::{IndexedProfile, IndexedReader};
+use profkit_data::instr::indexed::{IndexedProfile, IndexedReadOptions, IndexedReader};
 use profkit_data::instr::raw::{RawDialect, RawHeader, RawReader, version_mismatch};
 use profkit_data::instr::text::TextReader;
 use profkit_data::instr::{InstrKind, InstrSource, KindValues, Record, TemporalTraces};
 use profkit_data::{Error, ErrorKind};
 use rustc_hash::{FxHashMap, FxHashSet};
-
-/// The bytes of a file.
-#[derive(Debug)]
-pub enum FileBytes {
-    /// Read into memory.
-    Read(Vec<u8>),
-    /// Mapped into memory.
-    Mapped(Mmap),
-}
-
-impl AsRef<[u8]> for FileBytes {
-    fn as_ref(&self) -> &[u8] {
-        match self {
-            FileBytes::Read(bytes) => bytes,
-            FileBytes::Mapped(map) => map,
-        }
-    }
-}
 
 /// An open profile, with the function names that its own bytes contain.
 pub struct Profile<'data> {
@@ -60,7 +42,9 @@ impl<'data> Profile<'data> {
                 Source::Raw(Box::new(RawReader::parse(data)?))
             }
             FileKind::InstrIndexed => {
-                let profile = IndexedProfile::parse(data)?;
+                let newest = RELEASE.facts().map_or(0, |facts| facts.indexed);
+                let options = IndexedReadOptions::new().newest(newest).llvm_checks(true);
+                let profile = IndexedProfile::parse_with(data, &options)?;
                 // LLVM reads the temporal traces together with the header, so errors in them are reported first.
                 profile.temporal_traces()?;
                 if names {
@@ -124,7 +108,8 @@ impl<'data> Profile<'data> {
             Source::Raw(reader) => reader.read_record(record),
             Source::Indexed(reader) => reader.read_record(record),
             Source::Text(reader) => {
-                let found = reader.read_record(record)?;
+                // LLVM also knows the names in the part of a record before its damage.
+                let found = reader.read_record(record);
                 if let Some(read) = &mut self.read {
                     let names = [value_kind::INDIRECT_CALL_TARGET, value_kind::VTABLE_TARGET];
                     let targets = names.map(|kind| record.values.kind(kind));
@@ -132,7 +117,7 @@ impl<'data> Profile<'data> {
                     read.insert(record.name_ref);
                     read.extend(entries.map(|entry| NameRef(entry.value)));
                 }
-                Ok(found)
+                found
             }
         }
     }
@@ -160,14 +145,18 @@ impl<'data> Profile<'data> {
         }
     }
 
-    /// The build ids; `None` for text, which never has them.
+    /// The build ids; `None` for text and for a raw profile without any: LLVM's tool prints nothing for these.
     ///
     /// # Errors
     /// If the section is damaged.
     pub fn binary_ids(&self) -> Result<Option<Vec<BuildId>>, Error> {
         match &self.source {
             Source::Text(_) => Ok(None),
-            _ => self.source().binary_ids().map(Some),
+            Source::Raw(_) => {
+                let ids = self.source().binary_ids()?;
+                Ok(Some(ids).filter(|ids| !ids.is_empty()))
+            }
+            Source::Indexed(_) => self.source().binary_ids().map(Some),
         }
     }
 

@@ -1,8 +1,9 @@
 //! The inputs of `merge`: files, folders, weights and lists (`addWeightedInput` and `parseInputFilenamesFile` in
 //! `llvm-profdata.cpp`).
-use super::command_line::Parsed;
-use super::messages::{Fault, Session};
 use super::path_from_bytes;
+use crate::STDIN;
+use crate::command_line::Parsed;
+use crate::messages::{Fault, Session};
 use profkit_data::detect::{FileKind, detect};
 use profkit_data::memprof::yaml;
 use profkit_merge::files::open_stored;
@@ -11,8 +12,6 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// The name of standard input.
-pub const STDIN: &[u8] = b"-";
 const NOT_FOUND: &str = "No such file or directory";
 /// The largest depth of nested folders. Deeper folders are taken for a loop of links.
 const MOST_FOLDERS: usize = 256;

@@ -2,11 +2,11 @@
 //!
 //! Errors are found in LLVM's order: first the headers of the dumps, then the binary, the dumps, and symbolising
 //! (`RawMemProfReader`).
-use super::command_line::Parsed;
 use super::inputs::InputList;
-use super::lines::Lines;
-use super::messages::{Fault, Session};
 use super::path_from_bytes;
+use crate::command_line::Parsed;
+use crate::lines::Lines;
+use crate::messages::{Fault, Session};
 use profkit_analysis::heap::{OneBinary, symbolize};
 use profkit_data::bytes::{Cursor, Endian, Sink};
 use profkit_data::ids::BuildId;

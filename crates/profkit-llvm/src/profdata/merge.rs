@@ -1,10 +1,12 @@
 //! Runs `merge` for instrumentation profiles, as `mergeInstrProfile` in `llvm-profdata.cpp` does.
-use super::command_line::{FORMAT, KIND, Parsed};
 use super::inputs::InputList;
-use super::lines::Lines;
-use super::messages::{Fault, Session, fault_text};
+use super::options::{FORMAT, KIND};
 use super::pattern::Pattern;
-use super::{correlate, memprof, output};
+use super::{correlate, memprof};
+use crate::command_line::Parsed;
+use crate::lines::Lines;
+use crate::messages::{Fault, Session, fault_text};
+use crate::output;
 use profkit_abi::value_kind;
 use profkit_data::instr::indexed::{IndexedPlan, IndexedWriteOptions};
 use profkit_data::instr::releases::Release;

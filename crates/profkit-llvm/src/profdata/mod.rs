@@ -1,16 +1,13 @@
 //! Reproduces llvm-profdata of LLVM 22 exactly: its options, its text, its exit codes, its bytes.
 //! docs/formats/llvm-profdata.md lists every difference with its reason.
-mod command_line;
 mod correlate;
 mod help;
 mod input;
 mod inputs;
-mod lines;
 mod memprof;
 mod merge;
-mod messages;
+mod options;
 mod order;
-mod output;
 mod overlap;
 mod pattern;
 mod sample;
@@ -19,13 +16,18 @@ mod thresholds;
 mod values;
 mod yaml;
 
-pub use command_line::{OptionKind, OptionSpec};
+pub use crate::command_line::{OptionKind, OptionSpec};
+#[cfg(test)]
+pub(crate) use options::TOOL;
 
 use crate::Io;
-use command_line::{Commands, KIND, Outcome, Parsed, parse};
-use messages::{Fault, Session};
+use crate::command_line::{self, Commands, Outcome, Parsed, parse};
+use crate::messages::{Fault, Session};
+use options::{KIND, ORDER, OVERLAP, SHOW};
 pub(crate) use profkit_data::path_from_bytes;
+pub(crate) use sample::fault as sample_fault;
 use std::ffi::OsString;
+pub(crate) use thresholds::{no_cutoff, thresholds};
 
 const SUCCESS: u8 = 0;
 const FAILURE: u8 = 1;
@@ -52,7 +54,7 @@ impl CommandSpec {
     /// The options of the subcommand, hidden ones too, in the order of the help text.
     pub fn options(&self) -> impl Iterator<Item = &'static OptionSpec> + use<> {
         let command = self.command;
-        let options = command_line::OPTIONS.iter();
+        let options = options::TOOL.options.iter();
         options.filter(move |option| option.commands.intersects(command))
     }
 }
@@ -62,7 +64,7 @@ pub fn commands() -> impl Iterator<Item = CommandSpec> {
     help::SUBCOMMANDS
         .iter()
         .map(|&(command, _, about)| CommandSpec {
-            name: command.name(),
+            name: options::TOOL.command_name(command),
             about,
             command,
         })
@@ -70,7 +72,7 @@ pub fn commands() -> impl Iterator<Item = CommandSpec> {
 
 /// Whether llvm-profdata has an option of this name, which is written without dashes, in any of its commands.
 pub fn has_option(name: &str) -> bool {
-    let mut options = command_line::OPTIONS.iter();
+    let mut options = options::TOOL.options.iter();
     options.any(|option| option.name == name)
 }
 
@@ -90,7 +92,7 @@ pub fn has_option(name: &str) -> bool {
 pub fn run(args: Vec<OsString>, io: &mut Io<'_>) -> u8 {
     let args: Vec<Vec<u8>> = args.into_iter().map(OsString::into_encoded_bytes).collect();
     let mut wrong = Vec::new();
-    let outcome = parse(&args, &mut wrong);
+    let outcome = parse(&options::TOOL, &args, &mut wrong);
     // A failed write is ignored: standard error is closed, and the exit code still shows the failure.
     let _ = io.stderr.write_all(&wrong);
     let typed = args.first().map_or(b"".as_slice(), Vec::as_slice);
@@ -114,12 +116,12 @@ pub fn run(args: Vec<OsString>, io: &mut Io<'_>) -> u8 {
 
 fn run_command(program: &str, parsed: &Parsed, session: &Session<'_>) -> Result<(), Fault> {
     match parsed.command {
-        Commands::ORDER => order::run(parsed, session),
-        Commands::OVERLAP => match parsed.word(KIND) {
+        ORDER => order::run(parsed, session),
+        OVERLAP => match parsed.word(KIND) {
             Some("sample") => sample::overlap(parsed, session),
             _ => overlap::run(parsed, session),
         },
-        Commands::SHOW => show::run(program, parsed, session),
+        SHOW => show::run(program, parsed, session),
         _ => merge::run(program, parsed, session),
     }
 }

@@ -1,8 +1,8 @@
 //! `order` (`order_main` in `llvm-profdata.cpp`): orders functions by the temporal traces of a profile.
-use super::command_line::Parsed;
 use super::input::Profile;
-use super::messages::{Fault, Session};
-use super::output;
+use crate::command_line::Parsed;
+use crate::messages::{Fault, Session};
+use crate::output;
 use profkit_analysis::order::{Partitioning, Trace, balanced, page_fault_area};
 use profkit_data::ids::NameRef;
 use profkit_data::instr::Record;

@@ -1,11 +1,11 @@
 //! `overlap` of instrumentation profiles (`overlapInstrProfile` in `llvm-profdata.cpp`, `OverlapStats::dump` in
 //! `InstrProf.cpp`): measures how alike two profiles are.
-use super::command_line::Parsed;
-use super::input::{FileBytes, Profile};
-use super::lines::Lines;
+use super::input::Profile;
 use super::merge::{RELEASE, function_line};
-use super::messages::{Fault, Session};
-use super::output;
+use crate::command_line::Parsed;
+use crate::lines::Lines;
+use crate::messages::{Fault, FileBytes, Session};
+use crate::output;
 use profkit_abi::value_kind;
 use profkit_analysis::overlap::{
     CountSums, InstrIndex, InstrOverlap, Shares, Stage, Tested, Verdict,

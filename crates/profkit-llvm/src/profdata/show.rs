@@ -1,13 +1,15 @@
 //! Runs `show` for instrumentation profiles: prints functions, totals and lists as `showInstrProfile` in
 //! `llvm-profdata.cpp` does.
-use super::command_line::{Parsed, SHOW_KIND};
+use super::correlate;
 use super::input::Profile;
-use super::lines::Lines;
 use super::memprof;
-use super::messages::{Fault, Session};
+use super::options::SHOW_KIND;
 use super::thresholds::{no_cutoff, thresholds};
 use super::values::{ValueStatistics, detailed_summary};
-use super::{correlate, output};
+use crate::command_line::Parsed;
+use crate::lines::Lines;
+use crate::messages::{Fault, Session};
+use crate::output;
 use profkit_abi::{indexed, value_kind};
 use profkit_data::Error;
 use profkit_data::instr::text::TextWriter;

@@ -1,6 +1,6 @@
 //! The hidden options that decide which counts are hot and cold (`ProfileSummaryBuilder.cpp`).
-use super::command_line::Parsed;
-use super::messages::Fault;
+use crate::command_line::Parsed;
+use crate::messages::Fault;
 use profkit_data::summary::Thresholds;
 
 /// How the summary divides counts into hot, warm and cold ones.

@@ -1,6 +1,6 @@
 //! Prints value profiles and the detailed summary for `show`.
 use super::input::Profile;
-use super::lines::Lines;
+use crate::lines::Lines;
 use profkit_data::ids::NameRef;
 use profkit_data::instr::KindValues;
 use profkit_data::summary::Summary;

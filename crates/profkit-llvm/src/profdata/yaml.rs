@@ -1,5 +1,5 @@
 //! The part of LLVM's `yaml::Output` that the tool needs.
-use super::lines::Lines;
+use crate::lines::Lines;
 use profkit_object::correlate::dwarf::Probe;
 
 /// The column in which values begin.

@@ -147,6 +147,7 @@ impl<'a> Incoming<'a> {
                 func_hash: record.func_hash,
                 counts: &record.counts,
                 bitmap: &record.bitmap,
+                uniformity: &record.uniformity,
                 values: Some(&record.values),
                 order,
             },
@@ -242,17 +243,6 @@ fn same_shape(a: &RecordRef<'_>, b: &NewRecord<'_>, pseudo: bool) -> bool {
         && site_counts(a.values) == site_counts(b.values)
 }
 
-fn is_pseudo(data: &NewRecord<'_>) -> bool {
-    RecordRef {
-        func_hash: data.func_hash,
-        counts: data.counts,
-        bitmap: data.bitmap,
-        values: None,
-        order: data.order,
-    }
-    .is_pseudo()
-}
-
 impl Accumulator {
     pub(crate) fn new(rules: Rules) -> Self {
         Accumulator {
@@ -327,7 +317,7 @@ impl Accumulator {
             self.refused += incoming.stats.seen;
             return None;
         };
-        let pseudo = is_pseudo(&incoming.data);
+        let pseudo = incoming.data.is_pseudo();
         let there = self.table.record_ids(function).find(|&id| {
             self.table.record(id).is_some_and(|record| {
                 record.func_hash == incoming.data.func_hash
@@ -395,7 +385,7 @@ impl Accumulator {
         if record.counts.len() != data.counts.len() {
             return Some(Fault::Counters(data.counts.len(), record.counts.len()));
         }
-        let pseudo = is_pseudo(&data);
+        let pseudo = data.is_pseudo();
         if record.is_pseudo() != pseudo {
             return Some(Fault::Pseudo);
         }
@@ -428,6 +418,7 @@ impl Accumulator {
         fault: &mut impl FnMut(Fault),
     ) -> bool {
         let data = &incoming.data;
+        self.table.add_uniformity(id, data.uniformity);
         if let Some(bitmap) = self.table.bitmap_mut(id) {
             if bitmap.len() != data.bitmap.len() {
                 fault(Fault::Bitmap(data.bitmap.len(), bitmap.len()));
@@ -504,11 +495,8 @@ impl Accumulator {
                     name: function.name(),
                     name_ref: function.name_ref(),
                     data: NewRecord {
-                        func_hash: record.func_hash,
-                        counts: record.counts,
-                        bitmap: record.bitmap,
-                        values: record.values,
                         order,
+                        ..record.to_new()
                     },
                     weight: Weight::ONE,
                     stats,
@@ -652,6 +640,7 @@ impl Accumulator {
         };
         let counts = record.counts.to_vec();
         let bitmap = record.bitmap.to_vec();
+        let uniformity = record.uniformity.to_vec();
         let values = record.values.cloned();
         let Some(&stats) = self.stats.get(id.0 as usize) else {
             return 0;
@@ -660,6 +649,7 @@ impl Accumulator {
             func_hash: record.func_hash,
             counts: &counts,
             bitmap: &bitmap,
+            uniformity: &uniformity,
             values: values.as_ref(),
             order,
         };
@@ -714,14 +704,7 @@ impl Accumulator {
                 if !stays(record_id) {
                     continue;
                 }
-                let data = NewRecord {
-                    func_hash: record.func_hash,
-                    counts: record.counts,
-                    bitmap: record.bitmap,
-                    values: record.values,
-                    order: record.order,
-                };
-                if table.push_record(new, data).is_some() {
+                if table.push_record(new, record.to_new()).is_some() {
                     stats.push(own);
                 }
             }

@@ -26,14 +26,16 @@ fn record() -> impl Strategy<Value = (Record, u64)> {
         4 => proptest::collection::vec(site.clone(), 2),
         1 => proptest::collection::vec(site, 0..2),
     ];
-    (0u8..4, 0u64..2, counts, bitmap, sites, 0u64..50).prop_map(
-        |(name, hash, counts, bitmap, sites, order)| {
+    let uniformity = proptest::collection::vec(0u8..4, 0..2);
+    (0u8..4, 0u64..2, counts, bitmap, uniformity, sites, 0u64..50).prop_map(
+        |(name, hash, counts, bitmap, uniformity, sites, order)| {
             let mut record = Record {
                 name: vec![b'a' + name],
                 name_ref: NameRef(u64::from(name)),
                 func_hash: FuncHash(hash),
                 counts,
                 bitmap,
+                uniformity,
                 values: ValueData::default(),
             };
             for site in sites {

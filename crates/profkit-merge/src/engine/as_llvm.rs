@@ -211,6 +211,8 @@ impl Worker<'_, '_> {
         let mut ordinal = 0;
         let mut first_error = None;
         let mut implausible = None;
+        let keeps_names = self.context.options.keep_vtable_names;
+        let (mut vtables, mut profiles) = (Vec::new(), 0);
         loop {
             match source.get().read_record(&mut record) {
                 Ok(false) => break,
@@ -228,6 +230,11 @@ impl Worker<'_, '_> {
                     if record.name.is_empty() {
                         record.name_ref = NameRef::of(b"");
                     }
+                    // After the end of a raw file its last profile is closed. LLVM keeps the names of that profile.
+                    if is_raw && source.profiles_seen() != profiles {
+                        profiles = source.profiles_seen();
+                        vtables = vtable_names(&mut source, keeps_names);
+                    }
                     if ordinal == 0 {
                         adder.set_program(&source.current_ids());
                     }
@@ -240,7 +247,9 @@ impl Worker<'_, '_> {
             ordinal += 1;
         }
         self.record = record;
-        let vtables = vtable_names(&mut source, self.context.options.keep_vtable_names);
+        if !is_raw {
+            vtables = vtable_names(&mut source, keeps_names);
+        }
         group.vtable_names.extend(&vtables);
         let memprof = source.memprof();
         let reader = source.get();

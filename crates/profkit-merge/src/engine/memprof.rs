@@ -118,9 +118,7 @@ impl MemProfs {
 impl Sum {
     /// Adds the MemProf section of an input. An error is added to `faults` for each part that cannot be read.
     fn add(&mut self, data: &[u8], faults: &mut Vec<Error>) -> profkit_data::Result<()> {
-        let salvage = IndexedReadOptions::new()
-            .salvage(true)
-            .unknown_records(true);
+        let salvage = IndexedReadOptions::new().salvage(true);
         let profile =
             IndexedProfile::parse(data).or_else(|_| IndexedProfile::parse_with(data, &salvage))?;
         let Some(section) = profile.memprof() else {

@@ -264,7 +264,14 @@ fn finish_tolerant(
     }
     let (heap, details) = heap.unzip();
     let report = Report {
-        suggested_indexed_version: suggestion.version,
+        suggested_indexed_version: if profiles
+            .iter()
+            .any(|one| one.profile.uniformity_count() > 0)
+        {
+            suggestion.version.max(profkit_abi::indexed::VERSION_LAST)
+        } else {
+            suggestion.version
+        },
         heap: details,
         ..part.finish(context.inputs())
     };

@@ -37,7 +37,12 @@ impl<'data> Source<'data> {
                 })))
             }
             FileKind::InstrIndexed => {
-                let options = IndexedReadOptions::new().salvage(tolerant);
+                let mut options = IndexedReadOptions::new()
+                    .salvage(tolerant)
+                    .llvm_checks(!tolerant);
+                if let Some(facts) = merge.read_as.and_then(Release::facts) {
+                    options = options.newest(facts.indexed);
+                }
                 let profile = IndexedProfile::parse_with(data, &options)?;
                 Ok(Source::Indexed(Box::new(profile.records())))
             }

@@ -154,7 +154,7 @@ pub(crate) fn suggest(generations: &Generations) -> Suggestion {
     }
     let Some((&newest, (_, newest_clangs))) = origins.last_key_value() else {
         return Suggestion {
-            version: indexed::VERSION_LAST,
+            version: indexed::VERSION_DEFAULT,
             notes,
         };
     };

@@ -79,6 +79,7 @@ impl Group {
                     bitmap: record.bitmap,
                     values,
                     order: order_of(record.first_input, record.index as u64),
+                    ..NewRecord::default()
                 },
                 weight: Weight::ONE,
                 stats: RecordStats {

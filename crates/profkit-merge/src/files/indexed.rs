@@ -95,9 +95,8 @@ mod tests {
             let record = NewRecord {
                 func_hash: FuncHash(order),
                 counts: &counts,
-                bitmap: &[],
-                values: None,
                 order,
+                ..NewRecord::default()
             };
             table.push_record(function, record).unwrap();
         }

@@ -15,6 +15,8 @@ impl Layout {
         if dialect.version <= 2
             // Each flag is tested separately, because `has` is true only if all flags of a set are present.
             || dialect.has(variant::TEMPORAL)
+            // The bits that uniform counters give are not added up.
+            || profile.header().num_uniform_counters > 0
             || (dialect.has(variant::DBG_CORRELATE) && profile.metadata().is_none())
         {
             return None;

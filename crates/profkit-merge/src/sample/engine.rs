@@ -12,7 +12,7 @@ use crate::report::Report;
 use profkit_data::detect::Family;
 use profkit_data::sample::{
     self, AddOutcome, ColdContexts, ProfileKind, SampleLayout, SampleName, SampleProfile, flatten,
-    nest, trim_cold,
+    nest, trim_cold, unify_hashes,
 };
 use std::fmt;
 use std::sync::Arc;
@@ -192,6 +192,10 @@ fn finish(profile: &mut SampleProfile, options: &SampleMergeOptions, report: &mu
     if let Some(cold) = options.cold.filter(applies) {
         let threshold = cold.thresholds.cold(&sample::summarize(profile));
         outcome.absorb(trim_cold(profile, cold, threshold.unwrap_or(0)));
+    }
+    if options.policy == Policy::Llvm && options.layout == Some(SampleLayout::Flat) {
+        // In LLVM's flat layout, functions are found by the hash of their name.
+        unify_hashes(profile, &mut outcome);
     }
     match options.layout {
         Some(SampleLayout::Flat) => outcome.absorb(flatten(profile)),

@@ -6,8 +6,7 @@ use crate::driver::{OpenedInput, Outcome, ReportPart};
 use crate::inputs::Inputs;
 use crate::report::{Action, Event, Reason};
 use profkit_data::sample::{
-    self, Extremes, ProfileKind, SampleProfile, absorb, checksums_differ, context_name, remap,
-    scale,
+    self, Extremes, ProfileKind, SampleProfile, absorb, checksums_differ, remap, scale,
 };
 
 /// The sum of all inputs so far, added in their order.
@@ -112,7 +111,7 @@ impl<'d, 'a> OrderedSum<'d, 'a> {
 
     /// Adds a profile to the sum. Returns `None` if there are too many names.
     fn add_profile(&mut self, profile: SampleProfile) -> Option<()> {
-        if self.profile.names.is_empty() && self.profile.symbols.is_empty() {
+        if self.profile.names.is_empty() && self.profile.symbol_count() == 0 {
             let kind = self.profile.kind | profile.kind;
             self.profile = profile;
             self.profile.kind = kind;
@@ -168,7 +167,7 @@ impl<'d, 'a> OrderedSum<'d, 'a> {
             self.check_kind(index, report.kind)?;
         }
         if options.drop_symbols {
-            fresh.symbols.clear();
+            fresh.clear_symbols();
         }
         if let Some(remapping) = &options.remapping {
             let (renamed, outcome) = remap(fresh, remapping, strategy.renaming_cuts_to());
@@ -185,13 +184,14 @@ impl<'d, 'a> OrderedSum<'d, 'a> {
         };
         strategy.match_names(&self.profile, &mut fresh);
         self.part.totals.records_merged += report.functions;
+        let mut own_names = None;
         let ReportPart { log, totals, .. } = &mut self.part;
         let added = absorb(
             &mut self.profile,
             fresh,
             weight,
             |other, function, outcome| {
-                let name = context_name(other, function);
+                let name = strategy.reported_name(other, function, &mut own_names);
                 if outcome.mismatches > 0 {
                     totals.records_dropped += outcome.mismatches;
                     log.push(

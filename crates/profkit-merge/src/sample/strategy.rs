@@ -6,14 +6,18 @@ use super::worker::LlvmWords;
 use crate::driver::{Outcome, unreadable};
 use crate::options::Policy;
 use crate::report::{Action, Event, EventLog, Reason, Totals};
+use profkit_data::ids::NameRef;
 use profkit_data::sample::{
-    AddOutcome, Frame, FsPass, Function, ProfileKind, ReadReport, SampleName, SampleProfile,
-    unify_hashes,
+    AddOutcome, Frame, FsPass, Function, NameId, ProfileKind, ReadReport, SampleName,
+    SampleProfile, Samples, context_name, unify_hashes,
 };
 use profkit_data::{Error, ErrorKind};
 use rustc_hash::FxHashMap;
 use std::io;
 use std::sync::Arc;
+
+/// The first name of an input for each hash; empty if the input has no hashes in place of names.
+pub(super) type OwnNames = FxHashMap<NameRef, NameId>;
 
 /// The rules of a merge of sample profiles: [`Tolerant`] or [`AsLlvm`].
 pub(super) trait Strategy: Sync {
@@ -63,6 +67,18 @@ pub(super) trait Strategy: Sync {
     /// Gives the functions of an input the names that the same functions have in the sum.
     fn match_names(&self, sum: &SampleProfile, input: &mut SampleProfile) {
         let _ = (sum, input);
+    }
+
+    /// Returns the name of a function of an input, as messages report it. [`match_names`](Self::match_names) may have
+    /// given the function the names of the sum.
+    fn reported_name(
+        &self,
+        input: &SampleProfile,
+        function: &Function,
+        own: &mut Option<OwnNames>,
+    ) -> Vec<u8> {
+        let _ = own;
+        context_name(input, function)
     }
 
     /// Whether the names in a sum depend on the order of its inputs. Such a sum must not be added as a whole.
@@ -175,6 +191,40 @@ impl Strategy for AsLlvm {
             }
             input.push(function);
         }
+    }
+
+    /// LLVM reports functions by the names or hashes that the input has. The names of the sum were added after them.
+    fn reported_name(
+        &self,
+        input: &SampleProfile,
+        function: &Function,
+        own: &mut Option<OwnNames>,
+    ) -> Vec<u8> {
+        let own = own.get_or_insert_with(|| {
+            let is_hash = |(_, name): (_, SampleName<'_>)| matches!(name, SampleName::Guid(_));
+            let mut own = OwnNames::default();
+            if input.names.iter().any(is_hash) {
+                for (id, name) in input.names.iter() {
+                    own.entry(name.guid()).or_insert(id);
+                }
+            }
+            own
+        });
+        if own.is_empty() {
+            return context_name(input, function);
+        }
+        let own = |id: NameId| own.get(&input.names.get(id).guid()).copied().unwrap_or(id);
+        let mut function = Function {
+            callers: function.callers.clone(),
+            samples: Samples {
+                name: own(function.samples.name),
+                ..Samples::default()
+            },
+        };
+        for frame in &mut function.callers {
+            frame.name = own(frame.name);
+        }
+        context_name(input, &function)
     }
 
     /// If some functions have names and others only hashes, LLVM keeps the form that came first, so the order of inputs

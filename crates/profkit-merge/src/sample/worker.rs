@@ -214,14 +214,14 @@ impl SampleKind<'_, '_> {
         let options = self.options;
         let bytes = input.bytes();
         let weight = self.driver.inputs.weight(input.index);
-        let before = (sum.profile.names.len(), sum.profile.symbols.len());
+        let before = (sum.profile.names.len(), sum.profile.symbol_count());
         let kind_before = sum.profile.kind;
         let integer = weight.as_integer().filter(|_| options.remapping.is_none());
         let report = match integer {
             Some(weight) => {
                 let report = sample::read_with(bytes, &mut sum.profile, weight, &options.read);
                 if options.drop_symbols {
-                    sum.profile.symbols.clear();
+                    sum.profile.clear_symbols();
                 }
                 report
             }
@@ -233,7 +233,7 @@ impl SampleKind<'_, '_> {
         let outcome = match (report.fault_count, report.functions) {
             (0, _) => Outcome::Kept,
             _ if !self.strategy.keeps_sound_functions() => return Err(Odd),
-            (_, 0) if before == (sum.profile.names.len(), sum.profile.symbols.len()) => {
+            (_, 0) if before == (sum.profile.names.len(), sum.profile.symbol_count()) => {
                 sum.profile.kind = kind_before;
                 Outcome::Dropped
             }
@@ -275,7 +275,7 @@ impl SampleKind<'_, '_> {
             return Err(Odd);
         }
         if options.drop_symbols {
-            fresh.symbols.clear();
+            fresh.clear_symbols();
         }
         let mut outcome = AddOutcome::default();
         if let Some(remapping) = &options.remapping {
@@ -312,7 +312,7 @@ impl LlvmWords {
     /// FS-AFDO reset the first variable; only the text reader resets the second. The reader of the extensible encoding
     /// sets the variables but never resets them. The reader of GCC's encoding does not change them.
     pub(super) fn of(data: &[u8], kind: ProfileKind) -> Self {
-        let encoding = sample::encoding(data);
+        let encoding = sample::llvm_encoding(data);
         let resets_fs = !matches!(
             encoding,
             None | Some(SampleEncoding::ExtBinary | SampleEncoding::Gcov)

@@ -1,12 +1,12 @@
 //! The MIP runtime, which is linked to instrumented programs. This crate contains it for the machine that the crate is
 //! built for. For other machines, the user's rustc compiles it.
-mod archive;
 mod compile;
 
 pub use compile::Error as CompileError;
 
 use profkit_abi::mip::symbol;
 use profkit_merge::files::{Content, Output, OutputError, system_text};
+use profkit_rt::archive::{Member, archive};
 use std::borrow::Cow;
 use std::ffi::OsString;
 use std::fmt;
@@ -108,16 +108,17 @@ impl std::error::Error for Error {}
 
 /// Makes a static library from an object file of the runtime.
 pub fn library(object: &[u8]) -> Vec<u8> {
-    archive::archive(
+    archive(&[Member {
+        name: "profkit_rt.o",
         object,
-        &[
+        symbols: &[
             symbol::HOOK,
             symbol::DUMP,
             symbol::RESET,
             symbol::ORDINAL,
             symbol::RING_NEXT,
         ],
-    )
+    }])
 }
 
 /// Returns the object file of the runtime for a target; `None` means this machine.

@@ -1,11 +1,10 @@
 //! Reads the instrumented binary of a MIP profile: its map, the ids of its blocks, its build id, its debug info.
-use super::bb_addr_map::{self, FunctionBlocks};
 use object::{Object as _, ObjectSection as _};
 use profkit_abi::mip::section;
-use profkit_data::bytes::Endian;
 use profkit_data::ids::BuildId;
 use profkit_data::mip::{Identity, ImageFacts, MapReadOptions, MipMap, MipProfile};
 use profkit_data::{Error, path_text};
+use profkit_object::bb_addr_map::{self, FunctionBlocks};
 use profkit_object::binary::{BinaryFile, Image};
 use profkit_object::build_id::build_id;
 use profkit_object::debug_files::DebugFolders;
@@ -81,16 +80,10 @@ impl std::error::Error for BinaryError {}
 pub fn blocks_of(file: &BinaryFile) -> Result<(MipProfile, Vec<FunctionBlocks>), BinaryError> {
     let image = only_image(file)?;
     let map = section_bytes(&image, section::MAP)?.ok_or(BinaryError::NoMap)?;
-    let ids = section_bytes(&image, bb_addr_map::SECTION)?.ok_or(BinaryError::NoBlockIds)?;
+    let ids = bb_addr_map::of_image(&image)?.ok_or(BinaryError::NoBlockIds)?;
     let options = MapReadOptions::new().section_address(records_address(&image));
     let map = MipMap::parse_with(&map, &options)?;
     let current = MipProfile::create(&map, &ImageFacts::new())?.profile;
-    let endian = if image.is_little_endian() {
-        Endian::Little
-    } else {
-        Endian::Big
-    };
-    let ids = bb_addr_map::read(&ids, endian, if image.is_64() { 8 } else { 4 })?;
     Ok((current, ids))
 }
 

@@ -4,8 +4,8 @@
 //! A MIP map contains the addresses of blocks. clang's list needs the ids of machine basic blocks. The section
 //! `.llvm_bb_addr_map` of the instrumented binary contains both. clang numbers the blocks when it makes them, so a
 //! build has the same ids if it uses the same source, compiler and options, apart from the list.
-use super::bb_addr_map::FunctionBlocks;
 use profkit_data::mip::{Function, MipProfile};
+use profkit_object::bb_addr_map::FunctionBlocks;
 use rustc_hash::FxHashMap;
 
 /// The version of clang's list format.

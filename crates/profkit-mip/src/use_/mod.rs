@@ -1,6 +1,5 @@
 //! Converts MIP profiles to inputs for unmodified compilers: lists of hot blocks ([`blocks`]) and sample profiles
 //! ([`sample`]).
-pub mod bb_addr_map;
 pub mod binary;
 pub mod blocks;
 pub mod sample;

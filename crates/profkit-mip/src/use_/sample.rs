@@ -9,7 +9,9 @@
 //! The result is a profile of [`profkit_data::sample`], which can write it in every encoding.
 use crate::instrument::part_of;
 use profkit_data::mip::{EntryKind, Function, MipProfile, Modes};
-use profkit_data::sample::{AddOutcome, Location, NameId, SampleName, SampleProfile, Samples};
+use profkit_data::sample::{
+    AddOutcome, Location, NameId, SampleName, SampleProfile, Samples, base_discriminator,
+};
 use profkit_object::symbolize::{Frame, Locations, Symbolizer};
 use rustc_hash::FxHashMap;
 
@@ -278,21 +280,6 @@ fn location(frame: &Frame<'_>) -> Location {
         frame.line.wrapping_sub(frame.function_line) & OFFSET_MASK,
         base_discriminator(frame.discriminator),
     )
-}
-
-/// Returns the base part of a discriminator. Its other parts show how often the code was duplicated (LLVM
-/// `DebugInfoMetadata.h`). In the encoding, a 1 bit means base 0. A 0 bit is followed by five bits of the base and, if
-/// the next bit is set, by seven more.
-pub fn base_discriminator(discriminator: u32) -> u32 {
-    if discriminator & 1 != 0 {
-        return 0;
-    }
-    let rest = discriminator >> 1;
-    if rest & 0x20 == 0 {
-        rest & 0x1f
-    } else {
-        ((rest >> 1) & 0xfe0) | (rest & 0x1f)
-    }
 }
 
 /// Returns the name that the function has in the compiler when the compiler applies the profile.

@@ -45,6 +45,31 @@ impl ProgramFiles {
         Ok(self)
     }
 
+    /// Uses this package of split debug info, instead of `PROGRAM.dwp`.
+    ///
+    /// # Errors
+    /// If the file cannot be opened.
+    pub fn with_package(mut self, path: &Path) -> Result<Self> {
+        self.package = Some(open(path)?);
+        Ok(self)
+    }
+
+    /// The program itself.
+    ///
+    /// # Errors
+    /// If the file is damaged, or has several architectures.
+    pub fn program(&self) -> Result<Image<'_>> {
+        only_image(&self.binary)
+    }
+
+    /// The separate debug file, if there is one.
+    ///
+    /// # Errors
+    /// If the file is damaged, or has several architectures.
+    pub fn debug_image(&self) -> Result<Option<Image<'_>>> {
+        self.debug_file.as_ref().map(only_image).transpose()
+    }
+
     /// The path of the separate debug file, if there is one.
     pub fn debug_file(&self) -> Option<&Path> {
         self.debug_file.as_ref().map(BinaryFile::path)

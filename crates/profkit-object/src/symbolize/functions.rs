@@ -66,12 +66,7 @@ impl<'a> Functions<'a> {
     }
 
     fn walk(&mut self, dwarf: &Dwarf<Slice<'a>>, unit: &Unit<Slice<'a>>) -> gimli::Result<()> {
-        let mut budget = unit
-            .header
-            .length_including_self()
-            .saturating_add(dwarf.ranges.debug_ranges().reader().len())
-            .saturating_add(dwarf.ranges.debug_rnglists().reader().len())
-            .saturating_mul(RANGES_PER_BYTE);
+        let mut budget = most_ranges(dwarf, unit);
         let mut open: Vec<Open> = Vec::new();
         let mut entries = unit.entries_raw(None)?;
         while !entries.is_empty() {
@@ -211,8 +206,17 @@ impl<'a> Functions<'a> {
     }
 }
 
+/// Returns the largest number of address ranges that are read of a compile unit.
+pub(super) fn most_ranges<'a>(dwarf: &Dwarf<Slice<'a>>, unit: &Unit<Slice<'a>>) -> usize {
+    unit.header
+        .length_including_self()
+        .saturating_add(dwarf.ranges.debug_ranges().reader().len())
+        .saturating_add(dwarf.ranges.debug_rnglists().reader().len())
+        .saturating_mul(RANGES_PER_BYTE)
+}
+
 /// Whether entries with this abbreviation may have attributes with addresses.
-fn has_code(abbreviation: &Abbreviation) -> bool {
+pub(super) fn has_code(abbreviation: &Abbreviation) -> bool {
     abbreviation
         .attributes()
         .iter()

@@ -38,6 +38,7 @@ mod inlined;
 mod lines;
 mod names;
 mod sections;
+mod subprograms;
 mod symbols;
 mod table;
 mod unit;
@@ -50,6 +51,7 @@ use std::sync::Arc;
 
 pub use files::ProgramFiles;
 pub use inlined::{InlinedFunctions, inlined_functions};
+pub use subprograms::{Subprogram, Subprograms};
 pub use table::{Frame, FrameId, Locations};
 
 use sections::{Package, Sections};
@@ -154,11 +156,16 @@ pub struct Options {
     /// names come only from the debug info, as in LLVM's MemProf reader. Addresses without debug info always get their
     /// name from the symbol table.
     pub symbol_names: bool,
+    /// Whether the symbol table is used at all. If not, addresses without debug info have no frame.
+    pub symbols: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { symbol_names: true }
+        Options {
+            symbol_names: true,
+            symbols: true,
+        }
     }
 }
 
@@ -172,6 +179,13 @@ impl Options {
     #[must_use]
     pub fn symbol_names(mut self, on: bool) -> Self {
         self.symbol_names = on;
+        self
+    }
+
+    /// Sets whether the symbol table is used; see [`Options::symbols`].
+    #[must_use]
+    pub fn symbols(mut self, on: bool) -> Self {
+        self.symbols = on;
         self
     }
 }
@@ -261,7 +275,11 @@ impl<'data> Symbolizer<'data> {
             sections,
             package,
             split_files,
-            symbols,
+            symbols: if options.symbols {
+                symbols
+            } else {
+                Symbols::default()
+            },
             debug_info,
             options: *options,
         })

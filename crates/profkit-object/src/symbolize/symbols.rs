@@ -18,6 +18,7 @@ pub(super) struct Symbol<'data> {
     local: usize,
 }
 
+#[derive(Default)]
 pub(super) struct Symbols<'data> {
     /// The symbols sorted by address. Each address has one symbol.
     symbols: Vec<Symbol<'data>>,
@@ -32,10 +33,7 @@ impl<'data> Symbols<'data> {
         binary: &object::File<'data, R>,
         debug: Option<&object::File<'data, R>>,
     ) -> Self {
-        let mut symbols = Symbols {
-            symbols: Vec::new(),
-            files: Vec::new(),
-        };
+        let mut symbols = Symbols::default();
         symbols.collect(binary, false);
         if let (true, Some(debug)) = (symbols.symbols.is_empty(), debug) {
             symbols.collect(debug, false);

@@ -135,6 +135,11 @@ impl<'c, 'a> UnitIndex<'c, 'a> {
         (ranges, error)
     }
 
+    /// Returns the number of units.
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
     /// Returns the unit with this index.
     pub(super) fn unit(&self, unit: usize) -> gimli::Result<&Unit<Slice<'a>>> {
         let entry = self

@@ -43,15 +43,16 @@ pub struct Attr {
     pub period: u64,
     /// Whether the kernel adapts the period to reach a number of samples per second.
     pub by_frequency: bool,
-    /// How exactly the address of a sample is that of the instruction: 0 may be some instructions late, 3 is exact.
+    /// How exact the address of a sample is: at 0, it may be some instructions after the one that caused the event; at
+    /// 3, it is the address of that instruction.
     pub precision: u8,
     /// Which parts a sample has: bits of the module [`sample_type`].
     pub sample_type: u64,
     /// The layout of the values that samples may contain.
     pub read_format: u64,
-    /// Whether all records end with the time and the like.
+    /// Whether records that are not samples end with the block of ids: process, time, processor and event.
     pub has_id_block: bool,
-    /// Which branches the branch stacks have.
+    /// Which kinds of branches the processor was asked to record.
     pub branch_type: u64,
 }
 
@@ -68,17 +69,17 @@ fn number(bytes: &[u8], offset: usize, size: usize, endian: Endian) -> u64 {
 }
 
 impl Attr {
-    /// Reads the structure. The bytes may be longer than the structure says that it is. Returns the structure and its
-    /// own size in bytes.
+    /// Reads the structure. `bytes` may be longer than the size that the structure states. Returns the structure and
+    /// the stated size.
     ///
     /// # Errors
-    /// [`ErrorKind::Malformed`] if it is smaller than its first version, [`ErrorKind::Truncated`] if it is larger than
-    /// the bytes.
+    /// [`ErrorKind::Malformed`] if the stated size is less than that of the first version, [`ErrorKind::Truncated`] if
+    /// it is more than `bytes` has.
     pub(crate) fn parse(cursor: &mut Cursor<'_>) -> Result<(Attr, usize)> {
         let endian = cursor.endian();
         let start = cursor.offset();
         let bytes = cursor.rest();
-        // Perf before Linux 2.6.33 left the size 0.
+        // perf before Linux 2.6.33 wrote a size of 0.
         let size = match number(bytes, 4, 4, endian) {
             0 => LEAST as u64,
             size => size,
@@ -92,7 +93,8 @@ impl Attr {
         let own = cursor.take_u64(size)?;
         let at = |offset, size| number(own, offset, size, endian);
         let flags = at(40, 8);
-        // The flags are a C bit field, which machines with big-endian numbers fill from the other end.
+        // The flags are a C bit field. Compilers for machines with big-endian numbers assign its bits from the other
+        // end.
         let flag = |bit: u32, width: u32| {
             let shift = match endian {
                 Endian::Little => bit,
@@ -160,8 +162,8 @@ impl Attr {
         shape(self) == shape(other)
     }
 
-    /// A name for an event that the recording does not name: perf's name for the common events, otherwise the numbers
-    /// of its kind.
+    /// Returns a name for an event that has no name in the recording: for common events perf's name, for others the
+    /// numbers of the event's kind.
     pub fn name(&self) -> String {
         const HARDWARE: [&str; 10] = [
             "cycles",
@@ -192,7 +194,7 @@ impl Attr {
             1 => &SOFTWARE,
             _ => &[],
         };
-        // On machines with several kinds of cores, the upper half says which kind.
+        // On machines with several kinds of processor cores, the upper half is the kind of core.
         let index = usize::try_from(self.config & 0xffff_ffff).unwrap_or(usize::MAX);
         match names.get(index) {
             Some(name) => (*name).to_owned(),

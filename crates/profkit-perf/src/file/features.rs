@@ -4,7 +4,7 @@ use super::header::{Head, Section, section};
 use profkit_data::Result;
 use profkit_data::bytes::Cursor;
 
-/// Numbers of the features that are read. Others are passed over.
+/// The numbers of the feature sections that are read. Other feature sections are ignored.
 mod number {
     pub const BUILD_ID: u32 = 2;
     pub const HOSTNAME: u32 = 3;
@@ -50,21 +50,21 @@ pub struct BuildIdEntry<'data> {
     pub path: &'data [u8],
 }
 
-/// Text with its length before it. The text ends at the first zero byte.
+/// Reads a text that has its length before it. The text ends at its first zero byte.
 fn string<'data>(cursor: &mut Cursor<'data>) -> Result<&'data [u8]> {
     let len = cursor.u32()?;
     let bytes = cursor.take_u64(len.into())?;
     Ok(until_zero(bytes))
 }
 
-/// The bytes before the first zero byte.
+/// Returns the bytes before the first zero byte.
 pub(crate) fn until_zero(bytes: &[u8]) -> &[u8] {
     let end = memchr::memchr(0, bytes).unwrap_or(bytes.len());
     bytes.get(..end).unwrap_or_default()
 }
 
 impl<'data> Features<'data> {
-    /// Reads the feature sections of a file. Returns how many could not be read.
+    /// Reads the feature sections of a file. Returns the number of sections that could not be read.
     pub(crate) fn of_file(data: &'data [u8], head: &Head<'data>) -> (Features<'data>, u64) {
         let mut features = Features::default();
         let mut damaged = 0;
@@ -83,7 +83,7 @@ impl<'data> Features<'data> {
         (features, damaged)
     }
 
-    /// Reads one feature. What was read of a damaged feature stays.
+    /// Reads one feature section. If the section is damaged, the values before the damage are kept.
     pub(crate) fn take(
         &mut self,
         feature: u32,
@@ -131,7 +131,7 @@ impl<'data> Features<'data> {
     }
 }
 
-/// Reads a list of build ids. Each entry has the shape of a record.
+/// Reads a list of build ids. Each entry has the layout of a record.
 fn build_ids<'data>(mut cursor: Cursor<'data>, list: &mut Vec<BuildIdEntry<'data>>) -> Result<()> {
     while !cursor.is_empty() {
         cursor.u32()?;

@@ -1,4 +1,4 @@
-//! The header of a recording, and where its sections are.
+//! The header of a recording, and the positions of its sections.
 use super::Form;
 use profkit_data::bytes::{Cursor, Endian};
 use profkit_data::{Error, ErrorKind, Result, Structure};
@@ -40,7 +40,7 @@ pub struct Head<'data> {
     pub feature_numbers: Vec<u32>,
 }
 
-/// A section of `data`. A section that ends beyond the file is cut there.
+/// Returns a section of `data`. If the section ends after the end of the file, it is cut there.
 pub fn section(data: &[u8], offset: u64, size: u64) -> Section<'_> {
     let len = data.len() as u64;
     let start = offset.min(len);
@@ -129,7 +129,7 @@ impl<'data> Head<'data> {
         let records = section(data, offset, if unfinished { u64::MAX } else { size });
         let cut = (records.bytes.len() as u64) < size;
         let after = records.offset.saturating_add(records.bytes.len() as u64);
-        // The features come after the records, and would not be there.
+        // An unfinished file has no feature sections: perf writes them after the records.
         let features = if unfinished || cut {
             feature_numbers.clear();
             Section::default()

@@ -20,7 +20,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// A name for the form, for messages.
+    /// Returns a name of the form for messages.
     pub fn name(self) -> &'static str {
         match self {
             Form::File => "file",

@@ -1,4 +1,4 @@
-//! What each process had mapped at which time, and from there: which binary an address belongs to.
+//! The mappings of each process over time, and the binary that an address belongs to.
 mod space;
 
 use crate::limits;
@@ -24,11 +24,11 @@ pub struct Binary {
     pub path: Vec<u8>,
     /// The build id, if the recording has it.
     pub build_id: Option<BuildId>,
-    /// Whether it is the kernel or a module of the kernel.
+    /// Whether the binary is the kernel or a module of the kernel.
     pub kernel: bool,
 }
 
-/// An address of a process, as a place in a binary.
+/// An address of a process, as a binary and an offset in its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Located {
     /// The binary.
@@ -38,22 +38,67 @@ pub struct Located {
     pub offset: u64,
 }
 
-/// A mapping: addresses from `start` to `end` are the file from `page_offset` on.
+/// A mapping. The addresses from `start` to `end` hold the bytes of a file from `page_offset` on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Mapped {
     start: u64,
     page_offset: u64,
-    /// `None` for memory that is not of a file.
+    /// The binary that is mapped. `None` if the memory does not come from a file.
     binary: Option<BinaryId>,
-    /// From when on the mapping is there.
+    /// The time at which the mapping was made.
     from: u64,
 }
 
-/// What a process had mapped from some time on: from its first record on, or after an `exec`.
+/// A range of addresses of a process during a range of times. One mapping covers all of it, or none covers any of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Window {
+    pid: u32,
+    /// The first and the last address.
+    addresses: (u64, u64),
+    /// The first and the last time.
+    times: (u64, u64),
+    /// The binary that is mapped, and the number that is added to an address to get the offset in its file.
+    target: Option<(BinaryId, u64)>,
+}
+
+impl Window {
+    fn narrow_addresses(&mut self, (first, last): (u64, u64)) {
+        self.addresses = (self.addresses.0.max(first), self.addresses.1.min(last));
+    }
+
+    fn narrow_times(&mut self, (first, last): (u64, u64)) {
+        self.times = (self.times.0.max(first), self.times.1.min(last));
+    }
+
+    /// A window without any address.
+    pub const EMPTY: Window = Window {
+        pid: 0,
+        addresses: (1, 0),
+        times: (1, 0),
+        target: None,
+    };
+
+    /// Whether the window covers an address of a process at a time.
+    #[inline]
+    pub fn has(&self, pid: u32, time: u64, address: u64) -> bool {
+        let inside = |(first, last): (u64, u64), number| first <= number && number <= last;
+        pid == self.pid && inside(self.addresses, address) && inside(self.times, time)
+    }
+
+    /// Returns the binary and the offset of an address that the window covers.
+    #[inline]
+    pub fn place(&self, address: u64) -> Option<(BinaryId, u64)> {
+        let (binary, delta) = self.target?;
+        Some((binary, address.wrapping_add(delta)))
+    }
+}
+
+/// The mappings of a process while it ran one program: from its first record, or from an `exec`, on.
 #[derive(Clone, Debug, Default)]
 struct Generation {
     from: u64,
-    /// Where a forked process has its first mappings from: the process and the time.
+    /// For a forked process: the parent, and the time of the fork. The process begins with the mappings that the parent
+    /// had then.
     parent: Option<(u32, u64)>,
     space: Space,
 }
@@ -69,13 +114,27 @@ pub struct Processes {
     covered: usize,
 }
 
-/// The last item of a list in the order of time that is not later than `time`; the first item if all are later.
+/// Returns the last item that is not later than `time`, or the first item if all are later. The items are in the order
+/// of time.
 fn latest<T>(list: &[T], time: u64, from: impl Fn(&T) -> u64) -> Option<&T> {
     let end = list.partition_point(|item| from(item) <= time);
     list.get(end.saturating_sub(1))
 }
 
-/// The process whose mappings are those of the kernel.
+/// Returns the first and the last time for which [`latest`] returns the same item as for `time`.
+fn times_of<T>(list: &[T], time: u64, from: impl Fn(&T) -> u64) -> (u64, u64) {
+    let end = list.partition_point(|item| from(item) <= time);
+    // The first item is returned for all earlier times too.
+    let first = match end {
+        0 | 1 => 0,
+        end => list.get(end - 1).map_or(0, &from),
+    };
+    let next = list.get(end.max(1));
+    let last = next.map_or(u64::MAX, |item| from(item).saturating_sub(1));
+    (first, last)
+}
+
+/// The number of a process that no program has. It owns the mappings of the kernel.
 pub(crate) const KERNEL: u32 = u32::MAX;
 
 impl Processes {
@@ -84,12 +143,12 @@ impl Processes {
         &self.binaries
     }
 
-    /// A binary by its number.
+    /// Returns the binary with this number.
     pub fn binary(&self, id: BinaryId) -> Option<&Binary> {
         self.binaries.get(id.index())
     }
 
-    /// The name of a process at a time: of its program, cut to 15 bytes by the kernel.
+    /// Returns the name of the program that a process ran at a time. The kernel cuts it to 15 bytes.
     pub fn name(&self, pid: u32, time: Option<u64>) -> Option<&[u8]> {
         let names = self.names.get(&pid)?;
         let time = time.unwrap_or(u64::MAX);
@@ -97,7 +156,7 @@ impl Processes {
         Some(&name.1)
     }
 
-    /// The number of a binary; a new one if it was not seen before.
+    /// Returns the number of a binary. A binary that was not seen before gets a new number.
     pub(crate) fn number(&mut self, binary: Binary) -> BinaryId {
         if let Some(&id) = self.numbers.get(&binary) {
             return id;
@@ -117,7 +176,7 @@ impl Processes {
             .push((time, name.to_vec()));
     }
 
-    /// The process starts another program: its mappings are gone.
+    /// Records that a process starts another program, which ends its mappings.
     pub(crate) fn exec(&mut self, pid: u32, time: u64) {
         let generations = self.processes.entry(pid).or_default();
         generations.push(Generation {
@@ -126,7 +185,7 @@ impl Processes {
         });
     }
 
-    /// A new process has the mappings of its parent.
+    /// Records a new process. It begins with the mappings of its parent.
     pub(crate) fn fork(&mut self, pid: u32, parent: u32, time: u64) {
         let generations = self.processes.entry(pid).or_default();
         generations.push(Generation {
@@ -139,8 +198,9 @@ impl Processes {
         }
     }
 
-    /// A process maps a file, or memory without a file. Memory without a file does not replace a file: programs that move
-    /// their code to large pages do this, and the code is still that of the file. Returns whether the mapping was kept.
+    /// Records that a process maps a file, or memory that comes from no file. Such memory does not replace a mapped
+    /// file: programs that copy their code to large pages do this, and the code is still the code of the file. Returns
+    /// whether the mapping was kept.
     pub(crate) fn map(
         &mut self,
         pid: u32,
@@ -174,12 +234,12 @@ impl Processes {
         true
     }
 
-    /// The place of an address of a process at a time. `None` if nothing was mapped there, or no file.
+    /// Returns the binary and the offset of an address of a process at a time. `None` if no file was mapped there.
     pub fn locate(&self, pid: u32, time: Option<u64>, address: u64) -> Option<Located> {
         let (mut pid, mut time) = (pid, time.unwrap_or(u64::MAX));
         for _ in 0..limits::FORK_DEPTH {
             let generations = self.processes.get(&pid)?;
-            // Records about programs that ran before the recording began can have a later time than the first sample.
+            // The records about programs that started before the recording can have later times than the first sample.
             let generation = latest(generations, time, |generation| generation.from)?;
             if let Some(mapped) = generation.space.at(address, time) {
                 return Some(Located {
@@ -192,7 +252,56 @@ impl Processes {
         None
     }
 
-    /// The place of an address: in the kernel's mappings for addresses of the kernel, otherwise in those of the process.
+    /// Returns the window around an address and a time: [`locate`](Self::locate) finds the same mapping for all of it.
+    pub(crate) fn window(&self, pid: u32, time: u64, address: u64) -> Window {
+        let mut window = Window {
+            pid,
+            addresses: (0, u64::MAX),
+            times: (0, u64::MAX),
+            target: None,
+        };
+        let (mut process, mut at) = (pid, time);
+        for depth in 0..limits::FORK_DEPTH {
+            let Some(generations) = self.processes.get(&process) else {
+                break;
+            };
+            let Some(generation) = latest(generations, at, |generation| generation.from) else {
+                break;
+            };
+            let (around, found) = generation.space.around(address, at);
+            window.narrow_addresses(around);
+            // An ancestor's mappings are those at the time of the fork, whatever the time of the sample is.
+            if depth == 0 {
+                window.narrow_times(times_of(generations, at, |generation| generation.from));
+                if let Some((_, times)) = found {
+                    window.narrow_times(times);
+                }
+            }
+            if let Some((mapped, _)) = found {
+                let delta = mapped.page_offset.wrapping_sub(mapped.start);
+                window.target = mapped.binary.map(|binary| (binary, delta));
+                break;
+            }
+            let Some(parent) = generation.parent else {
+                break;
+            };
+            (process, at) = parent;
+        }
+        window
+    }
+
+    /// Returns the process whose mappings contain an address: the kernel or the process itself.
+    #[inline]
+    pub(crate) fn space_of(in_kernel: bool, pid: u32, address: u64) -> u32 {
+        if in_kernel || address >> 63 == 1 {
+            KERNEL
+        } else {
+            pid
+        }
+    }
+
+    /// Returns the binary and the offset of an address. Addresses of the kernel are searched in the kernel's mappings,
+    /// others in those of the process.
     pub fn locate_in_mode(
         &self,
         in_kernel: bool,
@@ -200,11 +309,6 @@ impl Processes {
         time: Option<u64>,
         address: u64,
     ) -> Option<Located> {
-        let pid = if in_kernel || address >> 63 == 1 {
-            KERNEL
-        } else {
-            pid
-        };
-        self.locate(pid, time, address)
+        self.locate(Self::space_of(in_kernel, pid, address), time, address)
     }
 }

@@ -1,11 +1,12 @@
-//! An address space over time.
+//! The mappings of an address space over time.
 use super::Mapped;
 use std::collections::BTreeMap;
 
-/// Pieces of an address space that do not overlap. Each piece has every mapping that ever covered it, the oldest first.
+/// Pieces of an address space that do not overlap. Each piece lists all mappings that covered it at some time, the
+/// oldest first.
 #[derive(Clone, Debug, Default)]
 pub struct Space {
-    /// By the start of the piece.
+    /// The pieces by their start addresses.
     pieces: BTreeMap<u64, Piece>,
 }
 
@@ -15,6 +16,9 @@ struct Piece {
     first: Mapped,
     later: Vec<Mapped>,
 }
+
+/// The result of [`Space::around`]: the first and last address, and the mapping with its first and last time.
+pub type Around<'s> = ((u64, u64), Option<(&'s Mapped, (u64, u64))>);
 
 impl Piece {
     fn add(&mut self, mapped: Mapped) -> usize {
@@ -33,6 +37,17 @@ impl Piece {
         let end = self.later.partition_point(|mapped| mapped.from <= time);
         let later = end.checked_sub(1).and_then(|last| self.later.get(last));
         later.unwrap_or(&self.first)
+    }
+
+    /// Returns the first and the last time for which [`at`](Self::at) returns the same mapping as for `time`.
+    fn times(&self, time: u64) -> (u64, u64) {
+        let end = self.later.partition_point(|mapped| mapped.from <= time);
+        let first = end.checked_sub(1).and_then(|last| self.later.get(last));
+        let next = self.later.get(end);
+        (
+            first.map_or(0, |mapped| mapped.from),
+            next.map_or(u64::MAX, |mapped| mapped.from.saturating_sub(1)),
+        )
     }
 }
 
@@ -67,7 +82,7 @@ impl Space {
         (cost, covered)
     }
 
-    /// Makes a piece begin at an address, if a piece covers it.
+    /// Splits the piece that covers an address, so that a piece begins at the address.
     fn split(&mut self, address: u64) -> usize {
         let Some((&from, piece)) = self.pieces.range_mut(..address).next_back() else {
             return 0;
@@ -83,7 +98,25 @@ impl Space {
         cost
     }
 
-    /// The mapping that covers an address at a time. A mapping that came later is taken if there was none before.
+    /// Returns the first and the last address around an address that the same mappings cover, or that no mapping covers.
+    /// If there is a mapping at the time, returns it with the first and the last time at which it is found.
+    pub fn around(&self, address: u64, time: u64) -> Around<'_> {
+        let before = self.pieces.range(..=address).next_back();
+        if let Some((&start, piece)) = before
+            && address < piece.end
+        {
+            let mapped = piece.at(time);
+            let times = piece.times(time);
+            return ((start, piece.end - 1), Some((mapped, times)));
+        }
+        let after = self.pieces.range(address..).next();
+        let first = before.map_or(0, |(_, piece)| piece.end);
+        let last = after.map_or(u64::MAX, |(&start, _)| start.saturating_sub(1));
+        ((first, last), None)
+    }
+
+    /// Returns the mapping that covers an address at a time. If the address was mapped only later, the first mapping is
+    /// returned.
     pub fn at(&self, address: u64, time: u64) -> Option<&Mapped> {
         let (_, piece) = self.pieces.range(..=address).next_back()?;
         (address < piece.end).then(|| piece.at(time))
@@ -120,7 +153,7 @@ mod tests {
         assert_eq!(at(&space, 160, 70), Some(1));
         assert_eq!(at(&space, 195, 59), Some(1));
         assert_eq!(at(&space, 195, 60), Some(3));
-        // Nothing else was ever there: the later mapping is taken.
+        // No other file was ever mapped at the address, so the later mapping is returned.
         assert_eq!(at(&space, 299, 0), Some(3));
         assert_eq!(at(&space, 300, 99), None);
         assert_eq!(at(&space, 99, 99), None);

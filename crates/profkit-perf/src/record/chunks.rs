@@ -1,5 +1,5 @@
-//! Runs of whole records. What is damaged between records, and what is compressed, is dealt with here, so that both
-//! passes over a recording see the same records.
+//! Splits the records of a recording into chunks of whole records. Damage between records and compression are handled
+//! here, so that both passes over a recording read the same records.
 use super::unpack::Unpack;
 use super::{RECORD_HEADER, RecordHeader, RecordKind, Records};
 use crate::file::Section;
@@ -9,7 +9,7 @@ use profkit_data::bytes::Endian;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// A run of whole records.
+/// A sequence of whole records.
 #[derive(Clone, Debug)]
 pub struct Chunk<'data> {
     bytes: Cow<'data, [u8]>,
@@ -23,12 +23,12 @@ impl<'data> Chunk<'data> {
         Records::new(&self.bytes, self.offset, self.endian)
     }
 
-    /// Whether the records were decompressed. Their offsets are then not offsets in the file.
+    /// Whether the records were decompressed. The offsets of such records are not offsets in the file.
     pub fn is_decompressed(&self) -> bool {
         matches!(self.bytes, Cow::Owned(_))
     }
 
-    /// The records, if they need not be decompressed. They live as long as the bytes of the file.
+    /// Returns the records, if they were not compressed, with the lifetime of the bytes of the file.
     pub(crate) fn borrowed(&self) -> Option<Records<'data>> {
         match self.bytes {
             Cow::Borrowed(bytes) => Some(Records::new(bytes, self.offset, self.endian)),
@@ -37,19 +37,19 @@ impl<'data> Chunk<'data> {
     }
 }
 
-/// All records of a recording: first those that stand in the file as they are, then the compressed ones.
+/// All records of a recording: first the records that are not compressed, then the compressed ones.
 #[derive(Debug)]
 pub struct Chunks<'data> {
     sections: std::vec::IntoIter<Section<'data>>,
     current: Section<'data>,
     endian: Endian,
-    /// Whether this is a pipe, in which some records have data after them that do not belong to their size.
+    /// Whether this is a pipe. In a pipe, some records are followed by data that their size does not include.
     in_pipe: bool,
-    /// The compressed pieces that were passed over.
+    /// The compressed parts that were found so far.
     pieces: Vec<&'data [u8]>,
     unpack: Option<Unpack<'data>>,
     losses: Losses,
-    /// How many records were passed over because they contain records, or because data follow them.
+    /// The number of records that are in no chunk, because they contain compressed records or because data follow them.
     passed: BTreeMap<RecordKind, u64>,
 }
 
@@ -67,12 +67,13 @@ impl<'data> Chunks<'data> {
         }
     }
 
-    /// How many records are in no chunk, because they contain records or because data follow them.
+    /// Returns the number of records that are in no chunk, because they contain compressed records or because data
+    /// follow them.
     pub fn passed(&self) -> &BTreeMap<RecordKind, u64> {
         &self.passed
     }
 
-    /// What was left out between the records.
+    /// The number of bytes that belong to no record.
     pub fn losses(&self) -> &Losses {
         &self.losses
     }
@@ -88,7 +89,8 @@ impl<'data> Chunks<'data> {
         passed
     }
 
-    /// The length of the run of whole, uncompressed records at the start of the section, up to about a chunk.
+    /// Returns the length of the whole, uncompressed records at the start of the section, up to about the size of a
+    /// chunk.
     fn run(&self) -> usize {
         let bytes = self.current.bytes;
         let mut len = 0;
@@ -108,7 +110,8 @@ impl<'data> Chunks<'data> {
         len
     }
 
-    /// Whether records of this kind have more data than their size says, or contain records.
+    /// Whether records of this kind contain compressed records, or are followed by data that their size does not
+    /// include.
     fn is_special(&self, kind: RecordKind) -> bool {
         match kind {
             RecordKind::COMPRESSED | RecordKind::COMPRESSED2 | RecordKind::AUXTRACE => true,
@@ -117,7 +120,7 @@ impl<'data> Chunks<'data> {
         }
     }
 
-    /// Passes over what stands at the start of the section and is not a plain record.
+    /// Skips the bytes at the start of the section if they are not a plain record.
     fn pass(&mut self) {
         let bytes = self.current.bytes;
         let Some(header) = RecordHeader::read(bytes, self.endian) else {
@@ -138,7 +141,8 @@ impl<'data> Chunks<'data> {
                     .push(record.get(RECORD_HEADER..).unwrap_or_default());
             }
             RecordKind::COMPRESSED2 => {
-                // perf 6.16 lets the size of the record overflow; the size of the data in it is right up to this limit.
+                // In perf 6.16 the size of a compressed record can overflow. The size of the data inside is right up to
+                // this limit.
                 const MOST: u64 = 65_519;
                 let data = word(RECORD_HEADER).filter(|&len| len <= MOST);
                 let len = data.and_then(|len| usize::try_from(len).ok());
@@ -153,7 +157,7 @@ impl<'data> Chunks<'data> {
                     }
                 }
             }
-            // The data of a hardware trace follow their record, in files too.
+            // The data of a hardware trace follow their record, in a file as well as in a pipe.
             RecordKind::AUXTRACE if header.is_sound() => {
                 let data = word(RECORD_HEADER).and_then(|len| usize::try_from(len).ok());
                 self.pass_with_data(size, data);
@@ -196,8 +200,8 @@ impl<'data> Chunks<'data> {
         self.advance(self.current.bytes.len());
     }
 
-    /// Looks for the next record after a header that cannot be one: two headers in a row of known kinds, with sizes of
-    /// whole words.
+    /// Searches the next record after a damaged header. Two headers in a row must have known kinds and sizes that are
+    /// multiples of 8.
     fn resync(&mut self) {
         let endian = self.endian;
         let sound = |bytes: &[u8]| {
@@ -266,7 +270,7 @@ impl<'data> Chunks<'data> {
                 unpack.advance(len);
                 return Some(chunk);
             }
-            // A whole record always fits into what is decompressed at once, so only the last one can be cut.
+            // Each call decompresses more than the size of a record, so only the last record can be cut.
             inner.pass();
             self.losses.skipped_bytes += inner.losses.skipped_bytes;
             for (ours, theirs) in [

@@ -1,4 +1,4 @@
-//! Records about processes: what they had mapped, what they are called, who forked whom.
+//! Records about processes: their mappings, names and forks.
 use crate::file::until_zero as path;
 use profkit_data::Result;
 use profkit_data::bytes::{Cursor, Endian};
@@ -7,25 +7,37 @@ use profkit_data::bytes::{Cursor, Endian};
 const HAS_BUILD_ID: u16 = 1 << 14;
 /// Bit 13 of `misc` in `MMAP`: the mapping is data.
 const IS_DATA: u16 = 1 << 13;
-/// In `MMAP2`, the protection of memory from which code can run.
+/// The protection of executable memory in `MMAP2`.
 const EXECUTABLE: u32 = 4;
 
 /// A mapping of a file into a process, as `MMAP` and `MMAP2` describe it.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Mapping<'data> {
+    /// The process. The kernel has -1.
     pub pid: u32,
+    /// The first address.
     pub start: u64,
+    /// The number of bytes.
     pub len: u64,
+    /// Where the mapping begins in the file.
     pub page_offset: u64,
+    /// The path of the file, or a name such as `[vdso]`.
     pub path: &'data [u8],
+    /// The build id; empty if the record has none.
     pub build_id: Vec<u8>,
-    /// Whether code can run from the mapping.
+    /// Whether the mapped memory is executable.
     pub executable: bool,
 }
 
 impl<'data> Mapping<'data> {
     /// Reads the body of `MMAP`, or of `MMAP2` if `second`.
-    pub fn parse(body: &'data [u8], misc: u16, second: bool, endian: Endian) -> Result<Self> {
+    pub(crate) fn parse(
+        body: &'data [u8],
+        misc: u16,
+        second: bool,
+        endian: Endian,
+    ) -> Result<Self> {
         let mut cursor = Cursor::new(body, 0, endian);
         let pid = cursor.u32()?;
         cursor.u32()?;
@@ -54,17 +66,21 @@ impl<'data> Mapping<'data> {
         })
     }
 
-    /// Whether the path names no file: memory that a program asked for, or whose file is only a name.
+    /// Whether the path is not that of a file: the program asked for memory, and the kernel or the program named it.
     pub fn is_anonymous(&self) -> bool {
-        let path = self.path;
-        path.is_empty()
-            || path.starts_with(b"//anon")
-            || path.starts_with(b"/anon_hugepage")
-            || path.starts_with(b"[anon")
-            || path.starts_with(b"/memfd:")
-            || path == b"[heap]"
-            || path.starts_with(b"[stack")
+        is_anonymous(self.path)
     }
+}
+
+/// Whether the path of a mapping names no file.
+pub fn is_anonymous(path: &[u8]) -> bool {
+    path.is_empty()
+        || path.starts_with(b"//anon")
+        || path.starts_with(b"/anon_hugepage")
+        || path.starts_with(b"[anon")
+        || path.starts_with(b"/memfd:")
+        || path == b"[heap]"
+        || path.starts_with(b"[stack")
 }
 
 /// What a `COMM` record says: the process, the thread, and the new name.
@@ -73,7 +89,7 @@ pub fn comm(body: &[u8], endian: Endian) -> Result<(u32, u32, &[u8])> {
     Ok((cursor.u32()?, cursor.u32()?, path(cursor.rest())))
 }
 
-/// What a `FORK` record says.
+/// A `FORK` record: the new process and its parent.
 #[derive(Clone, Copy, Debug)]
 pub struct Task {
     pub pid: u32,

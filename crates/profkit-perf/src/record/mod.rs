@@ -1,11 +1,12 @@
-//! Records: their headers, and the bodies of those that are not samples.
+//! Records: their headers, and the contents of all records but samples.
 mod chunks;
 mod map;
 mod unpack;
 
 pub use chunks::Chunk;
 pub(crate) use chunks::Chunks;
-pub(crate) use map::{Mapping, comm, task};
+pub use map::Mapping;
+pub(crate) use map::{comm, is_anonymous, task};
 
 use profkit_data::bytes::Endian;
 
@@ -37,13 +38,12 @@ impl RecordKind {
     pub const COMPRESSED: RecordKind = RecordKind(81);
     pub const COMPRESSED2: RecordKind = RecordKind(83);
 
-    /// Whether perf or the kernel writes records with this number. The search for the next record after damage accepts
-    /// only these.
+    /// Whether perf or the kernel writes records with this number. After damage, only such records are searched for.
     fn is_known(self) -> bool {
         matches!(self.0, 1..=22 | 64..=86)
     }
 
-    /// Whether the kernel writes such records, so that they end with the block of ids.
+    /// Whether the kernel writes records of this kind. Such records end with the block of ids.
     pub(crate) fn is_of_kernel(self) -> bool {
         self.0 < 64
     }
@@ -126,7 +126,7 @@ impl RecordHeader {
         })
     }
 
-    /// Whether the size is possible.
+    /// Whether a record can have this size.
     pub fn is_sound(&self) -> bool {
         usize::from(self.size) >= RECORD_HEADER
     }
@@ -137,15 +137,15 @@ impl RecordHeader {
 pub struct Record<'data> {
     /// The offset of the record in the file, or among the decompressed records ([`Chunk::is_decompressed`]).
     pub offset: u64,
-    /// What the record is.
+    /// The kind of the record.
     pub kind: RecordKind,
     /// Flags, whose meaning depends on the kind. The lowest three bits say in which mode the processor was.
     pub misc: u16,
-    /// What follows the header.
+    /// The bytes of the record after its header.
     pub body: &'data [u8],
 }
 
-/// The records of a [`Chunk`], one after the other.
+/// The records of a [`Chunk`] in the order of the file.
 #[derive(Clone, Debug)]
 pub struct Records<'data> {
     bytes: &'data [u8],

@@ -1,14 +1,14 @@
-//! The zstd stream of compressed records. It is one stream for the whole recording, cut into pieces; perf does not end
-//! it.
+//! The zstd stream of compressed records. A recording has one stream, which is divided among its compressed records;
+//! perf does not write the end of the stream.
 use crate::limits::{CHUNK, INFLATE_FLOOR, INFLATE_RATIO};
 use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
 use std::fmt;
 use std::io::{self, Read};
 
-/// An empty last block in raw form. Without it, the decoder would keep the last window of the stream for itself.
+/// An empty last block. Without it, the decoder would not return the last bytes of the stream.
 const LAST_BLOCK: &[u8] = &[1, 0, 0];
 
-/// The pieces of the stream, one after the other.
+/// The parts of the stream in their order.
 struct Pieces<'data> {
     pieces: std::vec::IntoIter<&'data [u8]>,
     current: &'data [u8],
@@ -28,16 +28,16 @@ impl Read for Pieces<'_> {
 
 /// Decompresses the stream, some megabytes at a time.
 pub struct Unpack<'data> {
-    /// The pieces, before the first byte is wanted.
+    /// The parts of the stream, until decompression begins.
     pieces: Option<Vec<&'data [u8]>>,
-    /// `None` before the first byte is wanted, and after the end.
+    /// The decoder. `None` before decompression begins, and after the end of the stream.
     decoder: Option<StreamingDecoder<Pieces<'data>, FrameDecoder>>,
     buffer: Vec<u8>,
-    /// How much of the buffer was used.
+    /// The number of bytes of the buffer that were used.
     used: usize,
-    /// How many bytes were decompressed.
+    /// The number of bytes that were decompressed.
     produced: u64,
-    /// How many bytes may be decompressed.
+    /// The number of bytes at which decompression stops.
     limit: u64,
 }
 
@@ -50,7 +50,8 @@ impl fmt::Debug for Unpack<'_> {
     }
 }
 
-/// More bytes are decompressed when fewer than this are left. It is more than two of the largest records.
+/// When fewer bytes than this are left in the buffer, more are decompressed. The number is larger than the two largest
+/// possible records.
 const LOW: usize = 256 << 10;
 
 impl<'data> Unpack<'data> {
@@ -72,18 +73,19 @@ impl<'data> Unpack<'data> {
         }
     }
 
-    /// The decompressed bytes that were not used yet, and the offset of the first in the stream.
+    /// Returns the decompressed bytes that were not used, and the offset of the first of them in the stream.
     pub fn bytes(&self) -> (u64, &[u8]) {
         let bytes = self.buffer.get(self.used..).unwrap_or_default();
         (self.produced - bytes.len() as u64, bytes)
     }
 
-    /// The next `len` bytes were used.
+    /// Marks the next `len` bytes as used.
     pub fn advance(&mut self, len: usize) {
         self.used += len;
     }
 
-    /// Decompresses more bytes if few are left. After an error the stream has ended; what was decompressed before stays.
+    /// Decompresses more bytes if few are left in the buffer. After an error the stream counts as ended; bytes from
+    /// before the error are kept.
     pub fn fill(&mut self) -> Result<(), String> {
         if self.buffer.len() - self.used >= LOW {
             return Ok(());

@@ -13,7 +13,8 @@ pub struct Branch {
 }
 
 impl Branch {
-    /// A field of the flags. They are a C bit field, which machines with big-endian numbers fill from the other end.
+    /// Returns a field of the flags. The flags are a C bit field. Compilers for machines with big-endian numbers assign
+    /// its bits from the other end.
     fn field(self, bit: u32, width: u32) -> u64 {
         let shift = if self.big { 64 - bit - width } else { bit };
         self.flags >> shift & ((1 << width) - 1)
@@ -39,7 +40,7 @@ impl Branch {
         self.field(3, 1) == 1
     }
 
-    /// The number of cycles since the branch before, up to 65,535; 0 if it is not known.
+    /// The number of processor cycles since the branch before, up to 65,535; 0 if the processor does not count them.
     pub fn cycles(self) -> u64 {
         self.field(4, 16)
     }
@@ -50,7 +51,7 @@ impl Branch {
         self.field(20, 4)
     }
 
-    /// Whether the processor took the branch only by speculation, and then went another way.
+    /// Whether the processor took the branch only by speculation and took it back.
     pub fn is_wrong_path(self) -> bool {
         self.field(24, 2) == 1
     }
@@ -64,7 +65,7 @@ impl Branch {
 /// The size of a branch in a file, in bytes.
 const BRANCH: usize = 24;
 
-/// A branch stack: the branches that the processor took last, the newest first.
+/// A branch stack: the last branches that the processor took, the newest first.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Branches<'data> {
     entries: &'data [[u8; BRANCH]],
@@ -79,12 +80,12 @@ impl<'data> Branches<'data> {
         }
     }
 
-    /// The number of places in the stack, with unused places.
+    /// The number of entries of the stack, with unused ones.
     pub fn places(&self) -> usize {
         self.entries.len()
     }
 
-    /// All places as they stand in the file.
+    /// Returns all entries of the stack, unused ones too.
     pub fn raw(self) -> impl DoubleEndedIterator<Item = Branch> + ExactSizeIterator + 'data {
         let big = self.big;
         let endian = if big { Endian::Big } else { Endian::Little };
@@ -100,7 +101,7 @@ impl<'data> Branches<'data> {
         })
     }
 
-    /// The branches: the places up to the first unused one, which has no address.
+    /// Returns the entries up to the first unused one. The addresses of an unused entry are 0.
     pub fn iter(self) -> impl Iterator<Item = Branch> + 'data {
         self.raw()
             .take_while(|branch| branch.from != 0 || branch.to != 0)

@@ -1,25 +1,25 @@
 //! Call chains.
 use profkit_data::bytes::Endian;
 
-/// In which mode a processor was.
+/// The mode of a processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Mode {
-    /// The kernel of the machine.
+    /// The mode of the operating system's kernel.
     Kernel,
-    /// A program.
+    /// The mode of programs.
     User,
-    /// The hypervisor.
+    /// The mode of a hypervisor.
     Hypervisor,
-    /// The kernel of a guest.
+    /// The mode of a kernel in a virtual machine.
     GuestKernel,
-    /// A program of a guest.
+    /// The mode of a program in a virtual machine.
     GuestUser,
-    /// The recording does not say.
+    /// The recording does not say the mode.
     Unknown,
 }
 
 impl Mode {
-    /// The mode in the flags of a record.
+    /// Reads the mode from the flags of a record.
     pub(crate) fn of(misc: u16) -> Mode {
         match misc & 7 {
             1 => Mode::Kernel,
@@ -31,7 +31,7 @@ impl Mode {
         }
     }
 
-    /// A name for the mode, for people.
+    /// Returns the name of the mode for people.
     pub fn name(self) -> &'static str {
         match self {
             Mode::Kernel => "kernel",
@@ -44,11 +44,10 @@ impl Mode {
     }
 }
 
-/// Values from here on are no addresses: they say in which mode the following addresses are.
+/// Entries of a call chain from this value on are not addresses. Each of them states the mode of the entries after it.
 const MARKERS: u64 = 0u64.wrapping_sub(4095);
 
-/// A call chain: the address of the sample, then the return addresses of the functions that were active, the innermost
-/// first.
+/// A call chain: the address of the sample, then the return addresses of the active functions, the innermost first.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CallChain<'data> {
     words: &'data [[u8; 8]],
@@ -71,23 +70,23 @@ impl<'data> CallChain<'data> {
         }
     }
 
-    /// The number of entries, with the entries that are no addresses.
+    /// The number of entries, including those that state a mode.
     pub fn len(&self) -> usize {
         self.words.len()
     }
 
-    /// Whether there is no entry.
+    /// Whether the call chain has no entry.
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()
     }
 
-    /// The entries as they stand in the file: addresses, and values that name the mode of the addresses after them.
+    /// Returns all entries: addresses, and values that state the mode of the addresses after them.
     pub fn raw(self) -> impl Iterator<Item = u64> + 'data {
         let endian = self.endian();
         self.words.iter().map(move |&word| endian.u64(word))
     }
 
-    /// The addresses, each with its mode.
+    /// Returns the addresses, each with its mode.
     pub fn addresses(self) -> impl Iterator<Item = (Mode, u64)> + 'data {
         let mut mode = Mode::Unknown;
         self.raw().filter_map(move |value| {

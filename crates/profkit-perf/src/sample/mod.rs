@@ -1,4 +1,4 @@
-//! Samples: which parts they have at which place, their call chains and branch stacks.
+//! Samples: the positions of their parts, their call chains and branch stacks.
 mod branches;
 mod chain;
 mod plan;
@@ -17,7 +17,7 @@ pub struct Sample<'data> {
     pub event: usize,
     /// The mode of the processor.
     pub mode: Mode,
-    /// The address of the instruction.
+    /// The address of the instruction that the processor executed.
     pub address: u64,
     /// The process.
     pub pid: u32,
@@ -27,10 +27,10 @@ pub struct Sample<'data> {
     pub time: Option<u64>,
     /// The processor.
     pub cpu: u32,
-    /// How many events the sample stands for.
+    /// The number of events that the sample stands for, its period.
     pub period: u64,
-    /// The functions that were active.
+    /// The call chain: the functions that were active.
     pub chain: CallChain<'data>,
-    /// The branches that the processor took last.
+    /// The branch stack: the last branches that the processor took.
     pub branches: Branches<'data>,
 }

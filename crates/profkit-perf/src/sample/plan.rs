@@ -1,10 +1,11 @@
-//! Where the parts of a sample are. All parts before the call chain have fixed places, which are found once per event.
+//! The positions of the parts of a sample. All parts before the call chain have fixed positions, which are computed
+//! once per event.
 use super::{Branches, CallChain, Mode, Sample};
 use crate::file::{Attr, sample_type};
 use crate::record::Record;
 use profkit_data::bytes::Endian;
 
-/// Where the parts of the samples of an event are.
+/// The positions of the parts in the samples of an event.
 #[derive(Clone, Debug)]
 pub struct Plan {
     endian: Endian,
@@ -13,27 +14,27 @@ pub struct Plan {
     time: Option<usize>,
     cpu: Option<usize>,
     period: Option<usize>,
-    /// The place of the id in samples.
+    /// The position of the event's id in samples.
     pub id: Option<usize>,
-    /// The size of the parts with fixed places.
+    /// The size of the parts with fixed positions, in bytes.
     fixed: usize,
     read: Option<Read>,
     chain: bool,
     raw: bool,
     branches: bool,
     branch_index: bool,
-    /// The block at the end of all other records.
+    /// The positions in the block of ids at the end of records that are not samples.
     pub block: IdBlock,
 }
 
-/// The values of counters in a sample.
+/// The layout of the values of counters in a sample.
 #[derive(Clone, Copy, Debug)]
 struct Read {
-    /// Whether the values of all events of a group are there.
+    /// Whether a sample has the values of all events of a group.
     group: bool,
-    /// The number of words before the values: times.
+    /// The number of 64-bit words before the values. They hold times.
     times: usize,
-    /// The number of words of a value.
+    /// The number of 64-bit words of a value.
     value: usize,
 }
 
@@ -59,20 +60,20 @@ impl IdBlock {
         }
     }
 
-    /// The body of a record without the block.
+    /// Returns the contents of a record without the block of ids.
     pub fn strip<'data>(&self, body: &'data [u8]) -> &'data [u8] {
         let end = body.len().saturating_sub(self.size);
         body.get(..end).unwrap_or_default()
     }
 
-    /// The time of a record.
+    /// Reads the time of a record from its block of ids.
     pub fn time(&self, body: &[u8], endian: Endian) -> Option<u64> {
         let start = body.len().checked_sub(self.time?)?;
         Some(endian.u64(*body.get(start..)?.first_chunk()?))
     }
 }
 
-/// A place in the bytes of a sample.
+/// Reads a sample piece by piece.
 struct Reader<'data> {
     body: &'data [u8],
     position: usize,
@@ -86,7 +87,7 @@ impl<'data> Reader<'data> {
         Some(self.endian.u64(*word))
     }
 
-    /// The bytes of `count` items of `size` bytes each, where `count` is from the file.
+    /// Returns the bytes of `count` items of `size` bytes each. `count` comes from the file.
     fn items(&mut self, count: u64, size: usize) -> Option<&'data [u8]> {
         let len = usize::try_from(count).ok()?.checked_mul(size)?;
         let end = self.position.checked_add(len)?;
@@ -151,7 +152,7 @@ impl Plan {
                 .and_then(|place| fixed.get(place..)?.first_chunk())
                 .map_or(0, |word| endian.u64(*word))
         };
-        // Two numbers of 32 bits, which are swapped each on its own.
+        // Reads two numbers of 32 bits. In the other byte order, the bytes of each number are swapped.
         let pair = |place: Option<usize>| -> (u32, u32) {
             let half = |at: usize| {
                 place
@@ -167,7 +168,7 @@ impl Plan {
         };
         if let Some(read) = self.read {
             let count = if read.group { reader.word()? } else { 1 };
-            // In a group the number of values is before the times, otherwise the value is.
+            // In a group, the number of values comes before the times. Otherwise the value comes before them.
             reader.items(read.times as u64, 8)?;
             reader.items(count, read.value * 8)?;
         }

@@ -78,7 +78,7 @@ fn word(change: Change, family: Family) -> &'static str {
 }
 
 /// A share as a percentage with one decimal. A share above 0 is never printed as 0.
-fn percent(share: f64) -> String {
+pub fn percent(share: f64) -> String {
     // Sums of shares are not exact, so a little is added before the number is rounded down.
     match share * 100.0 {
         0.0 => "0.0%".to_owned(),
@@ -131,8 +131,18 @@ impl DiffReport<'_> {
         self.profiles.iter().any(|profile| profile.damage.count > 0)
     }
 
+    /// The word for a change.
+    pub fn word(&self, change: Change) -> &'static str {
+        word(change, self.family())
+    }
+
+    /// Whether the functions have shares of a total.
+    pub fn has_shares(&self) -> bool {
+        ProfileDiff::has_shares(self.family())
+    }
+
     /// What a reader of the figures has to know.
-    fn notes(&self) -> Vec<String> {
+    pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         let mut functions = true;
         for (path, profile) in self.paths.iter().zip(self.profiles) {
@@ -182,7 +192,7 @@ impl DiffReport<'_> {
     }
 
     /// The name of a function with its callers: `main:3 @ parse`.
-    fn name(&self, function: &FunctionChange) -> String {
+    pub fn name(&self, function: &FunctionChange) -> String {
         let callers = function.callers.iter().map(|(name, line)| {
             format!(
                 "{}:{} @ ",

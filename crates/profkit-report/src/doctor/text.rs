@@ -1,7 +1,7 @@
 //! Diagnoses as text for people.
 use super::words;
 use crate::{Console, Style, grouped, plural, quoted, size};
-use profkit_analysis::doctor::{Counts, Diagnosis, Group, Support, Verdict};
+use profkit_analysis::doctor::{Counts, Diagnosis, Group, Support, Verdict, What};
 use profkit_analysis::names::printable;
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -316,7 +316,10 @@ fn table(out: &mut Console<impl Write>, diagnosis: &Diagnosis) -> io::Result<()>
     };
     row("llvm-profdata", &|support| support.reads)?;
     row("clang", &|support| support.compiles)?;
-    let note = if diagnosis.verdict == Verdict::Damaged {
+    let is_read = diagnosis.support.iter().any(|support| support.reads);
+    let note = if matches!(diagnosis.what, What::Sample { .. }) && !is_read {
+        "only LLVM after release 23 reads this version; profkit convert writes one that all releases read"
+    } else if diagnosis.verdict == Verdict::Damaged {
         "by the version alone: LLVM rejects the damaged parts"
     } else if !diagnosis.support.iter().any(|support| support.compiles) {
         "clang reads merged profiles only"

@@ -47,7 +47,7 @@ fn hotness_style(hotness: Hotness) -> Style {
 
 impl HeapView<'_> {
     /// Describes the file, for example "heap profile, indexed version 4 (LLVM 21 to 22)".
-    pub(crate) fn describe(&self) -> String {
+    pub fn describe(&self) -> String {
         let mut text = format!("heap profile, {}", self.heap.form);
         if let Some(version) = self.heap.version {
             text += &format!(" version {version}");
@@ -59,7 +59,7 @@ impl HeapView<'_> {
     }
 
     /// The name of a function for people, or its GUID.
-    pub(crate) fn name(&self, function: u64) -> Cow<'_, str> {
+    pub fn name(&self, function: u64) -> Cow<'_, str> {
         match self.heap.name(function) {
             Some(name) => names::spelled(name, self.spelling),
             None => Cow::Owned(format!("{function:#018x}")),

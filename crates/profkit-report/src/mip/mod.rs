@@ -261,7 +261,7 @@ impl MipShow<'_> {
             FunctionOrder::Name => "by name",
         };
         writeln!(out)?;
-        out.heading(top_title(functions.len(), by))?;
+        out.heading(top_title(functions.len(), "function", by))?;
         let total = self
             .whole()
             .map(|function| self.numbers(function).sum)

@@ -162,6 +162,12 @@ impl JsonNames {
         if details.bitmaps && !record.bitmap.is_empty() {
             put("bitmap", BuildId(record.bitmap.clone()).to_string().into());
         }
+        if details.bitmaps && !record.uniformity.is_empty() {
+            put(
+                "uniformity",
+                BuildId(record.uniformity.clone()).to_string().into(),
+            );
+        }
         let keys = ["indirect_calls", "memop_sizes", "vtables"];
         for (((kind, values), wanted), key) in record.values.kinds().zip(details.values).zip(keys) {
             if wanted && values.site_count() > 0 {
@@ -313,6 +319,7 @@ impl<W: Write> Printer for JsonPrinter<W> {
             "vtables": vtables,
             "bitmap_records": totals.bitmap_records,
             "bitmap_bytes": totals.bitmap_bytes,
+            "uniformity_records": totals.uniformity_records,
         });
         self.member("totals", &totals)
     }

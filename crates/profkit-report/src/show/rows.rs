@@ -27,7 +27,7 @@ const COLUMNS: [&str; 8] = [
 /// Prints functions, or groups of functions, as rows. The other parts of the output have no rows, and are not printed.
 #[derive(Debug)]
 pub struct RowPrinter<W> {
-    rows: RowWriter<W>,
+    rows: RowWriter<'static, W>,
     names: JsonNames,
 }
 

@@ -84,22 +84,31 @@ const KINDS: [(ProfileKind, &str, &str); 8] = [
     (ProfileKind::HAS_VTABLES, "vtables", "vtables"),
 ];
 
-impl SampleShow<'_> {
-    fn encoding_name(&self) -> String {
-        let name = match self.view.encoding {
-            Some(SampleEncoding::Text) => "text",
-            Some(SampleEncoding::Binary) => "binary",
-            Some(SampleEncoding::CompactBinary) => "compact binary",
-            Some(SampleEncoding::ExtBinary) => "extensible binary",
-            Some(SampleEncoding::Gcov) => match self.view.gcov_version() {
-                Some(version) => return format!("gcov version {version}"),
-                None => "gcov",
-            },
-            None => "unknown",
-        };
-        name.to_owned()
-    }
+/// The name of a profile's encoding.
+pub fn encoding_name(view: &SampleView<'_>) -> String {
+    let name = match view.encoding {
+        Some(SampleEncoding::Text) => "text",
+        Some(SampleEncoding::Binary) => "binary",
+        Some(SampleEncoding::CompactBinary) => "compact binary",
+        Some(SampleEncoding::ExtBinary) => "extensible binary",
+        Some(SampleEncoding::Gcov) => match view.gcov_version() {
+            Some(version) => return format!("gcov version {version}"),
+            None => "gcov",
+        },
+        None => "unknown",
+    };
+    name.to_owned()
+}
 
+/// The properties of a profile in words.
+pub fn kind_texts(kind: ProfileKind) -> impl Iterator<Item = &'static str> {
+    let set = KINDS
+        .into_iter()
+        .filter(move |(flag, ..)| kind.contains(*flag));
+    set.map(|(.., text)| text)
+}
+
+impl SampleShow<'_> {
     fn name(&self, id: NameId) -> Cow<'_, str> {
         self.view.name(id, self.spelling)
     }
@@ -140,7 +149,7 @@ impl SampleShow<'_> {
     pub fn text<W: Write>(&self, out: &mut Console<W>) -> io::Result<()> {
         out.title(
             self.path,
-            format_args!("sample profile, {}", self.encoding_name()),
+            format_args!("sample profile, {}", encoding_name(self.view)),
         )?;
         let kinds: Vec<_> = KINDS
             .iter()
@@ -159,13 +168,16 @@ impl SampleShow<'_> {
         }
         if self.parts.symbols {
             writeln!(out)?;
-            let symbols = &self.view.profile.symbols;
+            let profile = &self.view.profile;
             out.heading(format_args!(
                 "Symbols of the program: {}",
-                grouped(symbols.len())
+                grouped(profile.symbol_count())
             ))?;
-            for symbol in symbols {
+            for symbol in &profile.symbols {
                 writeln!(out, "  {}", names::printable(symbol))?;
+            }
+            for hash in &profile.symbol_hashes {
+                writeln!(out, "  {hash} (MD5)")?;
             }
         }
         if let Some(summary) = self.summary() {
@@ -341,7 +353,12 @@ impl SampleShow<'_> {
             return Ok(());
         }
         writeln!(out)?;
-        out.heading(top_title(rows.len(), by))?;
+        // A function is there once for each of its calling contexts.
+        let has_contexts = rows
+            .iter()
+            .any(|(_, function)| !function.callers.is_empty());
+        let what = if has_contexts { "context" } else { "function" };
+        out.heading(top_title(rows.len(), what, by))?;
         let rows = rows.into_iter();
         let rows = rows.map(|(numbers, function)| (numbers, self.full_name(function)));
         let titles = ["samples", "hottest line", "entry"];
@@ -401,7 +418,7 @@ impl SampleShow<'_> {
                 "path": self.path,
                 "size": self.size,
                 "kind": "sample",
-                "encoding": self.encoding_name(),
+                "encoding": encoding_name(self.view),
                 "properties": kinds,
             },
         });
@@ -428,13 +445,13 @@ impl SampleShow<'_> {
             out.write_all(b"\n]")?;
         }
         if self.parts.symbols {
-            let symbols: Vec<_> = self
-                .view
-                .profile
+            let profile = &self.view.profile;
+            let named = profile
                 .symbols
                 .iter()
-                .map(|it| names::printable(it))
-                .collect();
+                .map(|it| names::printable(it).into_owned());
+            let hashes = profile.symbol_hashes.iter().map(u64::to_string);
+            let symbols: Vec<String> = named.chain(hashes).collect();
             member(out, "symbols", symbols.into())?;
         }
         if let Some((by, groups, total)) = self.groups() {
@@ -562,7 +579,8 @@ impl SampleShow<'_> {
     }
 }
 
-pub(crate) fn place(location: Location) -> String {
+/// A place in a function as the text encoding writes it: the line and, after a dot, the discriminator if there is one.
+pub fn place(location: Location) -> String {
     match location.discriminator {
         0 => location.line.to_string(),
         discriminator => format!("{}.{discriminator}", location.line),

@@ -13,7 +13,7 @@ use profkit_analysis::ranking::{FunctionNumbers, FunctionOrder, Group, GroupBy, 
 use profkit_data::bytes::Endian;
 use profkit_data::ids::{BuildId, NameRef};
 use profkit_data::instr::raw::PointerWidth;
-use profkit_data::instr::releases::{display_compilers, display_range};
+use profkit_data::instr::releases::{RELEASES, display_compilers, display_range};
 use profkit_data::instr::{InstrKind, KindValues, TemporalTraces};
 use profkit_data::summary::Summary;
 use std::io::{self, Write};
@@ -258,6 +258,15 @@ impl<W: Write> Printer for TextPrinter<W> {
         }
         if details.bitmaps {
             self.bitmap(&record.bitmap)?;
+            if !record.uniformity.is_empty() {
+                let (uniform, all) = (record.uniform_blocks(), record.counts.len() as u64);
+                writeln!(
+                    self.out,
+                    "  uniform   {} of {}",
+                    grouped(uniform),
+                    plural(all, "block")
+                )?;
+            }
         }
         for ((kind, values), wanted) in record.values.kinds().zip(details.values) {
             if wanted && values.site_count() > 0 {
@@ -353,7 +362,7 @@ impl<W: Write> Printer for TextPrinter<W> {
             FunctionOrder::Entry => "by their first counter",
             FunctionOrder::Name => "by name",
         };
-        self.out.heading(top_title(hot.len(), by))?;
+        self.out.heading(top_title(hot.len(), "function", by))?;
         let rows = hot.iter().map(|function| {
             let mut name = names::spelled(&function.name, self.spelling).into_owned();
             if function.instances > 1 {
@@ -415,6 +424,13 @@ impl<W: Write> Printer for TextPrinter<W> {
                 remark,
             ));
         }
+        if totals.uniformity_records > 0 {
+            more.push((
+                "GPU functions",
+                grouped(totals.uniformity_records),
+                "with uniform blocks noted".to_owned(),
+            ));
+        }
         if !more.is_empty() {
             writeln!(self.out)?;
             self.out.heading("Beside the counters")?;
@@ -452,14 +468,20 @@ impl<W: Write> Printer for TextPrinter<W> {
     }
 }
 
-/// Returns the title of a list of functions: "Top 10 functions by …".
-pub fn top_title(count: usize, by: &str) -> String {
-    format!("Top {} {by}", plural(count as u64, "function"))
+/// Returns the title of a list of functions: "Top 10 functions by …". `what` is the word for one of them.
+pub fn top_title(count: usize, what: &str, by: &str) -> String {
+    format!("Top {} {by}", plural(count as u64, what))
 }
 
 /// Returns the text that names the releases which read a profile.
 pub fn read_by(readers: &Readers) -> String {
     match (&readers.tool, &readers.compilers) {
+        // Every later release reads what an indexed profile or a text has.
+        (_, Some(compilers))
+            if RELEASES.last().map(|last| last.release) == Some(*compilers.start()) =>
+        {
+            format!("LLVM {} or later", compilers.start())
+        }
         (_, Some(compilers)) => format!("LLVM {}", display_compilers(compilers)),
         (Some(tool), None) => format!(
             "llvm-profdata {}; compilers after `profkit merge`",

@@ -6,6 +6,8 @@ mod format;
 #[cfg(any(target_os = "macos", target_os = "ios"))]
 #[path = "macho.rs"]
 mod format;
+#[cfg(not(any(target_os = "macos", target_os = "ios")))]
+mod segments;
 
 pub use format::{facts, modes, records, ring, runtime_handle};
 

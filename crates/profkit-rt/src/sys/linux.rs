@@ -66,7 +66,7 @@ const LOCK_EX: usize = 2;
 /// # Safety
 /// The caller must ensure that everything that the system call does with its arguments is sound.
 #[cfg(target_arch = "x86_64")]
-unsafe fn call(number: usize, arguments: [usize; 5]) -> isize {
+pub unsafe fn call(number: usize, arguments: [usize; 5]) -> isize {
     let [a, b, c, d, e] = arguments;
     let result: usize;
     // SAFETY: the kernel changes only rax, rcx, r11, and the memory to which the arguments let it write.
@@ -87,7 +87,7 @@ unsafe fn call(number: usize, arguments: [usize; 5]) -> isize {
 /// # Safety
 /// The caller must ensure that everything that the system call does with its arguments is sound.
 #[cfg(target_arch = "aarch64")]
-unsafe fn call(number: usize, arguments: [usize; 5]) -> isize {
+pub unsafe fn call(number: usize, arguments: [usize; 5]) -> isize {
     let [a, b, c, d, e] = arguments;
     let result: usize;
     // SAFETY: the kernel changes only x0, and the memory to which the arguments let it write.
@@ -107,7 +107,7 @@ unsafe fn call(number: usize, arguments: [usize; 5]) -> isize {
 /// # Safety
 /// The caller must ensure that everything that the system call does with its arguments is sound.
 #[cfg(target_arch = "arm")]
-unsafe fn call(number: usize, arguments: [usize; 5]) -> isize {
+pub unsafe fn call(number: usize, arguments: [usize; 5]) -> isize {
     let [a, b, c, d, e] = arguments;
     let result: usize;
     // SAFETY: the kernel changes only r0, and the memory to which the arguments let it write. r7 may be the frame
@@ -131,7 +131,7 @@ unsafe fn call(number: usize, arguments: [usize; 5]) -> isize {
 ///
 /// # Safety
 /// The caller must ensure what [`call`] requires.
-unsafe fn checked(number: usize, arguments: [usize; 5]) -> Result<usize> {
+pub unsafe fn checked(number: usize, arguments: [usize; 5]) -> Result<usize> {
     // SAFETY: the caller promises that the system call is sound.
     let result = unsafe { call(number, arguments) };
     if result < 0 {

@@ -38,13 +38,17 @@ pub enum Open {
     Folder,
 }
 
-/// The error numbers that are the same on all systems.
+/// The error numbers that are the same on all systems. The runtime of raw profiles uses more of them.
 pub mod error {
+    pub const NOT_PERMITTED: i32 = 1;
     pub const NO_ENTRY: i32 = 2;
     pub const INTERRUPTED: i32 = 4;
+    pub const NO_MEMORY: i32 = 12;
     pub const ACCESS: i32 = 13;
     pub const EXISTS: i32 = 17;
     pub const NOT_A_FOLDER: i32 = 20;
+    pub const IS_A_FOLDER: i32 = 21;
+    pub const INVALID: i32 = 22;
     pub const NO_SPACE: i32 = 28;
     pub const READ_ONLY: i32 = 30;
     pub const NAME_TOO_LONG: i32 = 36;

@@ -63,8 +63,8 @@ impl IndexedHeader {
         }
         let version_word = cursor.u64()?;
         let version = version_of(version_word);
-        if !(indexed::VERSION_FIRST..=indexed::VERSION_HEADER_ONLY).contains(&version) {
-            return Err(unsupported(version));
+        if !(indexed::VERSION_FIRST..=indexed::VERSION_LAST).contains(&version) {
+            return Err(unsupported(version, indexed::VERSION_LAST));
         }
         let len = header_len(version);
         if (data.len() as u64) < len {
@@ -170,6 +170,9 @@ pub(super) const SUMMARY_SINCE: u32 = 4;
 pub(super) const BITMAPS_SINCE: u32 = 11;
 /// The first indexed version with vtable value sites (LLVM 19).
 pub(super) const VTABLES_SINCE: u32 = 12;
+/// The first indexed version with uniformity bits in the function records, and with bitmaps of one byte per byte (LLVM
+/// 23).
+pub(super) const UNIFORMITY_SINCE: u32 = 14;
 
 /// A section of an indexed profile. A word of the header states the offset of the section.
 #[derive(Debug)]
@@ -248,23 +251,16 @@ fn header_len(version: u32) -> u64 {
 }
 
 #[cold]
-pub(super) fn unsupported(version: u32) -> Error {
+pub(super) fn unsupported(version: u32, newest: u32) -> Error {
     let error = Error::new(
         ErrorKind::UnsupportedVersion,
         "the version of the indexed profile is not supported",
     )
     .at(8)
     .found(version)
-    .expected(format_args!(
-        "{} to {}",
-        indexed::VERSION_FIRST,
-        indexed::VERSION_LAST
-    ));
+    .expected(format_args!("{} to {newest}", indexed::VERSION_FIRST));
     match version {
-        0 => error,
-        indexed::VERSION_HEADER_ONLY => error.with_hint(
-            "LLVM 23 wrote this file: merge the raw profiles that this file was made from, or use llvm-profdata 23 to turn the file into text",
-        ),
+        0..=indexed::VERSION_LAST => error,
         _ => error.with_hint("an LLVM newer than 23 wrote this file: use the llvm-profdata of that LLVM to turn the file into text"),
     }
 }

@@ -14,7 +14,7 @@
 //! | 11 | 18 | MC/DC bitmaps |
 //! | 12 | 19 to 21 | vtable names and vtable value sites |
 //! | 13 | 22 | same layout; function hashes of front-end profiles are computed differently |
-//! | 14 | 23 | uniformity data in the records; profkit reads the header and the sections, but not the records |
+//! | 14 | 23 | uniformity bits of GPU functions in the records; packed bitmap bytes |
 //!
 //! Reading:
 //!
@@ -49,4 +49,6 @@ pub use crate::memprof_section::{check_memprof, relocate as move_memprof};
 pub use header::IndexedHeader;
 pub use reader::{IndexedProfile, IndexedReadOptions, IndexedReader};
 pub use record::NameRecords;
+pub(super) use record::{has_vtable_sites, known_values};
+pub(super) use writer::known_flags;
 pub use writer::{IndexedPlan, IndexedWriteOptions, Summaries, write};

@@ -3,7 +3,7 @@ use super::record::NameRecords;
 use super::salvage::Damage;
 use super::sections;
 use crate::bytes::{Cursor, Endian};
-use crate::hash_table::{Entries, Entry, HashTable, Lengths, Walk};
+use crate::hash_table::{Entries, Entry, FileOrder, HashTable, Lengths, Walk};
 use crate::ids::{BuildId, NameRef};
 use crate::instr::{
     FunctionTable, InstrKind, InstrProfile, InstrSource, MemProfSection, NewRecord, Record,
@@ -16,7 +16,7 @@ use profkit_abi::{indexed, variant};
 use std::sync::OnceLock;
 
 /// Options for reading an indexed profile.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct IndexedReadOptions {
     /// Whether to read the intact parts of a damaged file. Only complete sections are used. The function table contains
@@ -27,15 +27,27 @@ pub struct IndexedReadOptions {
     /// If the file is undamaged, opening it with this option reads the start of each function once more. A file that
     /// was made to be read slowly can cost up to 16 passes over its function table.
     pub salvage: bool,
-    /// Whether to open files of version 14, although the layout of their function records is not known. The header,
-    /// summary, build ids, vtable names, temporal traces and function names can then be read. Reading the records gives
-    /// [`ErrorKind::UnsupportedVersion`].
-    pub unknown_records: bool,
+    /// The newest version to accept. An LLVM release rejects files of later releases, and so does a tool that imitates
+    /// it.
+    pub newest: u32,
+    /// Whether functions are read as LLVM 22 reads them: one after the other, without the table of buckets
+    /// ([`HashTable::file_order`]). A reader of one share of the records still uses the table. The option has no effect
+    /// together with the option to salvage.
+    pub llvm_checks: bool,
+}
+
+impl Default for IndexedReadOptions {
+    fn default() -> Self {
+        IndexedReadOptions {
+            salvage: false,
+            newest: indexed::VERSION_LAST,
+            llvm_checks: false,
+        }
+    }
 }
 
 impl IndexedReadOptions {
-    /// Returns the default options: any damage is an error, and version 14 is rejected because the layout of its
-    /// records is not known.
+    /// Returns the default options: any damage is an error, and all versions are accepted.
     pub fn new() -> Self {
         Self::default()
     }
@@ -47,10 +59,17 @@ impl IndexedReadOptions {
         self
     }
 
-    /// Sets whether to open files of version 14.
+    /// Sets whether functions are read as LLVM 22 reads them.
     #[must_use]
-    pub fn unknown_records(mut self, read: bool) -> Self {
-        self.unknown_records = read;
+    pub fn llvm_checks(mut self, llvm: bool) -> Self {
+        self.llvm_checks = llvm;
+        self
+    }
+
+    /// Sets the newest version to accept ([`newest`](Self::newest)).
+    #[must_use]
+    pub fn newest(mut self, version: u32) -> Self {
+        self.newest = version;
         self
     }
 }
@@ -87,48 +106,41 @@ pub struct IndexedProfile<'data> {
     pub(super) traces: Option<Cursor<'data>>,
     /// The damage that was found when the file was opened. It is looked for only with the option to salvage.
     pub(super) damage: Option<Box<Damage>>,
+    /// Whether functions are read in the order of the file ([`IndexedReadOptions::llvm_checks`]).
+    pub(super) as_llvm: bool,
 }
 
 impl<'data> IndexedProfile<'data> {
     /// Opens an indexed profile: reads the header, the summaries and the bounds of all sections.
     ///
     /// # Errors
-    /// The errors of [`IndexedHeader::parse`]; [`ErrorKind::UnsupportedVersion`] also for version 14, because the
-    /// layout of its records is not known; [`ErrorKind::Truncated`], [`ErrorKind::BadHeader`] or
+    /// The errors of [`IndexedHeader::parse`]; [`ErrorKind::Truncated`], [`ErrorKind::BadHeader`] or
     /// [`ErrorKind::Malformed`] if a section is outside the file or damaged.
     pub fn parse(data: &'data [u8]) -> Result<Self> {
         Self::parse_with(data, &IndexedReadOptions::new())
     }
 
-    /// Returns this profile without a change if the layout of its function records is known.
-    ///
-    /// # Errors
-    /// [`ErrorKind::UnsupportedVersion`] for version 14.
-    pub fn supported(self) -> Result<Self> {
-        match self.header.version() {
-            indexed::VERSION_HEADER_ONLY => Err(header::unsupported(indexed::VERSION_HEADER_ONLY)
-                .within(Structure::Header)
-                .within(Structure::IndexedProfile)),
-            _ => Ok(self),
-        }
-    }
-
     /// Opens an indexed profile with the given options.
     ///
     /// # Errors
-    /// The errors of [`parse`](Self::parse). With the option to salvage, damage is an error only in the header and the
+    /// The errors of [`parse`](Self::parse), and [`ErrorKind::UnsupportedVersion`] for a version above
+    /// [`newest`](IndexedReadOptions::newest). With the option to salvage, damage is an error only in the header and the
     /// summaries.
     pub fn parse_with(data: &'data [u8], options: &IndexedReadOptions) -> Result<Self> {
-        let profile = if options.salvage {
-            super::salvage::salvage(data)
-                .map_err(|error| Self::parse_strictly(data).err().unwrap_or(error))?
+        let version = IndexedHeader::parse(data)?.version();
+        if version > options.newest {
+            return Err(header::unsupported(version, options.newest)
+                .within(Structure::Header)
+                .within(Structure::IndexedProfile));
+        }
+        if options.salvage {
+            let profile = super::salvage::salvage(data);
+            profile.map_err(|error| Self::parse_strictly(data).err().unwrap_or(error))
         } else {
-            Self::parse_strictly(data)?
-        };
-        if options.unknown_records {
-            Ok(profile)
-        } else {
-            profile.supported()
+            Ok(IndexedProfile {
+                as_llvm: options.llvm_checks,
+                ..Self::parse_strictly(data)?
+            })
         }
     }
 
@@ -182,6 +194,7 @@ impl<'data> IndexedProfile<'data> {
             vtable_names,
             traces,
             damage: None,
+            as_llvm: false,
         })
     }
 
@@ -258,6 +271,8 @@ impl<'data> IndexedProfile<'data> {
                     share: share as u64,
                     share_mask: shares as u64 - 1,
                 }
+            } else if self.as_llvm && shares == 1 {
+                Names::FileOrder(self.table.file_order())
             } else {
                 Names::Table(self.table.entries_of_share(share, shares))
             },
@@ -265,6 +280,7 @@ impl<'data> IndexedProfile<'data> {
             at_end: false,
             names_read: 0,
             errors: 0,
+            widened: None,
             at_last: None,
             symbols: OnceLock::new(),
             profile: self.clone(),
@@ -275,7 +291,7 @@ impl<'data> IndexedProfile<'data> {
     /// function table is read.
     ///
     /// # Errors
-    /// [`ErrorKind::Malformed`] if the bucket is damaged, [`ErrorKind::UnsupportedVersion`] for version 14.
+    /// [`ErrorKind::Malformed`] if the bucket is damaged.
     pub fn lookup(&self, name: &[u8]) -> Result<Option<NameRecords<'data>>> {
         let entry = self
             .table
@@ -285,9 +301,8 @@ impl<'data> IndexedProfile<'data> {
                     .at(header::HASH_OFFSET_AT)
                     .within(Structure::IndexedProfile)
             })?;
-        let Some(entry) = entry else { return Ok(None) };
-        self.check_records_known()?;
-        Ok(Some(NameRecords::new(&entry, self.header.version())))
+        let version = self.header.version();
+        Ok(entry.map(|entry| NameRecords::new(&entry, version)))
     }
 
     /// Finds the name of a function by the hash of the name. Only one bucket of the function table is read. Returns
@@ -425,6 +440,7 @@ impl<'data> IndexedProfile<'data> {
                     func_hash: record.func_hash,
                     counts: &record.counts,
                     bitmap: &record.bitmap,
+                    uniformity: &record.uniformity,
                     values: Some(&record.values),
                     order,
                 };
@@ -452,15 +468,6 @@ impl<'data> IndexedProfile<'data> {
             memprof: self.memprof(),
         })
     }
-
-    fn check_records_known(&self) -> Result<()> {
-        match self.header.version() {
-            indexed::VERSION_HEADER_ONLY => Err(header::unsupported(indexed::VERSION_HEADER_ONLY)
-                .within(Structure::Records)
-                .within(Structure::IndexedProfile)),
-            _ => Ok(()),
-        }
-    }
 }
 
 /// Reads the function records of an [`IndexedProfile`] one by one.
@@ -472,15 +479,19 @@ pub struct IndexedReader<'data> {
     at_end: bool,
     names_read: u64,
     errors: u64,
+    /// The number of functions whose records have wide bytes in place of packed ones, and the first of them.
+    widened: Option<(u64, String, u64)>,
     /// The losses of a damaged file that are still to be reported. They are reported after the last function.
     at_last: Option<std::vec::IntoIter<Error>>,
     symbols: OnceLock<SymbolTable>,
 }
 
-/// Where the functions come from: the function table, or a walk over its items if its table of buckets is damaged.
+/// Where the functions come from: the function table, its items in the order of the file as LLVM reads them, or a walk over
+/// its items if its table of buckets is damaged.
 #[derive(Debug)]
 enum Names<'data> {
     Table(Entries<'data>),
+    FileOrder(FileOrder<'data>),
     Walk {
         walk: Walk<'data>,
         share: u64,
@@ -492,6 +503,7 @@ impl<'data> Names<'data> {
     fn next(&mut self) -> Option<Result<Entry<'data>>> {
         match self {
             Names::Table(entries) => entries.next(),
+            Names::FileOrder(items) => items.next(),
             Names::Walk {
                 walk,
                 share,
@@ -521,15 +533,10 @@ impl<'data> IndexedReader<'data> {
     /// Returns the next name with its function records, which are not decoded yet; `None` at the end.
     ///
     /// # Errors
-    /// After an error, the next call continues with the next bucket of the function table. A file of version 14 gives
-    /// [`ErrorKind::UnsupportedVersion`] once; further calls return `None`.
+    /// After an error, the next call continues with the next bucket of the function table.
     pub fn next_name(&mut self) -> Result<Option<NameRecords<'data>>> {
         if self.at_end {
             return Ok(None);
-        }
-        if let Err(error) = self.profile.check_records_known() {
-            self.at_end = true;
-            return Err(error);
         }
         match self.names.next() {
             Some(Ok(entry)) => {
@@ -553,13 +560,38 @@ impl<'data> IndexedReader<'data> {
         }
     }
 
+    /// Ends the function whose records were read, and notes whether they have wide bytes in place of packed ones.
+    fn end_function(&mut self) {
+        if let Some(current) = self.current.take()
+            && current.has_widened_bytes()
+        {
+            let name = || String::from_utf8_lossy(current.name()).into_owned();
+            let offset = current.offset();
+            self.widened.get_or_insert_with(|| (0, name(), offset)).0 += 1;
+        }
+    }
+
     /// Returns the next of the losses that are reported after the last function; `None` if all were reported.
     fn next_loss(&mut self) -> Option<Error> {
+        if let Some((count, name, offset)) = self.widened.take() {
+            return Some(
+                Error::new(
+                    ErrorKind::Malformed,
+                    "records store their bitmaps as version 13 does, and were read that way",
+                )
+                .at(offset)
+                .within(Structure::Function(name))
+                .within(Structure::IndexedProfile)
+                .found(format_args!("a word for each byte in {count} functions"))
+                .expected("packed bytes, as version 14 has them")
+                .with_hint("the counts are right if the file is undamaged; merge its raw profiles again to be sure"),
+            );
+        }
         let damage = self.profile.damage.as_ref()?;
         let losses = self.at_last.get_or_insert_with(|| {
             let stopped = match &self.names {
                 Names::Walk { walk, .. } => Some(walk.position()),
-                Names::Table(_) => None,
+                Names::Table(_) | Names::FileOrder(_) => None,
             };
             damage
                 .losses(self.profile.data, self.names_read, stopped, self.errors)
@@ -585,6 +617,7 @@ impl InstrSource for IndexedReader<'_> {
             {
                 return Ok(true);
             }
+            self.end_function();
             match self.next_name()? {
                 Some(name) => self.current = Some(name),
                 None => return Ok(false),

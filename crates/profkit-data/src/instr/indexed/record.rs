@@ -1,5 +1,5 @@
 //! Reads and writes the data of one function in the function table: a function record for each function hash.
-use super::header::{BITMAPS_SINCE, COUNT_LENGTHS_SINCE, VALUES_SINCE};
+use super::header::{BITMAPS_SINCE, COUNT_LENGTHS_SINCE, UNIFORMITY_SINCE, VALUES_SINCE};
 use crate::bytes::{Cursor, Endian};
 use crate::hash_table::Entry;
 use crate::ids::{FuncHash, NameRef};
@@ -16,8 +16,19 @@ pub struct NameRecords<'data> {
     name_ref: NameRef,
     offset: u64,
     data: Cursor<'data>,
+    /// How the bytes of bitmaps and uniformity bits are stored.
+    form: ByteForm,
     /// Whether the first record was requested. Before the first record is decoded, the data of all records are checked.
     begun: bool,
+}
+
+/// How the bytes of bitmaps and uniformity bits are stored in function records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ByteForm {
+    /// A word of 8 bytes holds one byte (versions 11 to 13).
+    Words,
+    /// The bytes follow each other, and zero bytes follow up to a multiple of 8 (version 14).
+    Packed,
 }
 
 /// The detail text that LLVM prints after `malformed` for every fault in a function record.
@@ -31,6 +42,11 @@ impl<'data> NameRecords<'data> {
             name_ref: NameRef(entry.hash),
             offset: entry.offset,
             data: entry.cursor(),
+            form: if version < UNIFORMITY_SINCE {
+                ByteForm::Words
+            } else {
+                ByteForm::Packed
+            },
             begun: false,
         }
     }
@@ -51,6 +67,12 @@ impl<'data> NameRecords<'data> {
         self.offset
     }
 
+    /// Whether the records have the version of packed bytes, but fit the data of the name only if each byte is stored in
+    /// a word of its own, as before version 14. No release is known to write such records, so a reader reports them.
+    pub fn has_widened_bytes(&self) -> bool {
+        self.version >= UNIFORMITY_SINCE && self.form == ByteForm::Words
+    }
+
     /// Decodes the next function record into `record` and reuses its buffers. Returns `Ok(false)` after the last record
     /// of the name.
     ///
@@ -63,7 +85,7 @@ impl<'data> NameRecords<'data> {
         let mut data = self.data;
         let read = self
             .check_len()
-            .and_then(|()| read_record(&mut data, self.version, record));
+            .and_then(|()| read_record(&mut data, self.version, self.form, record));
         self.begun = true;
         match read {
             Ok(()) => {
@@ -85,7 +107,9 @@ impl<'data> NameRecords<'data> {
         }
     }
 
-    fn check_len(&self) -> Result<()> {
+    /// Checks the length of all records before the first is decoded. From version 14 on, also chooses the form of the
+    /// bytes: if the records fit the data exactly in the other form only, they are read in that form.
+    fn check_len(&mut self) -> Result<()> {
         if self.begun {
             return Ok(());
         }
@@ -104,12 +128,37 @@ impl<'data> NameRecords<'data> {
             .found(format_args!("{len} bytes"))
             .expected("a multiple of 8"));
         }
+        if self.version >= UNIFORMITY_SINCE
+            && skip_records(self.data, ByteForm::Packed).is_err()
+            && skip_records(self.data, ByteForm::Words).is_ok()
+        {
+            self.form = ByteForm::Words;
+        }
         Ok(())
     }
 }
 
+/// Passes over all records of a name in the layout of version 14. Only their lengths are read.
+fn skip_records(mut data: Cursor<'_>, form: ByteForm) -> Result<()> {
+    while !data.is_empty() {
+        data.u64()?;
+        let counts = data.u64()?;
+        data.take_u64(counts.saturating_mul(8))?;
+        read_bytes(&mut data, form, LONG_BITMAP, &mut Vec::new())?;
+        let len = uniformity_len(&mut data, counts)?;
+        read_byte_data(&mut data, form, len, LONG_UNIFORMITY, &mut Vec::new())?;
+        value_data::skip(&mut data)?;
+    }
+    Ok(())
+}
+
 /// Reads one function record from `data`, whose length is a multiple of 8.
-fn read_record(data: &mut Cursor<'_>, version: u32, record: &mut Record) -> Result<()> {
+fn read_record(
+    data: &mut Cursor<'_>,
+    version: u32,
+    form: ByteForm,
+    record: &mut Record,
+) -> Result<()> {
     record.clear();
     record.func_hash = FuncHash(data.u64().map_err(too_short)?);
     if version < COUNT_LENGTHS_SINCE {
@@ -125,8 +174,11 @@ fn read_record(data: &mut Cursor<'_>, version: u32, record: &mut Record) -> Resu
     let count = read_len(data, "the counters run past the data of their function")?;
     read_words(data, count, &mut record.counts)?;
     if version >= BITMAPS_SINCE {
-        let len = read_len(data, "the bitmap runs past the data of its function")?;
-        read_bitmap(data, len, &mut record.bitmap)?;
+        read_bytes(data, form, LONG_BITMAP, &mut record.bitmap)?;
+    }
+    if version >= UNIFORMITY_SINCE {
+        let len = uniformity_len(data, count)?;
+        read_byte_data(data, form, len, LONG_UNIFORMITY, &mut record.uniformity)?;
     }
     if version >= VALUES_SINCE {
         value_data::decode(data, &mut record.values).map_err(as_malformed)?;
@@ -154,10 +206,71 @@ fn read_words(data: &mut Cursor<'_>, count: u64, words: &mut Vec<u64>) -> Result
     Ok(())
 }
 
-/// Reads a bitmap. Each of its bytes is stored as a word of 8 bytes.
-fn read_bitmap(data: &mut Cursor<'_>, len: u64, bitmap: &mut Vec<u8>) -> Result<()> {
-    let start = data.offset();
-    let (chunks, _) = data.take_u64(8 * len)?.as_chunks::<8>();
+const LONG_BITMAP: &str = "the bitmap runs past the data of its function";
+const LONG_UNIFORMITY: &str = "the uniformity bits run past the data of their function";
+
+/// Reads a number of bytes, then the bytes.
+fn read_bytes(
+    data: &mut Cursor<'_>,
+    form: ByteForm,
+    message: &'static str,
+    bytes: &mut Vec<u8>,
+) -> Result<()> {
+    let len = data.u64().map_err(too_short)?;
+    read_byte_data(data, form, len, message, bytes)
+}
+
+/// Reads the number of uniformity bytes of a record. The record has one bit for each counter, or none.
+fn uniformity_len(data: &mut Cursor<'_>, counts: u64) -> Result<u64> {
+    let offset = data.offset();
+    let len = data.u64().map_err(too_short)?;
+    if len != 0 && len != counts.div_ceil(8) {
+        return Err(Error::new(
+            ErrorKind::Malformed,
+            "the number of uniformity bytes does not fit the number of counters",
+        )
+        .at(offset)
+        .found(len)
+        .expected(format_args!("{} or 0", counts.div_ceil(8))));
+    }
+    Ok(len)
+}
+
+/// Reads `len` bytes, which are stored in the given form.
+fn read_byte_data(
+    data: &mut Cursor<'_>,
+    form: ByteForm,
+    len: u64,
+    message: &'static str,
+    bytes: &mut Vec<u8>,
+) -> Result<()> {
+    let offset = data.offset();
+    let available = data.remaining() as u64;
+    let (stored, most) = match form {
+        ByteForm::Words => (len.checked_mul(8), available / 8),
+        ByteForm::Packed => (len.checked_next_multiple_of(8), available),
+    };
+    let Some(stored) = stored.filter(|&stored| stored <= available) else {
+        // The number stands in the word before the bytes.
+        return Err(Error::new(ErrorKind::Malformed, message)
+            .at(offset.saturating_sub(8))
+            .found(len)
+            .expected(format_args!("at most {most}")));
+    };
+    let stored = data.take_u64(stored)?;
+    match form {
+        ByteForm::Words => read_words_of_bytes(stored, offset, bytes),
+        ByteForm::Packed => {
+            let len = usize::try_from(len).unwrap_or(usize::MAX);
+            bytes.extend_from_slice(stored.get(..len).unwrap_or_default());
+            Ok(())
+        }
+    }
+}
+
+/// Appends bytes that are stored as words of 8 bytes each. `start` is the offset of the first word.
+fn read_words_of_bytes(stored: &[u8], start: u64, bitmap: &mut Vec<u8>) -> Result<()> {
+    let (chunks, _) = stored.as_chunks::<8>();
     for (index, &bytes) in chunks.iter().enumerate() {
         let word = u64::from_le_bytes(bytes);
         let Ok(byte) = u8::try_from(word) else {
@@ -202,9 +315,9 @@ pub(super) struct RecordLayout {
     pub(super) vtable_sites: bool,
 }
 
-/// Returns the value profile without the value kinds that are not written.
-fn known_values(values: &ValueData, layout: RecordLayout) -> Cow<'_, ValueData> {
-    if layout.vtable_sites || !has_vtable_sites(values) {
+/// Returns the value profile without the value kinds that are not written. `vtables` is whether vtable value sites are.
+pub(in crate::instr) fn known_values(values: &ValueData, vtables: bool) -> Cow<'_, ValueData> {
+    if vtables || !has_vtable_sites(values) {
         return Cow::Borrowed(values);
     }
     let mut known = values.clone();
@@ -215,7 +328,7 @@ fn known_values(values: &ValueData, layout: RecordLayout) -> Cow<'_, ValueData> 
 }
 
 /// Whether the value profile has vtable value sites. Only version 12 and later can hold them.
-pub(super) fn has_vtable_sites(values: &ValueData) -> bool {
+pub(in crate::instr) fn has_vtable_sites(values: &ValueData) -> bool {
     values
         .kind(value_kind::VTABLE_TARGET)
         .is_some_and(|kind| kind.site_count() > 0)
@@ -224,16 +337,34 @@ pub(super) fn has_vtable_sites(values: &ValueData) -> bool {
 /// The length of the value data of a record without value sites. They consist only of a header.
 const NO_VALUES_LEN: usize = 8;
 
+/// The lengths of a bitmap and of uniformity bits in a layout, without the words that state their numbers.
+fn byte_lens(record: &RecordRef<'_>, version: u32) -> u64 {
+    let (bitmap, uniformity) = (record.bitmap.len() as u64, record.uniformity.len() as u64);
+    if version >= UNIFORMITY_SINCE {
+        bitmap.next_multiple_of(8) + 8 + uniformity.next_multiple_of(8)
+    } else {
+        8 * bitmap
+    }
+}
+
+/// Appends bytes, then zero bytes up to a multiple of 8.
+fn encode_packed(bytes: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
+    out.extend_from_slice(bytes);
+    let padding = bytes.len().next_multiple_of(8) - bytes.len();
+    out.extend(std::iter::repeat_n(0, padding));
+}
+
 /// Returns the number of bytes that [`encode_record`] appends for a function record.
 pub(super) fn encoded_len(record: &RecordRef<'_>, layout: RecordLayout) -> u64 {
-    let mut words = 2 + record.counts.len() as u64;
+    let mut len = 16 + 8 * record.counts.len() as u64;
     if layout.version >= BITMAPS_SINCE {
-        words += 1 + record.bitmap.len() as u64;
+        len += 8 + byte_lens(record, layout.version);
     }
     let values = record.values.map_or(NO_VALUES_LEN, |values| {
-        value_data::encoded_len(&known_values(values, layout))
+        value_data::encoded_len(&known_values(values, layout.vtable_sites))
     });
-    8 * words + values as u64
+    len + values as u64
 }
 
 /// Appends a function record in the layout of version 3 or later.
@@ -250,14 +381,21 @@ pub(super) fn encode_record(
     for (word, count) in words.iter_mut().zip(record.counts) {
         *word = count.to_le_bytes();
     }
-    if layout.version >= BITMAPS_SINCE {
+    if layout.version >= UNIFORMITY_SINCE {
+        encode_packed(record.bitmap, out);
+        encode_packed(record.uniformity, out);
+    } else if layout.version >= BITMAPS_SINCE {
         out.extend_from_slice(&(record.bitmap.len() as u64).to_le_bytes());
         for &byte in record.bitmap {
             out.extend_from_slice(&u64::from(byte).to_le_bytes());
         }
     }
     match record.values {
-        Some(values) => value_data::encode(&known_values(values, layout), Endian::Little, out),
+        Some(values) => value_data::encode(
+            &known_values(values, layout.vtable_sites),
+            Endian::Little,
+            out,
+        ),
         None => {
             // The value data consist only of a header, in which TotalSize is 8 and NumValueKinds is 0.
             out.extend_from_slice(&(NO_VALUES_LEN as u64).to_le_bytes());

@@ -178,6 +178,7 @@ pub(super) fn salvage(data: &[u8]) -> Result<IndexedProfile<'_>> {
         vtable_names,
         traces,
         damage: (!damage.is_none()).then(|| Box::new(damage)),
+        as_llvm: false,
     })
 }
 

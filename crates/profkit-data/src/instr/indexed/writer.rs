@@ -21,7 +21,7 @@ use std::ops::{Range, RangeInclusive};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct IndexedWriteOptions {
-    /// The version of the indexed format to write, 3 to 13.
+    /// The version of the indexed format to write, 3 to 14.
     pub version: u32,
     /// The variant flags that the intended LLVM release knows. Other flags are left out of the version word.
     pub known_flags: u64,
@@ -62,13 +62,10 @@ impl IndexedWriteOptions {
     }
 
     /// Returns the options for an LLVM release: the version that it writes, and the variant flags and MemProf sections
-    /// that it can read. Releases after 22 get version 13, the newest that can be written; these releases can read
-    /// version 13.
+    /// that it can read.
     pub fn for_llvm(release: Release) -> Self {
-        let facts = release.facts();
-        let version = facts.map_or(0, |facts| facts.indexed);
         IndexedWriteOptions {
-            version: version.min(indexed::VERSION_LAST),
+            version: release.facts().map_or(0, |facts| facts.indexed),
             known_flags: known_flags(release),
             known_memprof: known_memprof(release),
             sparse: false,
@@ -116,7 +113,7 @@ fn known_memprof(release: Release) -> RangeInclusive<u64> {
 }
 
 /// Returns the variant flags that an LLVM release knows.
-fn known_flags(release: Release) -> u64 {
+pub(in crate::instr) fn known_flags(release: Release) -> u64 {
     (0..u64::BITS)
         .map(|bit| 1 << bit)
         .filter(|&flag| {
@@ -144,7 +141,7 @@ fn known_flags(release: Release) -> u64 {
 /// ```
 ///
 /// # Errors
-/// [`ErrorKind::CannotRepresent`] for a version below 3 or above 13, and for a site of more than 255 values, which no
+/// [`ErrorKind::CannotRepresent`] for a version below 3 or above 14, and for a site of more than 255 values, which no
 /// version can hold; [`ErrorKind::Malformed`] for a MemProf section that contradicts itself; and the errors of the
 /// sink.
 pub fn write(
@@ -492,7 +489,7 @@ fn choose(
     for (table, functions) in (0u32..).zip(&profile.tables) {
         for (index, function) in (0u32..).zip(functions.functions()) {
             let (mut data_len, mut empty) = (0, options.sparse);
-            let mut lost = (0, 0);
+            let mut lost = (0, 0, 0);
             for record in function.records() {
                 data_len += record::encoded_len(&record, layout);
                 empty = empty
@@ -502,10 +499,13 @@ fn choose(
                 lost.0 += u64::from(no_bitmaps && !record.bitmap.is_empty());
                 let sites = record.values.is_some_and(record::has_vtable_sites);
                 lost.1 += u64::from(!layout.vtable_sites && sites);
+                let no_uniformity = version < header::UNIFORMITY_SINCE;
+                lost.2 += u64::from(no_uniformity && !record.uniformity.is_empty());
             }
             if data_len != 0 && !empty {
                 losses.bitmaps += lost.0;
                 losses.vtable_sites += lost.1;
+                losses.uniformity += lost.2;
                 chosen.push(Planned {
                     data_len,
                     table,

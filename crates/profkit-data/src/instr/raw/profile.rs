@@ -303,7 +303,10 @@ impl<'data> RawProfile<'data> {
         let range = Range {
             section: &self.sections.uniform_counters,
             offset: self.section_offset(record, record.uniform_counter_ptr, delta, true),
-            llvm_offset: self.section_offset(record, record.uniform_counter_ptr, delta, true),
+            llvm_offset: record
+                .uniform_counter_ptr
+                .wrapping_sub(self.base(record, delta, true))
+                .cast_signed(),
             count: record.num_counters,
             element: UNIFORM_COUNTER_LEN,
             outside: "uniform counters lie outside their section",

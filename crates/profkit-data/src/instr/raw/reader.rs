@@ -366,6 +366,12 @@ impl<'data> RawReader<'data> {
             self.implausible = implausible(&record.counts, at.saturating_add(skipped as u64));
         }
         record.bitmap.extend_from_slice(profile.bitmap_bytes(raw)?);
+        let uniform = profile.uniform_counter_bytes(raw)?;
+        if !dialect.has(variant::BYTE_COVERAGE) {
+            let (uniform, _) = uniform.get(skipped..).unwrap_or_default().as_chunks::<8>();
+            let uniform = uniform.iter().map(|&bytes| dialect.endian.u64(bytes));
+            collect_uniformity(&record.counts, uniform, &mut record.uniformity);
+        }
         Ok(())
     }
 
@@ -501,6 +507,25 @@ fn decode_counters(bytes: &[u8], endian: Endian, counts: &mut Vec<u64>) {
         Endian::Big => counts.extend(counters.iter().map(|&bytes| u64::from_be_bytes(bytes))),
     }
 }
+
+/// Appends one bit for each uniform counter: whether the block of the counter is uniform. A counter of GPU code counts
+/// threads; the uniform counter beside it counts only those that entered the block together with all others of their
+/// wave. LLVM 23 takes a block for uniform if these are 90 % of all (its pull request 206547). A block that never ran
+/// was never divided, so that runs without it do not change the result of a merge.
+fn collect_uniformity(counts: &[u64], uniform: impl Iterator<Item = u64>, bits: &mut Vec<u8>) {
+    for (index, (&count, uniform)) in counts.iter().zip(uniform).enumerate() {
+        if index % 8 == 0 {
+            bits.push(0);
+        }
+        let is_uniform = u128::from(uniform) * 100 >= u128::from(count) * UNIFORM_PERCENT;
+        if let Some(last) = bits.last_mut() {
+            *last |= u8::from(is_uniform) << (index % 8);
+        }
+    }
+}
+
+/// The percentage of threads that must enter a block as whole waves, so that the block is uniform.
+const UNIFORM_PERCENT: u128 = 90;
 
 /// Returns the largest count if it is implausible. `offset` is the offset of the first counter in the file.
 fn implausible(counts: &[u64], offset: u64) -> Option<ImplausibleCount> {

@@ -349,14 +349,26 @@ fn counters(image: &RawImage) -> Vec<u8> {
     out
 }
 
+/// Returns the number of uniform counters for which a function takes space. A function that has them has one beside each
+/// of its counters, also beside those that are a time stamp.
+fn uniform_elements(image: &RawImage, record: &RawImageRecord) -> usize {
+    if record.uniform_counts.is_empty() {
+        0
+    } else {
+        counter_elements(image, record)
+    }
+}
+
 fn uniform_counters(image: &RawImage) -> Vec<u8> {
-    let counts = image
-        .records
-        .iter()
-        .flat_map(|record| &record.uniform_counts);
-    counts
-        .flat_map(|&count| image.dialect.endian.u64_bytes(count))
-        .collect()
+    let mut out = Vec::new();
+    for record in &image.records {
+        let stamp = uniform_elements(image, record) - record.uniform_counts.len();
+        out.extend(std::iter::repeat_n(0, 8 * stamp));
+        for &count in &record.uniform_counts {
+            out.extend_from_slice(&image.dialect.endian.u64_bytes(count));
+        }
+    }
+    out
 }
 
 fn names(image: &RawImage) -> Vec<u8> {
@@ -542,7 +554,7 @@ impl Records<'_> {
 
         ends.counters += (elements * dialect.counter_len()) as u64;
         ends.bitmap += record.bitmap.len() as u64;
-        ends.uniform += 8 * record.uniform_counts.len() as u64;
+        ends.uniform += 8 * uniform_elements(image, record) as u64;
         ends.names += record.name.len() as u64;
     }
 }

@@ -71,6 +71,7 @@ fn profile(kind: InstrKind, records: &[Record]) -> InstrProfile {
                     func_hash: record.func_hash,
                     counts: &record.counts,
                     bitmap: &record.bitmap,
+                    uniformity: &record.uniformity,
                     values: Some(&record.values),
                     order,
                 },

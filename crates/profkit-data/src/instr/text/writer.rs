@@ -3,8 +3,10 @@ use super::EXTERNAL_SYMBOL;
 use crate::Result;
 use crate::bytes::Sink;
 use crate::ids::{FuncHash, NameRef};
+use crate::instr::indexed::{has_vtable_sites, known_flags, known_values};
 use crate::instr::{InstrKind, InstrProfile, Losses, TemporalTraces, ValueData};
-use profkit_abi::value_kind;
+use crate::releases::Release;
+use profkit_abi::{value_kind, variant};
 use rustc_hash::FxHashMap;
 
 /// Options for writing a profile as text.
@@ -16,6 +18,8 @@ pub struct TextOptions {
     pub foreign_names: bool,
     /// Whether to leave out functions that never ran. See [`sparse`](Self::sparse).
     pub sparse: bool,
+    /// The LLVM release that will read the text; `None` for the newest. See [`for_llvm`](Self::for_llvm).
+    pub release: Option<Release>,
 }
 
 impl TextOptions {
@@ -42,6 +46,47 @@ impl TextOptions {
         self.sparse = sparse;
         self
     }
+
+    /// Sets the LLVM release that will read the text. What its reader does not know, and would reject, is left out:
+    /// temporal traces before LLVM 17, bitmaps before LLVM 18, value profiles of vtables before LLVM 19, and header lines
+    /// that are newer than the release.
+    #[must_use]
+    pub fn for_llvm(mut self, release: Release) -> Self {
+        self.release = Some(release);
+        self
+    }
+
+    /// What the text can hold.
+    fn limits(&self) -> Limits {
+        let Some(release) = self.release else {
+            return Limits {
+                flags: u64::MAX,
+                traces: true,
+                bitmaps: true,
+                vtables: true,
+            };
+        };
+        let mut flags = known_flags(release);
+        // The header line for block coverage came after the flag of indexed profiles.
+        if release < Release::new(17) {
+            flags &= !variant::BYTE_COVERAGE;
+        }
+        Limits {
+            flags,
+            traces: release >= Release::new(17),
+            bitmaps: release >= Release::new(18),
+            vtables: release >= Release::new(19),
+        }
+    }
+}
+
+/// What a text for one LLVM release can hold.
+struct Limits {
+    /// The flags of the profile's kind that have a header line.
+    flags: u64,
+    traces: bool,
+    bitmaps: bool,
+    vtables: bool,
 }
 
 /// Writes a whole profile. Functions are sorted by name and function hash. The bytes are those of `llvm-profdata merge
@@ -86,9 +131,13 @@ pub fn write(profile: &InstrProfile, options: &TextOptions, sink: &mut dyn Sink)
         })
     };
 
+    let limits = options.limits();
     let mut writer = TextWriter::new(sink);
-    writer.header(profile.kind)?;
-    if profile.kind.contains(InstrKind::TEMPORAL) || !profile.traces.traces.is_empty() {
+    let lost = profile.kind.version_flags() & !limits.flags;
+    writer.header(profile.kind.without(InstrKind::from_version_word(lost)))?;
+    let has_traces =
+        profile.kind.contains(InstrKind::TEMPORAL) || !profile.traces.traces.is_empty();
+    if has_traces && limits.traces {
         writer.traces(&profile.traces, &names)?;
     }
     let mut records = Vec::new();
@@ -101,29 +150,50 @@ pub fn write(profile: &InstrProfile, options: &TextOptions, sink: &mut dyn Sink)
                 function.name(),
                 record.func_hash,
                 record.counts,
-                record.bitmap,
-                record.values,
+                if limits.bitmaps { record.bitmap } else { &[] },
+                record
+                    .values
+                    .map(|values| known_values(values, limits.vtables))
+                    .as_deref(),
                 &names,
             )?;
         }
     }
     writer.finish()?;
-    Ok(losses(profile))
+    Ok(losses(profile, options))
 }
 
-/// Returns the parts of a profile that the text format cannot hold.
-pub fn losses(profile: &InstrProfile) -> Losses {
-    let entries_only = profile.kind.contains(InstrKind::FUNCTION_ENTRY_ONLY);
-    Losses {
-        flags: if entries_only {
-            InstrKind::FUNCTION_ENTRY_ONLY
-        } else {
-            InstrKind::UNKNOWN
-        },
+/// Returns the parts of a profile that text with these options cannot hold.
+pub fn losses(profile: &InstrProfile, options: &TextOptions) -> Losses {
+    let limits = options.limits();
+    let sections = InstrKind::MEMPROF | InstrKind::TEMPORAL | InstrKind::FRONT_END;
+    let flags = profile.kind.without(sections).version_flags();
+    let flags = flags & (variant::FUNCTION_ENTRY_ONLY | !limits.flags);
+    let mut losses = Losses {
+        flags: InstrKind::from_version_word(flags).without(InstrKind::FRONT_END),
+        uniformity: profile.uniformity_count() as u64,
         binary_ids: profile.binary_ids.len() as u64,
         memprof: profile.memprof.is_some(),
         ..Losses::default()
+    };
+    if !limits.traces {
+        losses.traces = profile.traces.traces.len() as u64;
     }
+    if limits.bitmaps && limits.vtables {
+        return losses;
+    }
+    let tables = profile.tables.iter();
+    for function in tables.flat_map(|table| table.functions()) {
+        if options.sparse && !function.has_run() {
+            continue;
+        }
+        for record in function.records() {
+            losses.bitmaps += u64::from(!limits.bitmaps && !record.bitmap.is_empty());
+            let sites = record.values.is_some_and(has_vtable_sites);
+            losses.vtable_sites += u64::from(!limits.vtables && sites);
+        }
+    }
+    losses
 }
 
 /// Writes a text profile in parts: the header, the temporal traces, then the function records in the order in which the

@@ -43,7 +43,12 @@ impl Decoder<'_, '_> {
         self.rest(cursor, &mut function.steps, 0)
     }
 
-    fn rest(&mut self, cursor: &mut Cursor<'_>, steps: &mut Vec<Step>, depth: usize) -> Result<()> {
+    /// Reads the lines of a function and their call targets.
+    pub(in crate::sample) fn lines(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        steps: &mut Vec<Step>,
+    ) -> Result<()> {
         let lines = numbers::count(
             cursor,
             4,
@@ -64,6 +69,11 @@ impl Decoder<'_, '_> {
                 steps.push(Step::Target { name, count });
             }
         }
+        Ok(())
+    }
+
+    fn rest(&mut self, cursor: &mut Cursor<'_>, steps: &mut Vec<Step>, depth: usize) -> Result<()> {
+        self.lines(cursor, steps)?;
         let inlined = numbers::count(
             cursor,
             6,
@@ -95,7 +105,12 @@ impl Decoder<'_, '_> {
         Ok(())
     }
 
-    fn vtables(&mut self, cursor: &mut Cursor<'_>, steps: &mut Vec<Step>) -> Result<()> {
+    /// Reads the vtables of a function.
+    pub(in crate::sample) fn vtables(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        steps: &mut Vec<Step>,
+    ) -> Result<()> {
         let sites = numbers::count(
             cursor,
             3,

@@ -175,7 +175,7 @@ pub fn write(
     let ranks = profile.names.ranks();
     let plan = NamePlan::new(profile, &ranks, false);
     let mut losses = Losses {
-        symbols: profile.symbols.len() as u64,
+        symbols: profile.symbol_count() as u64,
         ..Losses::default()
     };
     let mut out = Vec::new();

@@ -88,6 +88,16 @@ impl NameTable {
         Ok(())
     }
 
+    /// Appends hashes of eight bytes each, up to the end of the bytes.
+    pub(in crate::sample) fn read_hashes(&mut self, mut hashes: Cursor<'_>) -> Result<()> {
+        self.is_md5 = true;
+        self.entries.reserve(hashes.remaining() / 8);
+        while !hashes.is_empty() {
+            self.entries.push(Entry::Guid(hashes.u64()?));
+        }
+        Ok(())
+    }
+
     pub(in crate::sample) fn len(&self) -> usize {
         self.entries.len()
     }

@@ -1,5 +1,6 @@
 //! Reads and writes the ULEB128 numbers of sample profiles, and the summary, which consists of such numbers.
 use crate::bytes::Cursor;
+use crate::limits::SAMPLE_INLINE_DEPTH;
 use crate::summary::{Summary, SummaryCutoff};
 use crate::{Error, ErrorKind, Result, Structure};
 
@@ -47,6 +48,28 @@ pub(in crate::sample) fn count(
                 cursor.remaining()
             ))),
     }
+}
+
+/// Reads the number of functions that are inlined in a function at this depth. Each takes at least `least` bytes.
+///
+/// # Errors
+/// The errors of [`count`], and [`ErrorKind::LimitExceeded`] if functions nest too deeply.
+pub(in crate::sample) fn inlined_count(
+    cursor: &mut Cursor<'_>,
+    least: usize,
+    depth: usize,
+    what: &'static str,
+) -> Result<usize> {
+    let count = count(cursor, least, what)?;
+    if count != 0 && depth == SAMPLE_INLINE_DEPTH {
+        return Err(Error::new(
+            ErrorKind::LimitExceeded,
+            "inlined functions nest too deeply",
+        )
+        .at(cursor.offset())
+        .expected(format_args!("at most {SAMPLE_INLINE_DEPTH} levels")));
+    }
+    Ok(count)
 }
 
 /// Reads the summary of the profile.

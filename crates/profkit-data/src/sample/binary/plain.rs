@@ -200,7 +200,7 @@ pub fn write(
         ranks: &ranks,
         vtables: false,
         losses: Losses {
-            symbols: profile.symbols.len() as u64,
+            symbols: profile.symbol_count() as u64,
             ..Losses::default()
         },
     };

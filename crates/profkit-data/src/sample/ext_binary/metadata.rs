@@ -6,7 +6,6 @@
 //! that have them. In profiles without calling contexts, the count of inlined functions follows, and for each of them
 //! its location and its own entry.
 use crate::bytes::Cursor;
-use crate::limits::SAMPLE_INLINE_DEPTH;
 use crate::sample::binary::body::{Decoder, location};
 use crate::sample::binary::numbers;
 use crate::sample::flat::{Facts, FlatFunction, Step};
@@ -23,6 +22,8 @@ pub(super) struct Shape {
     pub(super) is_nested: bool,
     /// Whether metadata of an inlined function without samples are an error.
     pub(super) needs_samples: bool,
+    /// The number of functions that entries can be about; `None` if an entry about another function has no effect.
+    pub(super) functions: Option<usize>,
 }
 
 /// The offset of the metadata entry of each function.
@@ -50,13 +51,29 @@ impl<'data> Metadata<'data> {
         let cursor = &mut section.clone();
         while !cursor.is_empty() {
             let start = cursor.offset();
-            let number = cursor.uleb128()?;
+            let number = self.function(cursor)?;
             let at = cursor.offset() - section.offset();
             self.skip(cursor, 0)
                 .map_err(|error| error.within(Structure::EntryAt(start)))?;
             self.entries.insert(number, at);
         }
         Ok(())
+    }
+
+    /// Reads the index of the function that an entry is about.
+    fn function(&self, cursor: &mut Cursor<'_>) -> Result<u64> {
+        let at = cursor.offset();
+        let number = cursor.uleb128()?;
+        match self.shape.functions {
+            Some(functions) if number >= functions as u64 => Err(Error::new(
+                ErrorKind::OutOfTable,
+                "the metadata are about a function beyond the table of functions",
+            )
+            .at(at)
+            .found(number)
+            .expected(format_args!("below {functions}"))),
+            _ => Ok(number),
+        }
     }
 
     fn facts(&self, cursor: &mut Cursor<'_>) -> Result<Facts> {
@@ -74,27 +91,19 @@ impl<'data> Metadata<'data> {
         if !self.shape.is_nested {
             return Ok(0);
         }
-        let count = numbers::count(
+        numbers::inlined_count(
             cursor,
             4,
+            depth,
             "an entry claims more inlined functions than its bytes can hold",
-        )?;
-        if count != 0 && depth == SAMPLE_INLINE_DEPTH {
-            return Err(Error::new(
-                ErrorKind::LimitExceeded,
-                "inlined functions nest too deeply",
-            )
-            .at(cursor.offset())
-            .expected(format_args!("at most {SAMPLE_INLINE_DEPTH} levels")));
-        }
-        Ok(count)
+        )
     }
 
     fn skip(&self, cursor: &mut Cursor<'_>, depth: usize) -> Result<()> {
         self.facts(cursor)?;
         for _ in 0..self.nested(cursor, depth)? {
             location(cursor, false)?;
-            cursor.uleb128()?;
+            self.function(cursor)?;
             self.skip(cursor, depth + 1)?;
         }
         Ok(())

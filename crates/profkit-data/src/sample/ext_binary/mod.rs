@@ -19,14 +19,19 @@
 //! assert_eq!(one.functions()[0].samples.total, 20);
 //! # Ok::<(), profkit_data::Error>(())
 //! ```
+mod blocks;
+mod composite;
 mod contexts;
+mod eytzinger;
 mod metadata;
 mod reader;
 mod sections;
+mod tables;
 #[cfg(test)]
 mod tests;
 mod writer;
 
+pub use blocks::{Block, FunctionBlocks};
 pub use reader::ExtBinaryProfile;
 pub use sections::Section;
 pub use writer::{ExtBinaryOptions, write};

@@ -1,20 +1,20 @@
 //! Reads extensible binary profiles (LLVM's `SampleProfileReaderExtBinaryBase`).
+use super::composite::{self, Evidence, Findings};
 use super::contexts::Contexts;
+use super::eytzinger;
 use super::metadata::{Metadata, Shape};
 use super::sections::{self, Section};
+use super::tables::Tables;
 use crate::bytes::{Cursor, Endian};
-use crate::limits::{SAMPLE_CONTEXT_DEPTH, SAMPLE_REREADS};
-use crate::sample::binary::body::Decoder;
+use crate::limits::SAMPLE_REREADS;
 use crate::sample::binary::names::{Mapping, NameTable};
 use crate::sample::binary::{header, numbers};
-use crate::sample::context::{ContextFault, frames};
-use crate::sample::flat::{Additions, FlatFunction, Repeated};
-use crate::sample::model::{Frame, ProfileKind, SampleProfile};
-use crate::sample::names::SampleName;
+use crate::sample::flat::{Additions, FlatFunction};
+use crate::sample::model::{ProfileKind, SampleProfile};
 use crate::sample::options::SampleReadOptions;
 use crate::sample::report::ReadReport;
 use crate::{Error, ErrorKind, Result, Structure};
-use profkit_abi::sample::{EXT_BINARY, VERSION, VERSION_NEWEST, flag, section};
+use profkit_abi::sample::{EXT_BINARY, VERSION, VERSION_COMPOSITE, VERSION_NEWEST, flag, section};
 use std::borrow::Cow;
 
 /// An opened extensible binary profile. Only its section table was read.
@@ -38,19 +38,6 @@ pub struct ExtBinaryProfile<'data> {
     options: SampleReadOptions,
 }
 
-/// The tables of a file that are needed to decode its functions.
-struct Tables<'a> {
-    names: &'a NameTable,
-    names_section: &'a [u8],
-    contexts: Option<Contexts>,
-    /// Whether the name table has calling contexts as text, as before LLVM 14.
-    are_names_contexts: bool,
-    metadata: Metadata<'a>,
-    vtables: bool,
-    /// A mask with the discriminator bits that are kept; `None` keeps all bits.
-    mask: Option<u32>,
-}
-
 impl<'data> ExtBinaryProfile<'data> {
     /// Reads the header and the section table.
     ///
@@ -67,7 +54,12 @@ impl<'data> ExtBinaryProfile<'data> {
     /// The errors of [`parse`](Self::parse).
     pub fn parse_with(data: &'data [u8], options: &SampleReadOptions) -> Result<Self> {
         let cursor = &mut Cursor::new(data, 0, Endian::Little);
-        let versions: Vec<u64> = (VERSION..=VERSION_NEWEST).collect();
+        let newest = if options.llvm_checks {
+            VERSION
+        } else {
+            VERSION_NEWEST
+        };
+        let versions: Vec<u64> = (VERSION..=newest).collect();
         let version = header::expect(cursor, EXT_BINARY, &versions)?;
         let mut sections = sections::read_table(cursor)?;
         if options.llvm_checks {
@@ -83,7 +75,7 @@ impl<'data> ExtBinaryProfile<'data> {
         })
     }
 
-    /// The version of the file: 103, or the versions 104 and 105 that LLVM writes after release 22.
+    /// The version of the file: 103, or the versions 104 and 105 that LLVM writes on request after release 23.
     pub fn version(&self) -> u64 {
         self.version
     }
@@ -99,7 +91,12 @@ impl<'data> ExtBinaryProfile<'data> {
     /// [`ErrorKind::Truncated`] if the section is outside the file, [`ErrorKind::UncompressFailed`] if it cannot be
     /// decompressed, [`ErrorKind::LimitExceeded`] if it would become too large.
     pub fn contents(&self, section: &Section) -> Result<Cow<'data, [u8]>> {
-        sections::contents(self.data, section).map(|(bytes, _)| bytes)
+        self.bytes(section).map(|(bytes, _)| bytes)
+    }
+
+    /// Returns the bytes of a section, and the offset of the first of them in the file, or 0 if they were compressed.
+    pub(super) fn bytes(&self, section: &Section) -> Result<(Cow<'data, [u8]>, u64)> {
+        sections::contents(self.data, section, self.options.llvm_checks)
     }
 
     /// Returns the kind of the profile, which follows from the flags of the sections.
@@ -162,6 +159,7 @@ impl<'data> ExtBinaryProfile<'data> {
         }
         self.read_summary(&mut report);
         self.read_symbols(profile, &mut report);
+        self.check_samples(&mut report);
         self.with_tables(&mut report, |tables, report| {
             let mut mapping = Mapping::new(tables.names, tables.names_section);
             let mut additions = profile.additions();
@@ -176,8 +174,58 @@ impl<'data> ExtBinaryProfile<'data> {
                     report,
                 );
             }
+            tables.composite.report(report);
         });
         report
+    }
+
+    /// Reports sections with samples that are not read, so that no samples are lost without a word.
+    fn check_samples(&self, report: &mut ReadReport) {
+        for section in self.sections.iter().filter(|section| section.size != 0) {
+            let early = section.kind == section::COMPOSITE && self.version < VERSION_COMPOSITE;
+            let unknown = section.kind > section::COMPOSITE;
+            if self.options.llvm_checks || !early && !unknown {
+                continue;
+            }
+            let error = if early {
+                Error::new(
+                    ErrorKind::UnsupportedVersion,
+                    "a file of this version has no composite section; its samples were left out",
+                )
+                .found(format_args!("version {}", self.version))
+                .expected(format_args!("version {VERSION_COMPOSITE}"))
+            } else {
+                Error::new(
+                    ErrorKind::Unsupported,
+                    "a section has samples of an unknown form; they were left out",
+                )
+                .found(format_args!("section kind {}", section.kind))
+                .expected(format_args!("{} or {}", section::SAMPLES, section::COMPOSITE))
+                .with_hint("convert the file to text with the LLVM release that wrote it: llvm-profdata merge --sample --text")
+            };
+            report.fault(error.at(section.offset).within(Structure::SectionTable));
+        }
+    }
+
+    /// Finds out the order of the numbers in composite sections. Reports if the samples do not show it.
+    fn composite_findings(&self, vtables: bool, report: &mut ReadReport) -> Findings {
+        let mut evidence = Evidence::default();
+        let mut first = None;
+        for (section, _) in self.sample_sections() {
+            if section.kind != section::COMPOSITE {
+                continue;
+            }
+            // An error in the section is reported when its functions are read.
+            if let Ok((bytes, base)) = self.bytes(section) {
+                evidence.gather(Cursor::new(&bytes, base, Endian::Little), vtables);
+                first.get_or_insert(section.offset);
+            }
+        }
+        let (order, is_certain) = evidence.decide();
+        if let Some(at) = first.filter(|_| !is_certain) {
+            report.fault(composite::uncertain_order(at, order));
+        }
+        Findings::new(order)
     }
 
     /// Adds only the functions with these names to `profile`. In a context-sensitive profile, all calling contexts of
@@ -188,6 +236,7 @@ impl<'data> ExtBinaryProfile<'data> {
             ..ReadReport::default()
         };
         profile.kind |= report.kind;
+        self.check_samples(&mut report);
         self.with_tables(&mut report, |tables, report| {
             let found = wanted
                 .iter()
@@ -202,7 +251,7 @@ impl<'data> ExtBinaryProfile<'data> {
             let mut mapping = Mapping::new(tables.names, tables.names_section);
             let mut additions = profile.additions();
             for (section, offsets) in self.sample_sections() {
-                let (bytes, base) = match sections::contents(self.data, section) {
+                let (bytes, base) = match self.bytes(section) {
                     Ok(contents) => contents,
                     Err(error) => {
                         report.fault(error);
@@ -212,7 +261,8 @@ impl<'data> ExtBinaryProfile<'data> {
                 let whole = Cursor::new(&bytes, base, Endian::Little);
                 let is_wanted = |number: u64| numbers.binary_search(&number).is_ok();
                 // If the table of offsets is missing or damaged, every function is read.
-                let starts = self.offsets(offsets, bytes.len(), report).map(|offsets| {
+                let starts = self.offsets(offsets, tables, bytes.len(), report);
+                let starts = starts.map(|offsets| {
                     let wanted = offsets.into_iter().filter(|&(number, _)| is_wanted(number));
                     let mut starts: Vec<u64> = wanted.map(|(_, offset)| offset).collect();
                     starts.sort_unstable();
@@ -242,11 +292,26 @@ impl<'data> ExtBinaryProfile<'data> {
                     } else if cursor.is_empty() {
                         break;
                     }
+                    let is_composite = section.kind == section::COMPOSITE;
                     let mut head = cursor;
-                    let number = head.uleb128().and_then(|_| head.uleb128());
+                    let number = head.uleb128();
+                    let number = number.and_then(|first| {
+                        if is_composite {
+                            Ok(first)
+                        } else {
+                            head.uleb128()
+                        }
+                    });
                     let names = additions.names();
-                    let read =
-                        tables.function(&mut cursor, &mut function, &mut mapping, names, report);
+                    let map = &mut mapping;
+                    let read = tables.function(
+                        is_composite,
+                        &mut cursor,
+                        &mut function,
+                        map,
+                        names,
+                        report,
+                    );
                     match (read, number) {
                         (Ok(()), Ok(number)) if starts.is_some() || is_wanted(number) => {
                             additions.add(&function, 1, &mut report.outcome);
@@ -269,7 +334,11 @@ impl<'data> ExtBinaryProfile<'data> {
     /// LLVM decompresses also the sections that it passes over.
     fn check_passed_over(&self, report: &mut ReadReport) {
         for section in &self.sections {
-            let skipped = !section.is_known() || section.kind == section::FUNCTION_OFFSETS;
+            let skipped = !section.is_known()
+                || matches!(
+                    section.kind,
+                    section::FUNCTION_OFFSETS | section::COMPOSITE_OFFSETS | section::COMPOSITE
+                );
             if skipped
                 && section.has(flag::COMPRESSED)
                 && let Err(error) = self.contents(section)
@@ -311,7 +380,7 @@ impl<'data> ExtBinaryProfile<'data> {
     /// the samples, each replaces the one before it, so the last of them counts. A table that follows the samples counts
     /// only if none precedes them.
     fn name_table(&self) -> Option<&Section> {
-        let is_samples = |section: &Section| section.kind == section::SAMPLES;
+        let is_samples = |section: &Section| self.is_samples(section);
         let samples = self.sections.iter().position(is_samples);
         let before = self
             .sections
@@ -323,15 +392,26 @@ impl<'data> ExtBinaryProfile<'data> {
             .or_else(|| self.sections.iter().find(is_table))
     }
 
-    /// Returns the sections with samples. Each section comes with the table of offsets that precedes it.
+    /// Whether samples are read from a section. Files have composite sections only from version 105 on.
+    fn is_samples(&self, section: &Section) -> bool {
+        section.kind == section::SAMPLES
+            || section.kind == section::COMPOSITE && self.version >= VERSION_COMPOSITE
+    }
+
+    /// Returns the sections with samples. Each section comes with the table of offsets of its kind that precedes it.
     fn sample_sections(&self) -> impl Iterator<Item = (&Section, Option<&Section>)> {
-        let mut offsets = None;
+        let (mut offsets, mut composite) = (None, None);
         self.sections.iter().filter_map(move |section| {
-            if section.kind == section::FUNCTION_OFFSETS {
-                offsets = Some(section);
+            match section.kind {
+                section::FUNCTION_OFFSETS => offsets = Some(section),
+                section::COMPOSITE_OFFSETS => composite = Some(section),
+                _ => {}
             }
-            (section.kind == section::SAMPLES && section.size != 0)
-                .then(|| (section, offsets.take()))
+            let table = match section.kind {
+                section::COMPOSITE => &mut composite,
+                _ => &mut offsets,
+            };
+            (self.is_samples(section) && section.size != 0).then(|| (section, table.take()))
         })
     }
 
@@ -339,7 +419,7 @@ impl<'data> ExtBinaryProfile<'data> {
         let Some(section) = self.first(section::SUMMARY) else {
             return;
         };
-        let summary = sections::contents(self.data, section).and_then(|(bytes, base)| {
+        let summary = self.bytes(section).and_then(|(bytes, base)| {
             let cursor = &mut Cursor::new(&bytes, base, Endian::Little);
             numbers::summary(cursor)
                 .and_then(|summary| self.check_end(cursor).map(|()| summary))
@@ -355,19 +435,29 @@ impl<'data> ExtBinaryProfile<'data> {
         let Some(section) = self.first(section::SYMBOLS) else {
             return;
         };
-        if section.has(flag::MD5_SYMBOLS) {
-            return report
-                .fault(unknown_layout(section.offset, "MD5 hashes").within(section.structure()));
-        }
-        match sections::contents(self.data, section) {
+        let most = self.options.symbols.unwrap_or(u64::MAX);
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        match self.bytes(section) {
+            // LLVM 22 does not know this form, and takes the hashes for names.
+            Ok((bytes, base)) if section.has(flag::MD5_SYMBOLS) && !self.options.llvm_checks => {
+                let cursor = Cursor::new(&bytes, base, Endian::Little);
+                let mut left = most;
+                let read = eytzinger::read_symbols(cursor, |hash| {
+                    if left > 0 && profile.symbol_hashes.insert(hash) {
+                        left -= 1;
+                    }
+                });
+                if let Err(error) = read {
+                    report.fault(error.within(section.structure()));
+                }
+            }
             Ok((bytes, base)) => {
                 let end = memchr::memrchr(0, &bytes).map_or(0, |last| last + 1);
                 let whole = bytes.get(..end).unwrap_or_default();
-                let most = self.options.symbols.unwrap_or(u64::MAX);
                 for name in whole
                     .split(|&byte| byte == 0)
                     .filter(|name| !name.is_empty())
-                    .take(usize::try_from(most).unwrap_or(usize::MAX))
+                    .take(most)
                 {
                     if !profile.symbols.contains(name) {
                         profile.symbols.insert(name.into());
@@ -388,21 +478,24 @@ impl<'data> ExtBinaryProfile<'data> {
 
     /// Reads the tables that are needed to decode functions. Errors are reported, and the intact part of each table is
     /// used.
-    fn with_tables(
+    pub(super) fn with_tables(
         &self,
         report: &mut ReadReport,
         then: impl FnOnce(&Tables<'_>, &mut ReadReport),
     ) {
         let mut names = NameTable::default();
         let mut names_section = Cow::Borrowed(&[][..]);
+        let mut spans = None;
         if let Some(section) = self.name_table() {
-            match sections::contents(self.data, section) {
+            match self.bytes(section) {
                 Ok((bytes, base)) => {
                     names_section = bytes;
                     let cursor = &mut Cursor::new(&names_section, base, Endian::Little);
                     let fixed = section.has(flag::FIXED_MD5_NAMES);
-                    let read = if section.has(flag::EYTZINGER_NAMES) {
-                        Err(unknown_layout(section.offset, "hashes in Eytzinger order"))
+                    // LLVM 22 does not know this flag, and reads a table of hashes.
+                    let sorted = section.has(flag::EYTZINGER_NAMES) && !self.options.llvm_checks;
+                    let read = if sorted {
+                        eytzinger::read_names(cursor, &mut names).map(|found| spans = Some(found))
                     } else if fixed || section.has(flag::MD5_NAMES) {
                         names.read_md5(cursor, fixed)
                     } else {
@@ -433,12 +526,13 @@ impl<'data> ExtBinaryProfile<'data> {
         let kind = report.kind;
         let mut contexts = None;
         let is_cs = kind.contains(ProfileKind::CONTEXT_SENSITIVE);
-        let is_llvm_13 = self.is_llvm_13();
+        // LLVM 22 reads all files as its own. Those with contexts of LLVM 13 are read although it cannot.
+        let is_llvm_13 = self.is_llvm_13() && (is_cs || !self.options.llvm_checks);
         // LLVM also reads the contexts of a profile that says that it has none.
         if (is_cs || self.options.llvm_checks) && !is_llvm_13 {
             let mut table = Contexts::default();
             if let Some(section) = self.first(section::CONTEXTS) {
-                let read = sections::contents(self.data, section).and_then(|(bytes, base)| {
+                let read = self.bytes(section).and_then(|(bytes, base)| {
                     let cursor = &mut Cursor::new(&bytes, base, Endian::Little);
                     table
                         .read(cursor, names.len())
@@ -452,7 +546,7 @@ impl<'data> ExtBinaryProfile<'data> {
             contexts = is_cs.then_some(table);
         }
         let metadata_section = self.first(section::METADATA).map(|section| {
-            let contents = sections::contents(self.data, section);
+            let contents = self.bytes(section);
             (section, contents)
         });
         let mut metadata = Metadata::default();
@@ -463,6 +557,10 @@ impl<'data> ExtBinaryProfile<'data> {
                     has_attributes: section.has(flag::ATTRIBUTES),
                     is_nested: !is_cs && !is_llvm_13,
                     needs_samples: !self.options.llvm_checks,
+                    functions: self.options.llvm_checks.then(|| {
+                        let contexts = contexts.as_ref().map(Contexts::len);
+                        contexts.unwrap_or(names.len())
+                    }),
                 };
                 let cursor = Cursor::new(bytes, *base, Endian::Little);
                 if let Err(error) = metadata.read(cursor, shape) {
@@ -472,14 +570,17 @@ impl<'data> ExtBinaryProfile<'data> {
             Some((_, Err(error))) => report.fault(error.clone()),
             None => {}
         }
+        let vtables = kind.contains(ProfileKind::HAS_VTABLES);
         let tables = Tables {
             names: &names,
             names_section: &names_section,
+            spans,
             contexts,
             are_names_contexts: is_cs && is_llvm_13,
             metadata,
-            vtables: kind.contains(ProfileKind::HAS_VTABLES),
+            vtables,
             mask: self.options.mask(kind),
+            composite: self.composite_findings(vtables, report),
         };
         then(&tables, report);
     }
@@ -489,19 +590,18 @@ impl<'data> ExtBinaryProfile<'data> {
     fn offsets(
         &self,
         section: Option<&Section>,
+        tables: &Tables<'_>,
         samples: usize,
         report: &mut ReadReport,
     ) -> Option<Vec<(u64, u64)>> {
         let section = section?;
         let read = || -> Result<Vec<(u64, u64)>> {
-            if section.has(flag::EYTZINGER_OFFSETS) {
-                return Err(
-                    unknown_layout(section.offset, "an array in Eytzinger order")
-                        .within(section.structure()),
-                );
-            }
-            let (bytes, base) = sections::contents(self.data, section)?;
+            let (bytes, base) = self.bytes(section)?;
             let cursor = &mut Cursor::new(&bytes, base, Endian::Little);
+            if section.has(flag::EYTZINGER_OFFSETS) {
+                return eytzinger::read_offsets(section, *cursor, tables.spans, samples)
+                    .map_err(|error| error.within(section.structure()));
+            }
             let mut read = || -> Result<Vec<(u64, u64)>> {
                 let count = numbers::count(
                     cursor,
@@ -514,13 +614,7 @@ impl<'data> ExtBinaryProfile<'data> {
                     let at = cursor.offset();
                     let offset = cursor.uleb128()?;
                     if offset >= samples as u64 {
-                        return Err(Error::new(
-                            ErrorKind::Malformed,
-                            "a function's offset is beyond the samples",
-                        )
-                        .at(at)
-                        .found(format_args!("{offset:#x}"))
-                        .expected(format_args!("below {samples:#x}")));
+                        return Err(eytzinger::beyond_samples(at, offset, samples));
                     }
                     offsets.push((number, offset));
                 }
@@ -553,7 +647,7 @@ impl<'data> ExtBinaryProfile<'data> {
         weight: u64,
         report: &mut ReadReport,
     ) {
-        let (bytes, base) = match sections::contents(self.data, section) {
+        let (bytes, base) = match self.bytes(section) {
             Ok(contents) => contents,
             Err(error) => return report.fault(error),
         };
@@ -567,9 +661,11 @@ impl<'data> ExtBinaryProfile<'data> {
         while !cursor.is_empty() {
             let start = cursor.offset() - base;
             let names = additions.names();
-            match tables.function(&mut cursor, &mut function, mapping, names, report) {
+            let is_composite = section.kind == section::COMPOSITE;
+            let function = &mut function;
+            match tables.function(is_composite, &mut cursor, function, mapping, names, report) {
                 Ok(()) => {
-                    additions.add(&function, weight, &mut report.outcome);
+                    additions.add(function, weight, &mut report.outcome);
                     report.functions += 1;
                 }
                 Err(error) => {
@@ -588,7 +684,7 @@ impl<'data> ExtBinaryProfile<'data> {
                         );
                     }
                     let starts = starts.get_or_insert_with(|| {
-                        let offsets = self.offsets(offsets, bytes.len(), report);
+                        let offsets = self.offsets(offsets, tables, bytes.len(), report);
                         let mut starts: Vec<u64> = offsets
                             .unwrap_or_default()
                             .into_iter()
@@ -609,143 +705,4 @@ impl<'data> ExtBinaryProfile<'data> {
             }
         }
     }
-}
-
-impl Tables<'_> {
-    /// Reads a function: its entry count, the index of its name or calling context, and its body. Then adds its
-    /// checksum and attributes.
-    fn function(
-        &self,
-        cursor: &mut Cursor<'_>,
-        function: &mut FlatFunction,
-        mapping: &mut Mapping<'_>,
-        names: &mut crate::sample::SampleNames,
-        report: &mut ReadReport,
-    ) -> Result<()> {
-        function.clear();
-        function.head = cursor.uleb128()?;
-        let mut decoder = Decoder {
-            mapping,
-            names,
-            vtables: self.vtables,
-        };
-        let at = cursor.offset();
-        let number;
-        match &self.contexts {
-            None => {
-                let mut again = *cursor;
-                number = again.uleb128()?;
-                if self.are_names_contexts {
-                    self.spelled_context(cursor, function, &mut decoder)?;
-                } else {
-                    function.name = decoder.name(cursor)?;
-                }
-            }
-            Some(contexts) => {
-                number = cursor.uleb128()?;
-                let frames = contexts.get(number).ok_or_else(|| {
-                    Error::new(
-                        ErrorKind::OutOfTable,
-                        "the index of a calling context is beyond the context table",
-                    )
-                    .at(at)
-                    .found(number)
-                    .expected(format_args!("below {}", contexts.len()))
-                })?;
-                for &(name, location) in frames {
-                    let name = decoder.mapping.id(name, decoder.names)?;
-                    function.callers.push(Frame { name, location });
-                }
-                // `get` returns at least one frame, because the function itself is a frame.
-                function.name = function.callers.pop().unwrap_or_default().name;
-            }
-        }
-        decoder.body(cursor, function)?;
-        // If the metadata of a function are damaged, its samples are kept.
-        if let Err(error) = self.metadata.apply(number, function, &mut decoder) {
-            report.fault(error.within(Structure::SampleSection(section::METADATA)));
-        }
-        // Discriminators are cut only after the metadata were read, because metadata refer to inlined functions by
-        // their uncut discriminators.
-        if let Some(mask) = self.mask {
-            function.cut_discriminators(mask, Repeated::First);
-        }
-        Ok(())
-    }
-}
-
-impl Tables<'_> {
-    /// Finds the calling contexts of these functions in a name table that has contexts as text. Returns the indexes of
-    /// these contexts in the name table.
-    fn spelled_contexts_of(&self, wanted: &[&[u8]]) -> Vec<u64> {
-        let leaf = |index: usize| match self.names.get(index, self.names_section)? {
-            SampleName::Text(text @ [b'[', ..]) => frames(text).ok()?.last()?.ok(),
-            _ => None,
-        };
-        (0..self.names.len())
-            .filter(|&index| leaf(index).is_some_and(|(name, ..)| wanted.contains(&name)))
-            .map(|index| index as u64)
-            .collect()
-    }
-
-    /// Reads the index of an entry in the name table. The entry may be a calling context written as text. An entry that
-    /// is not a context is the function's name.
-    fn spelled_context(
-        &self,
-        cursor: &mut Cursor<'_>,
-        function: &mut FlatFunction,
-        decoder: &mut Decoder<'_, '_>,
-    ) -> Result<()> {
-        let start = cursor.offset();
-        let mut again = *cursor;
-        let index = usize::try_from(again.uleb128()?).unwrap_or(usize::MAX);
-        let text = match self.names.get(index, self.names_section) {
-            Some(SampleName::Text(text)) if text.first() == Some(&b'[') => text,
-            // The entry is a hash, or a name without a calling context, or it is outside the table.
-            _ => {
-                function.name = decoder.name(cursor)?;
-                return Ok(());
-            }
-        };
-        *cursor = again;
-        let fault = |fault: ContextFault| {
-            Error::new(ErrorKind::Malformed, fault.message)
-                .at(start)
-                .found(text.escape_ascii())
-                .expected(fault.expected)
-        };
-        for frame in frames(text).map_err(fault)? {
-            let (name, location, _) = frame.map_err(fault)?;
-            let name = decoder
-                .names
-                .insert(SampleName::Text(name))
-                .ok_or_else(|| {
-                    Error::new(ErrorKind::LimitExceeded, "there are too many names").at(start)
-                })?;
-            match location {
-                Some(_) if function.callers.len() == SAMPLE_CONTEXT_DEPTH => {
-                    return Err(Error::new(
-                        ErrorKind::LimitExceeded,
-                        "a calling context has too many frames",
-                    )
-                    .at(start)
-                    .expected(format_args!("at most {SAMPLE_CONTEXT_DEPTH} callers")));
-                }
-                Some(location) => function.callers.push(Frame { name, location }),
-                None => function.name = name,
-            }
-        }
-        Ok(())
-    }
-}
-
-#[cold]
-fn unknown_layout(offset: u64, found: &'static str) -> Error {
-    Error::new(
-        ErrorKind::Unsupported,
-        "a section has a layout that only releases after LLVM 22 use",
-    )
-    .at(offset)
-    .found(found)
-    .with_hint("convert the file to text with the LLVM release that wrote it: llvm-profdata merge --sample --text")
 }

@@ -39,11 +39,26 @@ impl Section {
         self.flags & flags == flags
     }
 
+    /// Whether the section has the samples of functions.
+    pub fn has_samples(&self) -> bool {
+        matches!(self.kind, section::SAMPLES | section::COMPOSITE)
+    }
+
+    /// Whether the section has a form that LLVM releases before 23 misread.
+    pub fn needs_llvm_23(&self) -> bool {
+        match self.kind {
+            section::NAMES => self.has(flag::EYTZINGER_NAMES),
+            section::SYMBOLS => self.has(flag::MD5_SYMBOLS),
+            section::FUNCTION_OFFSETS => self.has(flag::EYTZINGER_OFFSETS),
+            _ => false,
+        }
+    }
+
     /// Whether this reader supports this kind of section.
     pub fn is_known(&self) -> bool {
         matches!(
             self.kind,
-            section::SUMMARY..=section::CONTEXTS | section::SAMPLES
+            section::SUMMARY..=section::COMPOSITE_OFFSETS | section::SAMPLES | section::COMPOSITE
         )
     }
 }
@@ -78,10 +93,11 @@ pub(super) fn read_table(cursor: &mut Cursor<'_>) -> Result<Vec<Section>> {
 }
 
 /// Returns the bytes of a section, and the offset of the first byte in the file. If the section is compressed, its
-/// bytes are decompressed and the offset is 0.
+/// bytes are decompressed and the offset is 0. With `as_llvm`, the compressed bytes may end before or after the section.
 pub(super) fn contents<'data>(
     data: &'data [u8],
     section: &Section,
+    as_llvm: bool,
 ) -> Result<(Cow<'data, [u8]>, u64)> {
     let bytes = usize::try_from(section.offset)
         .ok()
@@ -103,18 +119,25 @@ pub(super) fn contents<'data>(
     if !section.has(flag::COMPRESSED) || bytes.is_empty() {
         return Ok((Cow::Borrowed(bytes), section.offset));
     }
+    let start = usize::try_from(section.offset).unwrap_or(usize::MAX);
+    let bytes = match data.get(start..) {
+        Some(rest) if as_llvm => rest,
+        _ => bytes,
+    };
     let cursor = &mut Cursor::new(bytes, section.offset, crate::bytes::Endian::Little);
-    let inflated = inflate(cursor).map_err(|error| error.within(section.structure()))?;
+    let inflated = inflate(cursor, as_llvm).map_err(|error| error.within(section.structure()))?;
     Ok((Cow::Owned(inflated), 0))
 }
 
 /// Decompresses a section. A compressed section has the uncompressed size, the compressed size, and a zlib stream.
-fn inflate(cursor: &mut Cursor<'_>) -> Result<Vec<u8>> {
+/// With `more`, other bytes may follow the stream.
+fn inflate(cursor: &mut Cursor<'_>, more: bool) -> Result<Vec<u8>> {
     let start = cursor.offset();
     let size = cursor.uleb128()?;
     let at = cursor.offset();
     let compressed = cursor.uleb128()?;
-    if compressed != cursor.remaining() as u64 {
+    let remaining = cursor.remaining() as u64;
+    if compressed != remaining && !(more && compressed < remaining) {
         return Err(Error::new(
             ErrorKind::Malformed,
             "the compressed size does not match the size of the section",
@@ -123,8 +146,11 @@ fn inflate(cursor: &mut Cursor<'_>) -> Result<Vec<u8>> {
         .found(compressed)
         .expected(cursor.remaining()));
     }
-    let cap = cursor
-        .remaining()
+    let stream = cursor.rest();
+    let length = usize::try_from(compressed).unwrap_or(usize::MAX);
+    let stream = stream.get(..length).unwrap_or(stream);
+    let cap = stream
+        .len()
         .saturating_mul(SAMPLE_INFLATE_RATIO)
         .max(INFLATE_FLOOR);
     let size = match usize::try_from(size) {
@@ -143,7 +169,7 @@ fn inflate(cursor: &mut Cursor<'_>) -> Result<Vec<u8>> {
     };
     let mut inflated = Vec::with_capacity(size);
     let status =
-        Decompress::new(true).decompress_vec(cursor.rest(), &mut inflated, FlushDecompress::Finish);
+        Decompress::new(true).decompress_vec(stream, &mut inflated, FlushDecompress::Finish);
     if !matches!(status, Ok(Status::StreamEnd)) || inflated.len() != size {
         return Err(Error::new(
             ErrorKind::UncompressFailed,

@@ -1,6 +1,8 @@
 //! Writes extensible binary profiles (LLVM's `SampleProfileWriterExtBinary` in `SampleProfWriter.cpp`).
+use super::eytzinger::in_order;
 use super::sections::{self, Section};
 use crate::bytes::{Sink, assert_planned};
+use crate::ids::NameRef;
 use crate::sample::binary::body::{Encoder, count_facts};
 use crate::sample::binary::header;
 use crate::sample::binary::names::NamePlan;
@@ -23,11 +25,17 @@ pub struct ExtBinaryOptions {
     /// Whether to write functions with inlined functions to one section and all other functions to another
     /// (`--split-layout`).
     pub split_layout: bool,
+    /// Whether the split layout is written also for a profile with calling contexts, as LLVM 22's tool writes it: without
+    /// the table of the contexts, so that no tool can read the file. Without this option such a profile is refused.
+    pub split_contexts_as_llvm: bool,
     /// Whether to mark the file as a profile of code that is shared with other programs (`--gen-partial-profile`). A
     /// profile of kind [`ProfileKind::PARTIAL`] is always marked.
     pub partial: bool,
     /// Whether to write vtables (`--extbinary-write-vtable-type-prof`).
     pub vtables: bool,
+    /// Whether names of the symbol list that are known only by their hash are left out. Without this option, a symbol
+    /// list with such names is written as hashes, which LLVM 23 reads; earlier releases take them for names.
+    pub no_symbol_hashes: bool,
 }
 
 impl ExtBinaryOptions {
@@ -57,10 +65,24 @@ impl ExtBinaryOptions {
         self
     }
 
+    /// Sets whether the split layout is written also for a profile with calling contexts, though no tool can read it.
+    #[must_use]
+    pub fn split_contexts_as_llvm(mut self, yes: bool) -> Self {
+        self.split_contexts_as_llvm = yes;
+        self
+    }
+
     /// Sets whether the file is marked as a profile of code that is shared with other programs.
     #[must_use]
     pub fn partial(mut self, yes: bool) -> Self {
         self.partial = yes;
+        self
+    }
+
+    /// Sets whether names of the symbol list that are known only by their hash are left out.
+    #[must_use]
+    pub fn no_symbol_hashes(mut self, yes: bool) -> Self {
+        self.no_symbol_hashes = yes;
         self
     }
 
@@ -132,14 +154,15 @@ const SPLIT_DATA: &[Part] = &[
 ///
 /// # Errors
 /// [`ErrorKind::CannotRepresent`] if the option `split_layout` is set and the profile has calling contexts, because the
-/// encoding then has no section for them. Otherwise the errors of the sink.
+/// encoding then has no section for them, unless `split_contexts_as_llvm` is set. Otherwise the errors of the sink.
 pub fn write(
     profile: &SampleProfile,
     options: &ExtBinaryOptions,
     sink: &mut dyn Sink,
 ) -> Result<Losses> {
     let is_cs = profile.kind.contains(ProfileKind::CONTEXT_SENSITIVE);
-    if is_cs && options.split_layout {
+    let refuses_contexts = options.split_layout && !options.split_contexts_as_llvm;
+    if is_cs && refuses_contexts && !profile.functions().is_empty() {
         return Err(Error::new(
             ErrorKind::CannotRepresent,
             "the split layout has no section for calling contexts",
@@ -248,6 +271,11 @@ impl<'a> Writer<'a> {
         self.profile.kind.contains(kind)
     }
 
+    /// Whether the symbol list is written as hashes.
+    fn has_hashed_symbols(&self) -> bool {
+        !self.options.no_symbol_hashes && !self.profile.symbol_hashes.is_empty()
+    }
+
     /// Whether attributes are written. LLVM writes them only for some kinds of profiles.
     fn has_attributes(&self) -> bool {
         self.has(ProfileKind::CONTEXT_SENSITIVE) || self.has(ProfileKind::PRE_INLINED)
@@ -264,7 +292,9 @@ impl<'a> Writer<'a> {
             }
             Part::FlatSamples => self.samples(out, |samples| samples.inlined.is_empty()),
             Part::Offsets | Part::FlatOffsets => self.offset_table(out),
+            Part::Symbols if self.has_hashed_symbols() => eytzinger_symbols(self.profile, out),
             Part::Symbols => {
+                self.encoder.losses.symbols += self.profile.symbol_hashes.len() as u64;
                 for symbol in &self.profile.symbols {
                     out.extend_from_slice(symbol);
                     out.push(0);
@@ -294,12 +324,16 @@ impl<'a> Writer<'a> {
             Part::Names if self.options.md5_names => flag::MD5_NAMES | flag::FIXED_MD5_NAMES,
             Part::Names => set(flag::UNIQUE_SUFFIX, self.has_unique_names()),
             Part::Offsets => set(flag::ORDERED, kind(ProfileKind::CONTEXT_SENSITIVE)),
-            Part::FlatOffsets | Part::FlatSamples => flag::FLAT,
+            Part::FlatOffsets => {
+                flag::FLAT | set(flag::ORDERED, kind(ProfileKind::CONTEXT_SENSITIVE))
+            }
+            Part::FlatSamples => flag::FLAT,
             Part::Metadata => {
                 set(flag::PROBE_BASED, kind(ProfileKind::PROBE_BASED))
                     | set(flag::ATTRIBUTES, self.has_attributes())
             }
-            Part::Contexts | Part::Samples | Part::Symbols => 0,
+            Part::Symbols => set(flag::MD5_SYMBOLS, self.has_hashed_symbols()),
+            Part::Contexts | Part::Samples => 0,
         };
         own | set(flag::COMPRESSED, self.options.compress)
     }
@@ -351,6 +385,13 @@ impl<'a> Writer<'a> {
         numbers
     }
 
+    /// Appends the index of a function, as [`number`](Self::number) returns it. In the split layout, every calling
+    /// context has the index 0, because LLVM's writer gives contexts their indexes when it writes the table of contexts.
+    fn put_number(&self, out: &mut Vec<u8>, number: u64) {
+        let is_unnumbered = self.options.split_layout && !self.contexts.is_empty();
+        put(out, if is_unnumbered { 0 } else { number });
+    }
+
     /// Returns the index by which the file refers to a function: the index of its calling context, or of its name if
     /// the profile has no contexts.
     fn number(&self, index: u32, function: &Function) -> u64 {
@@ -396,7 +437,7 @@ impl<'a> Writer<'a> {
             let number = self.number(index, function);
             self.offsets.push((number, out.len() as u64));
             put(out, function.samples.head);
-            put(out, number);
+            self.put_number(out, number);
             self.encoder.body(out, &function.samples);
         }
     }
@@ -407,7 +448,7 @@ impl<'a> Writer<'a> {
         }
         put(out, self.offsets.len() as u64);
         for &(number, offset) in &self.offsets {
-            put(out, number);
+            self.put_number(out, number);
             put(out, offset);
         }
     }
@@ -439,7 +480,7 @@ impl<'a> Writer<'a> {
                 self.encoder.losses.attributes += held.attributes;
             }
             if has_checksums || has_attributes {
-                put(out, self.number(index, function));
+                self.put_number(out, self.number(index, function));
                 self.facts(out, &function.samples, has_checksums, has_attributes);
             }
         }
@@ -466,4 +507,17 @@ impl<'a> Writer<'a> {
             self.facts(out, &inlined.samples, checksums, attributes);
         }
     }
+}
+
+/// Appends the hashes of all names of the symbol list, in Eytzinger order.
+fn eytzinger_symbols(profile: &SampleProfile, out: &mut Vec<u8>) {
+    let mut sorted = profile.symbol_hashes.clone();
+    sorted.extend(profile.symbols.iter().map(|name| NameRef::of(name).0));
+    let mut tree = vec![0; sorted.len()];
+    for (index, hash) in in_order(sorted.len()).zip(sorted) {
+        if let Some(slot) = tree.get_mut(index) {
+            *slot = hash;
+        }
+    }
+    out.extend(tree.into_iter().flat_map(u64::to_le_bytes));
 }

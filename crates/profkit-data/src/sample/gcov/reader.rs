@@ -5,7 +5,8 @@ use super::header::{
 use crate::bytes::{Cursor, Endian};
 use crate::limits;
 use crate::sample::{
-    AddOutcome, Additions, Location, NameId, ReadReport, SampleName, SampleProfile, Samples,
+    AddOutcome, Additions, Location, NameId, ReadReport, SampleName, SampleProfile,
+    SampleReadOptions, Samples,
 };
 use crate::{Error, ErrorKind, Result, Structure};
 
@@ -29,6 +30,7 @@ pub struct GcovProfile {
     pub shared_names: u64,
     /// The error at which reading stopped. The functions before it were read.
     pub damage: Option<Error>,
+    as_llvm: bool,
 }
 
 /// The minimum size of a function name or a file name in bytes. It limits how many names the remaining bytes can hold.
@@ -44,6 +46,15 @@ impl GcovProfile {
     /// # Errors
     /// An error if the header or the names cannot be read.
     pub fn parse(data: &[u8]) -> Result<Self> {
+        Self::parse_with(data, &SampleReadOptions::default())
+    }
+
+    /// Reads a profile as [`parse`](Self::parse) does, with options. With LLVM's checks, the sections after the functions
+    /// are not looked at, an empty name is damage, and a name without a zero byte at its end is not.
+    ///
+    /// # Errors
+    /// The errors of [`parse`](Self::parse).
+    pub fn parse_with(data: &[u8], options: &SampleReadOptions) -> Result<Self> {
         let (mut cursor, version) = read_header(data)?;
         let mut profile = GcovProfile {
             version,
@@ -53,6 +64,7 @@ impl GcovProfile {
             file_of: Vec::new(),
             shared_names: 0,
             damage: None,
+            as_llvm: options.llvm_checks,
         };
         let names = profile
             .read_names(&mut cursor)
@@ -149,6 +161,10 @@ impl GcovProfile {
         };
         let end = bytes.iter().position(|&byte| byte == 0);
         match end {
+            _ if self.as_llvm && length == 0 => {
+                Err(Error::new(ErrorKind::Truncated, "a string is empty").at(at))
+            }
+            None if self.as_llvm => Ok(bytes),
             Some(end) => Ok(bytes.get(..end).unwrap_or_default()),
             None if bytes.is_empty() => Ok(bytes),
             None => Err(
@@ -172,8 +188,8 @@ impl GcovProfile {
             read_function(cursor, names, &mut additions).map_err(functions)?;
         }
         drop(additions);
-        if cursor.is_empty() {
-            // GCC 12 and later do not read the sections after the functions.
+        if cursor.is_empty() || self.as_llvm {
+            // LLVM, and GCC from release 12 on, do not read the sections after the functions.
             return Ok(());
         }
         skip_modules(cursor).map_err(|error| error.within(Structure::Modules))?;

@@ -196,7 +196,7 @@ impl<'p> GcovWriter<'p> {
         for function in self.profile.functions() {
             self.plan_instance(&function.samples, &mut needed);
         }
-        self.losses.symbols = self.profile.symbols.len() as u64;
+        self.losses.symbols = self.profile.symbol_count() as u64;
         if self.options.version < GcovVersion::V3 {
             self.losses.files = self.options.files.len() as u64;
         }

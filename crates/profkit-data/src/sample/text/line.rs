@@ -74,6 +74,30 @@ fn not_a_count(column: usize) -> Fault {
     )
 }
 
+/// Parses the head line of a function as LLVM does. The name may be empty. A line with one colon, both of whose parts are
+/// numbers, is also the name; so is a line that is only a number, which is also both counts.
+pub(super) fn llvm_head(line: &[u8]) -> Result<(&[u8], u64, u64), Fault> {
+    let last = memchr::memrchr(b':', line);
+    // LLVM looks for the colon before the last one only up to one character before that.
+    let before = last.map_or(line.len(), |last| last.saturating_sub(1));
+    let first = match last {
+        Some(0) => Some(0),
+        _ => memchr::memrchr(b':', line.get(..before).unwrap_or_default()),
+    };
+    let (name, total) = match (first, last) {
+        (Some(0), Some(0)) => (&[][..], line.get(1..)),
+        (Some(first), Some(last)) => (
+            line.get(..first).unwrap_or_default(),
+            line.get(first + 1..last),
+        ),
+        (_, Some(last)) => (line, line.get(..last)),
+        (_, None) => (line, Some(line)),
+    };
+    let head = line.get(last.map_or(0, |last| last + 1)..);
+    let count = |text: Option<&[u8]>| text.and_then(decimal).ok_or_else(|| not_a_count(0));
+    Ok((name, count(total)?, count(head)?))
+}
+
 /// Parses a line after the head line. The line is indented by `depth` blanks.
 pub(super) fn parse(line: &[u8], depth: usize) -> Result<Line<'_>, Fault> {
     let text = line.get(depth..).unwrap_or_default();
@@ -91,6 +115,45 @@ pub(super) fn parse(line: &[u8], depth: usize) -> Result<Line<'_>, Fault> {
         return Err(fault(depth + used, message, "': '"));
     };
     let column = depth + used + 2;
+    if rest.first() == Some(&b' ') {
+        return Err(fault(
+            column,
+            "there is more than one blank after the colon",
+            "a count or a name",
+        ));
+    }
+    after_location(location, rest, column)
+}
+
+/// Parses a line after the head line as LLVM does. The character after the first colon is skipped, whatever it is. If
+/// there is no colon, what follows the location begins with the second character of the line.
+pub(super) fn llvm_parse(line: &[u8], depth: usize) -> Result<Line<'_>, Fault> {
+    let text = line.get(depth..).unwrap_or_default();
+    if text.first() == Some(&b'!') {
+        return match (text, depth) {
+            (b"!Flat", 2..) => metadata(b"!", depth),
+            _ => metadata(text, depth),
+        };
+    }
+    let colon = memchr::memchr(b':', line);
+    let until = line
+        .get(depth..colon.unwrap_or(line.len()))
+        .unwrap_or_default();
+    let location = match location(until) {
+        Some((location, used)) if used == until.len() => location,
+        _ => return Err(location_fault(text, depth)),
+    };
+    let column = colon.map_or(1, |colon| colon + 2);
+    let rest = line.get(column..).unwrap_or_default();
+    let parsed = after_location(location, rest, column)?;
+    if let Line::Vtables { types, .. } = &parsed {
+        types.check_as_llvm()?;
+    }
+    Ok(parsed)
+}
+
+/// Parses what follows a location: samples and call targets, vtables, or the head of an inlined function.
+fn after_location(location: Location, rest: &[u8], column: usize) -> Result<Line<'_>, Fault> {
     match rest.first() {
         Some(b'0'..=b'9') => {
             let (samples, digits) = leading(rest);
@@ -115,11 +178,6 @@ pub(super) fn parse(line: &[u8], depth: usize) -> Result<Line<'_>, Fault> {
                 },
             })
         }
-        Some(b' ') => Err(fault(
-            column,
-            "there is more than one blank after the colon",
-            "a count or a name",
-        )),
         _ if rest.starts_with(b"vtables ") => Ok(Line::Vtables {
             location,
             types: Targets {
@@ -155,7 +213,7 @@ fn metadata(text: &[u8], depth: usize) -> Result<Line<'_>, Fault> {
 }
 
 fn metadata_fields(text: &[u8], depth: usize) -> Result<Line<'_>, Fault> {
-    let value = |name: &str| text.strip_prefix(name.as_bytes()).map(<[u8]>::trim_ascii);
+    let value = |name: &str| text.strip_prefix(name.as_bytes()).map(trimmed);
     if let Some(value) = value("!CFGChecksum:") {
         return decimal(value)
             .map(Line::Checksum)
@@ -181,6 +239,22 @@ fn metadata_fields(text: &[u8], depth: usize) -> Result<Line<'_>, Fault> {
         "unknown metadata",
         "!CFGChecksum: N or !Attributes: N",
     ))
+}
+
+/// Removes the blanks at both ends that LLVM also removes.
+fn trimmed(mut text: &[u8]) -> &[u8] {
+    let is_blank = |byte: u8| byte.is_ascii_whitespace() || byte == b'\x0b';
+    while let [first, rest @ ..] = text
+        && is_blank(*first)
+    {
+        text = rest;
+    }
+    while let [rest @ .., last] = text
+        && is_blank(*last)
+    {
+        text = rest;
+    }
+    text
 }
 
 /// Parses `LINE` or `LINE.DISCRIMINATOR` at the start of a text. Also returns the length of the parsed text. As in
@@ -273,6 +347,22 @@ impl<'data> Iterator for Targets<'data> {
 }
 
 impl Targets<'_> {
+    /// Fails if the list is not one of vtables by LLVM's rules: a name ends at its first colon.
+    fn check_as_llvm(&self) -> Result<(), Fault> {
+        let mut text = self.text;
+        while let Some(start) = text.iter().position(|&byte| byte != b' ') {
+            let rest = text.get(start..).unwrap_or_default();
+            let colon = memchr::memchr(b':', rest).unwrap_or(rest.len());
+            let count = rest.get(colon + 1..).unwrap_or_default();
+            let end = memchr::memchr(b' ', count).unwrap_or(count.len());
+            if decimal(count.get(..end).unwrap_or_default()).is_none() {
+                return Err(not_a_count(self.column));
+            }
+            text = count.get(end..).unwrap_or_default();
+        }
+        Ok(())
+    }
+
     /// Returns the error for the pair that was read last, if its name occurred before.
     #[cold]
     pub(super) fn repeated(&self) -> Fault {

@@ -18,5 +18,6 @@ mod reader;
 mod tests;
 mod writer;
 
+pub(super) use reader::begins_as_llvm_reads;
 pub use reader::{read, read_with};
 pub use writer::{TextOptions, write};

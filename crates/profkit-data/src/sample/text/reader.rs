@@ -1,6 +1,6 @@
 //! Reads text profiles (LLVM's `SampleProfileReaderText` in `SampleProfReader.cpp`).
-use super::super::context::{ContextFault, frames};
-use super::super::flat::{Additions, FlatFunction, Repeated, Step};
+use super::super::context::{ContextFault, frames, llvm_frames};
+use super::super::flat::{Additions, Facts, FlatFunction, Repeated, Step};
 use super::super::model::{Frame, ProfileKind, SampleProfile};
 use super::super::names::{NameId, SampleName};
 use super::super::options::SampleReadOptions;
@@ -28,12 +28,23 @@ pub fn read_with(
     weight: u64,
     options: SampleReadOptions,
 ) -> ReadReport {
-    let padding = data.iter().rev().take_while(|&&byte| byte == 0).count();
-    let data = data.get(..data.len() - padding).unwrap_or_default();
+    let end = if options.llvm_checks {
+        // LLVM reads a text up to its first zero byte.
+        memchr::memchr(0, data).unwrap_or(data.len())
+    } else {
+        data.len() - data.iter().rev().take_while(|&&byte| byte == 0).count()
+    };
+    let data = data.get(..end).unwrap_or_default();
+    let is_first = profile.functions().is_empty();
+    let mut additions = profile.additions();
+    if options.llvm_checks && is_first {
+        additions.replace_facts();
+    }
     let mut reader = Reader {
-        additions: profile.additions(),
+        additions,
         weight,
         mask: options.mask(options.assumed_kind()),
+        as_llvm: options.llvm_checks,
         function: FlatFunction::default(),
         open: false,
         depth: 0,
@@ -79,11 +90,23 @@ pub fn read_with(
     report
 }
 
+/// Whether LLVM takes a text for a sample profile: its first line that is not empty and no comment is a head line.
+pub(in crate::sample) fn begins_as_llvm_reads(text: &[u8]) -> bool {
+    let mut lines = text
+        .split(|&byte| byte == b'\n')
+        .map(|line| line.strip_suffix(b"\r").unwrap_or(line))
+        .filter(|line| !line.is_empty() && !line.starts_with(b"#"));
+    let is_head = |line: &[u8]| !line.starts_with(b" ") && line::llvm_head(line).is_ok();
+    lines.next().is_some_and(is_head)
+}
+
 struct Reader<'p> {
     additions: Additions<'p>,
     weight: u64,
     /// A mask with the discriminator bits that are kept; `None` keeps all bits.
     mask: Option<u32>,
+    /// Whether lines are read by LLVM's rules, which take some lines that mean something else.
+    as_llvm: bool,
     function: FlatFunction,
     /// Whether a function is being read. It is false after an error until the next head line.
     open: bool,
@@ -129,7 +152,12 @@ impl Reader<'_> {
         }
         if depth == 0 {
             self.finish();
-            let (name, total, head) = line::head(text).map_err(located)?;
+            let head = if self.as_llvm {
+                line::llvm_head
+            } else {
+                line::head
+            };
+            let (name, total, head) = head(text).map_err(located)?;
             self.function.clear();
             self.kind = ProfileKind::NONE;
             self.function.name = match name {
@@ -154,7 +182,13 @@ impl Reader<'_> {
             }
             return Ok(());
         }
-        let parsed = line::parse(text, depth).map_err(located)?;
+        let parse = if self.as_llvm {
+            line::llvm_parse
+        } else {
+            line::parse
+        };
+        let parsed = parse(text, depth).map_err(located)?;
+        let as_llvm = self.as_llvm;
         let is_metadata = matches!(parsed, Line::Checksum(_) | Line::Attributes(_) | Line::Flat);
         if !is_metadata && depth == self.metadata_depth {
             return Err(located(Fault {
@@ -222,8 +256,14 @@ impl Reader<'_> {
                 self.metadata_depth = 0;
             }
             Line::Checksum(checksum) => {
-                let ordinal = self.stack.last().copied().unwrap_or(0);
-                self.function.facts_mut(ordinal).checksum = checksum;
+                let facts = self.facts();
+                // A metadata line without attributes resets them in LLVM, and a checksum of 0 counts as none.
+                if !as_llvm || checksum != 0 {
+                    facts.checksum = checksum;
+                }
+                if as_llvm {
+                    facts.attributes = 0;
+                }
                 // As in LLVM, a profile is a profile of pseudo probes if a top-level function has a checksum.
                 if checksum != 0 && depth == 1 {
                     self.kind |= ProfileKind::PROBE_BASED;
@@ -231,17 +271,27 @@ impl Reader<'_> {
                 self.metadata_depth = depth;
             }
             Line::Attributes(attributes) => {
-                let ordinal = self.stack.last().copied().unwrap_or(0);
-                self.function.facts_mut(ordinal).attributes = attributes;
+                self.facts().attributes = attributes;
                 self.kind |= ProfileKind::HAS_ATTRIBUTES;
                 if attributes & attribute::SHOULD_BE_INLINED != 0 {
                     self.kind |= ProfileKind::PRE_INLINED;
                 }
                 self.metadata_depth = depth;
             }
-            Line::Flat => self.metadata_depth = depth,
+            Line::Flat => {
+                if as_llvm {
+                    self.facts().attributes = 0;
+                }
+                self.metadata_depth = depth;
+            }
         }
         Ok(())
+    }
+
+    /// The checksum and attributes of the function or inlined function that contains the current line.
+    fn facts(&mut self) -> &mut Facts {
+        let ordinal = self.stack.last().copied().unwrap_or(0);
+        self.function.facts_mut(ordinal)
     }
 
     /// Reads pairs `NAME:COUNT`. If a name occurs twice and `unique` is set, this is an error. If `unique` is not set,
@@ -305,6 +355,9 @@ impl Reader<'_> {
                 .expected(fault.expected)
         };
         self.kind |= ProfileKind::CONTEXT_SENSITIVE;
+        if self.as_llvm {
+            return self.llvm_context(text, number);
+        }
         let frames = frames(text).map_err(fault)?;
         for frame in frames {
             let (name, location, column) = frame.map_err(fault)?;
@@ -324,6 +377,29 @@ impl Reader<'_> {
         }
         // This point is not reached, because the iteration over frames ends with the last frame or with an error.
         Ok(NameId::default())
+    }
+
+    /// Parses a calling context as LLVM does: what is no number in a call site counts as 0, the last character is not
+    /// looked at, and the last frame may have a call site.
+    fn llvm_context(&mut self, text: &[u8], number: u64) -> Result<NameId> {
+        let inner = text.get(1..text.len() - 1).unwrap_or_default();
+        let mut leaf = Frame::default();
+        for (at, (name, location)) in llvm_frames(inner).enumerate() {
+            if at > 0 {
+                self.function.callers.push(leaf);
+            }
+            if at > SAMPLE_CONTEXT_DEPTH {
+                return Err(Error::new(
+                    ErrorKind::LimitExceeded,
+                    "a calling context has too many frames",
+                )
+                .at_line(number, 1)
+                .expected(format_args!("at most {SAMPLE_CONTEXT_DEPTH} callers")));
+            }
+            let name = self.intern(name, number)?;
+            leaf = Frame { name, location };
+        }
+        Ok(leaf.name)
     }
 
     /// Adds the function that was read last, unless it has an error.

@@ -2,9 +2,10 @@
 use super::super::losses::Losses;
 use super::super::model::{Function, Location, ProfileKind, SampleProfile, Samples, Target};
 use super::super::names::{NameId, SampleName};
-use crate::Result;
 use crate::bytes::Sink;
 use crate::index_vec::IndexVec;
+use crate::releases::Release;
+use crate::{Error, ErrorKind, Result};
 use std::cmp::Reverse;
 
 /// Options for writing a text profile.
@@ -17,10 +18,12 @@ pub struct TextOptions {
     pub llvm_vtables: bool,
     /// Whether to mark functions without inlined functions by a line ` !Flat`, as LLVM 22 does with `--split-layout`.
     pub mark_flat: bool,
+    /// The LLVM release that will read the text; `None` for the newest. See [`for_llvm`](Self::for_llvm).
+    pub release: Option<Release>,
 }
 
 impl TextOptions {
-    /// Returns the default options. Neither option is set.
+    /// Returns the default options. None of them is set.
     pub fn new() -> Self {
         Self::default()
     }
@@ -39,6 +42,20 @@ impl TextOptions {
         self.mark_flat = mark;
         self
     }
+
+    /// Sets the LLVM release that will read the text. What its reader rejects or misreads is left out and counted in
+    /// [`Losses`]: vtables before LLVM 22, which takes them for an inlined function; checksums and attributes of inlined
+    /// functions before LLVM 14; all checksums and attributes before LLVM 13.
+    #[must_use]
+    pub fn for_llvm(mut self, release: Release) -> Self {
+        self.release = Some(release);
+        self
+    }
+
+    /// Whether the reader of the text knows what LLVM has in its texts since release `major`.
+    fn reads(&self, major: u8) -> bool {
+        self.release.is_none_or(|it| it >= Release::new(major))
+    }
 }
 
 /// The number of bytes that are collected before they are written to the sink.
@@ -47,12 +64,23 @@ const BUFFER: usize = 1 << 16;
 /// Writes a profile as text. Functions are ordered by descending total samples, then by name.
 ///
 /// # Errors
-/// The errors of the sink.
+/// [`ErrorKind::CannotRepresent`] if the profile has calling contexts and is written for a release before LLVM 13, which
+/// takes a context for the name of a function. Otherwise the errors of the sink.
 pub fn write(
     profile: &SampleProfile,
     options: &TextOptions,
     sink: &mut dyn Sink,
 ) -> Result<Losses> {
+    if profile.kind.contains(ProfileKind::CONTEXT_SENSITIVE) && !options.reads(13) {
+        let found = options.release.map(|it| it.to_string());
+        return Err(Error::new(
+            ErrorKind::CannotRepresent,
+            "this LLVM release takes calling contexts for names of functions",
+        )
+        .found(format_args!("LLVM {}", found.unwrap_or_default()))
+        .expected("LLVM 13 or later")
+        .with_hint("write a profile without calling contexts: --layout nest or --layout flat"));
+    }
     let ranks = profile.names.ranks();
     let mut writer = Writer {
         profile,
@@ -61,7 +89,7 @@ pub fn write(
         out: Vec::with_capacity(BUFFER * 2),
         targets: Vec::new(),
         losses: Losses {
-            symbols: profile.symbols.len() as u64,
+            symbols: profile.symbol_count() as u64,
             ..Losses::default()
         },
     };
@@ -114,6 +142,7 @@ impl Writer<'_> {
     }
 
     fn body(&mut self, samples: &Samples, depth: usize) {
+        let has_facts = self.options.reads(if depth == 1 { 13 } else { 14 });
         let mut targets = samples.targets.as_slice();
         let mut vtables = Vtables {
             all: &samples.vtables,
@@ -163,7 +192,13 @@ impl Writer<'_> {
         if !self.options.llvm_vtables {
             self.groups(vtables.rest, depth);
         }
-        if self.profile.kind.contains(ProfileKind::PROBE_BASED) {
+        let has_checksums = self.profile.kind.contains(ProfileKind::PROBE_BASED);
+        if !has_facts {
+            self.losses.checksums += u64::from(has_checksums);
+            self.losses.attributes += u64::from(samples.attributes != 0);
+            return;
+        }
+        if has_checksums {
             self.indent(depth);
             self.out.extend_from_slice(b"!CFGChecksum: ");
             self.number(samples.checksum);
@@ -215,6 +250,10 @@ impl Writer<'_> {
     /// Writes one line with the vtables at one location, sorted by name. The line ends with a blank.
     fn vtables(&mut self, vtables: &[Target], depth: usize) {
         let Some(first) = vtables.first() else { return };
+        if !self.options.reads(22) {
+            self.losses.vtables += vtables.len() as u64;
+            return;
+        }
         let mut sorted = vtables.to_vec();
         sorted.sort_unstable_by_key(|target| self.rank(target.name));
         self.start(first.location, depth);

@@ -5,7 +5,7 @@
 use flate2::{Decompress, FlushDecompress, Status};
 use profkit_abi::sample::{VERSION, flag, section};
 use profkit_data::limits::SAMPLE_INLINE_DEPTH;
-use profkit_data::sample::{SampleEncoding, encoding};
+use profkit_data::sample::{ProfileKind, SampleEncoding, llvm_encoding};
 use std::borrow::Cow;
 
 /// The largest size of a decompressed section for which the walk reserves memory.
@@ -42,16 +42,48 @@ type Checked<T = ()> = Result<T, Check>;
 /// Returns the first fault that LLVM's reader finds, or `None` if it reads the file, or if the file has an encoding
 /// without such faults.
 pub fn first_fault(data: &[u8]) -> Option<Check> {
-    let mut walk = Walk {
-        bytes: data,
-        at: 0,
-        end: data.len(),
-        state: State::default(),
-    };
-    match encoding(data) {
+    let mut walk = Walk::new(data);
+    match llvm_encoding(data) {
         Some(SampleEncoding::Binary) => walk.binary().err(),
         Some(SampleEncoding::ExtBinary) => walk.sections().err(),
         _ => None,
+    }
+}
+
+/// Returns the fault for which LLVM does not open a file, or `None` if it opens it and finds other faults only when it
+/// reads the functions.
+pub fn header_fault(data: &[u8]) -> Option<Check> {
+    let mut walk = Walk::new(data);
+    match llvm_encoding(data) {
+        None => Some(soft("Unrecognized sample profile encoding format")),
+        Some(SampleEncoding::Binary) => walk.binary_header().err(),
+        Some(SampleEncoding::ExtBinary) => walk.section_table().err(),
+        Some(_) => None,
+    }
+}
+
+/// Returns the kind that LLVM's variables have after it read a file, up to its first fault. Before, they had the kind
+/// `before`. The variables belong to the tool and not to a file, so a file that is dropped because of a fault still
+/// decides the kind of the result.
+pub fn kind_after(data: &[u8], before: ProfileKind) -> ProfileKind {
+    let mut walk = Walk::new(data);
+    // The fault itself is reported by the merge.
+    let _ = walk.sections();
+    let state = walk.state;
+    let mut kind = before;
+    for (flag, is_set) in [
+        (ProfileKind::CONTEXT_SENSITIVE, state.is_cs),
+        (ProfileKind::FS_DISCRIMINATORS, state.is_fs),
+        (ProfileKind::PRE_INLINED, state.is_pre_inlined),
+    ] {
+        if is_set {
+            kind |= flag;
+        }
+    }
+    match state.probes {
+        Some(true) => kind | ProfileKind::PROBE_BASED,
+        Some(false) => kind.without(ProfileKind::PROBE_BASED),
+        None => kind,
     }
 }
 
@@ -61,8 +93,11 @@ struct State {
     names: u64,
     contexts: u64,
     is_cs: bool,
+    is_fs: bool,
+    is_pre_inlined: bool,
     vtables: bool,
-    probes: bool,
+    /// `None` before the first section of metadata.
+    probes: Option<bool>,
 }
 
 struct Walk<'data> {
@@ -75,6 +110,15 @@ struct Walk<'data> {
 }
 
 impl<'data> Walk<'data> {
+    fn new(bytes: &'data [u8]) -> Self {
+        Walk {
+            bytes,
+            at: 0,
+            end: bytes.len(),
+            state: State::default(),
+        }
+    }
+
     fn is_done(&self) -> bool {
         self.at >= self.end
     }
@@ -145,26 +189,37 @@ impl<'data> Walk<'data> {
         legal.then_some(()).ok_or(fault)
     }
 
-    fn binary(&mut self) -> Checked {
+    fn magic(&mut self) -> Checked {
         self.number()?;
-        if self.number()? != VERSION {
-            return Err(soft("Unsupported sample profile format version"));
-        }
+        let known = self.number()? == VERSION;
+        let fault = soft("Unsupported sample profile format version");
+        known.then_some(()).ok_or(fault)
+    }
+
+    fn binary_header(&mut self) -> Checked {
+        self.magic()?;
         self.summary()?;
-        self.text_names()?;
+        self.text_names()
+    }
+
+    fn binary(&mut self) -> Checked {
+        self.binary_header()?;
         self.functions()
     }
 
-    fn sections(&mut self) -> Checked {
-        self.number()?;
-        if self.number()? != VERSION {
-            return Err(soft("Unsupported sample profile format version"));
-        }
+    /// Reads the kind, the flags, the offset and the size of each section.
+    fn section_table(&mut self) -> Checked<Vec<[u64; 4]>> {
+        self.magic()?;
         let mut table = Vec::new();
         for _ in 0..self.word()? {
             let kind = self.word()? & u64::from(u32::MAX);
             table.push([kind, self.word()?, self.word()?, self.word()?]);
         }
+        Ok(table)
+    }
+
+    fn sections(&mut self) -> Checked {
+        let table = self.section_table()?;
         for [kind, flags, offset, size] in table.into_iter().filter(|entry| entry[3] != 0) {
             let start = usize::try_from(offset).unwrap_or(usize::MAX);
             let size = usize::try_from(size).unwrap_or(usize::MAX);
@@ -183,11 +238,13 @@ impl<'data> Walk<'data> {
                 bytes: &bytes,
                 state: self.state,
             };
-            part.section(kind, flags)?;
-            if part.at != part.end {
+            let read = part.section(kind, flags);
+            let is_used_up = part.at == part.end;
+            self.state = part.state;
+            read?;
+            if !is_used_up {
                 return Err(soft(MALFORMED.text));
             }
-            self.state = part.state;
         }
         Ok(())
     }
@@ -214,6 +271,8 @@ impl<'data> Walk<'data> {
             section::SUMMARY => {
                 self.summary()?;
                 self.state.is_cs |= has(flag::CONTEXT_SENSITIVE);
+                self.state.is_fs |= has(flag::FS_DISCRIMINATORS);
+                self.state.is_pre_inlined |= has(flag::PRE_INLINED);
                 self.state.vtables |= has(flag::VTABLES);
                 Ok(())
             }
@@ -237,7 +296,7 @@ impl<'data> Walk<'data> {
             section::CONTEXTS => self.contexts(),
             section::SAMPLES => self.functions(),
             section::METADATA => {
-                self.state.probes = has(flag::PROBE_BASED);
+                self.state.probes = Some(has(flag::PROBE_BASED));
                 while !self.is_done() {
                     self.function()?;
                     self.metadata(has(flag::ATTRIBUTES), 0)?;
@@ -340,7 +399,7 @@ impl<'data> Walk<'data> {
         if self.is_done() {
             return Ok(());
         }
-        if self.state.probes {
+        if self.state.probes == Some(true) {
             self.number()?;
         }
         if attributes {

@@ -1,6 +1,6 @@
 //! Prints `show --sample --json` (`SampleProfileReader::dumpJson`).
-use super::super::lines::Lines;
 use super::show::Show;
+use crate::lines::Lines;
 use profkit_data::sample::{Location, NameId, SampleProfile, Samples};
 
 /// Prints all functions.

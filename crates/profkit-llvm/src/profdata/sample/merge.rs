@@ -1,22 +1,23 @@
 //! `merge --sample`.
-use super::super::command_line::{FORMAT, Parsed};
 use super::super::inputs::InputList;
-use super::super::messages::{Fault, Session};
-use super::super::output;
+use super::super::options::FORMAT;
 use super::super::pattern::Pattern;
 use super::super::thresholds::thresholds;
-use super::checks::{Check, first_fault, soft};
+use super::checks::{self, Check, first_fault, soft};
 use super::{code_text, fault, read_options};
+use crate::command_line::Parsed;
+use crate::messages::{Fault, Session};
+use crate::output;
 use profkit_data::ErrorKind;
 use profkit_data::remap::Remapping;
 use profkit_data::sample::ext_binary::{self, ExtBinaryOptions};
 use profkit_data::sample::{
-    ColdContexts, Function, ProfileKind, SampleLayout, SampleName, SampleProfile, add_symbols,
-    binary, encode_within, text,
+    ColdContexts, Function, ProfileKind, SampleEncoding, SampleLayout, SampleName, SampleProfile,
+    add_symbols, binary, encode_within, llvm_encoding, read_with, text,
 };
 use profkit_merge::files::Content;
 use profkit_merge::sample::{SampleConflict, SampleMergeError, SampleMergeOptions, merge_sample};
-use profkit_merge::{Event, Inputs, Policy, Reason};
+use profkit_merge::{Action, Event, Inputs, Policy, Reason};
 
 /// The form to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,6 +84,12 @@ pub fn run(
         report(inputs, event, session)?;
     }
     let mut profile = outcome.profile;
+    let events = outcome.report.events.iter();
+    let damaged = events.filter(|event| event.action == Action::Dropped && event.error.is_some());
+    let damaged: Vec<usize> = damaged.map(|event| event.input).collect();
+    if !damaged.is_empty() {
+        apply_damaged_kinds(inputs, &options, &damaged, &mut profile);
+    }
     filter(parsed, &mut profile, session)?;
     write(parsed, form, &mut profile, session)?;
     if session.process_ends() {
@@ -91,6 +98,56 @@ pub fn run(
         std::mem::forget(profile);
     }
     Ok(())
+}
+
+/// Corrects the kind of a result for which these inputs were dropped as damaged. In LLVM's tool each reader sets variables
+/// of the whole tool, which the writer uses, so a damaged input decides the kind as a sound one does.
+fn apply_damaged_kinds(
+    inputs: &InputList,
+    options: &SampleMergeOptions,
+    damaged: &[usize],
+    profile: &mut SampleProfile,
+) {
+    let has_functions = !profile.functions().is_empty();
+    let merged = &mut profile.kind;
+    let mut scratch = Vec::new();
+    let (mut all, mut sound) = (ProfileKind::NONE, ProfileKind::NONE);
+    for index in 0..inputs.files.len() {
+        let Ok(data) = inputs.open(index, &mut scratch) else {
+            continue;
+        };
+        let data = data.as_ref();
+        let after: &dyn Fn(ProfileKind) -> ProfileKind = match llvm_encoding(data) {
+            Some(SampleEncoding::ExtBinary) => &|before| checks::kind_after(data, before),
+            Some(SampleEncoding::Text) => {
+                &|_| read_with(data, &mut SampleProfile::new(), 1, &options.read).kind
+            }
+            Some(SampleEncoding::Gcov) | None => continue,
+            // This reader resets only the variable of FS-AFDO.
+            Some(_) => &|before| before.without(ProfileKind::FS_DISCRIMINATORS),
+        };
+        all = after(all);
+        if !damaged.contains(&index) {
+            sound = after(sound);
+        }
+    }
+    for flag in [
+        ProfileKind::PROBE_BASED,
+        ProfileKind::CONTEXT_SENSITIVE,
+        ProfileKind::FS_DISCRIMINATORS,
+        ProfileKind::PRE_INLINED,
+    ] {
+        // A layout decides about contexts, and so do sound functions: LLVM's tool cannot read its own file if it marks
+        // functions without contexts as having some.
+        let is_decided =
+            flag == ProfileKind::CONTEXT_SENSITIVE && (options.layout.is_some() || has_functions);
+        match (all.contains(flag), sound.contains(flag)) {
+            _ if is_decided => {}
+            (true, false) => *merged |= flag,
+            (false, true) => *merged = merged.without(flag),
+            _ => {}
+        }
+    }
 }
 
 /// Prints an event of the merge.
@@ -173,10 +230,12 @@ fn filter(
         let text = parsed.text(name);
         (!text.is_empty()).then(|| Pattern::new(text).map_err(Fault::new))
     };
-    // LLVM also hashes the pattern as if it were a name, for profiles that have hashes instead of names.
+    // LLVM also hashes the pattern as if it were a name, for profiles that have hashes instead of names. It compares the
+    // hash with the whole context, so a function with callers is never found by it.
     let matches = |pattern: &Pattern, function: &Function, name: &[u8]| {
         pattern.matches(name)
-            || names.get(function.samples.name) == SampleName::Guid(pattern.hash())
+            || function.callers.is_empty()
+                && names.get(function.samples.name) == SampleName::Guid(pattern.hash())
     };
     let keep = pattern("function").transpose()?;
     let drop = pattern("no-function").transpose()?;
@@ -227,6 +286,16 @@ fn write(
             "-split-layout is ignored. Specify -extbinary to enable it",
         );
     }
+    if split
+        && form == Form::ExtBinary
+        && profile.kind.contains(ProfileKind::CONTEXT_SENSITIVE)
+        && !profile.functions().is_empty()
+    {
+        session.warning(
+            name,
+            "-split-layout writes no table of the calling contexts: no tool can read this file",
+        );
+    }
     let list = parsed.text("prof-sym-list");
     if !list.is_empty() {
         let bytes = session.read(list)?;
@@ -244,6 +313,7 @@ fn write(
     }
     let mut options = ExtBinaryOptions::default()
         .split_layout(split)
+        .split_contexts_as_llvm(true)
         .vtables(parsed.flag("extbinary-write-vtable-type-prof"));
     let option = |flag: &str, shown: &str| {
         let given = parsed.flag(flag);
@@ -262,6 +332,9 @@ fn write(
     let limit = parsed
         .number("output-size-limit")
         .filter(|&limit| limit > 0);
+    if limit.is_some() && profile.functions().is_empty() {
+        return Err(Fault::new("Too much profile data"));
+    }
     let encoded = encode_within(profile, limit, |profile, bytes| match form {
         Form::Text => {
             let options = text::TextOptions::default()

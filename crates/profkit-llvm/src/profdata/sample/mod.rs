@@ -11,9 +11,9 @@ pub use overlap::run as overlap;
 pub use show::run as show;
 pub use supplement::run as supplement;
 
-use super::command_line::Parsed;
-use super::messages::Fault;
-use profkit_data::sample::{FsPass, SampleEncoding, SampleReadOptions, encoding};
+use crate::command_line::Parsed;
+use crate::messages::Fault;
+use profkit_data::sample::{FsPass, SampleEncoding, SampleReadOptions, llvm_encoding};
 use profkit_data::{Error, ErrorKind, Structure};
 
 /// The options for reading samples.
@@ -36,7 +36,7 @@ fn read_options(parsed: &Parsed) -> SampleReadOptions {
 /// LLVM's text for a fault in a sample profile (`SampleProfErrorCategoryType`), or for a fault in a line of a text
 /// profile.
 pub fn fault(name: &[u8], data: &[u8], error: &Error) -> Fault {
-    if encoding(data) == Some(SampleEncoding::Text)
+    if llvm_encoding(data) == Some(SampleEncoding::Text)
         && error.kind() == ErrorKind::Malformed
         && let Some((number, _)) = error.line_column()
     {
@@ -55,7 +55,11 @@ fn line_fault(data: &[u8], number: u64, error: &Error) -> Vec<u8> {
     let index = usize::try_from(number)
         .unwrap_or(usize::MAX)
         .saturating_sub(1);
+    // For LLVM a text ends at its first zero byte.
+    let end = memchr::memchr(0, data).unwrap_or(data.len());
     let line = data
+        .get(..end)
+        .unwrap_or_default()
         .split(|&byte| byte == b'\n')
         .nth(index)
         .unwrap_or_default();

@@ -1,21 +1,17 @@
 //! `overlap --sample` (`SampleOverlapAggregator` in `llvm-profdata.cpp`): measures how alike two profiles are.
-use super::super::command_line::Parsed;
-use super::super::input::FileBytes;
-use super::super::lines::Lines;
-use super::super::messages::{Fault, Session};
-use super::super::output;
 use super::super::thresholds::{no_cutoff, thresholds};
+use super::checks::header_fault;
+use super::read_options;
 use super::show::{context, sound};
-use super::{fault, read_options};
+use crate::command_line::Parsed;
+use crate::lines::Lines;
+use crate::messages::{Fault, FileBytes, Session};
+use crate::output;
 use profkit_analysis::overlap::{
     FunctionOverlap, HotOverlap, Incomparable, OverlapSide, SampleOverlap, share,
 };
-use profkit_data::sample::{
-    ProfileKind, SampleEncoding, SampleProfile, SampleReadOptions, encoding, ext_binary, read_with,
-    summarize,
-};
+use profkit_data::sample::{ProfileKind, SampleProfile, SampleReadOptions, read_with, summarize};
 use profkit_data::summary::Thresholds;
-use profkit_data::{Error, ErrorKind};
 use profkit_merge::files::Content;
 
 /// Runs `overlap --sample`.
@@ -93,18 +89,10 @@ fn load<'n>(
     let open = |file: &'n [u8]| {
         let bytes = session.read(file)?;
         let data = bytes.as_ref();
-        let header = match encoding(data) {
-            None => Err(Error::new(
-                ErrorKind::UnrecognizedFormat,
-                "no sample profile",
-            )),
-            Some(SampleEncoding::ExtBinary) => {
-                ext_binary::ExtBinaryProfile::parse(data).map(|_| ())
-            }
-            Some(_) => Ok(()),
-        };
-        header.map_err(|error| fault(file, data, &error))?;
-        Ok(bytes)
+        match header_fault(data) {
+            Some(check) => Err(Fault::of(file, check.text)),
+            None => Ok(bytes),
+        }
     };
     let opened = [(base, open(base)?), (test, open(test)?)];
     let read = |(file, bytes): (&'n [u8], FileBytes)| {

@@ -1,16 +1,16 @@
 //! `show --sample`.
-use super::super::command_line::Parsed;
-use super::super::lines::Lines;
-use super::super::messages::{Fault, Session};
-use super::super::output::{self, Output};
 use super::super::values::detailed_summary;
 use super::{fault, json, read_options};
-use profkit_abi::sample::{flag, section};
+use crate::command_line::Parsed;
+use crate::lines::Lines;
+use crate::messages::{Fault, Session};
+use crate::output::{self, Output};
+use profkit_abi::sample::{block, flag, section};
 use profkit_data::index_vec::IndexVec;
 use profkit_data::sample::ext_binary::{ExtBinaryProfile, Section};
 use profkit_data::sample::{
     AddOutcome, Function, Location, NameId, ProfileKind, ReadReport, SampleEncoding, SampleName,
-    SampleNames, SampleProfile, Samples, encoding, head_estimate, read_with, summarize,
+    SampleNames, SampleProfile, Samples, head_estimate, llvm_encoding, read_with, summarize,
 };
 use profkit_data::summary::Summary;
 use profkit_data::{Error, ErrorKind};
@@ -31,13 +31,16 @@ pub fn run(
     let is_json = format == Some("json");
     let bytes = session.read(name)?;
     let data = bytes.as_ref();
-    let found = encoding(data);
+    let found = llvm_encoding(data);
     if found.is_none() {
         let error = Error::new(ErrorKind::UnrecognizedFormat, "no sample profile");
         return Err(fault(name, data, &error));
     }
     if parsed.flag("show-sec-info-only") {
         return sections(name, parsed, data, output, session);
+    }
+    if parsed.flag("show-composite-info-only") {
+        return blocks(name, parsed, data, output, session);
     }
     let filter = parsed.text("function");
     let all = parsed.flag("all-functions") || filter.is_empty();
@@ -122,7 +125,7 @@ fn sections(
     output: Output,
     session: &Session<'_>,
 ) -> Result<(), Fault> {
-    if encoding(data) != Some(SampleEncoding::ExtBinary) {
+    if llvm_encoding(data) != Some(SampleEncoding::ExtBinary) {
         session.warning(
             b"",
             "-show-sec-info-only is only supported for sample profile in extbinary format and is \
@@ -135,10 +138,12 @@ fn sections(
     output::write(session, output, parsed.output(), |lines| {
         let mut total = 0u64;
         for entry in opened.sections() {
-            lines
-                .text(entry.name())
-                .text(b" - Offset: ")
-                .number(entry.offset);
+            // LLVM 22 does not know the sections of later releases.
+            let name = match entry.kind {
+                section::COMPOSITE | section::COMPOSITE_OFFSETS => "UnknownSection",
+                _ => entry.name(),
+            };
+            lines.text(name).text(b" - Offset: ").number(entry.offset);
             lines.text(b", Size: ").number(entry.size);
             lines
                 .text(b", Flags: {")
@@ -155,6 +160,54 @@ fn sections(
         lines.text(b"Header Size: ").number(header).end();
         lines.text(b"Total Sections Size: ").number(total).end();
         lines.text(b"File Size: ").number(size).end();
+        Ok(())
+    })
+}
+
+/// Runs `--show-composite-info-only`, an option of LLVM's development branch after release 23.
+fn blocks(
+    name: &[u8],
+    parsed: &Parsed,
+    data: &[u8],
+    output: Output,
+    session: &Session<'_>,
+) -> Result<(), Fault> {
+    let read = match llvm_encoding(data) {
+        Some(SampleEncoding::ExtBinary) => ExtBinaryProfile::parse(data)
+            .and_then(|opened| opened.blocks())
+            .map_err(|error| fault(name, data, &error))?,
+        _ => None,
+    };
+    let functions = read.unwrap_or_else(|| {
+        session.warning(name, "no composite profile section; nothing to show");
+        Vec::new()
+    });
+    output::write(session, output, parsed.output(), |lines| {
+        for function in functions {
+            pad(lines, 2 * function.depth);
+            let what: &[u8] = match function.depth {
+                0 => b"Function: ",
+                _ => b"Nested function: ",
+            };
+            lines.text(what).text(&function.name).end();
+            let detail = 2 * (function.depth + 1);
+            pad(lines, detail);
+            lines
+                .text(b"Profile blocks: ")
+                .number(function.blocks.len() as u64)
+                .end();
+            for it in &function.blocks {
+                let kind = if it.kind == block::SAMPLES {
+                    "LBR"
+                } else {
+                    "unknown"
+                };
+                pad(lines, detail);
+                lines.text(b"Type: ").number(it.kind);
+                lines.text(format!(" ({kind}), Payload size: "));
+                lines.number(it.size).end();
+            }
+        }
         Ok(())
     })
 }

@@ -1,9 +1,10 @@
 //! `merge --supplement-instr-with-sample` (`supplementInstrProfile` in `llvm-profdata.cpp`).
-use super::super::command_line::{FORMAT, Parsed};
 use super::super::inputs::InputList;
 use super::super::merge;
-use super::super::messages::{Fault, Session, fault_text};
+use super::super::options::FORMAT;
 use super::{fault, read_options};
+use crate::command_line::Parsed;
+use crate::messages::{Fault, Session, fault_text};
 use profkit_data::instr::InstrProfile;
 use profkit_data::supplement::{Supplement, SupplementOptions};
 use profkit_merge::{Inputs, MergeOptions, Policy, merge_instr};

@@ -130,6 +130,14 @@ fn expected(image: &RawImage) -> Vec<Record> {
                 .map(|&count| if bytes { u64::from(count != 0) } else { count })
                 .collect(),
             bitmap: record.bitmap.clone(),
+            // The uniform counters of the generated records are their counters.
+            uniformity: if bytes || record.uniform_counts.is_empty() {
+                Vec::new()
+            } else {
+                let all = record.counts.len();
+                let bits = |start: usize| u8::MAX >> (8 - (all - start).min(8));
+                (0..all).step_by(8).map(bits).collect()
+            },
             values,
         }
     };

@@ -1,0 +1,44 @@
+//! A profile with functions, whatever its kind.
+use crate::instr::{InstrReader, text_has_records};
+use crate::samples::SampleView;
+use profkit_data::Result;
+use profkit_data::detect::{Family, FileKind, detect};
+use profkit_data::instr::raw::RawMetadataSource;
+use profkit_data::mip::{MipProfile, ProfileVersion};
+
+/// A profile with functions: of any kind but a heap profile alone.
+#[derive(Debug)]
+pub enum AnyProfile<'data> {
+    /// An instrumentation profile.
+    Instr(InstrReader<'data>),
+    /// A sample profile.
+    Sample(Box<SampleView<'data>>),
+    /// A MIP profile, with the version of its file.
+    Mip(Box<MipProfile>, ProfileVersion),
+}
+
+impl<'data> AnyProfile<'data> {
+    /// Opens a profile by its content. `metadata` supplies the functions of raw profiles that hold counters only.
+    ///
+    /// # Errors
+    /// If the file is not a profile, or if nothing of it can be read.
+    pub fn open(data: &'data [u8], metadata: Option<&'data dyn RawMetadataSource>) -> Result<Self> {
+        let kind = detect(data);
+        if kind == FileKind::MipProfile {
+            let version = match MipProfile::parse_header(data)?.version {
+                profkit_abi::mip::v8::VERSION => ProfileVersion::V8,
+                _ => ProfileVersion::V9,
+            };
+            return Ok(AnyProfile::Mip(Box::new(MipProfile::parse(data)?), version));
+        }
+        if kind.family() == Some(Family::Sample) {
+            let view = SampleView::open(data, None)?;
+            return Ok(AnyProfile::Sample(Box::new(view)));
+        }
+        let reader = InstrReader::open_correlated(data, metadata)?;
+        if let InstrReader::Text(_) = &reader {
+            text_has_records(data)?;
+        }
+        Ok(AnyProfile::Instr(reader))
+    }
+}

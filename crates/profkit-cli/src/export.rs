@@ -1,0 +1,226 @@
+//! `profkit export`: a profile for the viewers of other tools.
+use crate::correlate::args::BinaryArgs;
+use crate::exit::{self, Failure, Status};
+use crate::memprof::heap::Heap;
+use crate::memprof::is_memprof_input;
+use crate::report::damage;
+use clap::{Args, ValueEnum};
+use profkit_analysis::any::AnyProfile;
+use profkit_analysis::heap::{HeapProfile, is_heap_alone};
+use profkit_data::detect::{FileKind, detect};
+use profkit_data::memprof::Thresholds;
+use profkit_merge::files::{Content, Input, Output};
+use profkit_page::export::Stacks;
+use profkit_page::export::tables::{NoTable, Table, TableKind};
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+pprof       go tool pprof, Pyroscope, Parca, Grafana: gzip, build id, symbols, lines of heap profiles
+speedscope  https://www.speedscope.app, opened there from disk; nothing is sent
+firefox     https://profiler.firefox.com, opened there from disk; nothing is sent
+folded      a line per stack, as flame graph tools read them
+parquet, arrow, csv, json
+            a table for databases and data frames: of functions (default), counters, lines, values, traces,
+            or the contexts of a heap profile
+
+Stacks are those of heap contexts, of sample profiles with calling contexts, and of inlined functions;
+other functions are stacks of one frame.
+
+Examples:
+  profkit export app.profdata --to pprof -o app.pb.gz
+  profkit export heap.memprofraw --binaries builds/ --to pprof -o heap.pb.gz
+  profkit export samples.prof --to speedscope -o samples.speedscope.json
+  profkit export app.profdata --to parquet --table counters -o counters.parquet";
+
+/// Arguments of `profkit export`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct ExportArgs {
+    /// The profile: instrumentation, sample, heap or MIP, recognised by content; - is standard input
+    #[arg(value_name = "PROFILE")]
+    file: PathBuf,
+
+    /// The form of the output
+    #[arg(long, value_enum, value_name = "FORM")]
+    to: Form,
+
+    /// The output; - is standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+
+    /// The table, for the forms that are tables
+    #[arg(long, value_enum, value_name = "TABLE")]
+    table: Option<TableName>,
+
+    /// Export the heap profile in an indexed profile instead of its counters
+    #[arg(long)]
+    memory: bool,
+
+    /// The options that name the binaries of raw heap profiles.
+    #[command(flatten)]
+    binaries: BinaryArgs,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Form {
+    /// A profile of google/pprof
+    Pprof,
+    /// A file of speedscope
+    Speedscope,
+    /// A file of the Firefox Profiler
+    Firefox,
+    /// Folded stacks
+    Folded,
+    /// A table as a Parquet file
+    Parquet,
+    /// A table as an Arrow IPC file
+    Arrow,
+    /// A table as comma-separated values
+    Csv,
+    /// A table as a JSON document
+    Json,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum TableName {
+    /// Functions and their sums
+    Functions,
+    /// Counters, or blocks of a MIP profile
+    Counters,
+    /// Lines of a sample profile
+    Lines,
+    /// Values of value sites, or call targets
+    Values,
+    /// Orders of first calls
+    Traces,
+    /// Contexts of a heap profile
+    Contexts,
+}
+
+impl TableName {
+    fn kind(self) -> TableKind {
+        match self {
+            TableName::Functions => TableKind::Functions,
+            TableName::Counters => TableKind::Counters,
+            TableName::Lines => TableKind::Lines,
+            TableName::Values => TableKind::Values,
+            TableName::Traces => TableKind::Traces,
+            TableName::Contexts => TableKind::Contexts,
+        }
+    }
+}
+
+impl Form {
+    fn is_table(self) -> bool {
+        matches!(self, Form::Parquet | Form::Arrow | Form::Csv | Form::Json)
+    }
+
+    fn content(self) -> Content {
+        match self {
+            Form::Pprof | Form::Parquet | Form::Arrow => Content::Binary,
+            _ => Content::Text,
+        }
+    }
+}
+
+/// Writes the file.
+///
+/// # Errors
+/// If the profile cannot be read or has no counts, or if the file cannot be written.
+pub fn run(args: &ExportArgs) -> exit::Result {
+    if args.table.is_some() && !args.to.is_table() {
+        return Err(Failure::usage("--table is for tables")
+            .with_hint("these are --to parquet, arrow, csv and json"));
+    }
+    if cfg!(not(feature = "arrow")) && matches!(args.to, Form::Parquet | Form::Arrow) {
+        return Err(
+            Failure::usage("this profkit was built without the feature `arrow`")
+                .with_hint("write --to csv, or build it with `cargo install --features arrow`"),
+        );
+    }
+    let output = Output::new(&args.output, args.to.content())?;
+    let input = crate::io::open(&args.file)?;
+    let mut bytes = Vec::new();
+    let status = if args.to.is_table() {
+        let (table, status) = table(args, &input)?;
+        write_table(args.to, &table, &mut bytes)?;
+        status
+    } else {
+        let (stacks, status) = stacks(args, &input)?;
+        if stacks.is_empty() {
+            return Err(Failure::input(format_args!(
+                "{}: there is nothing to export: all counts are 0",
+                input.name()
+            )));
+        }
+        let written = match args.to {
+            Form::Pprof => stacks.pprof(&mut bytes),
+            Form::Folded => stacks.folded(&mut bytes),
+            Form::Firefox => {
+                let document = stacks.firefox().map_err(Into::into);
+                document.map(|document| bytes = document.to_string().into_bytes())
+            }
+            _ => {
+                bytes = stacks.speedscope().to_string().into_bytes();
+                Ok(())
+            }
+        };
+        written.map_err(|error| Failure::print(&error))?;
+        status
+    };
+    output.write(|sink| sink.put(&bytes))?;
+    Ok(status)
+}
+
+/// Writes a table to memory.
+fn write_table(form: Form, table: &Table, bytes: &mut Vec<u8>) -> exit::Result<()> {
+    let written = match form {
+        #[cfg(feature = "arrow")]
+        Form::Parquet => table.parquet(bytes).map_err(std::io::Error::other),
+        #[cfg(feature = "arrow")]
+        Form::Arrow => table.arrow(bytes).map_err(std::io::Error::other),
+        Form::Json => table.json(bytes),
+        _ => table.csv(bytes),
+    };
+    written.map_err(|error| Failure::print(&error))
+}
+
+/// The heap profile of an input that is one, or of an indexed profile that it is asked of.
+fn heap(args: &ExportArgs, input: &Input) -> exit::Result<Option<HeapProfile>> {
+    let asked = args.memory || args.table == Some(TableName::Contexts);
+    let indexed = detect(input.bytes()) == FileKind::InstrIndexed;
+    if (indexed && (asked || is_heap_alone(input))) || is_memprof_input(input) {
+        return Ok(Some(Heap::open(&args.binaries, input)?.heap));
+    }
+    Ok(None)
+}
+
+fn table(args: &ExportArgs, input: &Input) -> Result<(Table, Status), Failure> {
+    let name = input.name();
+    let asked = args.table.map(TableName::kind);
+    let no_table = |why: NoTable| Failure::usage(format_args!("{name}: {why}"));
+    if let Some(heap) = heap(args, input)? {
+        let kind = asked.unwrap_or(TableKind::Contexts);
+        let table = Table::of_heap(name, kind, &heap, &Thresholds::default());
+        return Ok((table.map_err(no_table)?, damage(name, &heap.damage)));
+    }
+    let kind = asked.unwrap_or(TableKind::Functions);
+    let profile = AnyProfile::open(input.bytes(), None);
+    let mut profile = profile.map_err(|error| Failure::file(name, &error))?;
+    let (table, faults) = Table::of(name, kind, &mut profile).map_err(no_table)?;
+    let status = damage(name, &faults);
+    Ok((table, status))
+}
+
+fn stacks(args: &ExportArgs, input: &Input) -> Result<(Stacks, Status), Failure> {
+    let name = input.name();
+    if let Some(heap) = heap(args, input)? {
+        let status = damage(name, &heap.damage);
+        return Ok((Stacks::of_heap(name, &heap), status));
+    }
+    let profile = AnyProfile::open(input.bytes(), None);
+    let mut profile = profile.map_err(|error| Failure::file(name, &error))?;
+    let (stacks, faults) = Stacks::of(name, &mut profile);
+    let status = damage(name, &faults);
+    Ok((stacks, status))
+}

@@ -1,0 +1,118 @@
+//! `profkit layout`: the order of blocks and functions for clang and lld, from branch stacks.
+use crate::exit::{self, Failure, Status, must_exist};
+use crate::print;
+use crate::sampling::{SelectArgs, read_counts};
+use clap::{Args, ValueEnum};
+use profkit_data::path_text;
+use profkit_merge::files::{Content, Output};
+use profkit_object::binary::BinaryFile;
+use profkit_object::build_id::build_id;
+use profkit_perf::collect::Counts;
+use profkit_profgen::layout::{CodeMap, Flow, FunctionOrder, Layout, LayoutOptions, counts_of};
+use std::io::Write as _;
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Blocks that run one after the other are placed one after the other, blocks that did not run are
+moved away, and functions are placed near those that call them. Compilers and linkers read the
+files; source and options must be those of the program that was recorded.
+
+Examples:
+  clang -O2 -fbasic-block-address-map -ffunction-sections -fuse-ld=lld … -o app
+  perf record -b -o perf.data ./app
+  profkit layout perf.data --binary app --cc-profile app.cc --ld-profile app.ld
+  clang -O2 -fbasic-block-sections=list=app.cc -fuse-ld=lld \\
+      -Wl,--symbol-ordering-file=app.ld,--no-warn-symbol-ordering … -o app
+clang 13 to 18 have -fbasic-block-sections=labels in place of -fbasic-block-address-map.";
+
+/// Arguments of `profkit layout`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct LayoutArgs {
+    /// Recordings of perf with branch stacks, or texts with their counts (output of `perf script`, unsymbolized profiles)
+    #[arg(value_name = "INPUT", required = true)]
+    inputs: Vec<PathBuf>,
+
+    /// The program that was recorded, with the map of its basic blocks
+    #[arg(long, value_name = "FILE")]
+    binary: PathBuf,
+
+    /// Write the order of blocks for clang's -fbasic-block-sections=list= to this file; - is standard output
+    #[arg(long, value_name = "FILE", required_unless_present = "ld_profile")]
+    cc_profile: Option<PathBuf>,
+
+    /// Write the order of functions for lld's --symbol-ordering-file to this file; - is standard output
+    #[arg(long, value_name = "FILE")]
+    ld_profile: Option<PathBuf>,
+
+    /// The order of functions
+    #[arg(long, value_enum, default_value_t, value_name = "ORDER")]
+    functions: Functions,
+
+    /// Write the scores of functions into the file for clang, as comments
+    #[arg(long)]
+    verbose: bool,
+
+    /// Write the report as JSON to this file; docs/formats/layout.md describes it
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+
+    #[command(flatten)]
+    select: SelectArgs,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Functions {
+    /// Near those that call them
+    #[default]
+    Calls,
+    /// As they lie now
+    Original,
+}
+
+/// Runs `profkit layout`.
+///
+/// # Errors
+/// If an input or the program cannot be read, if no branch fits the program, or if a file cannot be written.
+pub fn run(args: &LayoutArgs) -> exit::Result {
+    let output = |path: &Option<PathBuf>| -> exit::Result<Option<Output>> {
+        let output = path.as_ref().map(|path| Output::new(path, Content::Text));
+        Ok(output.transpose()?)
+    };
+    let (cc, ld) = (output(&args.cc_profile)?, output(&args.ld_profile)?);
+    let report = output(&args.report)?;
+    must_exist(&args.binary)?;
+    let counts: exit::Result<Vec<Counts>> = args
+        .inputs
+        .iter()
+        .map(|path| read_counts(&args.select, false, path))
+        .collect();
+    let counts = Counts::sum(&counts?);
+    let name = path_text(&args.binary);
+    let failure = |error| Failure::file(&name, &error);
+    let file = BinaryFile::open(&args.binary)
+        .map_err(|error| Failure::io("cannot read", &name, &error))?;
+    let image = file.image(|_| true).map_err(failure)?;
+    let code = CodeMap::read(&image).map_err(failure)?;
+    let id = build_id(&image).map_err(failure)?;
+    let found = counts_of(&counts, &args.binary, id.as_ref()).map_err(failure)?;
+    let mut options = LayoutOptions::default();
+    options.functions = match args.functions {
+        Functions::Calls => FunctionOrder::Calls,
+        Functions::Original => FunctionOrder::Original,
+    };
+    let flow = Flow::new(&code, &found);
+    let layout = Layout::new(&code, &flow, options).map_err(failure)?;
+    for (output, bytes) in [
+        (cc, layout.cc_profile(args.verbose)),
+        (ld, layout.ld_profile()),
+        (report, format!("{:#}\n", layout.json()).into_bytes()),
+    ] {
+        if let Some(output) = output {
+            output.write(|sink| sink.put(&bytes))?;
+        }
+    }
+    // A failed write is ignored: stderr is closed.
+    let _ = write!(print::stderr(), "{layout}");
+    Ok(Status::Done)
+}

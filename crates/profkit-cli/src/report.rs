@@ -1,0 +1,264 @@
+//! `profkit report`: one HTML page about a profile.
+use crate::correlate::args::BinaryArgs;
+use crate::exit::{self, Failure, Status};
+use crate::memprof::heap::{Heap, ThresholdArgs};
+use crate::memprof::is_memprof_input;
+use crate::print;
+use crate::show::correlation::join;
+use clap::Args;
+use profkit_analysis::any::AnyProfile;
+use profkit_analysis::diff::{DiffOptions, HeapChanges, Measure, ProfileDiff};
+use profkit_analysis::doctor::examine;
+use profkit_analysis::faults::Faults;
+use profkit_analysis::heap::is_heap_alone;
+use profkit_analysis::matching::{BinaryFunctions, ProfileFunctions};
+use profkit_analysis::names::Spelling;
+use profkit_analysis::order::{OrderFile, Startup};
+use profkit_analysis::overlap::ComparedProfile;
+use profkit_analysis::selection::Selection;
+use profkit_data::detect::{FileKind, detect};
+use profkit_data::instr::InstrKind;
+use profkit_data::instr::raw::RawMetadataSource;
+use profkit_data::path_text;
+use profkit_merge::files::{Content, Input, Output, is_stdio};
+use profkit_object::code_symbols::read_code_symbols;
+use profkit_page::{DEFAULT_SIZE_LIMIT, Page};
+use profkit_report::diff::{DiffReport, HeapDiff};
+use std::io::Write as _;
+use std::path::PathBuf;
+
+/// The size of the pages of memory that the start of the program touches, in bytes.
+const PAGE_SIZE: u64 = 4096;
+
+const EXAMPLES: &str = "\
+The page is one file that opens in any browser, from disk, without a network. It has the functions
+of the profile (sorted, searched, in a map by namespace or file), their counters and call targets,
+the flame graph of a heap profile or of samples, the order of first calls, and with OLD what changed.
+With --binaries it says how much of the profile they can use, and for one program how many pages of
+memory its start touches, now and in the order that profkit order proposes.
+Without JavaScript it shows the summary and the 200 hottest functions.
+
+Examples:
+  profkit report app.profdata -o app.html
+  profkit report new.profdata old.profdata -o changes.html
+  profkit report app.profdata --binaries app -o app.html
+  profkit report heap.memprofraw --binaries builds/ -o heap.html
+  profkit report --size-limit 2000000 app.profdata -o small.html";
+
+/// Arguments of `profkit report`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct ReportArgs {
+    /// The profile: instrumentation, sample, heap or MIP, recognised by content; - is standard input
+    #[arg(value_name = "PROFILE")]
+    file: PathBuf,
+
+    /// An older profile of the same kind; the page then says what changed since
+    #[arg(value_name = "OLD")]
+    old: Option<PathBuf>,
+
+    /// The page; - is standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+
+    /// The largest size of the page in bytes. If it would be larger, it leaves out details and cold functions, and says so
+    #[arg(long, value_name = "BYTES", default_value_t = DEFAULT_SIZE_LIMIT)]
+    size_limit: usize,
+
+    /// The limits that decide which contexts are cold or hot.
+    #[command(flatten)]
+    thresholds: ThresholdArgs,
+
+    /// The options that name the binaries of raw profiles.
+    #[command(flatten)]
+    binaries: BinaryArgs,
+}
+
+/// Writes the page.
+///
+/// # Errors
+/// If a file cannot be read or is no profile, if the profiles cannot be compared, or if the page cannot be written.
+pub fn run(args: &ReportArgs) -> exit::Result {
+    let old = args.old.as_deref();
+    if is_stdio(&args.file) && old.is_some_and(is_stdio) {
+        return Err(Failure::usage(
+            "only one of the profiles can come from standard input",
+        ));
+    }
+    let output = Output::new(&args.output, Content::Text)?;
+    let input = crate::io::open(&args.file)?;
+    let old = old.map(crate::io::open).transpose()?;
+    let (mut page, status) = if is_heap(&input) {
+        heaps(args, &input, old.as_ref())?
+    } else {
+        let (mut page, status) = page_of(args, &input)?;
+        match &old {
+            Some(old) => {
+                let compared = compare(&mut page, old, &input)?;
+                (page, worse(status, compared))
+            }
+            None => (page, status),
+        }
+    };
+    let html = page.html(args.size_limit);
+    output.write(|sink| sink.put(html.text.as_bytes()))?;
+    for text in &html.left_out {
+        // A failed write is ignored: stderr is closed.
+        let _ = writeln!(print::stderr(), "note: not on the page: {text}");
+    }
+    if html.text.len() > args.size_limit {
+        let (size, limit) = (
+            print::grouped(html.text.len()),
+            print::grouped(args.size_limit),
+        );
+        let _ = writeln!(
+            print::stderr(),
+            "note: the page has {size} bytes, more than {limit}: no more can be left out"
+        );
+    }
+    Ok(status)
+}
+
+fn is_heap(input: &Input) -> bool {
+    is_memprof_input(input) || is_heap_alone(input)
+}
+
+/// Makes the page of a profile that is not only a heap profile. The errors of a damaged file go to standard error.
+fn page_of(args: &ReportArgs, input: &Input) -> Result<(Page, Status), Failure> {
+    let (name, size) = (input.name(), input.len() as u64);
+    let failed = |error| Failure::file(name, &error);
+    let joined = if args.binaries.is_used() && detect(input.bytes()) == FileKind::InstrRaw {
+        Some(join(&args.binaries, input)?)
+    } else {
+        None
+    };
+    let metadata = joined
+        .as_ref()
+        .map(|joined| joined as &dyn RawMetadataSource);
+    let mut profile = AnyProfile::open(input, metadata).map_err(failed)?;
+    let (mut page, faults) = Page::of(name, size, &mut profile);
+    page.add_diagnosis(&examine(input));
+    add_binaries(args, input, &mut page)?;
+    if let AnyProfile::Instr(reader) = &mut profile
+        && reader.source().kind().contains(InstrKind::MEMPROF)
+    {
+        let heap = Heap::open(&args.binaries, input)?;
+        page.add_heap(
+            &heap.view(input, Spelling::Demangled),
+            &args.thresholds.thresholds(),
+        );
+    }
+    Ok((page, damage(name, &faults)))
+}
+
+/// Adds what the profile means for the binaries, and for the order of their functions.
+fn add_binaries(args: &ReportArgs, input: &Input, page: &mut Page) -> exit::Result<()> {
+    let paths = &args.binaries.binaries;
+    if !paths.is_empty()
+        && let Ok(profile) = ProfileFunctions::parse(input)
+    {
+        let mut binaries = BinaryFunctions::for_profile(&profile);
+        for path in paths {
+            exit::must_exist(path)?;
+            let opened = binaries.open(path);
+            opened.map_err(|error| Failure::file(path_text(path), &error))?;
+        }
+        binaries.find_inlined(&profile);
+        page.add_match(&profile, &binaries);
+    }
+    let mut startup = Startup::default();
+    // The errors of a damaged profile are on the page already.
+    if !page.has_traces() || startup.add(input).is_err() {
+        return Ok(());
+    }
+    let mut order = startup.order(OrderFile::Lld);
+    let [program] = paths.as_slice() else {
+        page.add_order(&startup, &order, None, PAGE_SIZE);
+        return Ok(());
+    };
+    let symbols = (!program.is_dir()).then(|| read_code_symbols(program));
+    let symbols = symbols.transpose();
+    let symbols = symbols.map_err(|error| Failure::file(path_text(program), &error))?;
+    if let Some(symbols) = &symbols {
+        order.keep_known(symbols);
+    }
+    page.add_order(&startup, &order, symbols.as_deref(), PAGE_SIZE);
+    Ok(())
+}
+
+/// Reports the errors of a damaged file whose sound part was used.
+pub fn damage(name: &str, faults: &Faults) -> Status {
+    let mut stderr = print::stderr();
+    // Failed writes are ignored: stderr is closed.
+    for error in &faults.first {
+        let _ = writeln!(stderr, "error: {name}: {error}");
+    }
+    if faults.more() > 0 {
+        let more = print::grouped(faults.more());
+        let _ = writeln!(stderr, "error: {name}: and {more} more errors");
+    }
+    if faults.count > 0 {
+        Status::InputBad
+    } else {
+        Status::Done
+    }
+}
+
+/// The status of a command that read two files.
+fn worse(one: Status, other: Status) -> Status {
+    if one == Status::Done { other } else { one }
+}
+
+/// Adds to the page what changed.
+fn compare(page: &mut Page, old: &Input, new: &Input) -> exit::Result {
+    let names = [old.name(), new.name()];
+    let mut profiles = ComparedProfile::open_all(&[old.bytes(), new.bytes()]).into_iter();
+    let (Some(first), Some(second)) = (profiles.next(), profiles.next()) else {
+        return Ok(Status::InputBad);
+    };
+    let first = first.map_err(|error| Failure::file(names[0], &error))?;
+    let second = second.map_err(|error| Failure::file(names[1], &error))?;
+    let diff = ProfileDiff::of(&first, &second, &DiffOptions::default()).map_err(|why| {
+        Failure::input(format_args!("{} and {}: {why}", names[0], names[1]))
+            .with_hint("`profkit doctor FILE` says what a profile is")
+    })?;
+    page.compare(&DiffReport {
+        paths: names,
+        profiles: [&first, &second],
+        diff: &diff,
+        spelling: Spelling::Demangled,
+    });
+    Ok(damage(names[0], &first.damage))
+}
+
+/// Makes the page of a heap profile, with what changed since an older one.
+fn heaps(args: &ReportArgs, input: &Input, old: Option<&Input>) -> Result<(Page, Status), Failure> {
+    let thresholds = args.thresholds.thresholds();
+    let mut heap = Heap::open(&args.binaries, input)?;
+    let mut page = Page::of_heap(&heap.view(input, Spelling::Demangled), &thresholds);
+    let mut status = damage(input.name(), &heap.heap.damage);
+    if let Some(old_input) = old {
+        let mut old = Heap::open(&args.binaries, old_input)?;
+        let selection = Selection::everything();
+        let changes = HeapChanges::new(
+            &mut old.heap,
+            &mut heap.heap,
+            Measure::Bytes,
+            &thresholds,
+            &selection,
+        );
+        page.compare_heaps(&HeapDiff {
+            sides: [
+                old.view(old_input, Spelling::Demangled),
+                heap.view(input, Spelling::Demangled),
+            ],
+            changes: &changes,
+            by: Measure::Bytes,
+            thresholds,
+            top: usize::MAX,
+        });
+        let of_old = damage(old_input.name(), &old.heap.damage);
+        status = worse(status, of_old);
+    }
+    Ok((page, status))
+}

@@ -1,0 +1,279 @@
+//! `profkit sample`: makes a sample profile of recordings and binaries.
+use crate::correlate::args::BinaryArgs;
+use crate::exit::{self, Failure, Status, must_exist};
+use crate::print;
+use crate::show::recording::{head_of_folder, parts};
+use clap::Args;
+use profkit_analysis::correlate::Binaries;
+use profkit_data::path_text;
+use profkit_data::sample::SampleProfile;
+use profkit_merge::files::{Content, Input, Output};
+use profkit_object::build_id::build_id;
+use profkit_object::symbolize::ProgramFiles;
+use profkit_perf::collect::{CollectOptions, Counts, Selection, parse_times, read};
+use profkit_perf::text::write_addresses;
+use profkit_profgen::{Encoding, MakeOptions, Outcome, Program, find, seen};
+use profkit_report::sampling::{document, gate, lines, lost, made, refusal};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+const EXAMPLES: &str = "\
+The recording is read as it is: neither perf nor llvm-profgen need be installed. Samples
+belong to the binary whose build id the recording has; without build ids, to the binary
+with the same file name. Counts are those of llvm-profgen 22: ranges of code between taken
+branches, source lines by debug info or the pseudo probes of the binary, calls to functions.
+
+Also read are: the output of `perf script --show-mmap-events -F ip,brstack`, unsymbolized
+profiles of llvm-profgen, texts of autofdo and simpleperf, and files that --addresses wrote.
+These are small and add up exactly, so that each machine of a fleet can send one.
+
+Examples:
+  perf record -b -o perf.data ./app
+  profkit sample perf.data --binary app -o app.prof
+  clang -O2 -fprofile-sample-use=app.prof …
+  profkit sample perf.data --binaries build/ --format text -o app.txt
+  perf record -b --call-graph fp ./app && profkit sample perf.data --contexts --binary app -o app.prof
+  profkit sample perf.data --addresses monday.addresses
+  profkit sample *.addresses --binary app -o app.prof --report report.json --fail-under 50";
+
+/// Arguments of `profkit sample`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct SampleArgs {
+    /// Recordings of perf (files, folders of `perf record --threads`, - for a pipe), or texts with samples or counts
+    #[arg(value_name = "INPUT", required = true)]
+    inputs: Vec<PathBuf>,
+
+    /// A binary that ran, with debug info in it or in its separate debug file; may be repeated
+    #[arg(long, value_name = "FILE")]
+    binary: Vec<PathBuf>,
+
+    /// Write the profile to this file; - is standard output. Samples of several binaries are in one profile
+    #[arg(
+        short,
+        long,
+        value_name = "FILE",
+        required_unless_present = "addresses"
+    )]
+    output: Option<PathBuf>,
+
+    /// The encoding of the profile: text, binary, ext-binary, gcov (GCC 12 to 15), or gcov:N for another GCC
+    #[arg(long, value_parser = str::parse::<Encoding>, default_value = "ext-binary", value_name = "FORMAT")]
+    format: Encoding,
+
+    /// Write the counts before symbolising to this file, and stop if there is no --output
+    #[arg(long, value_name = "FILE")]
+    addresses: Option<PathBuf>,
+
+    /// Write the report as JSON to this file; docs/formats/sample-json.md describes it
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+
+    /// Count the places of samples instead of branch stacks, for recordings without them: no calls, no function entries
+    #[arg(long)]
+    ips: bool,
+
+    /// Write no profile if more than 5 % of the samples were lost, or do not fit the binary
+    #[arg(long)]
+    strict: bool,
+
+    /// Exit with code 3 if hot functions have fewer samples per line, such as 50
+    #[arg(long, value_name = "DENSITY")]
+    fail_under: Option<f64>,
+
+    /// Make the profile by source line even if the binary has pseudo probes (-fpseudo-probe-for-profiling)
+    #[arg(long)]
+    lines: bool,
+
+    /// Make a profile with calling contexts (CSSPGO), of samples with call chains and branch stacks
+    #[arg(long, conflicts_with_all = ["ips", "addresses"])]
+    contexts: bool,
+
+    #[command(flatten)]
+    select: SelectArgs,
+
+    #[command(flatten)]
+    binaries: BinaryArgs,
+}
+
+/// Which samples of a recording are counted.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Selection")]
+pub struct SelectArgs {
+    /// Count only samples of this event; may be repeated
+    #[arg(long, value_name = "NAME")]
+    event: Vec<String>,
+
+    /// Count only samples of this process; may be repeated
+    #[arg(long, value_name = "PID")]
+    pid: Vec<u32>,
+
+    /// Count only samples of processes with this name; may be repeated
+    #[arg(long, value_name = "NAME")]
+    comm: Vec<String>,
+
+    /// Count only samples from this time up to before that one, in seconds as `perf script` prints them; one may be empty
+    #[arg(long, value_name = "FROM,UNTIL", value_parser = parse_times)]
+    time: Option<(Option<u64>, Option<u64>)>,
+}
+
+/// Runs `profkit sample`.
+///
+/// # Errors
+/// If an input or a binary cannot be read, if no sample fits the binaries, or if an output cannot be written.
+pub fn run(args: &SampleArgs) -> exit::Result {
+    let content = match args.format {
+        Encoding::Text => Content::Text,
+        _ => Content::Binary,
+    };
+    let output = args.output.as_ref();
+    let output = output.map(|path| Output::new(path, content)).transpose()?;
+    if output.is_some() && args.binary.is_empty() && !args.binaries.is_used() {
+        return Err(Failure::usage(
+            "the binaries that ran are needed: --binary FILE or --binaries FOLDER",
+        )
+        .with_hint("--addresses FILE alone writes counts without them"));
+    }
+    let mut counts = Vec::new();
+    for path in &args.inputs {
+        counts.push(read_counts(&args.select, args.contexts, path)?);
+    }
+    let counts = Counts::sum(&counts);
+    if let Some(path) = &args.addresses {
+        write_counts(&counts, path)?;
+    }
+    let Some(output) = output else {
+        return Ok(Status::Done);
+    };
+    let mut outcome = Outcome {
+        seen: seen(&counts),
+        losses: counts.losses.clone(),
+        plain_addresses: args.ips,
+        with_contexts: args.contexts,
+        ..Outcome::default()
+    };
+    let mut notes = Vec::new();
+    let index = args.binaries.index(&mut notes, true)?;
+    let mut profile = SampleProfile::new();
+    let programs = programs(args, &index, &counts)?;
+    for path in &programs {
+        make(
+            args,
+            path,
+            programs.len() == 1,
+            &index,
+            &counts,
+            &mut profile,
+            &mut outcome,
+        )?;
+    }
+    // A failed write is ignored: stderr is closed.
+    let mut stderr = print::stderr();
+    for line in notes.into_iter().chain(lines(&outcome)) {
+        let _ = writeln!(stderr, "warning: {line}");
+    }
+    if let Some(path) = &args.report {
+        let report = format!("{:#}\n", document(&outcome));
+        Output::new(path, Content::Text)?.write(|sink| sink.put(report.as_bytes()))?;
+    }
+    let lost = || lost(&outcome).filter(|_| args.strict);
+    if let Some(refusal) = refusal(&outcome).or_else(lost) {
+        let inputs: Vec<String> = args.inputs.iter().map(|path| path_text(path)).collect();
+        let message = format!("{}: {}", inputs.join(", "), refusal.message);
+        return Err(Failure::input(message).with_hint(refusal.hint));
+    }
+    let name = output.name().to_owned();
+    output.write(|sink| args.format.write(&profile, sink))?;
+    let _ = writeln!(stderr, "{}", made(&outcome, &name));
+    if let Some(reason) = args.fail_under.and_then(|least| gate(&outcome, least)) {
+        let _ = writeln!(stderr, "gate: {reason}");
+        return Ok(Status::GateFailed);
+    }
+    Ok(Status::Done)
+}
+
+/// Reads the counts of an input.
+///
+/// # Errors
+/// If it cannot be read, or has nothing to select by.
+pub fn read_counts(args: &SelectArgs, stacks: bool, path: &Path) -> exit::Result<Counts> {
+    let head = head_of_folder(path);
+    let input = crate::io::open(head.as_deref().unwrap_or(path))?;
+    let parts = head.map_or(Ok(Vec::new()), |_| parts(path))?;
+    let parts: Vec<&[u8]> = parts.iter().map(Input::bytes).collect();
+    let mut options = CollectOptions::default();
+    (options.selection, options.stacks) = (select(args), stacks);
+    let counts = read(input.bytes(), &parts, &options);
+    counts.map_err(|error| Failure::file(path_text(path), &error))
+}
+
+fn select(args: &SelectArgs) -> Selection {
+    let mut selection = Selection::default();
+    selection.events.clone_from(&args.event);
+    selection.pids.clone_from(&args.pid);
+    selection.names = args
+        .comm
+        .iter()
+        .map(|name| name.clone().into_bytes())
+        .collect();
+    (selection.from, selection.until) = args.time.unwrap_or_default();
+    selection
+}
+
+/// The binaries to make a profile of: those that were named, and those in folders or on servers that have samples.
+fn programs(args: &SampleArgs, index: &Binaries, counts: &Counts) -> exit::Result<Vec<PathBuf>> {
+    let mut list = args.binary.clone();
+    list.iter().try_for_each(|path| must_exist(path))?;
+    for counted in &counts.binaries {
+        let Some(id) = &counted.key.build_id else {
+            continue;
+        };
+        let path = index.program(id);
+        list.extend(path.filter(|path| !args.binary.contains(path)));
+    }
+    // Binaries without a build id are found by their names.
+    for binary in &index.index.binaries {
+        let is_named = !list.contains(&binary.path)
+            && !find(counts, &binary.path, binary.ids.first(), false)
+                .counts
+                .is_empty();
+        list.extend(is_named.then(|| binary.path.clone()));
+    }
+    Ok(list)
+}
+
+/// Adds the profile of a binary.
+fn make(
+    args: &SampleArgs,
+    path: &Path,
+    only: bool,
+    index: &Binaries,
+    counts: &Counts,
+    profile: &mut SampleProfile,
+    outcome: &mut Outcome,
+) -> exit::Result<()> {
+    let name = path_text(path);
+    let failure = |error| Failure::file(&name, &error);
+    let mut files = ProgramFiles::open(path, &index.debug_folders).map_err(failure)?;
+    let id = build_id(&files.program().map_err(failure)?).map_err(failure)?;
+    // Servers are asked for debug info that no folder has, if there are samples.
+    if let Some(id) = &id
+        && !find(counts, path, Some(id), only).counts.is_empty()
+        && files.debug_file().is_none()
+        && Program::open(&files).is_err()
+        && let Some(debug) = index.debug_info(id)
+    {
+        files = files.with_debug_file(&debug).map_err(failure)?;
+    }
+    let options = MakeOptions::new(args.ips, args.lines, args.contexts);
+    let added = outcome.add(&files, (path, id), counts, only, &options, profile);
+    added.map_err(failure)
+}
+
+fn write_counts(counts: &Counts, path: &Path) -> exit::Result<()> {
+    let mut bytes = Vec::new();
+    write_addresses(counts, &mut bytes)
+        .map_err(|error| Failure::io("cannot write", path_text(path), &error))?;
+    Output::new(path, Content::Text)?.write(|sink| sink.put(&bytes))?;
+    Ok(())
+}

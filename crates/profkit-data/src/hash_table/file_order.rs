@@ -1,0 +1,71 @@
+//! The items of a hash table as LLVM iterates over them.
+use super::{Entry, HashTable, Lengths, STRUCTURE, cursor_at};
+use crate::bytes::Cursor;
+use crate::{Error, ErrorKind, Result};
+
+/// Reads the items of a hash table one after the other, as LLVM does (`OnDiskIterableChainedHashTable`): as many as the
+/// table states, without a look at the offsets of the buckets. In an undamaged file these are the items of
+/// [`HashTable::entries`], in the same order. An item may lie beyond the table of buckets, but not beyond the file. The
+/// iteration ends at the first error.
+#[derive(Clone, Debug)]
+pub struct FileOrder<'data> {
+    items: Result<Cursor<'data>>,
+    lengths: Lengths,
+    /// The number of items that remain in the current bucket. A bucket that states none has all items of the file.
+    in_bucket: u64,
+    left: u64,
+}
+
+impl<'data> FileOrder<'data> {
+    pub(super) fn new(table: &HashTable<'data>) -> Self {
+        FileOrder {
+            items: cursor_at(table.file, table.payload),
+            lengths: table.lengths,
+            in_bucket: 0,
+            left: table.entry_count,
+        }
+    }
+
+    fn read(&mut self) -> Result<Entry<'data>> {
+        let items = self.items.as_mut().map_err(|error| error.clone())?;
+        if self.in_bucket == 0 {
+            self.in_bucket = u64::from(items.u16()?);
+        }
+        self.in_bucket = self.in_bucket.wrapping_sub(1);
+        let offset = items.offset();
+        let hash = items.u64()?;
+        let key_len = match self.lengths {
+            Lengths::KeyAndData => items.u64()?,
+            Lengths::DataOnly { key } => key,
+        };
+        let data_len = items.u64()?;
+        let key = items.take_u64(key_len)?;
+        let data_offset = items.offset();
+        let data = items.take_u64(data_len)?;
+        Ok(Entry {
+            hash,
+            key,
+            data,
+            offset,
+            data_offset,
+        })
+    }
+}
+
+impl<'data> Iterator for FileOrder<'data> {
+    type Item = Result<Entry<'data>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.left = self.left.checked_sub(1)?;
+        let read = self.read();
+        if read.is_err() {
+            self.left = 0;
+        }
+        // What LLVM reads beyond the file is mostly no record, for which it has this text.
+        let past_file = |error: Error| {
+            let error = error.with_kind(ErrorKind::Malformed).within(STRUCTURE);
+            error.llvm_detail("profile data is empty")
+        };
+        Some(read.map_err(past_file))
+    }
+}

@@ -1,0 +1,105 @@
+//! The blocks of composite sections, without their contents (LLVM's `--show-composite-info-only`).
+use super::composite::{each_block, inlined_count};
+use super::reader::ExtBinaryProfile;
+use super::tables::Tables;
+use crate::bytes::{Cursor, Endian};
+use crate::sample::binary::body::location;
+use crate::sample::report::ReadReport;
+use crate::{Error, ErrorKind, Result, Structure};
+use profkit_abi::sample::section;
+
+/// A block of a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// The type; 0 for a block of samples.
+    pub kind: u64,
+    /// The size of the payload in bytes.
+    pub size: u64,
+}
+
+/// A function of a composite section, and the blocks that it has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FunctionBlocks {
+    /// The name, or the hash of the name as a decimal number. In profiles with calling contexts, the callers come
+    /// first: `main:3 @ helper`.
+    pub name: Vec<u8>,
+    /// The number of functions that this function is inlined in; 0 for a function at the top level.
+    pub depth: usize,
+    /// The blocks, in the order of the file.
+    pub blocks: Vec<Block>,
+}
+
+impl ExtBinaryProfile<'_> {
+    /// Returns the functions of all composite sections in the order of the file, each before those that are inlined in
+    /// it; `None` if the file has no such section.
+    ///
+    /// # Errors
+    /// The first error in a table or a section.
+    pub fn blocks(&self) -> Result<Option<Vec<FunctionBlocks>>> {
+        let mut report = ReadReport {
+            kind: self.kind(),
+            ..ReadReport::default()
+        };
+        let is_composite = |kind: u64| kind == section::COMPOSITE;
+        if !self.sections().iter().any(|it| is_composite(it.kind)) {
+            return Ok(None);
+        }
+        let mut functions = Vec::new();
+        let mut read = Ok(());
+        self.with_tables(&mut report, |tables, _| {
+            let mut sections = self.sections().iter().filter(|it| is_composite(it.kind));
+            read = sections.try_for_each(|section| {
+                let (bytes, base) = self.bytes(section)?;
+                let cursor = &mut Cursor::new(&bytes, base, Endian::Little);
+                while !cursor.is_empty() {
+                    function(tables, cursor, 0, &mut functions)
+                        .map_err(|error| error.within(Structure::SampleSection(section.kind)))?;
+                }
+                Ok(())
+            });
+        });
+        match report.faults.into_iter().find(|error| !is_doubt(error)) {
+            Some(error) => Err(error),
+            None => read.map(|()| Some(functions)),
+        }
+    }
+}
+
+/// Whether an error is about the meaning of samples, which does not matter for the blocks.
+fn is_doubt(error: &Error) -> bool {
+    error.kind() == ErrorKind::Unsupported
+}
+
+fn function(
+    tables: &Tables<'_>,
+    cursor: &mut Cursor<'_>,
+    depth: usize,
+    functions: &mut Vec<FunctionBlocks>,
+) -> Result<()> {
+    let at = cursor.offset();
+    let number = cursor.uleb128()?;
+    let name = tables.written_name(number, depth == 0).ok_or_else(|| {
+        Error::new(
+            ErrorKind::OutOfTable,
+            "a function has a name or calling context beyond its table",
+        )
+        .at(at)
+        .found(number)
+    })?;
+    let mut blocks = Vec::new();
+    each_block(cursor, |_, kind, payload| {
+        let size = payload.remaining() as u64;
+        blocks.push(Block { kind, size });
+        Ok(())
+    })?;
+    functions.push(FunctionBlocks {
+        name,
+        depth,
+        blocks,
+    });
+    for _ in 0..inlined_count(cursor, depth)? {
+        location(cursor, false)?;
+        function(tables, cursor, depth + 1, functions)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,215 @@
+//! Sorted hashes in Eytzinger order, which LLVM writes since release 23 if it is asked to: name tables, the tables of
+//! offsets that belong to them, and symbol lists.
+//!
+//! Eytzinger order is the order of a complete binary search tree, read level by level: the root is the first element,
+//! and the children of element `i` are elements `2i + 1` and `2i + 2`.
+use super::sections::Section;
+use crate::bytes::Cursor;
+use crate::sample::binary::names::NameTable;
+use crate::{Error, ErrorKind, Result};
+use profkit_abi::sample::flag;
+
+/// The length of a hash in bytes.
+const HASH_LEN: u64 = 8;
+/// The offset that stands for a function without samples.
+const NO_OFFSET: u32 = u32::MAX;
+
+/// The parts of a name table in Eytzinger order. Each part is a search tree of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Spans {
+    /// The number of functions at the top level that have inlined functions.
+    nested: u64,
+    /// The number of functions at the top level that have none.
+    flat: u64,
+}
+
+/// Reads a name table in Eytzinger order: the sizes of its three parts, then their hashes. An index of a name counts
+/// through all parts.
+///
+/// # Errors
+/// If the sizes do not fit the bytes; then there are no names. If the hashes of a part are not in Eytzinger order; then
+/// the names are kept, because their indexes do not depend on the order.
+pub(super) fn read_names(cursor: &mut Cursor<'_>, names: &mut NameTable) -> Result<Spans> {
+    let start = cursor.offset();
+    let mut sizes = [0; 3];
+    for size in &mut sizes {
+        *size = cursor.uleb128()?;
+    }
+    let [nested, flat, inlined] = sizes;
+    let all = nested
+        .checked_add(flat)
+        .and_then(|sum| sum.checked_add(inlined));
+    let available = cursor.remaining() as u64;
+    if all.and_then(|all| all.checked_mul(HASH_LEN)) != Some(available) {
+        return Err(Error::new(
+            ErrorKind::Malformed,
+            "the three sizes of the name table do not fit its hashes",
+        )
+        .at(start)
+        .found(format_args!("{nested} + {flat} + {inlined} names"))
+        .expected(format_args!("{available} bytes with {HASH_LEN} per name")));
+    }
+    let mut order = Ok(());
+    for size in sizes {
+        let part = cursor.window(size * HASH_LEN)?;
+        order = order.and(check_order(part));
+        names.read_hashes(part)?;
+    }
+    order.map(|()| Spans { nested, flat })
+}
+
+/// Reads the hashes of a symbol list.
+///
+/// # Errors
+/// If the bytes are not whole hashes, or the hashes are not in Eytzinger order.
+pub(super) fn read_symbols(mut cursor: Cursor<'_>, mut add: impl FnMut(u64)) -> Result<()> {
+    let len = cursor.remaining() as u64;
+    let whole = cursor.window(len - len % HASH_LEN)?;
+    let mut hashes = whole;
+    while !hashes.is_empty() {
+        add(hashes.u64()?);
+    }
+    if !cursor.is_empty() {
+        return Err(Error::new(ErrorKind::Truncated, "the last hash is cut off")
+            .at(cursor.offset())
+            .found(format_args!("{} bytes", cursor.remaining()))
+            .expected(format_args!("{HASH_LEN} bytes")));
+    }
+    check_order(whole)
+}
+
+/// Checks that hashes are in Eytzinger order: that the tree, read from left to right, ascends.
+fn check_order(hashes: Cursor<'_>) -> Result<()> {
+    let (words, _) = hashes.rest().as_chunks::<8>();
+    let mut before = None;
+    for index in in_order(words.len()) {
+        let Some(&word) = words.get(index) else { break };
+        let hash = u64::from_le_bytes(word);
+        if before.is_some_and(|before| before >= hash) {
+            return Err(Error::new(
+                ErrorKind::Malformed,
+                "the hashes are not in Eytzinger order",
+            )
+            .at(hashes.offset() + index as u64 * HASH_LEN)
+            .found(format_args!("{hash:#018x}"))
+            .expected(format_args!("above {:#018x}", before.unwrap_or(0))));
+        }
+        before = Some(hash);
+    }
+    Ok(())
+}
+
+/// Returns the positions of the elements of a tree in Eytzinger order, from the least element to the greatest.
+pub(super) fn in_order(len: usize) -> impl Iterator<Item = usize> {
+    let leftmost = move |mut index: usize| {
+        while let Some(child) = child(index).filter(|&child| child < len) {
+            index = child;
+        }
+        index
+    };
+    let mut next = (len > 0).then(|| leftmost(0));
+    std::iter::from_fn(move || {
+        let index = next?;
+        let right = child(index).and_then(|left| left.checked_add(1));
+        next = match right.filter(|&right| right < len) {
+            Some(right) => Some(leftmost(right)),
+            None => {
+                // Right children have even positions. Above the last of them, the parent is the next element.
+                let mut up = index;
+                while up != 0 && up % 2 == 0 {
+                    up = (up - 1) / 2;
+                }
+                up.checked_sub(1).map(|up| up / 2)
+            }
+        };
+        Some(index)
+    })
+}
+
+fn child(index: usize) -> Option<usize> {
+    index.checked_mul(2)?.checked_add(1)
+}
+
+/// Reads a table of offsets that is an array beside a name table in Eytzinger order. Returns, for each function with
+/// samples, the index of its name and its offset in the samples.
+///
+/// # Errors
+/// If the name table has another order, or the array does not have one element for each of its functions, or an offset
+/// is not below `samples`, the length of the samples.
+pub(super) fn read_offsets(
+    section: &Section,
+    mut cursor: Cursor<'_>,
+    spans: Option<Spans>,
+    samples: usize,
+) -> Result<Vec<(u64, u64)>> {
+    let start = cursor.offset();
+    let bad = |message: &'static str| Error::new(ErrorKind::Malformed, message).at(start);
+    let Some(Spans { nested, flat }) = spans else {
+        return Err(
+            bad("the table of offsets belongs to a name table in Eytzinger order")
+                .found("a name table that is damaged or has another order"),
+        );
+    };
+    let len = cursor.remaining() as u64;
+    // With the split layout each section of samples has a table. Without it, one table has the functions of both parts.
+    let (first, functions) = match (section.has(flag::FLAT), len / 4 == nested) {
+        (true, _) => (nested, flat),
+        (false, true) => (0, nested),
+        (false, false) => (0, nested + flat),
+    };
+    if len != 4 * functions {
+        return Err(
+            bad("the table of offsets does not have one offset per function")
+                .found(format_args!("{len} bytes"))
+                .expected(format_args!("4 bytes for each of {functions} functions")),
+        );
+    }
+    let mut offsets = Vec::new();
+    for number in first..first + functions {
+        let at = cursor.offset();
+        let offset = cursor.u32()?;
+        if offset == NO_OFFSET {
+            continue;
+        }
+        if u64::from(offset) >= samples as u64 {
+            return Err(beyond_samples(at, offset.into(), samples));
+        }
+        offsets.push((number, offset.into()));
+    }
+    Ok(offsets)
+}
+
+#[cold]
+pub(super) fn beyond_samples(at: u64, offset: u64, samples: usize) -> Error {
+    Error::new(
+        ErrorKind::Malformed,
+        "a function's offset is beyond the samples",
+    )
+    .at(at)
+    .found(format_args!("{offset:#x}"))
+    .expected(format_args!("below {samples:#x}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trees_are_walked_from_left_to_right() {
+        for len in 0..70 {
+            let mut tree = vec![None; len];
+            for (rank, index) in in_order(len).enumerate() {
+                assert_eq!(tree[index].replace(rank), None, "visited once");
+            }
+            for (index, rank) in tree.iter().enumerate() {
+                assert!(rank.is_some(), "{len} elements: {index} is not visited");
+                if let Some(left) = tree.get(2 * index + 1) {
+                    assert!(left < rank);
+                }
+                if let Some(right) = tree.get(2 * index + 2) {
+                    assert!(right > rank);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,360 @@
+//! Instrumentation profiles of LLVM 23, which a writer of the test support writes from the description of the format
+//! alone: indexed version 14 and raw version 11.
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "tests fail by panicking"
+)]
+
+use profkit_abi::variant;
+use profkit_data::instr::indexed::{
+    IndexedProfile, IndexedReadOptions, IndexedWriteOptions, write,
+};
+use profkit_data::instr::raw::{RawReadOptions, RawReader};
+use profkit_data::instr::{InstrSource, Losses, Record};
+use profkit_data::{Error, ErrorKind};
+use profkit_testkit::llvm_23::{
+    Bytes23, IndexedFunction, IndexedRecord, RawFunction, indexed_profile, llvm_23_fixtures,
+    raw_profile,
+};
+use profkit_testkit::{ByteBuilder, Endian, fixture, fixture_path};
+use std::fmt::Write as _;
+
+/// All records of a reader, and the errors between them.
+fn drain(reader: &mut dyn InstrSource) -> (Vec<Record>, Vec<Error>) {
+    let (mut records, mut errors) = (Vec::new(), Vec::new());
+    let mut record = Record::default();
+    loop {
+        match reader.read_record(&mut record) {
+            Ok(true) => records.push(record.clone()),
+            Ok(false) => return (records, errors),
+            Err(error) => {
+                errors.push(error);
+                if !reader.can_resume() {
+                    return (records, errors);
+                }
+            }
+        }
+    }
+}
+
+fn sound(reader: &mut dyn InstrSource) -> Vec<Record> {
+    let (records, errors) = drain(reader);
+    assert_eq!(errors, []);
+    records
+}
+
+/// One line per record: name, hash, counters, bitmap, uniformity bits.
+fn lines(records: &[Record]) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for record in records {
+        let mut line = String::from_utf8_lossy(&record.name).into_owned();
+        write!(line, " {} {:?}", record.func_hash, record.counts).unwrap();
+        if !record.bitmap.is_empty() {
+            write!(line, " bitmap {:02x?}", record.bitmap).unwrap();
+        }
+        if !record.uniformity.is_empty() {
+            write!(line, " uniform {:08b}", record.uniformity[0]).unwrap();
+            for byte in &record.uniformity[1..] {
+                write!(line, " {byte:08b}").unwrap();
+            }
+        }
+        for (kind, sites) in record
+            .values
+            .kinds()
+            .filter(|(_, sites)| sites.site_count() > 0)
+        {
+            write!(line, " kind {kind}: {} values", sites.entries().len()).unwrap();
+        }
+        lines.push(line);
+    }
+    lines.join("\n")
+}
+
+/// The files in `tests/fixtures/llvm-23` are those that the writer writes. `BLESS=1` writes them again.
+#[test]
+fn fixtures_are_what_the_writer_writes() {
+    for (name, bytes) in llvm_23_fixtures() {
+        let path = fixture_path("llvm-23").join(name);
+        if std::env::var_os("BLESS").is_some_and(|value| value == "1") {
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(&path, bytes).unwrap();
+        } else {
+            assert!(std::fs::read(&path).unwrap() == bytes, "{name} differs");
+        }
+    }
+}
+
+#[test]
+fn records_of_version_14_have_packed_bitmaps_and_uniformity_bits() {
+    let read = |name: &str| {
+        let file = fixture(format!("llvm-23/{name}"));
+        let profile = IndexedProfile::parse(&file).unwrap();
+        assert_eq!(profile.header().version(), 14);
+        lines(&sound(&mut profile.records()))
+    };
+    insta::assert_snapshot!(read("host.profdata"), @"
+    eight_bytes 0x0000000000000022 [7] bitmap [01, 02, 03, 04, 05, 06, 07, 08]
+    nine_bytes 0x0000000000000033 [9, 1] bitmap [ff, 00, 00, 00, 00, 00, 00, 00, 80]
+    calls 0x0000000000000044 [900, 20] kind 0: 2 values
+    one_byte 0x0000000000000011 [5, 3] bitmap [06]
+    two_hashes 0x0000000000001000 [1]
+    two_hashes 0x0000000000001001 [2, 3] bitmap [04]
+    ");
+    insta::assert_snapshot!(read("gpu.profdata"), @"
+    kernel 0x0000000000000051 [6400, 6400, 50] uniform 00000011
+    wide_kernel 0x0000000000000052 [64, 64, 64, 64, 64, 64, 64, 64, 64] uniform 11111111 00000001
+    host_part 0x0000000000000053 [12]
+    ");
+}
+
+/// The writer of this repository and that of the test support, which share no code, write the same bytes.
+#[test]
+fn both_writers_write_the_same_bytes() {
+    for name in ["host.profdata", "gpu.profdata"] {
+        let file = fixture(format!("llvm-23/{name}"));
+        let profile = IndexedProfile::parse(&file).unwrap().to_profile().unwrap();
+        let mut written = Vec::new();
+        let options = IndexedWriteOptions::for_llvm("23".parse().unwrap());
+        let losses = write(&profile, &options, &mut written).unwrap();
+        assert_eq!(losses, Losses::default());
+        assert!(written == file, "{name} differs");
+    }
+}
+
+#[test]
+fn every_version_is_converted_to_every_other() {
+    for name in [
+        "llvm-23/host.profdata",
+        "indexed/clang-22-mcdc-conditions.profdata",
+    ] {
+        let file = fixture(name);
+        let whole = IndexedProfile::parse(&file).unwrap().to_profile().unwrap();
+        for from in 3..=14 {
+            let mut first = Vec::new();
+            write(&whole, &IndexedWriteOptions::for_version(from), &mut first).unwrap();
+            let view = IndexedProfile::parse(&first).unwrap();
+            let profile = view.to_profile().unwrap();
+            let sorted = |mut records: Vec<Record>| {
+                records.sort_by(|a, b| (&a.name, a.func_hash).cmp(&(&b.name, b.func_hash)));
+                records
+            };
+            let records = sorted(sound(&mut view.records()));
+            assert_eq!(records.len(), whole.record_count());
+            for to in 3..=14 {
+                let mut second = Vec::new();
+                let options = IndexedWriteOptions::for_version(to);
+                let losses = write(&profile, &options, &mut second).unwrap();
+                let again = IndexedProfile::parse(&second).unwrap();
+                assert_eq!(again.header().version(), to);
+                let mut again = sorted(sound(&mut again.records()));
+                assert_eq!(losses.bitmaps > 0, from >= 11 && to < 11, "{from} to {to}");
+                for (again, record) in again.iter_mut().zip(&records) {
+                    if to < 11 {
+                        again.bitmap.clone_from(&record.bitmap);
+                    }
+                }
+                assert_eq!(again, records, "{name}: {from} to {to}");
+            }
+        }
+    }
+}
+
+#[test]
+fn older_versions_lose_uniformity_bits_and_say_so() {
+    let file = fixture("llvm-23/gpu.profdata");
+    let profile = IndexedProfile::parse(&file).unwrap().to_profile().unwrap();
+    assert_eq!(profile.uniformity_count(), 2);
+    for version in 3..=13 {
+        let options = IndexedWriteOptions::for_version(version);
+        let losses = write(&profile, &options, &mut Vec::new()).unwrap();
+        let counts: Vec<_> = losses.counts().collect();
+        assert_eq!(counts, [(2, "uniformity bitmaps of GPU functions")]);
+    }
+}
+
+/// A file of version 14 whose bytes are not packed contradicts what is known. It is read in the layout that fits, and
+/// reported.
+#[test]
+fn widened_bytes_are_read_and_reported() {
+    let file = fixture("llvm-23/widened.bin");
+    let profile = IndexedProfile::parse(&file).unwrap();
+    let (records, errors) = drain(&mut profile.records());
+    let packed = fixture("llvm-23/host.profdata");
+    assert_eq!(
+        records,
+        sound(&mut IndexedProfile::parse(&packed).unwrap().records())
+    );
+    let [error] = errors.as_slice() else {
+        panic!("{errors:?}")
+    };
+    insta::assert_snapshot!(error, @"records store their bitmaps as version 13 does, and were read that way in function eight_bytes of indexed profile at offset 0x20a: found a word for each byte in 2 functions, expected packed bytes, as version 14 has them");
+    insta::assert_snapshot!(error.hint().unwrap(), @"the counts are right if the file is undamaged; merge its raw profiles again to be sure");
+    let salvaged = IndexedProfile::parse_with(&file, &IndexedReadOptions::new().salvage(true));
+    let (again, errors) = drain(&mut salvaged.unwrap().records());
+    assert_eq!((again, errors.len()), (records, 1));
+}
+
+#[test]
+fn damaged_records_of_version_14_are_located() {
+    let function = IndexedFunction {
+        name: "kernel",
+        records: vec![IndexedRecord {
+            hash: 1,
+            counts: vec![5, 6],
+            bitmap: vec![7; 3],
+            uniformity: vec![3],
+            targets: Vec::new(),
+        }],
+    };
+    let good = indexed_profile(&[function], Bytes23::Packed);
+    // The words of the record: hash, number of counters, 2 counters, number of bitmap bytes, bitmap, number of
+    // uniformity bytes, uniformity bits, value data.
+    let mut said = String::new();
+    for (word, value) in [
+        (1, 1000),
+        (1, 3),
+        (4, 24),
+        (4, u64::MAX),
+        (6, 2),
+        (6, 1 << 40),
+        (8, 16),
+    ] {
+        let mut file = ByteBuilder::from_bytes(Endian::Little, good.finish());
+        file.label_at("word", good.offset("kernel data") + 8 * word);
+        let file = file.patch_u64("word", value).finish();
+        let (records, errors) = drain(&mut IndexedProfile::parse(&file).unwrap().records());
+        assert_eq!(
+            (records.len(), errors.len()),
+            (0, 1),
+            "word {word} = {value}"
+        );
+        assert_eq!(errors[0].kind(), ErrorKind::Malformed);
+        writeln!(said, "word {word} = {value}: {}", errors[0]).unwrap();
+    }
+    insta::assert_snapshot!(said, @"
+    word 1 = 1000: the counters run past the data of their function in record of function kernel at offset 0x230: found 1000, expected at most 7
+    word 1 = 3: the bitmap runs past the data of its function in record of function kernel at offset 0x250: found 460551, expected at most 24
+    word 4 = 24: the number of uniformity bytes does not fit the number of counters in record of function kernel at offset 0x268: found 8, expected 1 or 0
+    word 4 = 18446744073709551615: the bitmap runs past the data of its function in record of function kernel at offset 0x248: found 18446744073709551615, expected at most 32
+    word 6 = 2: the number of uniformity bytes does not fit the number of counters in record of function kernel at offset 0x258: found 2, expected 1 or 0
+    word 6 = 1099511627776: the number of uniformity bytes does not fit the number of counters in record of function kernel at offset 0x258: found 1099511627776, expected 1 or 0
+    word 8 = 16: TotalSize runs past the end of the data in value data of record of function kernel at offset 0x268: found 16, expected at most 8
+    ");
+}
+
+#[test]
+fn uniform_counters_become_uniformity_bits() {
+    let read = |name: &str| {
+        let file = fixture(format!("llvm-23/{name}"));
+        lines(&sound(&mut RawReader::parse(&file).unwrap()))
+    };
+    insta::assert_snapshot!(read("host.profraw"), @"
+    main 0x0000000000000061 [1, 40]
+    decide 0x0000000000000062 [40, 10, 30] bitmap [03, 00, 09]
+    ");
+    insta::assert_snapshot!(read("gpu-1.profraw"), @"
+    kernel 0x0000000000000051 [6400, 6400, 100] uniform 00000011
+    wide_kernel 0x0000000000000052 [64, 64, 64, 64, 64, 64, 64, 64, 64] uniform 11101011 00000001
+    ");
+    insta::assert_snapshot!(read("gpu-2.profraw"), @"
+    kernel 0x0000000000000051 [6400, 6400, 100] uniform 00000101
+    wide_kernel 0x0000000000000052 [64, 64, 64, 64, 64, 64, 64, 64, 64] uniform 11101011 00000001
+    ");
+}
+
+fn kernels() -> Vec<RawFunction> {
+    let kernel = |name, counts: &[u64]| RawFunction {
+        name,
+        hash: 0x51,
+        counts: counts.to_vec(),
+        uniform: counts.to_vec(),
+        wave_size: 64,
+        bitmap: vec![1; counts.len()],
+    };
+    vec![
+        kernel("first", &[64, 128]),
+        kernel("second", &[0]),
+        kernel("third", &[1, 2, 3]),
+    ]
+}
+
+#[test]
+fn all_dialects_of_version_11_give_the_same() {
+    let expected = RawReader::parse(&raw_profile(&kernels(), Endian::Little, 8).finish())
+        .map(|mut reader| sound(&mut reader))
+        .unwrap();
+    for (endian, pointer) in [(Endian::Little, 4), (Endian::Big, 8), (Endian::Big, 4)] {
+        let file = raw_profile(&kernels(), endian, pointer).finish();
+        assert_eq!(sound(&mut RawReader::parse(&file).unwrap()), expected);
+    }
+    insta::assert_snapshot!(lines(&expected), @"
+    first 0x0000000000000051 [64, 128] bitmap [01, 01] uniform 00000011
+    second 0x0000000000000051 [0] bitmap [01] uniform 00000001
+    third 0x0000000000000051 [1, 2, 3] bitmap [01, 01, 01] uniform 00000111
+    ");
+}
+
+/// Each check of uniform counters, with LLVM's words.
+#[test]
+fn uniform_counters_are_checked() {
+    let mut said = String::new();
+    let changes: [(&str, &str, u64); 5] = [
+        ("before the section", "UniformCountersDelta", 5000),
+        ("after the section", "first UniformCounterPtr", 9000),
+        ("too many", "first UniformCounterPtr", 216 + 48 + 8 + 40),
+        ("section cut", "NumUniformCounters", 4),
+        ("no such file", "NumUniformCounters", 1 << 50),
+    ];
+    for (what, label, value) in changes {
+        let file = raw_profile(&kernels(), Endian::Little, 8)
+            .patch_u64(label, value)
+            .finish();
+        let mut reader = match RawReader::parse_with(&file, &RawReadOptions::new()) {
+            Ok(reader) => reader,
+            Err(error) => {
+                writeln!(said, "{what}: {error}").unwrap();
+                continue;
+            }
+        };
+        let (_, errors) = drain(&mut reader);
+        for error in errors {
+            let llvm = error.detail_for_llvm().unwrap_or("-");
+            writeln!(said, "{what}: {error}\n    LLVM: {llvm}").unwrap();
+        }
+    }
+    insta::assert_snapshot!(said, @"
+    before the section: uniform counters lie outside their section in data record 0 (function 0x8e295d77e3d5048b) at offset 0x98: found offset -4728, expected 0 to 47
+        LLVM: uniform counter offset -4728 is negative
+    before the section: uniform counters lie outside their section in data record 1 (function 0xaa867d131ae6f0a9) at offset 0xe0: found offset -4712, expected 0 to 47
+        LLVM: uniform counter offset -4712 is negative
+    before the section: uniform counters lie outside their section in data record 2 (function 0xcbff5815f58b5cdd) at offset 0x128: found offset -4704, expected 0 to 47
+        LLVM: uniform counter offset -4704 is negative
+    after the section: uniform counters lie outside their section in data record 0 (function 0x8e295d77e3d5048b) at offset 0x98: found offset 8728, expected 0 to 47
+        LLVM: uniform counter offset 8728 is greater than the maximum uniform counter offset 47
+    too many: a record has too many uniform counters in data record 0 (function 0x8e295d77e3d5048b) at offset 0x98: found 2, expected at most 1
+        LLVM: number of uniform counters 2 is greater than the maximum number of uniform counters 1
+    section cut: a chunk of names runs past the end of its section in names at offset 0x1d8: found 2 bytes left, expected 18 bytes
+    no such file: the file ends within a section in uniform counters at offset 0x1a8: found 72 bytes left, expected 9007199254740992 bytes
+    ");
+    // A function whose pointer is 0 has no uniform counters.
+    let mut file = raw_profile(&kernels(), Endian::Little, 8);
+    file.patch_u64("second UniformCounterPtr", 0);
+    let records = sound(&mut RawReader::parse(&file.finish()).unwrap());
+    assert!(records[1].uniformity.is_empty() && !records[2].uniformity.is_empty());
+}
+
+/// The bits that single-byte counters would give are not known: how their uniform counters count is not described.
+#[test]
+fn single_byte_counters_give_no_uniformity_bits() {
+    let mut file = raw_profile(&kernels()[..1], Endian::Little, 8);
+    file.label_at("Version", 8);
+    // The two counters of 8 bytes are then 16 counters of a byte; the record uses two of them.
+    file.patch_u64("Version", 11 | variant::IR | variant::BYTE_COVERAGE);
+    file.patch_u64("NumCounters", 16);
+    let records = sound(&mut RawReader::parse(&file.finish()).unwrap());
+    assert_eq!(records[0].counts.len(), 2);
+    assert!(records[0].uniformity.is_empty());
+}

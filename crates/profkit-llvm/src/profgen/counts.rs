@@ -1,0 +1,175 @@
+//! Counts by address, and the profile that is made of them.
+use super::binary::{Binary, share};
+use crate::command_line::Parsed;
+use crate::messages::{Fault, Session};
+use profkit_data::sample::SampleProfile;
+use profkit_perf::collect::{BranchCount, Numbering, Place, RangeCount, Sums};
+use profkit_profgen::contexts::Contexts;
+use profkit_profgen::{CheckedCounts, Figures, LineOptions, RangeFault, profile_of};
+use rustc_hash::FxHashMap;
+
+/// What LLVM's tool puts in place of an address that is no instruction of the binary.
+pub const EXTERNAL: u64 = 1;
+
+/// Counts by address.
+pub enum Counts {
+    /// Counts of samples, those that fit the code.
+    Samples(CheckedCounts),
+    /// Counts of an unsymbolized profile. They are not checked.
+    Unsymbolized(CheckedCounts),
+    /// What ran in each calling context.
+    Contexts(Contexts),
+}
+
+impl Counts {
+    /// Makes the profile.
+    ///
+    /// # Errors
+    /// If the pseudo probes are damaged. LLVM's tool crashes.
+    pub fn profile(self, parsed: &Parsed, binary: &Binary<'_>) -> Result<SampleProfile, Fault> {
+        let counts = match self {
+            Counts::Samples(counts) | Counts::Unsymbolized(counts) => counts,
+            Counts::Contexts(contexts) => {
+                return super::contexts::profile(parsed, binary, &contexts);
+            }
+        };
+        let mut options = LineOptions::default();
+        options.zero_for_all = parsed.flag("fill-zero-for-all-funcs");
+        options.totals_of_lines = parsed.flag("update-total-samples");
+        profile_of(&binary.program, counts, &options, &mut Figures::default())
+            .map(|(profile, _)| profile)
+            .map_err(|error| Fault::of(parsed.text("binary"), error.to_string()))
+    }
+}
+
+/// The sums of branch stacks, before they are checked.
+#[derive(Debug, Default)]
+pub struct Stacks {
+    ranges: FxHashMap<(u64, u64), u64>,
+    branches: FxHashMap<(u64, u64), u64>,
+}
+
+impl Stacks {
+    /// Adds a branch stack, the newest branch first. An end that is no instruction of the binary is [`EXTERNAL`]; no branch
+    /// has two such ends.
+    pub fn add(&mut self, stack: &[(u64, u64)], count: u64) {
+        let mut newer = None;
+        for &(from, to) in stack {
+            if to != EXTERNAL {
+                add(self.branches.entry((from, to)).or_default(), count);
+            }
+            if let Some(end) = newer {
+                add(self.ranges.entry((to, end)).or_default(), count);
+            }
+            newer = Some(from);
+        }
+    }
+
+    /// Adds other sums.
+    pub fn join(&mut self, other: Stacks) {
+        for (range, count) in other.ranges {
+            add(self.ranges.entry(range).or_default(), count);
+        }
+        for (branch, count) in other.branches {
+            add(self.branches.entry(branch).or_default(), count);
+        }
+    }
+
+    fn into_sums(self) -> Sums {
+        let ranges = self.ranges.into_iter();
+        let ranges = ranges.map(|((start, end), count)| RangeCount { start, end, count });
+        let mut ranges: Vec<RangeCount> = ranges.collect();
+        ranges.sort_unstable_by_key(|range| (range.start, range.end));
+        let from = |from| {
+            if from == EXTERNAL {
+                Place::ELSEWHERE
+            } else {
+                Place::at(from)
+            }
+        };
+        let branches = self.branches.into_iter();
+        let branches = branches.map(|((source, to), count)| BranchCount {
+            from: from(source),
+            to: Place::at(to),
+            count,
+        });
+        let mut branches: Vec<BranchCount> = branches.collect();
+        branches.sort_unstable_by_key(|branch| (branch.from, branch.to));
+        Sums {
+            ranges,
+            branches,
+            addresses: Vec::new(),
+        }
+    }
+
+    /// Checks the sums against the code, and warns about ranges that do not fit it.
+    pub fn check(
+        self,
+        parsed: &Parsed,
+        binary: &Binary<'_>,
+        session: &Session<'_>,
+    ) -> CheckedCounts {
+        let sums = self.into_sums();
+        let detailed = parsed.flag("show-detailed-warning");
+        let mut figures = Figures::default();
+        let mut checked = CheckedCounts::default();
+        let mut report = |fault, start, end| {
+            if detailed {
+                let text = format!("[{start:>8x},{end:>8x}]: {}", text_of(fault));
+                session.warning(b"", &text);
+            }
+        };
+        checked.add(
+            &binary.program,
+            &sums,
+            Numbering::Address,
+            &mut figures,
+            &mut report,
+        );
+        let all = figures.ranges.saturating_add(figures.outside_code);
+        if all == 0 {
+            session.warning(b"", "No samples in perf script!");
+        }
+        for (part, text) in [
+            (
+                figures.off_boundary,
+                "of samples are from ranges that are not on instruction boundary.",
+            ),
+            (
+                figures.no_function,
+                "of samples are from ranges that do not belong to any functions.",
+            ),
+            (
+                figures.across_functions,
+                "of samples are from ranges that do cross function boundaries.",
+            ),
+            (
+                figures.impossible_in_function,
+                "of samples are from ranges that have range start after or too far from range end acrossing the unconditinal jmp.",
+            ),
+        ] {
+            share(session, part, all, text);
+        }
+        checked
+    }
+}
+
+/// The text for a range that does not fit the code.
+fn text_of(fault: RangeFault) -> &'static str {
+    match fault {
+        RangeFault::OffBoundary => {
+            "Range is not on instruction boundary, likely due to profile and binary mismatch."
+        }
+        RangeFault::NoFunction => {
+            "Range does not belong to any functions, likely from PLT, .init or .fini section."
+        }
+        RangeFault::AcrossFunctions => {
+            "Fall through range should not cross function boundaries, likely due to profile and binary mismatch."
+        }
+        RangeFault::Impossible => "Range start is after or too far from range end.",
+    }
+}
+
+pub fn add(sum: &mut u64, count: u64) {
+    *sum = sum.saturating_add(count);
+}

@@ -1,0 +1,137 @@
+//! The last steps: cold functions left out, ambiguous names removed, the density, and the output.
+use super::binary::Binary;
+use crate::command_line::Parsed;
+use crate::messages::{Fault, Session};
+use crate::output;
+use crate::profdata::{no_cutoff, sample_fault, thresholds};
+use profkit_data::sample::ext_binary::{self, ExtBinaryOptions};
+use profkit_data::sample::{
+    ProfileKind, SampleProfile, SampleReadOptions, binary as plain_binary, read_with, summarize,
+    text,
+};
+use profkit_merge::files::Content;
+use profkit_profgen::{Density, density, drop_ambiguous};
+
+/// Reads a finished profile.
+///
+/// # Errors
+/// If it cannot be read. LLVM's tool crashes.
+pub fn read(parsed: &Parsed, path: &[u8], session: &Session<'_>) -> Result<SampleProfile, Fault> {
+    let bytes = session.read(path)?;
+    let options = SampleReadOptions::new()
+        .assume_fs(parsed.flag("profile-isfs"))
+        .llvm_checks(true)
+        .symbols(parsed.number("profile-symbol-list-cutoff"));
+    let mut profile = SampleProfile::new();
+    let report = read_with(bytes.as_ref(), &mut profile, 1, &options);
+    report
+        .strict()
+        .map_err(|error| sample_fault(path, bytes.as_ref(), &error))?;
+    Ok(profile)
+}
+
+/// Does the last steps, and writes the profile.
+///
+/// # Errors
+/// The system's error.
+pub fn run(
+    parsed: &Parsed,
+    binary: &Binary<'_>,
+    profile: &mut SampleProfile,
+    session: &Session<'_>,
+) -> Result<(), Fault> {
+    let summary = summarize(profile);
+    let cold = thresholds(parsed).cold(&summary).ok_or_else(no_cutoff)?;
+    if parsed.flag("trim-cold-profile") {
+        profile.retain(|function| function.samples.total >= cold);
+    }
+    conclude(parsed, binary, profile, session)
+}
+
+/// Removes ambiguous names, prints the density, and writes the profile.
+///
+/// # Errors
+/// The system's error.
+pub fn conclude(
+    parsed: &Parsed,
+    binary: &Binary<'_>,
+    profile: &mut SampleProfile,
+    session: &Session<'_>,
+) -> Result<(), Fault> {
+    drop_ambiguous(profile);
+    show_density(parsed, profile, session);
+    if parsed.flag("populate-profile-symbol-list") {
+        let names = binary.program.function_names();
+        profile.symbols.extend(names.map(Into::into));
+    } else {
+        profile.clear_symbols();
+    }
+    write(parsed, profile, session)
+}
+
+fn show_density(parsed: &Parsed, profile: &SampleProfile, session: &Session<'_>) {
+    let cutoff = parsed
+        .signed("profile-density-cutoff-hot")
+        .map_or(Density::CUTOFF, |cutoff| cutoff.max(0).unsigned_abs());
+    let text = std::str::from_utf8(parsed.text("profile-density-threshold")).unwrap_or_default();
+    let enough = text.trim_start().parse().unwrap_or(Density::ENOUGH);
+    let density = density(profile, cutoff);
+    if density.samples_per_line == 0.0 {
+        let text = "The output profile is empty or the --profile-density-cutoff-hot option is set too low. Please check your command.";
+        session.warning(b"", text);
+    } else if let Some(more) = density.more_samples(enough) {
+        let text = format!(
+            "Sample PGO is estimated to optimize better with {more:.1}x more samples. Please consider increasing sampling rate or profiling for longer duration to get more samples."
+        );
+        session.warning(b"", &text);
+    }
+    if parsed.flag("show-density") {
+        let text = format!(
+            "Functions with density >= {:.1} account for {:.2}% total sample counts.\n",
+            density.samples_per_line,
+            f64::from(cutoff) / 10_000.0
+        );
+        // A failed write is ignored, as LLVM's tool ignores it.
+        let _ = session.stdout().write_all(text.as_bytes());
+    }
+}
+
+fn write(parsed: &Parsed, profile: &SampleProfile, session: &Session<'_>) -> Result<(), Fault> {
+    let name = parsed.output();
+    let form = parsed.word("format").unwrap_or("extbinary");
+    let content = if form == "text" {
+        Content::Text
+    } else {
+        Content::Binary
+    };
+    let output = output::create(session, name, content)?;
+    let needs_sections = [ProfileKind::CONTEXT_SENSITIVE, ProfileKind::PROBE_BASED];
+    let is_lost = |kind: &ProfileKind| profile.kind.contains(*kind);
+    if form == "gcc" || form == "binary" && needs_sections.iter().any(is_lost) {
+        let text = "Profile encoding format unsupported for writing operations";
+        return Err(Fault::of(name, text));
+    }
+    let md5 = parsed.flag("use-md5");
+    if md5 && form != "extbinary" {
+        session.warning(
+            b"",
+            "-use-md5 is ignored. Specify --format=extbinary to enable it",
+        );
+    }
+    let mut bytes = Vec::new();
+    let encoded = match form {
+        "text" => text::write(profile, &text::TextOptions::default(), &mut bytes).map(|_| ()),
+        "binary" => {
+            let options = plain_binary::BinaryOptions::new();
+            plain_binary::write(profile, &options, &mut bytes).map(|_| ())
+        }
+        _ => {
+            let options = ExtBinaryOptions::default()
+                .vtables(parsed.flag("extbinary-write-vtable-type-prof"))
+                .md5_names(md5);
+            ext_binary::write(profile, &options, &mut bytes).map(|_| ())
+        }
+    };
+    encoded.map_err(|error| Fault::profile(name, &error))?;
+    output::write_bytes(session, output, name, |sink| sink.put(&bytes).map(Ok))
+}

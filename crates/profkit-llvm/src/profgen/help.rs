@@ -1,0 +1,36 @@
+//! `--help` and `--version`.
+use super::options::TOOL;
+use crate::LLVM_VERSION;
+use crate::command_line::{Commands, HelpKind, OptionKind, options_help};
+use std::fmt::Write;
+
+/// The text of `--version`. Scripts look for `LLVM version` and a number in it.
+pub fn version() -> String {
+    format!(
+        "profkit {}, in place of llvm-profgen of\n  LLVM version {LLVM_VERSION}\n",
+        env!("CARGO_PKG_VERSION")
+    )
+}
+
+/// The text of `--help`. Its titles are those of LLVM's tool, which scripts look for.
+pub fn help(program: &str, kind: HelpKind) -> String {
+    let mut text = String::new();
+    // Writing to a string cannot fail.
+    let _ = write_help(&mut text, program, kind);
+    text
+}
+
+fn write_help(text: &mut String, program: &str, kind: HelpKind) -> std::fmt::Result {
+    writeln!(
+        text,
+        "OVERVIEW: llvm SPGO profile generator (profkit, in place of release {LLVM_VERSION})\n"
+    )?;
+    writeln!(text, "USAGE: {program} [options]\n")?;
+    let generic = ["print-options", "print-all-options"];
+    options_help(text, &TOOL, Commands::TOP, kind, |spec| match spec.kind {
+        OptionKind::Help | OptionKind::Version => "Generic Options:",
+        _ if generic.contains(&spec.name) => "Generic Options:",
+        _ if spec.name == "color" => "Color Options:",
+        _ => "ProfGen Options:",
+    })
+}

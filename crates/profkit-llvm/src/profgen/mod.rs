@@ -1,0 +1,177 @@
+//! Reproduces llvm-profgen of LLVM 22: its options, its messages, its exit codes, its profiles.
+//! docs/formats/llvm-profgen.md lists every difference with its reason.
+mod binary;
+mod contexts;
+mod counts;
+mod finish;
+mod help;
+mod lines;
+mod options;
+mod trace;
+mod unsymbolized;
+
+use crate::Io;
+use crate::command_line::{Outcome, Parsed, file_name, parse};
+use crate::messages::{Fault, Session};
+use counts::Counts;
+use profkit_data::path_from_bytes;
+use std::ffi::OsString;
+
+pub use crate::command_line::{OptionKind, OptionSpec};
+
+const SUCCESS: u8 = 0;
+const FAILURE: u8 = 1;
+
+/// The name of the tool.
+pub const NAME: &str = "llvm-profgen";
+
+/// The example at the end of `profkit llvm-profgen --help`.
+pub const EXAMPLE: &str = "\
+Example:
+  profkit llvm-profgen --perfdata=perf.data --binary=app --output=app.prof";
+
+/// The options, hidden ones too, in the order of the help text: for completion scripts and manual pages.
+pub fn options() -> impl Iterator<Item = &'static OptionSpec> {
+    options::OPTIONS.iter()
+}
+
+/// Does what LLVM's tool does with these arguments, and returns its exit code. The first argument is the program's
+/// name.
+///
+/// ```
+/// use profkit_llvm::{Io, profgen};
+///
+/// let (mut input, mut text, mut errors) = (std::io::empty(), Vec::new(), Vec::new());
+/// let mut io = Io::new(&mut input, &mut text, &mut errors);
+/// let args = ["llvm-profgen", "--binary=app"];
+/// assert_eq!(profgen::run(args.map(Into::into).to_vec(), &mut io), 1);
+/// let missing = "llvm-profgen: for the --output option: must be specified at least once!\n";
+/// assert_eq!(String::from_utf8_lossy(&errors), missing);
+/// ```
+pub fn run(args: Vec<OsString>, io: &mut Io<'_>) -> u8 {
+    let args: Vec<Vec<u8>> = args.into_iter().map(OsString::into_encoded_bytes).collect();
+    let mut wrong = Vec::new();
+    let outcome = parse(&options::TOOL, &args, &mut wrong);
+    // A failed write is ignored: standard error is closed, and the exit code still shows the failure.
+    let _ = io.stderr.write_all(&wrong);
+    let typed = args.first().map_or(NAME.as_bytes(), Vec::as_slice);
+    let program = String::from_utf8_lossy(&file_name(typed)).into_owned();
+    let text = match outcome {
+        Outcome::Wrong => return FAILURE,
+        Outcome::Help(_, kind) => help::help(&program, kind),
+        Outcome::Version => help::version(),
+        Outcome::Run(parsed) => {
+            let session =
+                Session::new(io, parsed.given_flag("color")).errors_begin_with("llvm-profgen: ");
+            return match make(&parsed, &session) {
+                Ok(()) => SUCCESS,
+                Err(fault) => {
+                    session.error(&fault);
+                    FAILURE
+                }
+            };
+        }
+    };
+    match io.stdout.write_all(text.as_bytes()) {
+        Ok(()) => SUCCESS,
+        Err(_) => FAILURE,
+    }
+}
+
+/// The input that a command line names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Input {
+    Recording,
+    Script,
+    Unsymbolized,
+    Profile,
+}
+
+/// The options that name an input, in the order in which LLVM's tool looks whether their files exist.
+const INPUTS: [(&str, Input); 4] = [
+    ("perfdata", Input::Recording),
+    ("perfscript", Input::Script),
+    ("unsymbolized-profile", Input::Unsymbolized),
+    ("llvm-sample-profile", Input::Profile),
+];
+
+/// Checks the options that the parser cannot check, in LLVM's order. Returns the only input.
+fn input<'p>(parsed: &'p Parsed) -> Result<(Input, &'p [u8]), Fault> {
+    let exists = |path: &[u8]| path_from_bytes(path).exists();
+    if parsed.flag("show-disassembly-only") {
+        return Err(Fault::new(
+            "--show-disassembly-only is not supported by profkit; use objdump, or llvm-profgen of LLVM",
+        ));
+    }
+    let given: Vec<(Input, &'p [u8])> = INPUTS
+        .iter()
+        .filter(|(name, _)| parsed.has(name))
+        .map(|&(name, input)| (input, parsed.text(name)))
+        .collect();
+    let [(input, path)] = given.as_slice() else {
+        return Err(Fault::new(if given.is_empty() {
+            "Perf input file is missing, please use one of `--perfscript`, `--perfdata` and `--unsymbolized-profile` for the input."
+        } else {
+            "`--perfscript`, `--perfdata` and `--unsymbolized-profile` cannot be used together."
+        }));
+    };
+    if !exists(path) {
+        return Err(Fault::new(
+            [b"Input perf file(", *path, b") doesn't exist."].concat(),
+        ));
+    }
+    let binary = parsed.text("binary");
+    if !exists(binary) {
+        return Err(Fault::new(
+            [b"Input binary(", binary, b") doesn't exist."].concat(),
+        ));
+    }
+    if parsed.signed("compress-recursion").is_some_and(|n| n < -1) {
+        return Err(Fault::new("Value of --compress-recursion should >= -1"));
+    }
+    if parsed.flag("show-source-locations") {
+        return Err(Fault::new(
+            "--show-source-locations should work together with --show-disassembly-only!",
+        ));
+    }
+    Ok((*input, path))
+}
+
+fn make(parsed: &Parsed, session: &Session<'_>) -> Result<(), Fault> {
+    let (input, path) = input(parsed)?;
+    let files = binary::Files::open(parsed)?;
+    let binary = files.load(parsed, session)?;
+    if input == Input::Profile {
+        let mut profile = finish::read(parsed, path, session)?;
+        return finish::run(parsed, &binary, &mut profile, session);
+    }
+    let counts = match input {
+        Input::Unsymbolized => unsymbolized::read(parsed, &binary, path)?,
+        _ => trace::read(parsed, &binary, path, input == Input::Recording, session)?,
+    };
+    if parsed.has("data-access-perftrace") {
+        return Err(Fault::later("--data-access-perftrace"));
+    }
+    if parsed.flag("skip-symbolization") {
+        return Ok(());
+    }
+    if let Counts::Contexts(contexts) = &counts {
+        let mut profile = contexts::profile(parsed, &binary, contexts)?;
+        return finish::conclude(parsed, &binary, &mut profile, session);
+    }
+    let mut profile = counts.profile(parsed, &binary)?;
+    finish::run(parsed, &binary, &mut profile, session)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command_line::Commands;
+
+    #[test]
+    fn the_options_near_to_an_unknown_one_exist() {
+        for name in (options::TOOL.nearest)(Commands::TOP) {
+            assert!(options::TOOL.find(Commands::TOP, name.as_bytes()).is_some());
+        }
+    }
+}

@@ -1,0 +1,401 @@
+//! `llvm-profgen` as profkit runs it does what llvm-profgen-22 does: the same exit code, texts and outputs.
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests"
+)]
+use profkit_llvm::{Io, profgen};
+use profkit_testkit::simulate::{self, Simulation, Step};
+use profkit_testkit::{Llvm, repo_root, require_or_skip};
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::Command;
+
+/// What a run of the tool did.
+#[derive(Debug, PartialEq, Eq)]
+struct Run {
+    code: i32,
+    stdout: String,
+    /// The lines of standard error, sorted: LLVM's tool prints details of ranges in the order of a hash table.
+    stderr: Vec<String>,
+    output: Option<Vec<u8>>,
+}
+
+fn sorted(text: &[u8]) -> Vec<String> {
+    let text = String::from_utf8_lossy(text);
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    lines.sort();
+    lines
+}
+
+/// The arguments, with the output first.
+fn with_output(output: &Path, args: &[String]) -> Vec<OsString> {
+    let mut all: Vec<OsString> = vec!["llvm-profgen".into()];
+    all.extend(args.iter().map(Into::into));
+    if !args.iter().any(|arg| arg == "--without-output") {
+        all.push("-o".into());
+        all.push(output.into());
+    }
+    all.retain(|arg| arg != "--without-output");
+    all
+}
+
+fn ours(args: &[String], output: &Path) -> Run {
+    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+    let mut stdin = std::io::empty();
+    let mut io = Io::new(&mut stdin, &mut stdout, &mut stderr);
+    let code = profgen::run(with_output(output, args), &mut io);
+    Run {
+        code: code.into(),
+        stdout: String::from_utf8(stdout).expect("text"),
+        stderr: sorted(&stderr),
+        output: std::fs::read(output).ok(),
+    }
+}
+
+/// The folder is one of the test's own, because the tool writes into the working folder. `None`, with a printed reason, if
+/// the tool is not installed.
+fn theirs(args: &[String], output: &Path) -> Option<Run> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = Command::new("llvm-profgen-22")
+        .args(with_output(output, args).split_off(1))
+        .current_dir(folder.path())
+        .output();
+    let Ok(run) = run else {
+        profkit_testkit::skip("llvm-profgen-22 is not installed");
+        return None;
+    };
+    let rename = |text: Vec<u8>| {
+        let text = String::from_utf8(text).expect("text");
+        text.replace("llvm-profgen-22", "llvm-profgen").into_bytes()
+    };
+    Some(Run {
+        code: run.status.code().expect("an exit code"),
+        stdout: String::from_utf8(run.stdout).expect("text"),
+        stderr: sorted(&rename(run.stderr)),
+        output: std::fs::read(output).ok(),
+    })
+}
+
+/// Runs both with the same arguments.
+fn compare(args: &[&str]) {
+    let args: Vec<String> = args.iter().map(|&arg| arg.to_owned()).collect();
+    let folder = tempfile::tempdir().expect("a folder");
+    let output = folder.path().join("out");
+    let Some(mut theirs) = theirs(&args, &output) else {
+        return;
+    };
+    if theirs.code != 0 {
+        // LLVM's tool leaves an empty file if it fails.
+        theirs.output = None;
+    }
+    let _ = std::fs::remove_file(&output);
+    let ours = ours(&args, &output);
+    if ours != theirs {
+        let text = |run: &Run| {
+            run.output
+                .as_ref()
+                .map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+        };
+        panic!(
+            "{args:?}\nours: {} {:?}\n{}\n{:?}\ntheirs: {} {:?}\n{}\n{:?}",
+            ours.code,
+            ours.stderr,
+            ours.stdout,
+            text(&ours),
+            theirs.code,
+            theirs.stderr,
+            theirs.stdout,
+            text(&theirs)
+        );
+    }
+}
+
+/// A program, a recording of a simulated run, and the text that perf makes of it.
+struct Case {
+    folder: tempfile::TempDir,
+    binary: String,
+    recording: String,
+}
+
+impl Case {
+    fn of(llvm: &Llvm, source: &str, arguments: &[&str]) -> Case {
+        let folder = tempfile::tempdir().expect("a folder");
+        let binary = folder.path().join("walked");
+        let run = Command::new(llvm.clang())
+            .args(arguments)
+            .arg(repo_root().join("tests/programs").join(source))
+            .arg("-o")
+            .arg(&binary)
+            .status();
+        assert!(run.expect("clang runs").success(), "{source}");
+        let program = simulate::Program::open(&binary);
+        let simulation = Simulation::new(7).depth(16);
+        let steps = [
+            Step::Start {
+                pid: 10,
+                program: 0,
+            },
+            Step::Samples(2000),
+        ];
+        let mut writer = simulation.writer();
+        let ran = simulation.run(std::slice::from_ref(&program), &steps, &mut writer);
+        ran.expect("a recording");
+        let recording = folder.path().join("perf.data");
+        std::fs::write(&recording, writer.file()).expect("written");
+        let text = |path: &Path| path.to_str().expect("a path of text").to_owned();
+        Case {
+            binary: text(&binary),
+            recording: text(&recording),
+            folder,
+        }
+    }
+
+    fn path(&self, name: &str) -> String {
+        let path = self.folder.path().join(name);
+        path.to_str().expect("a path of text").to_owned()
+    }
+
+    /// Writes a file into the folder, and returns its path.
+    fn file(&self, name: &str, content: impl AsRef<[u8]>) -> String {
+        let path = self.path(name);
+        std::fs::write(&path, content).expect("written");
+        path
+    }
+
+    /// The output of `perf script`; `None` if perf is not installed.
+    fn script(&self) -> Option<String> {
+        let run = Command::new("perf")
+            .args(["script", "--show-mmap-events", "-F", "ip,brstack", "-i"])
+            .arg(&self.recording)
+            .output();
+        match run {
+            Ok(run) if run.status.success() => Some(String::from_utf8(run.stdout).expect("text")),
+            _ => {
+                profkit_testkit::skip("perf is not installed");
+                None
+            }
+        }
+    }
+
+    fn compare(&self, args: &[&str]) {
+        let binary = format!("--binary={}", self.binary);
+        compare(&[&[binary.as_str()], args].concat());
+    }
+}
+
+const DEBUG: [&str; 3] = ["-O2", "-g", "-fdebug-info-for-profiling"];
+
+#[test]
+fn recordings_give_the_profiles_of_llvm_profgen_in_every_encoding() {
+    let llvm = require_or_skip!(22);
+    let case = Case::of(&llvm, "walked.c", &DEBUG);
+    let recording = format!("--perfdata={}", case.recording);
+    for more in [
+        &["--format=text"][..],
+        &["--format=text", "--show-density", "--update-total-samples"],
+        &[
+            "--format=text",
+            "--trim-cold-profile",
+            "--profile-summary-cold-count=500",
+        ],
+        &[
+            "--format=text",
+            "--fill-zero-for-all-funcs",
+            "--profile-density-threshold=1e9",
+        ],
+        &["--format=binary"],
+        &["--format=extbinary"],
+        &[],
+        &["--use-md5", "--populate-profile-symbol-list"],
+        &["--use-md5", "--format=text"],
+        &["--skip-symbolization"],
+        &["--skip-symbolization", "--use-offset=0"],
+        &[
+            "--skip-symbolization",
+            "--use-first-loadable-segment-as-base",
+        ],
+        &["--format=text", "--pid=10"],
+    ] {
+        case.compare(&[&[recording.as_str()], more].concat());
+    }
+}
+
+#[test]
+fn texts_of_perf_script_are_read_by_the_same_rules() {
+    let llvm = require_or_skip!(22);
+    let case = Case::of(&llvm, "walked.c", &DEBUG);
+    let Some(script) = case.script() else {
+        return;
+    };
+    let samples: Vec<&str> = script
+        .lines()
+        .filter(|line| !line.contains("MMAP"))
+        .collect();
+    let mapping = script
+        .lines()
+        .find(|line| line.contains("MMAP") && line.ends_with("/walked"))
+        .expect("a mapping of the program");
+    let aggregated: Vec<String> = samples.iter().map(|line| format!("3\n{line}")).collect();
+    let odd = [
+        &samples[..3],
+        &[
+            "",
+            "# a comment",
+            "  12 x",
+            "0x1/0x2/P zz/0x3",
+            "4005d7 0x40/zz/P/-/-/1",
+        ],
+        &samples[3..9],
+        &["not a line of samples", " 0x1/0x2/P"],
+    ]
+    .concat();
+    let at = mapping.find("[0x").expect("an address");
+    let moved = mapping.replacen("[0x", "[0x1", 1);
+    assert!(at > 0);
+    let elsewhere = mapping.replacen("/walked", "/another", 1);
+    let texts = [
+        script.clone(),
+        samples.join("\n"),
+        aggregated.join("\n"),
+        odd.join("\n"),
+        format!("{elsewhere}\n{}", samples.join("\n")),
+        format!("{moved}\n{}", samples.join("\n")),
+        format!(
+            "{mapping}\n{}\n{moved}\n{}",
+            samples[..50].join("\n"),
+            samples[50..].join("\n")
+        ),
+        "PERF_RECORD_MMAP2 this is no mapping although it has the name of one\n".repeat(2)
+            + samples[0],
+        "no samples at all\n".to_owned(),
+        String::new(),
+    ];
+    for (index, text) in texts.iter().enumerate() {
+        let input = format!("--ps={}", case.file(&format!("{index}.script"), text));
+        case.compare(&[
+            &input,
+            "--format=text",
+            "--show-mmap-events",
+            "--show-detailed-warning",
+        ]);
+        case.compare(&[&input, "--skip-symbolization", "--use-offset=false"]);
+    }
+}
+
+#[test]
+fn unsymbolized_and_finished_profiles_are_read_by_the_same_rules() {
+    let llvm = require_or_skip!(22);
+    let case = Case::of(&llvm, "walked.c", &DEBUG);
+    let recording = format!("--perfdata={}", case.recording);
+    let output = case.path("unsymbolized");
+    let binary = format!("--binary={}", case.binary);
+    let made = ours(
+        &[
+            binary.clone(),
+            recording.clone(),
+            "--skip-symbolization".to_owned(),
+        ],
+        Path::new(&output),
+    );
+    assert_eq!(made.code, 0, "{made:?}");
+    let text = std::fs::read_to_string(&output).expect("text");
+    assert!(text.lines().count() > 20, "{text}");
+    case.compare(&[&format!("--up={output}"), "--format=text"]);
+    case.compare(&[&format!("--up={output}"), "--format=text", "--use-offset=0"]);
+    case.compare(&[&format!("--up={output}"), "--skip-symbolization"]);
+    for (index, wrong) in [
+        "x\n",
+        "1\n",
+        "0\n",
+        "0\n0",
+        "0\n0\n0\n",
+        "1\n10-20\n0\n",
+        "1\n10-20:5x\n0\n",
+        "1\n10->20:5\n0\n",
+        "  1\n  10-2000:5\n  1\n  0x10->0x20:5\n",
+        "1\n20-10:5\n0\n",
+    ]
+    .iter()
+    .enumerate()
+    {
+        let input = format!("--up={}", case.file(&format!("{index}.up"), wrong));
+        case.compare(&[&input, "--format=text"]);
+    }
+    let profile = case.path("profile");
+    let args = [binary, recording, "--format=text".to_owned()];
+    assert_eq!(ours(&args, Path::new(&profile)).code, 0);
+    let input = format!("--llvm-sample-profile={profile}");
+    case.compare(&[&input, "--format=text"]);
+    case.compare(&[
+        &input,
+        "--format=text",
+        "--trim-cold-profile",
+        "--profile-summary-cutoff-cold=900000",
+    ]);
+    case.compare(&[
+        &input,
+        "--show-density",
+        "--profile-density-cutoff-hot=500000",
+    ]);
+}
+
+#[test]
+fn wrong_command_lines_and_files_give_the_texts_of_llvm_profgen() {
+    let llvm = require_or_skip!(22);
+    let case = Case::of(&llvm, "walked.c", &["-O1"]);
+    let zero = format!("--up={}", case.file("zero", "0\n0\n"));
+    let text = format!("--binary={}", case.file("text", "no program\n"));
+    let archive = format!("--binary={}", case.file("archive", "!<arch>\n"));
+    let folder = format!("--binary={}", case.folder.path().display());
+    let binary = format!("--binary={}", case.binary);
+    let object = case.path("object.o");
+    let source = case.file("object.c", "int f(void) { return 1; }\n");
+    let compiled = Command::new(llvm.clang())
+        .args(["-c", "-g", &source, "-o", &object])
+        .status();
+    assert!(compiled.expect("clang runs").success());
+    let object = format!("--binary={object}");
+    let mach = case.path("mach.o");
+    let compiled = Command::new(llvm.clang())
+        .args(["--target=x86_64-apple-darwin", "-c", &source, "-o", &mach])
+        .status();
+    assert!(compiled.expect("clang runs").success());
+    let mach = format!("--binary={mach}");
+    for args in [
+        &["--without-output"][..],
+        &["--without-output", "--binary"],
+        &["--without-output", "--binary=x", "y", "-z"],
+        &["--without-output", &binary],
+        &[],
+        &[&binary],
+        &[&binary, "--ps=nowhere"],
+        &[&binary, "--perfdata=nowhere", "--up=nowhere"],
+        &["--binary=nowhere", &zero],
+        &[&binary, &zero, "--compress-recursion=-2"],
+        &[&binary, &zero, "--compress-recursion=two"],
+        &[&binary, &zero, "--csprof-max-context-depth=-2147483649"],
+        &[&binary, &zero, "--pid=-1"],
+        &[&binary, &zero, "--format=yaml"],
+        &[&binary, &zero, "--show-source-locations"],
+        &[&binary, &zero, "--use-offset=maybe"],
+        &[&binary, &zero, "--profile-density-threshold=few"],
+        &[&binary, &zero, "--debug-binary=nowhere"],
+        &[&binary, &zero, "--dwp=nowhere"],
+        &[&binary, &zero],
+        &[&text, &zero],
+        &[&archive, &zero],
+        &[&folder, &zero],
+        &[&object, &zero],
+        &[&mach, &zero],
+        &[&binary, &zero, "--format=gcc"],
+        &[&binary, "--perfdata=/dev/null"],
+        &[&binary, "--ps=/dev/null"],
+        &[&binary, &zero, "--skip-symbolizatio"],
+        &[&binary, &zero, "-h=1"],
+        &[&binary, &zero, "--version=1"],
+    ] {
+        compare(args);
+    }
+}

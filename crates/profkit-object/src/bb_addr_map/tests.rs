@@ -1,0 +1,192 @@
+//! Block maps of every version, as bytes and as compilers write them.
+use super::*;
+use crate::binary::BinaryFile;
+use crate::code_symbols::code_symbols;
+use profkit_testkit::{Llvm, links_c, or_skip, repo_root};
+use std::process::Command;
+
+/// Encoded maps of a function with two blocks at 0x1000. They were copied from the assembly of clang 16 and 19 (version
+/// 2) and 22 (version 5).
+const V2: &[u8] = &[2, 0, 0, 0x10, 0, 0, 0, 0, 0, 0, 2, 0, 0, 8, 8, 3, 2, 6, 1];
+const V5: &[u8] = &[
+    5, 32, 0, 0, 0x10, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 8, 8, 3, 2, 1, 4, 2, 1,
+];
+
+#[test]
+fn block_ids_and_addresses_of_all_versions() {
+    let blocks = vec![
+        BasicBlock {
+            id: 0,
+            address: 0x1000,
+            size: 8,
+            flags: BlockFlags(8),
+        },
+        BasicBlock {
+            id: 3,
+            address: 0x100a,
+            size: 6,
+            flags: BlockFlags(1),
+        },
+    ];
+    let function = FunctionBlocks {
+        address: 0x1000,
+        version: 2,
+        blocks,
+    };
+    let later = FunctionBlocks {
+        version: 5,
+        ..function.clone()
+    };
+    assert_eq!(read(V2, Endian::Little, 8), Ok(vec![function.clone()]));
+    assert_eq!(read(V5, Endian::Little, 8), Ok(vec![later.clone()]));
+    // In version 0 all offsets are those from the function's start.
+    let old = read_version_0(
+        &[0, 0x10, 0, 0, 0, 0, 0, 0, 2, 0, 8, 8, 10, 6, 1],
+        Endian::Little,
+        8,
+    );
+    let ids = |functions: Vec<FunctionBlocks>| -> Vec<(u32, u64)> {
+        let blocks = functions.into_iter().flat_map(|function| function.blocks);
+        blocks.map(|block| (block.id, block.address)).collect()
+    };
+    assert_eq!(old.map(ids), Ok(vec![(0, 0x1000), (1, 0x100a)]));
+    // In version 1 the id of a block is its index in the function.
+    let numbered = read(
+        &[1, 0, 0, 0x10, 0, 0, 0, 0, 0, 0, 2, 0, 8, 8, 2, 6, 1],
+        Endian::Little,
+        8,
+    );
+    assert_eq!(numbered.map(ids), Ok(vec![(0, 0x1000), (1, 0x100a)]));
+    let both = [V2, V5].concat();
+    assert_eq!(
+        read(&both, Endian::Little, 8),
+        Ok(vec![function.clone(), later])
+    );
+}
+
+#[test]
+fn damaged_maps_of_blocks() {
+    let message = |change: fn(&mut Vec<u8>)| {
+        let mut bytes = V2.to_vec();
+        change(&mut bytes);
+        read(&bytes, Endian::Little, 8)
+            .map_err(|error| error.to_string())
+            .unwrap_err()
+    };
+    insta::assert_snapshot!(message(|bytes| bytes[0] = 6), @"unknown version in function 0 of .llvm_bb_addr_map at offset 0x0: found 6, expected 1 to 5 (LLVM 15 to 22)");
+    insta::assert_snapshot!(message(|bytes| *bytes = [&[5, 0, 1], &V5[3..]].concat()), @"the features are unknown in function 0 of .llvm_bb_addr_map at offset 0x1: found 0x100, expected bits of 0xff");
+    insta::assert_snapshot!(message(|bytes| bytes.splice(1..2, [8, 0]).for_each(drop)), @"the list of block ranges is empty in function 0 of .llvm_bb_addr_map at offset 0x2: found 0, expected at least 1");
+    insta::assert_snapshot!(message(|bytes| bytes.truncate(14)), @"the data end too early in function 0 of .llvm_bb_addr_map at offset 0xe: found 0 bytes left, expected 1 bytes");
+    insta::assert_snapshot!(message(|bytes| bytes.splice(15..16, [0xff, 0xff, 0xff, 0xff, 0x7f]).for_each(drop)), @"the block id is too large in function 0 of .llvm_bb_addr_map at offset 0xf: found 34359738367, expected 32 bits");
+    // Changing any byte must not cause a panic, or more blocks than the section can contain.
+    for place in 0..V5.len() {
+        for value in [0, 1, 0x7f, 0x80, 0xff] {
+            let mut bytes = V5.to_vec();
+            bytes[place] = value;
+            let read = read(&bytes, Endian::Little, 8);
+            let blocks = read.iter().flatten().map(|function| function.blocks.len());
+            assert!(blocks.sum::<usize>() <= V5.len());
+        }
+    }
+    // Cutting the section anywhere must give an error, except between two functions. Reading a cut section must never
+    // cause a panic.
+    for end in 0..V5.len() {
+        assert_eq!(
+            read(&V5[..end], Endian::Little, 8).is_ok(),
+            end == 0,
+            "{end}"
+        );
+    }
+}
+
+#[test]
+fn maps_that_compilers_write() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let listed = folder.path().join("list");
+    // One block of `main` apart, with the frequencies of edges.
+    std::fs::write(&listed, "v1\nf main\ng 0:10,1:9\nc 0 1\n").expect("a list");
+    let listed = format!("-fbasic-block-sections=list={}", listed.display());
+    let analysis = "-mllvm -pgo-analysis-map=func-entry-count,bb-freq,br-prob";
+    let cases = [
+        (13, "-fbasic-block-sections=labels".to_owned(), 0),
+        (14, "-fbasic-block-sections=labels".to_owned(), 0),
+        (15, "-fbasic-block-sections=labels".to_owned(), 1),
+        (16, "-fbasic-block-sections=labels".to_owned(), 1),
+        (19, "-fbasic-block-address-map".to_owned(), 2),
+        (19, format!("-fbasic-block-address-map {analysis}"), 2),
+        (22, "-fbasic-block-address-map".to_owned(), 5),
+        (
+            22,
+            "-fbasic-block-address-map -mllvm -emit-bb-hash".to_owned(),
+            5,
+        ),
+        (
+            22,
+            format!(
+                "-fbasic-block-address-map {listed} {analysis} -mllvm -pgo-analysis-map-emit-bb-sections-cfg"
+            ),
+            5,
+        ),
+    ];
+    for (release, options, version) in cases {
+        let Some(llvm) = Llvm::find(release) else {
+            profkit_testkit::skip(&format!("LLVM {release} is not installed"));
+            continue;
+        };
+        or_skip!(links_c(llvm.clang(), &[]), continue);
+        let program = folder.path().join("program");
+        let status = Command::new(llvm.clang())
+            .args(["-O2", "-no-pie"])
+            .args(options.split(' '))
+            .arg(repo_root().join("tests/programs/walked.c"))
+            .arg("-o")
+            .arg(&program)
+            .status();
+        assert!(
+            status.expect("clang runs").success(),
+            "clang-{release} {options}"
+        );
+        let file = BinaryFile::open(&program).expect("a program");
+        let image = file.image(|_| true).expect("a program");
+        let functions = of_image(&image).expect("a sound map").expect("a map");
+        assert!(functions.len() >= 8, "{release}: {}", functions.len());
+        for function in &functions {
+            assert_eq!(function.version, version, "clang-{release} {options}");
+            let mut ids: Vec<u32> = function.blocks.iter().map(|block| block.id).collect();
+            ids.sort_unstable();
+            ids.dedup();
+            assert_eq!(ids.len(), function.blocks.len(), "ids are unique");
+            // The first piece is the function with its symbol; the last block of a function does not run on.
+            let symbols = code_symbols(&image);
+            let symbol = symbols.iter().find(|it| it.address == function.address);
+            let symbol = symbol.expect("a symbol");
+            let pieces = function.blocks.windows(2).filter(|two| {
+                two[1].address < two[0].address + two[0].size
+                    || two[1].address > two[0].address + two[0].size + 16
+            });
+            let split = options.contains("list=") && symbol.name == b"main";
+            assert_eq!(
+                pieces.count(),
+                usize::from(split),
+                "clang-{release} {options}"
+            );
+            assert!(
+                function
+                    .blocks
+                    .iter()
+                    .any(|block| block.flags.returns() || block.flags.has_tail_call())
+            );
+            assert!(
+                function
+                    .blocks
+                    .last()
+                    .is_some_and(|block| !block.flags.falls_through())
+            );
+            if !split {
+                let last = function.blocks.last().expect("a block");
+                let end = symbol.address + symbol.size;
+                assert_eq!(last.address + last.size, end, "clang-{release} {options}");
+            }
+        }
+    }
+}

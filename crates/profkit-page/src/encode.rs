@@ -1,0 +1,115 @@
+//! The data blocks of a page: numbers and names as bytes, compressed and written as base64. docs/formats/page.md
+//! describes them.
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use flate2::Compression;
+use flate2::write::DeflateEncoder;
+use std::cmp::Ordering;
+use std::io::Write as _;
+
+/// Appends a number in LEB128 form: seven bits per byte, the lowest first; the top bit says that a byte follows.
+pub fn number(mut value: u128, out: &mut Vec<u8>) {
+    loop {
+        let low = value.to_le_bytes()[0];
+        value >>= 7;
+        if value == 0 {
+            out.push(low & 0x7f);
+            return;
+        }
+        out.push(low | 0x80);
+    }
+}
+
+/// Appends a length or an index.
+pub fn index(value: usize, out: &mut Vec<u8>) {
+    number(value as u128, out);
+}
+
+/// Encodes numbers, one after the other.
+pub fn column(values: impl IntoIterator<Item = u128>) -> Vec<u8> {
+    let mut out = Vec::new();
+    for value in values {
+        number(value, &mut out);
+    }
+    out
+}
+
+/// Encodes strings without line breaks: their number, the size of their text with a byte after each, and for each string
+/// the number of bytes that it shares with the string before, the number of its own bytes, and these.
+pub fn strings<'s>(list: impl IntoIterator<Item = &'s str> + Clone) -> Vec<u8> {
+    let mut out = Vec::new();
+    let size = |all: (usize, usize), one: &str| (all.0 + 1, all.1 + one.len() + 1);
+    let (count, size) = list.clone().into_iter().fold((0, 0), size);
+    if count == 0 {
+        return out;
+    }
+    index(count, &mut out);
+    index(size, &mut out);
+    let mut before: &[u8] = b"";
+    for one in list {
+        let one = one.as_bytes();
+        let shared = one.iter().zip(before).take_while(|(a, b)| a == b).count();
+        let own = one.get(shared..).unwrap_or_default();
+        index(shared, &mut out);
+        index(own.len(), &mut out);
+        out.extend_from_slice(own);
+        before = one;
+    }
+    out
+}
+
+/// Compares strings as JavaScript does: by their UTF-16 units.
+pub fn as_script(one: &str, other: &str) -> Ordering {
+    let (one, other) = (one.as_bytes(), other.as_bytes());
+    let same = one.iter().zip(other).take_while(|(a, b)| a == b).count();
+    match (one.get(same), other.get(same)) {
+        // Characters above U+FFFF are two units, which are below those of U+E000 to U+FFFF.
+        (Some(0xf0..), Some(0xee | 0xef)) => Ordering::Less,
+        (Some(0xee | 0xef), Some(0xf0..)) => Ordering::Greater,
+        (one, other) => one.cmp(&other),
+    }
+}
+
+/// Compresses bytes (deflate without a header) and returns them as base64.
+pub fn packed(bytes: &[u8]) -> String {
+    let mut encoder = DeflateEncoder::new(Vec::new(), Compression::new(6));
+    // Writing to memory does not fail.
+    let compressed = encoder.write_all(bytes).and_then(|()| encoder.finish());
+    STANDARD.encode(compressed.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_seven_bits_per_byte() {
+        assert_eq!(column([0, 127, 128, 300]), [0, 127, 0x80, 1, 0xac, 2]);
+        assert_eq!(column([u128::MAX]).len(), 19);
+    }
+
+    #[test]
+    fn strings_share_their_beginnings() {
+        let list = ["ns::parse", "ns::print", "x"];
+        assert_eq!(
+            strings(list),
+            b"\x03\x16\x00\x09ns::parse\x05\x04rint\x00\x01x"
+        );
+        assert!(strings([]).is_empty());
+    }
+
+    #[test]
+    fn the_order_of_names_is_that_of_the_script() {
+        let mut names = ["\u{1f600}", "\u{e000}", "\u{ffff}", "z", "zz", "é"];
+        names.sort_by(|one, other| as_script(one, other));
+        let mut expected = names;
+        expected.sort_by_key(|name| name.encode_utf16().collect::<Vec<_>>());
+        assert_eq!(names, expected);
+    }
+
+    #[test]
+    fn equal_data_have_equal_blocks() {
+        assert_eq!(packed(b"abcabcabcabc"), packed(b"abcabcabcabc"));
+        assert_eq!(packed(b""), "AwA=");
+    }
+}

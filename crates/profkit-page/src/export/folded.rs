@@ -1,0 +1,25 @@
+//! Folded stacks: a line per stack, as flame graph tools read them.
+use super::Stacks;
+use std::io::{self, Write};
+
+impl Stacks {
+    /// Writes a line per stack: the functions from the outermost inwards with `;` between them, a space, and the number that
+    /// viewers show first. Stacks without that number are left out.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn folded(&self, mut out: impl Write) -> io::Result<()> {
+        for (stack, numbers) in &self.stacks {
+            let number = numbers.get(self.first).copied().unwrap_or(0);
+            if number == 0 {
+                continue;
+            }
+            let names: Vec<String> = stack
+                .iter()
+                .map(|&frame| self.frames[frame as usize].name.replace(';', ":"))
+                .collect();
+            writeln!(out, "{} {number}", names.join(";"))?;
+        }
+        out.flush()
+    }
+}

@@ -1,0 +1,251 @@
+//! Profiles for the viewers of other tools: call stacks with their numbers, as files of pprof, speedscope and the Firefox
+//! Profiler; and [`tables`] for databases and data frames.
+//!
+//! ```
+//! use profkit_analysis::samples::SampleView;
+//! use profkit_page::export::Stacks;
+//!
+//! let view = SampleView::open(b"main:90:1\n 1: 50\n 2: work:40\n  1: 40\n", None)?;
+//! let stacks = Stacks::of_samples("app.prof", &view);
+//! assert_eq!((stacks.len(), stacks.total(0)), (2, 90));
+//! assert!(stacks.speedscope().to_string().contains("work"));
+//! # Ok::<(), profkit_data::Error>(())
+//! ```
+mod firefox;
+mod folded;
+mod pprof;
+mod speedscope;
+pub mod tables;
+
+use profkit_analysis::any::AnyProfile;
+use profkit_analysis::faults::Faults;
+use profkit_analysis::heap::HeapProfile;
+use profkit_analysis::instr::{InstrReader, numbers};
+use profkit_analysis::names::{self, Spelling, printable};
+use profkit_analysis::samples::{SampleView, self_samples};
+use profkit_data::instr::Record;
+use profkit_data::memprof::Field;
+use profkit_data::mip::MipProfile;
+use profkit_data::sample::{NameId, SampleName};
+use rustc_hash::FxHashMap;
+
+/// A number that each stack has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StackUnit {
+    /// What is counted, as pprof names it: `alloc_space`.
+    pub what: &'static str,
+    /// The unit: `bytes` or `count`.
+    pub unit: &'static str,
+}
+
+/// A frame of a call stack.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct StackFrame {
+    /// The name of the function for people.
+    pub name: String,
+    /// The symbol of the function, if the profile has it.
+    pub symbol: String,
+    /// The source file; empty if it is not known.
+    pub file: String,
+    /// The line in the source file; 0 if it is not known.
+    pub line: u32,
+}
+
+/// Call stacks with numbers. In a profile without calling contexts, each function is a stack of its own, and the functions
+/// inlined into it are the inner frames.
+#[derive(Clone, Debug, Default)]
+pub struct Stacks {
+    file: String,
+    units: Vec<StackUnit>,
+    /// The number that a viewer shows first, as an index of `units`.
+    first: usize,
+    build_ids: Vec<String>,
+    frames: Vec<StackFrame>,
+    by_frame: FxHashMap<StackFrame, u32>,
+    /// Each stack from its outermost frame on, with a number per unit.
+    stacks: Vec<(Vec<u32>, Vec<u64>)>,
+}
+
+const fn count(what: &'static str) -> StackUnit {
+    StackUnit {
+        what,
+        unit: "count",
+    }
+}
+
+impl Stacks {
+    /// The stacks of any profile with functions, and its errors.
+    pub fn of(file: &str, profile: &mut AnyProfile<'_>) -> (Self, Faults) {
+        match profile {
+            AnyProfile::Instr(reader) => Stacks::of_instr(file, reader),
+            AnyProfile::Sample(view) => (Stacks::of_samples(file, view), view.faults()),
+            AnyProfile::Mip(profile, _) => (Stacks::of_mip(file, profile), Faults::default()),
+        }
+    }
+
+    fn new(file: &str, units: &[StackUnit]) -> Self {
+        Stacks {
+            file: printable(file.as_bytes()).into_owned(),
+            units: units.to_vec(),
+            ..Stacks::default()
+        }
+    }
+
+    /// The functions of an instrumentation profile: how often each was entered, and the sum of its counters. Records that
+    /// cannot be read are left out; the errors are returned.
+    pub fn of_instr(file: &str, reader: &mut InstrReader<'_>) -> (Self, Faults) {
+        let mut stacks = Stacks::new(file, &[count("executions"), count("counts")]);
+        let mut faults = Faults::default();
+        let mut record = Record::default();
+        loop {
+            match reader.source().read_record(&mut record) {
+                Ok(true) if record.is_pseudo() => {}
+                Ok(true) => {
+                    let numbers = numbers(&record);
+                    let sum = u64::try_from(numbers.sum).unwrap_or(u64::MAX);
+                    let frame = match record.name.as_slice() {
+                        [] => StackFrame::of_text(record.name_ref.to_string()),
+                        name => StackFrame::of_symbol(name),
+                    };
+                    stacks.add([frame], &[numbers.entry, sum]);
+                }
+                Ok(false) => break,
+                Err(error) => {
+                    faults.push(error);
+                    if !reader.source().can_resume() {
+                        break;
+                    }
+                }
+            }
+        }
+        let ids = faults.or_default(reader.source().binary_ids());
+        stacks.build_ids = ids.iter().map(ToString::to_string).collect();
+        (stacks, faults)
+    }
+
+    /// The samples of a sample profile, by calling context and inlined function.
+    pub fn of_samples(file: &str, view: &SampleView<'_>) -> Self {
+        let mut stacks = Stacks::new(file, &[count("samples")]);
+        let frame = |id: NameId| match view.profile.names.get(id) {
+            SampleName::Text(name) => StackFrame::of_symbol(name),
+            SampleName::Guid(_) => {
+                StackFrame::of_text(view.name(id, Spelling::Demangled).into_owned())
+            }
+        };
+        for function in view.profile.functions() {
+            let callers = function.callers.iter().map(|caller| caller.name);
+            let base: Vec<_> = callers.chain([function.samples.name]).collect();
+            let mut pending = vec![(base, &function.samples)];
+            while let Some((stack, samples)) = pending.pop() {
+                stacks.add(stack.iter().map(|&id| frame(id)), &[self_samples(samples)]);
+                for inlined in samples.inlined.iter().rev() {
+                    let mut inner = stack.clone();
+                    inner.push(inlined.samples.name);
+                    pending.push((inner, &inlined.samples));
+                }
+            }
+        }
+        stacks
+    }
+
+    /// The contexts of a heap profile: allocations and bytes.
+    pub fn of_heap(file: &str, heap: &HeapProfile) -> Self {
+        let bytes = StackUnit {
+            what: "alloc_space",
+            unit: "bytes",
+        };
+        let mut stacks = Stacks::new(file, &[count("alloc_objects"), bytes]);
+        stacks.first = 1;
+        for context in heap.profile.allocations_by_stack() {
+            let frames: Vec<_> = heap.frames(context.stack).collect();
+            let frames = frames.iter().rev().map(|frame| {
+                let function = match frame.name {
+                    Some(name) => StackFrame::of_symbol(name),
+                    None => StackFrame::of_text(format!("{:#018x}", frame.frame.function)),
+                };
+                match frame.location {
+                    Some(place) => StackFrame {
+                        file: printable(&place.file).into_owned(),
+                        line: place.line,
+                        ..function
+                    },
+                    None => function,
+                }
+            });
+            let field = |field| context.block.get(field);
+            stacks.add(frames, &[field(Field::AllocCount), field(Field::TotalSize)]);
+        }
+        stacks
+    }
+
+    /// The functions of a MIP profile: in how many runs each was called, and how often, if calls were counted.
+    pub fn of_mip(file: &str, profile: &MipProfile) -> Self {
+        let mut stacks = Stacks::new(file, &[count("runs"), count("calls")]);
+        for function in profile.functions.iter().filter(|one| !one.is_part()) {
+            let mut frame = StackFrame::of_symbol(&function.name);
+            if let Some(place) = profile.tables.frames(function.location).next() {
+                let path = place.path.unwrap_or_default();
+                frame.file = printable(&path).into_owned();
+                frame.line = place.line;
+            }
+            stacks.add([frame], &[function.called_runs, function.calls]);
+        }
+        stacks
+    }
+
+    /// The number of stacks. Stacks whose numbers are all 0 are left out.
+    pub fn len(&self) -> usize {
+        self.stacks.len()
+    }
+
+    /// Whether there is no stack.
+    pub fn is_empty(&self) -> bool {
+        self.stacks.is_empty()
+    }
+
+    /// The numbers that each stack has.
+    pub fn units(&self) -> &[StackUnit] {
+        &self.units
+    }
+
+    /// The sum of a number over all stacks.
+    pub fn total(&self, unit: usize) -> u128 {
+        let numbers = self.stacks.iter();
+        let numbers = numbers.filter_map(|(_, numbers)| numbers.get(unit));
+        numbers.map(|&number| u128::from(number)).sum()
+    }
+
+    /// Adds a stack, outermost frame first.
+    fn add(&mut self, stack: impl IntoIterator<Item = StackFrame>, numbers: &[u64]) {
+        if numbers.iter().all(|&number| number == 0) {
+            return;
+        }
+        let stack = stack.into_iter().map(|frame| {
+            let next = u32::try_from(self.frames.len()).unwrap_or(u32::MAX);
+            *self.by_frame.entry(frame).or_insert_with_key(|frame| {
+                self.frames.push(frame.clone());
+                next
+            })
+        });
+        let stack = stack.collect();
+        self.stacks.push((stack, numbers.to_vec()));
+    }
+}
+
+impl StackFrame {
+    fn of_symbol(symbol: &[u8]) -> Self {
+        StackFrame {
+            name: names::spelled(symbol, Spelling::Demangled).into_owned(),
+            symbol: printable(symbol).into_owned(),
+            ..StackFrame::default()
+        }
+    }
+
+    fn of_text(name: String) -> Self {
+        StackFrame {
+            symbol: name.clone(),
+            name,
+            ..StackFrame::default()
+        }
+    }
+}

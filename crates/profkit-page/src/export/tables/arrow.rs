@@ -1,0 +1,133 @@
+//! Tables as Arrow IPC files and Parquet files.
+use super::{ColumnData, StackColumn, TABLES_VERSION, Table};
+use arrow_array::builder::{ListBuilder, StringBuilder, StructBuilder, UInt32Builder};
+use arrow_array::types::UInt32Type;
+use arrow_array::{
+    ArrayRef, DictionaryArray, Float64Array, RecordBatch, StringArray, UInt32Array, UInt64Array,
+};
+use arrow_ipc::writer::FileWriter;
+use arrow_schema::{ArrowError, DataType, Field, Fields, Schema};
+use parquet::arrow::ArrowWriter;
+use parquet::basic::Compression;
+use parquet::errors::ParquetError;
+use parquet::file::properties::WriterProperties;
+use std::io::Write;
+use std::sync::Arc;
+
+/// The largest number of rows of a batch. The rows of a Parquet file are in groups of this size.
+const BATCH_ROWS: usize = 1 << 20;
+
+impl Table {
+    /// The table as one Arrow record batch. Unsigned numbers stay unsigned; texts that rows share are a dictionary; a stack is
+    /// a list of structures (function, file, line). The facts about the profile are in the metadata of the schema, with
+    /// `profkit.schema_version`.
+    ///
+    /// # Errors
+    /// If Arrow refuses the columns, which would be a fault of profkit.
+    pub fn record_batch(&self) -> Result<RecordBatch, ArrowError> {
+        let mut metadata = std::collections::HashMap::new();
+        metadata.insert(
+            "profkit.schema_version".to_owned(),
+            TABLES_VERSION.to_string(),
+        );
+        metadata.insert("profkit.table".to_owned(), self.kind.to_string());
+        for (name, value) in &self.properties {
+            metadata.insert(format!("profkit.{name}"), value.clone());
+        }
+        let arrays: Vec<ArrayRef> = self
+            .columns
+            .iter()
+            .map(|column| array(&column.data))
+            .collect::<Result<_, _>>()?;
+        let fields: Vec<Field> = self
+            .columns
+            .iter()
+            .zip(&arrays)
+            .map(|(column, array)| {
+                let is_always_there = matches!(column.data, ColumnData::Numbers(_));
+                Field::new(column.name, array.data_type().clone(), !is_always_there)
+            })
+            .collect();
+        let schema = Schema::new(fields).with_metadata(metadata);
+        RecordBatch::try_new(Arc::new(schema), arrays)
+    }
+
+    /// Writes the table as an Arrow IPC file ("Feather version 2").
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn arrow(&self, out: impl Write) -> Result<(), ArrowError> {
+        let batch = self.record_batch()?;
+        let mut writer = FileWriter::try_new(out, &batch.schema())?;
+        writer.write(&batch)?;
+        writer.finish()
+    }
+
+    /// Writes the table as a Parquet file, compressed with Snappy.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn parquet(&self, out: impl Write + Send) -> Result<(), ParquetError> {
+        let batch = self.record_batch()?;
+        let properties = WriterProperties::builder()
+            .set_compression(Compression::SNAPPY)
+            .set_max_row_group_row_count(Some(BATCH_ROWS))
+            .set_created_by(concat!("profkit ", env!("CARGO_PKG_VERSION")).to_owned())
+            .build();
+        let mut writer = ArrowWriter::try_new(out, batch.schema(), Some(properties))?;
+        writer.write(&batch)?;
+        writer.close()?;
+        Ok(())
+    }
+}
+
+fn array(data: &ColumnData) -> Result<ArrayRef, ArrowError> {
+    Ok(match data {
+        ColumnData::Texts(texts) => Arc::new(StringArray::from_iter(
+            texts.iter().map(|text| (!text.is_empty()).then_some(text)),
+        )),
+        ColumnData::Shared(texts) => {
+            let keys: UInt32Array = texts
+                .numbers
+                .iter()
+                .map(|number| number.checked_sub(1))
+                .collect();
+            let values = StringArray::from_iter_values(texts.texts());
+            Arc::new(DictionaryArray::<UInt32Type>::try_new(
+                keys,
+                Arc::new(values),
+            )?)
+        }
+        ColumnData::Numbers(numbers) => Arc::new(UInt64Array::from(numbers.clone())),
+        ColumnData::SomeNumbers(numbers) => Arc::new(UInt64Array::from(numbers.clone())),
+        ColumnData::Fractions(numbers) => Arc::new(Float64Array::from(numbers.clone())),
+        ColumnData::Stacks(stacks) => stack_array(stacks),
+    })
+}
+
+fn stack_array(stacks: &StackColumn) -> ArrayRef {
+    let fields = Fields::from(vec![
+        Field::new("function", DataType::Utf8, false),
+        Field::new("file", DataType::Utf8, true),
+        Field::new("line", DataType::UInt32, true),
+    ]);
+    let item = Field::new("item", DataType::Struct(fields.clone()), false);
+    let mut list = ListBuilder::new(StructBuilder::from_fields(fields, 0)).with_field(item);
+    for row in 0..stacks.stacks.len() {
+        for frame in stacks.get(row) {
+            let frames = list.values();
+            if let Some(functions) = frames.field_builder::<StringBuilder>(0) {
+                functions.append_value(&frame.name);
+            }
+            if let Some(files) = frames.field_builder::<StringBuilder>(1) {
+                files.append_option((!frame.file.is_empty()).then_some(&frame.file));
+            }
+            if let Some(lines) = frames.field_builder::<UInt32Builder>(2) {
+                lines.append_option((frame.line > 0).then_some(frame.line));
+            }
+            frames.append(true);
+        }
+        list.append(true);
+    }
+    Arc::new(list.finish())
+}

@@ -1,0 +1,90 @@
+//! The table of a heap profile.
+use super::{ColumnData, NoTable, SharedTexts, StackColumn, Table, TableKind};
+use crate::export::StackFrame;
+use profkit_analysis::heap::{HeapFrame, HeapProfile};
+use profkit_analysis::names::printable;
+use profkit_data::memprof::{Field, Hotness, Thresholds};
+use rustc_hash::FxHashMap;
+
+impl Table {
+    /// Makes the table of the contexts of a heap profile.
+    ///
+    /// # Errors
+    /// If another table than that of contexts is asked for.
+    pub fn of_heap(
+        file: &str,
+        kind: TableKind,
+        heap: &HeapProfile,
+        thresholds: &Thresholds,
+    ) -> Result<Self, NoTable> {
+        if kind != TableKind::Contexts {
+            return Err(NoTable {
+                table: kind,
+                profile: "a heap profile",
+                has: &[TableKind::Contexts],
+            });
+        }
+        let mut table = Table::new(file, kind, "heap");
+        let mut hotness = SharedTexts::default();
+        let mut numbers = [(); 5].map(|()| Vec::new());
+        let mut stacks = StackColumn::default();
+        let mut known: FxHashMap<StackFrame, u32> = FxHashMap::default();
+        for context in heap.profile.allocations_by_stack() {
+            let row = [
+                Field::TotalSize,
+                Field::AllocCount,
+                Field::TotalLifetime,
+                Field::TotalAccessCount,
+                Field::TotalLifetimeAccessDensity,
+            ];
+            for (column, field) in numbers.iter_mut().zip(row) {
+                column.push(context.block.get(field));
+            }
+            hotness.push(match thresholds.hotness(&context.block, true) {
+                Hotness::Cold => "cold",
+                Hotness::Warm => "warm",
+                Hotness::Hot => "hot",
+            });
+            let frames = heap.frames(context.stack).map(|frame| {
+                let next = u32::try_from(stacks.frames.len()).unwrap_or(u32::MAX);
+                *known
+                    .entry(stack_frame(&frame))
+                    .or_insert_with_key(|frame| {
+                        stacks.frames.push(frame.clone());
+                        next
+                    })
+            });
+            let frames = frames.collect();
+            stacks.stacks.push(frames);
+        }
+        table.push("stack", ColumnData::Stacks(stacks));
+        let names = [
+            "bytes",
+            "allocations",
+            "lifetime_ms",
+            "accesses",
+            "lifetime_access_density",
+        ];
+        for (name, column) in names.into_iter().zip(numbers) {
+            table.push(name, ColumnData::Numbers(column));
+        }
+        table.push("hotness", ColumnData::Shared(hotness));
+        Ok(table)
+    }
+}
+
+/// A frame with its source line, or the line in its function if the file has no source lines.
+fn stack_frame(frame: &HeapFrame<'_>) -> StackFrame {
+    let function = match frame.name {
+        Some(name) => StackFrame::of_symbol(name),
+        None => StackFrame::of_text(format!("{:#018x}", frame.frame.function)),
+    };
+    match frame.location {
+        Some(place) => StackFrame {
+            file: printable(&place.file).into_owned(),
+            line: place.line,
+            ..function
+        },
+        None => function,
+    }
+}

@@ -1,0 +1,110 @@
+//! Tables of MIP profiles.
+use super::{ColumnData, NoTable, SharedTexts, Table, TableKind, spelled};
+use profkit_analysis::names::printable;
+use profkit_analysis::order::by_mean;
+use profkit_data::mip::MipProfile;
+
+const HAS: &[TableKind] = &[TableKind::Functions, TableKind::Counters, TableKind::Traces];
+
+impl Table {
+    /// Makes a table of a MIP profile. The parts of a split function count as the function.
+    ///
+    /// # Errors
+    /// If MIP profiles have no such table.
+    pub fn of_mip(file: &str, kind: TableKind, profile: &MipProfile) -> Result<Self, NoTable> {
+        let mut table = Table::new(file, kind, "MIP");
+        table.properties.push(("runs", profile.runs.to_string()));
+        match kind {
+            TableKind::Functions => table.called(profile),
+            TableKind::Counters => table.blocks(profile),
+            TableKind::Traces => table.first_calls(profile),
+            _ => {
+                return Err(NoTable {
+                    table: kind,
+                    profile: "a MIP profile",
+                    has: HAS,
+                });
+            }
+        }
+        Ok(table)
+    }
+
+    fn called(&mut self, profile: &MipProfile) {
+        let mut files = SharedTexts::default();
+        let (mut symbols, mut numbers, mut lines) =
+            (Vec::new(), [(); 6].map(|()| Vec::new()), Vec::new());
+        for function in profile.functions.iter().filter(|one| !one.is_part()) {
+            symbols.push(function.name.clone());
+            let covered = function.blocks.iter().filter(|block| block.runs > 0);
+            let row = [
+                function.signature.into(),
+                function.blocks.len() as u64,
+                covered.count() as u64,
+                function.called_runs,
+                function.raw_runs,
+                function.calls,
+            ];
+            for (column, number) in numbers.iter_mut().zip(row) {
+                column.push(number);
+            }
+            let frame = profile.tables.frames(function.location).next();
+            let path = frame.as_ref().and_then(|frame| frame.path.as_deref());
+            files.push(&printable(path.unwrap_or_default()));
+            lines.push(
+                frame
+                    .map(|frame| u64::from(frame.line))
+                    .filter(|&line| line > 0),
+            );
+        }
+        let [name, demangled] = spelled(&symbols);
+        self.push("name", name);
+        self.push("demangled", demangled);
+        let names = [
+            "hash",
+            "blocks",
+            "covered_blocks",
+            "called_runs",
+            "raw_runs",
+            "calls",
+        ];
+        for (name, column) in names.into_iter().zip(numbers) {
+            self.push(name, ColumnData::Numbers(column));
+        }
+        self.push("file", ColumnData::Shared(files));
+        self.push("line", ColumnData::SomeNumbers(lines));
+    }
+
+    fn blocks(&mut self, profile: &MipProfile) {
+        let mut functions = SharedTexts::default();
+        let (mut hashes, mut indexes, mut counts) = (Vec::new(), Vec::new(), Vec::new());
+        for function in &profile.functions {
+            let number = functions.texts.number(&printable(&function.name));
+            for (index, block) in (0..).zip(&function.blocks) {
+                functions.push_number(number);
+                hashes.push(function.signature.into());
+                indexes.push(index);
+                counts.push(block.runs);
+            }
+        }
+        self.push("function", ColumnData::Shared(functions));
+        self.push("hash", ColumnData::Numbers(hashes));
+        self.push("index", ColumnData::Numbers(indexes));
+        self.push("count", ColumnData::Numbers(counts));
+    }
+
+    fn first_calls(&mut self, profile: &MipProfile) {
+        let mut functions = SharedTexts::default();
+        let mut positions = Vec::new();
+        let ordered = by_mean(profile).into_iter();
+        let ordered = ordered.map(|id| &profile.functions[id]);
+        for (position, function) in (0..).zip(ordered.filter(|one| one.order_runs > 0)) {
+            positions.push(position);
+            functions.push(&printable(&function.name));
+        }
+        let rows = positions.len();
+        self.push("trace", ColumnData::Numbers(vec![0; rows]));
+        self.push("weight", ColumnData::Numbers(vec![profile.runs; rows]));
+        self.push("position", ColumnData::Numbers(positions));
+        self.push("function", ColumnData::Shared(functions));
+    }
+}

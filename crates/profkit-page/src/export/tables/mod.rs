@@ -1,0 +1,263 @@
+//! Profiles as tables, for databases and data frames: one row per function, counter, line, value, place in a trace, or
+//! context. docs/formats/tables.md lists the columns.
+//!
+//! ```
+//! use profkit_analysis::any::AnyProfile;
+//! use profkit_page::export::tables::{Table, TableKind};
+//!
+//! let mut profile = AnyProfile::open(b":ir\nmain\n1\n2\n90\n10\n", None)?;
+//! let (table, _faults) = Table::of("app.proftext", TableKind::Counters, &mut profile).expect("it has counters");
+//! let mut csv = Vec::new();
+//! table.csv(&mut csv)?;
+//! assert_eq!(csv, b"function,hash,index,count\nmain,1,0,90\nmain,1,1,10\n");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+#[cfg(feature = "arrow")]
+pub mod arrow;
+mod heap;
+mod instr;
+mod mip;
+mod rows;
+mod sample;
+#[cfg(test)]
+mod tests;
+
+use super::StackFrame;
+use crate::functions::Interner;
+use profkit_analysis::any::AnyProfile;
+use profkit_analysis::faults::Faults;
+use profkit_analysis::names::{self, Spelling, printable};
+use rayon::prelude::*;
+use std::fmt;
+
+/// The version of the columns. It is raised when a column is renamed or removed, or changes its meaning.
+pub const TABLES_VERSION: u32 = 1;
+
+/// What a row of a table is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TableKind {
+    /// A function of an instrumentation, sample or MIP profile.
+    Functions,
+    /// A counter of an instrumentation profile, or a block of a MIP profile.
+    Counters,
+    /// A line of a function of a sample profile.
+    Lines,
+    /// A value of a value site, or a call target of a line.
+    Values,
+    /// A function in the order of first calls of a run.
+    Traces,
+    /// An allocation context of a heap profile.
+    Contexts,
+}
+
+impl fmt::Display for TableKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            TableKind::Functions => "functions",
+            TableKind::Counters => "counters",
+            TableKind::Lines => "lines",
+            TableKind::Values => "values",
+            TableKind::Traces => "traces",
+            TableKind::Contexts => "contexts",
+        })
+    }
+}
+
+/// The kind of a profile has no such table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoTable {
+    /// The table that was asked for.
+    pub table: TableKind,
+    /// The kind of the profile in words.
+    pub profile: &'static str,
+    /// The tables that such profiles have.
+    pub has: &'static [TableKind],
+}
+
+impl fmt::Display for NoTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let NoTable {
+            table,
+            profile,
+            has,
+        } = self;
+        let has: Vec<String> = has.iter().map(ToString::to_string).collect();
+        write!(
+            f,
+            "{profile} has no table of {table}; it has: {}",
+            has.join(", ")
+        )
+    }
+}
+
+impl std::error::Error for NoTable {}
+
+/// A table of a profile. All columns have the same number of rows.
+#[derive(Clone, Debug)]
+pub struct Table {
+    /// What a row is.
+    pub kind: TableKind,
+    /// Facts about the whole profile: the file, the kind of the profile, build ids.
+    pub properties: Vec<(&'static str, String)>,
+    /// The columns.
+    pub columns: Vec<Column>,
+}
+
+/// A column of a table.
+#[derive(Clone, Debug)]
+pub struct Column {
+    /// The name of the column.
+    pub name: &'static str,
+    /// The data of the rows.
+    pub data: ColumnData,
+}
+
+/// The data of a column.
+#[derive(Clone, Debug)]
+pub enum ColumnData {
+    /// Texts that mostly differ. An empty one is not known.
+    Texts(Vec<String>),
+    /// Texts that many rows share.
+    Shared(SharedTexts),
+    /// Numbers.
+    Numbers(Vec<u64>),
+    /// Numbers that some rows do not have.
+    SomeNumbers(Vec<Option<u64>>),
+    /// Fractions that some rows do not have.
+    Fractions(Vec<Option<f64>>),
+    /// Call stacks, innermost frame first.
+    Stacks(StackColumn),
+}
+
+/// Texts that many rows share.
+#[derive(Clone, Debug, Default)]
+pub struct SharedTexts {
+    /// By row, the number of the text from 1; 0 if the row has none.
+    pub numbers: Vec<u32>,
+    texts: Interner,
+}
+
+impl SharedTexts {
+    fn push(&mut self, text: &str) {
+        let number = if text.is_empty() {
+            0
+        } else {
+            self.texts.number(text)
+        };
+        self.push_number(number);
+    }
+
+    /// Adds a row with the text of this number.
+    fn push_number(&mut self, number: usize) {
+        self.numbers.push(u32::try_from(number).unwrap_or(0));
+    }
+
+    /// The texts by number, from 1.
+    pub fn texts(&self) -> &[String] {
+        self.texts.list()
+    }
+
+    /// The text of a row.
+    pub fn get(&self, row: usize) -> Option<&str> {
+        let number = *self.numbers.get(row)? as usize;
+        self.texts().get(number.checked_sub(1)?).map(String::as_str)
+    }
+}
+
+/// Call stacks, innermost frame first.
+#[derive(Clone, Debug, Default)]
+pub struct StackColumn {
+    /// The frames that stacks have.
+    pub frames: Vec<StackFrame>,
+    /// The stacks as indexes of frames.
+    pub stacks: Vec<Vec<u32>>,
+}
+
+impl StackColumn {
+    /// The frames of a row, innermost first.
+    pub fn get(&self, row: usize) -> impl ExactSizeIterator<Item = &StackFrame> {
+        let stack = self.stacks.get(row).map_or(&[][..], Vec::as_slice);
+        stack.iter().map(|&frame| &self.frames[frame as usize])
+    }
+}
+
+impl Table {
+    /// Makes a table of a profile with functions. The errors of a damaged profile are returned.
+    ///
+    /// # Errors
+    /// If profiles of this kind have no such table.
+    pub fn of(
+        file: &str,
+        kind: TableKind,
+        profile: &mut AnyProfile<'_>,
+    ) -> Result<(Self, Faults), NoTable> {
+        match profile {
+            AnyProfile::Instr(reader) => Table::of_instr(file, kind, reader),
+            AnyProfile::Sample(view) => {
+                Table::of_samples(file, kind, view).map(|table| (table, view.faults()))
+            }
+            AnyProfile::Mip(profile, _) => {
+                Table::of_mip(file, kind, profile).map(|table| (table, Faults::default()))
+            }
+        }
+    }
+
+    fn new(file: &str, kind: TableKind, profile: &str) -> Self {
+        Table {
+            kind,
+            properties: vec![
+                ("file", printable(file.as_bytes()).into_owned()),
+                ("profile", profile.to_owned()),
+            ],
+            columns: Vec::new(),
+        }
+    }
+
+    /// The number of rows.
+    pub fn len(&self) -> usize {
+        self.columns.first().map_or(0, |column| match &column.data {
+            ColumnData::Texts(rows) => rows.len(),
+            ColumnData::Shared(rows) => rows.numbers.len(),
+            ColumnData::Numbers(rows) => rows.len(),
+            ColumnData::SomeNumbers(rows) => rows.len(),
+            ColumnData::Fractions(rows) => rows.len(),
+            ColumnData::Stacks(rows) => rows.stacks.len(),
+        })
+    }
+
+    /// Whether there is no row.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn push(&mut self, name: &'static str, data: ColumnData) {
+        self.columns.push(Column { name, data });
+    }
+
+    fn push_ids(&mut self, ids: &[impl fmt::Display]) {
+        if !ids.is_empty() {
+            let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
+            self.properties.push(("build_ids", ids.join(" ")));
+        }
+    }
+}
+
+/// Symbols made safe to print, and the same demangled. A symbol that is empty has no text in either column.
+fn spelled(symbols: &[Vec<u8>]) -> [ColumnData; 2] {
+    let texts: (Vec<String>, Vec<String>) = symbols
+        .par_iter()
+        .map(|symbol| {
+            let demangled = match symbol.as_slice() {
+                [] => String::new(),
+                symbol => names::spelled(symbol, Spelling::Demangled).into_owned(),
+            };
+            (printable(symbol).into_owned(), demangled)
+        })
+        .unzip();
+    [ColumnData::Texts(texts.0), ColumnData::Texts(texts.1)]
+}
+
+/// Sums as numbers of 64 bits. A larger one becomes the largest.
+fn clamped(sum: u128) -> u64 {
+    u64::try_from(sum).unwrap_or(u64::MAX)
+}

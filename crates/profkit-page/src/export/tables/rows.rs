@@ -1,0 +1,92 @@
+//! Tables as CSV and as a JSON document.
+use super::{ColumnData, TABLES_VERSION, Table};
+use crate::export::StackFrame;
+use profkit_report::{RowForm, RowWriter};
+use serde_json::{Map, Value};
+use std::io::{self, Write};
+
+impl Table {
+    /// Writes the table as CSV (RFC 4180, with line feeds). A stack is one field, with ` < ` between a function and its
+    /// caller.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn csv(&self, out: impl Write) -> io::Result<()> {
+        let names: Vec<&str> = self.columns.iter().map(|column| column.name).collect();
+        let mut rows = RowWriter::new(out, RowForm::Csv, &names);
+        for row in 0..self.len() {
+            rows.row(&Value::Object(self.row(row, true)))?;
+        }
+        rows.end()
+    }
+
+    /// Writes the table as a JSON document: facts about the profile, and an array of rows.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn json(&self, mut out: impl Write) -> io::Result<()> {
+        let mut head = Map::new();
+        head.insert("schema".to_owned(), "profkit-table".into());
+        head.insert("schema_version".to_owned(), TABLES_VERSION.into());
+        head.insert("table".to_owned(), self.kind.to_string().into());
+        for (name, value) in &self.properties {
+            head.insert((*name).to_owned(), value.as_str().into());
+        }
+        let head = Value::Object(head).to_string();
+        // The rows are written one by one: all of them as one value would take much memory.
+        let open = head.strip_suffix('}').unwrap_or(&head);
+        write!(out, "{open},\"rows\":[")?;
+        for row in 0..self.len() {
+            let comma = if row > 0 { "," } else { "" };
+            write!(out, "{comma}\n{}", Value::Object(self.row(row, false)))?;
+        }
+        writeln!(out, "\n]}}")?;
+        out.flush()
+    }
+
+    /// A row as a JSON object. What is not known is absent.
+    fn row(&self, row: usize, flat: bool) -> Map<String, Value> {
+        let mut members = Map::new();
+        for column in &self.columns {
+            let value = match &column.data {
+                ColumnData::Texts(texts) => texts
+                    .get(row)
+                    .filter(|text| !text.is_empty())
+                    .map(|text| text.as_str().into()),
+                ColumnData::Shared(texts) => texts.get(row).map(Value::from),
+                ColumnData::Numbers(numbers) => numbers.get(row).map(|&number| number.into()),
+                ColumnData::SomeNumbers(numbers) => {
+                    numbers.get(row).copied().flatten().map(Value::from)
+                }
+                ColumnData::Fractions(numbers) => {
+                    numbers.get(row).copied().flatten().map(Value::from)
+                }
+                ColumnData::Stacks(stacks) => {
+                    let frames = stacks.get(row);
+                    Some(if flat {
+                        let names: Vec<&str> = frames.map(|frame| frame.name.as_str()).collect();
+                        names.join(" < ").into()
+                    } else {
+                        frames.map(frame).collect()
+                    })
+                }
+            };
+            if let Some(value) = value {
+                members.insert(column.name.to_owned(), value);
+            }
+        }
+        members
+    }
+}
+
+fn frame(frame: &StackFrame) -> Value {
+    let mut members = Map::new();
+    members.insert("function".to_owned(), frame.name.as_str().into());
+    if !frame.file.is_empty() {
+        members.insert("file".to_owned(), frame.file.as_str().into());
+    }
+    if frame.line > 0 {
+        members.insert("line".to_owned(), frame.line.into());
+    }
+    Value::Object(members)
+}

@@ -1,0 +1,166 @@
+//! Tables of small profiles, as CSV.
+use super::{NoTable, Table, TableKind};
+use profkit_analysis::any::AnyProfile;
+use profkit_analysis::faults::Faults;
+use profkit_analysis::heap::{HeapForm, HeapProfile};
+use profkit_data::index_vec::IndexVec;
+use profkit_data::memprof::Thresholds;
+
+const COUNTS: &[u8] = b":ir\n:temporal_prof_traces\n1\n1\n3\nmain,work\nmain\n7\n2\n90\n10\n1\n0\n1\n2\nwork:80\nnowhere:5\n\nwork\n8\n1\n0\n\n";
+const SAMPLES: &[u8] =
+    b"main:120:1\n 1: 50 work:7 other:3\n 2.1: 20\n 3: parse:50\n  1: 30\n  2: next:20\n   4: 20\n !CFGChecksum: 5\n";
+const CONTEXTS: &[u8] = b"[main:3 @ work]:500:20\n 1: 500\n";
+
+fn of(data: &[u8], kind: TableKind) -> Result<Table, NoTable> {
+    let mut profile = AnyProfile::open(data, None).expect("a profile");
+    let (table, faults) = Table::of("app.proftext", kind, &mut profile)?;
+    assert_eq!(faults.count, 0, "{faults:?}");
+    Ok(table)
+}
+
+fn csv(table: &Table) -> String {
+    let mut bytes = Vec::new();
+    table.csv(&mut bytes).expect("written to memory");
+    String::from_utf8(bytes).expect("text")
+}
+
+fn csv_of(data: &[u8], kind: TableKind) -> String {
+    csv(&of(data, kind).expect("such a table"))
+}
+
+#[test]
+fn tables_of_an_instrumentation_profile() {
+    insta::assert_snapshot!(csv_of(COUNTS, TableKind::Functions), @"
+    name,demangled,guid,hash,counters,entry,max,sum,hot_percentile
+    main,main,15822663052811949562,7,2,90,90,100,1.0
+    work,work,9204417991963109735,8,1,0,0,0,
+    ");
+    insta::assert_snapshot!(csv_of(COUNTS, TableKind::Counters), @"
+    function,hash,index,count
+    main,7,0,90
+    main,7,1,10
+    work,8,0,0
+    ");
+    insta::assert_snapshot!(csv_of(COUNTS, TableKind::Values), @"
+    function,hash,kind,site,value,target,count
+    main,7,indirect_call,0,9204417991963109735,work,80
+    main,7,indirect_call,0,5778920803371156483,nowhere,5
+    ");
+    insta::assert_snapshot!(csv_of(COUNTS, TableKind::Traces), @"
+    trace,weight,position,function
+    0,3,0,main
+    0,3,1,work
+    ");
+}
+
+#[test]
+fn tables_of_a_sample_profile() {
+    insta::assert_snapshot!(csv_of(SAMPLES, TableKind::Functions), @"
+    name,demangled,context,guid,hash,entry,max,sum,hot_percentile
+    main,main,,15822663052811949562,5,1,50,120,1.0
+    ");
+    insta::assert_snapshot!(csv_of(SAMPLES, TableKind::Lines), @"
+    function,context,inlined,line,discriminator,samples
+    main,,,1,0,50
+    main,,,2,1,20
+    main,,3 parse,1,0,30
+    main,,3 parse @ 2 next,4,0,20
+    ");
+    insta::assert_snapshot!(csv_of(SAMPLES, TableKind::Values), @"
+    function,context,inlined,line,discriminator,target,count
+    main,,,1,0,work,7
+    main,,,1,0,other,3
+    ");
+    insta::assert_snapshot!(csv_of(CONTEXTS, TableKind::Lines), @"
+    function,context,inlined,line,discriminator,samples
+    work,main:3,,1,0,500
+    ");
+}
+
+#[test]
+fn a_table_that_a_profile_does_not_have_is_named_with_those_that_it_has() {
+    let error = of(COUNTS, TableKind::Lines).expect_err("no lines");
+    assert_eq!(
+        error.to_string(),
+        "an instrumentation profile has no table of lines; it has: functions, counters, values, traces"
+    );
+    let error = of(SAMPLES, TableKind::Traces).expect_err("no traces");
+    assert_eq!(error.table, TableKind::Traces);
+}
+
+/// The table of a heap profile of one context.
+fn heap() -> Table {
+    let yaml = b"---\nHeapProfileRecords:\n  - GUID: 0x1\n    AllocSites:\n      - Callstack:\n          - { Function: 0x1, LineOffset: 2, Column: 3, IsInlineFrame: false }\n          - { Function: 0x2, LineOffset: 4, Column: 5, IsInlineFrame: false }\n        MemInfoBlock:\n          AllocCount: 3\n          TotalSize: 30\n          TotalLifetime: 900\n";
+    let heap = HeapProfile {
+        profile: profkit_data::memprof::yaml::parse(yaml).expect("a heap profile"),
+        locations: IndexVec::new(),
+        form: HeapForm::Yaml,
+        version: None,
+        damage: Faults::default(),
+    };
+    Table::of_heap("a.yaml", TableKind::Contexts, &heap, &Thresholds::default()).expect("contexts")
+}
+
+#[test]
+fn contexts_have_their_stacks() {
+    let table = heap();
+    insta::assert_snapshot!(csv(&table), @"
+    stack,bytes,allocations,lifetime_ms,accesses,lifetime_access_density,hotness
+    0x0000000000000001 < 0x0000000000000002,30,3,900,0,0,warm
+    ");
+    let mut json = Vec::new();
+    table.json(&mut json).expect("written to memory");
+    let json: serde_json::Value = serde_json::from_slice(&json).expect("JSON");
+    insta::assert_snapshot!(json.to_string(), @r#"{"file":"a.yaml","profile":"heap","rows":[{"accesses":0,"allocations":3,"bytes":30,"hotness":"warm","lifetime_access_density":0,"lifetime_ms":900,"stack":[{"function":"0x0000000000000001"},{"function":"0x0000000000000002"}]}],"schema":"profkit-table","schema_version":1,"table":"contexts"}"#);
+}
+
+#[cfg(feature = "arrow")]
+mod arrow {
+    use super::{COUNTS, SAMPLES, TableKind, heap, of};
+    use arrow_array::RecordBatch;
+    use arrow_ipc::reader::FileReader;
+    use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+    use std::io::Cursor;
+
+    #[test]
+    fn arrow_and_parquet_files_hold_the_same_table() {
+        let tables = [
+            of(COUNTS, TableKind::Functions).expect("functions"),
+            of(COUNTS, TableKind::Values).expect("values"),
+            of(SAMPLES, TableKind::Lines).expect("lines"),
+            heap(),
+        ];
+        for table in tables {
+            let expected = table.record_batch().expect("columns");
+            let mut bytes = Vec::new();
+            table.arrow(&mut bytes).expect("written to memory");
+            let mut batches = FileReader::try_new(Cursor::new(bytes), None).expect("Arrow");
+            assert_eq!(batches.next().expect("a batch").expect("sound"), expected);
+            let mut bytes = Vec::new();
+            table.parquet(&mut bytes).expect("written to memory");
+            let reader = ParquetRecordBatchReaderBuilder::try_new(bytes::Bytes::from(bytes))
+                .expect("Parquet");
+            let metadata = reader.schema().metadata().clone();
+            assert_eq!(
+                metadata.get("profkit.schema_version").map(String::as_str),
+                Some("1")
+            );
+            let batches: Vec<RecordBatch> = reader
+                .build()
+                .expect("a reader")
+                .collect::<Result<_, _>>()
+                .expect("sound");
+            // The batches of this reader have no metadata.
+            assert_eq!(batches.len(), 1);
+            assert_eq!(batches[0].columns(), expected.columns());
+        }
+    }
+
+    #[test]
+    fn a_profile_without_traces_has_a_table_without_rows() {
+        let table = of(b":ir\nmain\n1\n1\n5\n", TableKind::Traces).expect("traces");
+        let mut bytes = Vec::new();
+        table.parquet(&mut bytes).expect("written to memory");
+        assert!(table.is_empty() && bytes.starts_with(b"PAR1"));
+    }
+}

@@ -1,0 +1,228 @@
+//! The functions of a page, as columns.
+use super::encode::{as_script, column, index, number, strings};
+use profkit_analysis::names::{self, Spelling};
+use profkit_analysis::ranking::FunctionNumbers;
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+use std::ops::Range;
+
+/// The function belongs to the context-sensitive stage.
+pub const CONTEXT_SENSITIVE: u8 = 1;
+/// The function has a marker instead of counts.
+pub const PSEUDO: u8 = 1 << 1;
+/// The marker says that the function is hot; otherwise that it is warm.
+pub const PSEUDO_HOT: u8 = 1 << 2;
+
+/// A function of a page.
+#[derive(Clone, Debug, Default)]
+pub struct PageFunction {
+    /// The name as in the profile; replaced by `shown` where it is no symbol.
+    pub name: Vec<u8>,
+    /// The name for people; empty until the page is written, if it is the demangled name.
+    pub shown: String,
+    /// The function hash, or the checksum of a sample profile.
+    pub hash: u64,
+    /// The numbers of the function.
+    pub numbers: FunctionNumbers,
+    /// [`CONTEXT_SENSITIVE`] and the others.
+    pub flags: u8,
+    /// The index of the function's source file in [`FunctionList::files`], plus 1; 0 if it is not known.
+    pub file: usize,
+    /// The bytes of the function in [`FunctionList::details`].
+    pub detail: Range<usize>,
+    /// The bytes of the function in [`FunctionList::values`].
+    pub value: Range<usize>,
+}
+
+/// The functions of a page, with what belongs to them.
+#[derive(Clone, Debug, Default)]
+pub struct FunctionList {
+    /// The functions.
+    pub functions: Vec<PageFunction>,
+    /// Counters, lines or blocks.
+    pub details: Vec<u8>,
+    /// Values of value sites.
+    pub values: Vec<u8>,
+    /// Names of call targets and of functions in traces.
+    pub targets: Interner,
+    /// Paths of source files.
+    pub files: Interner,
+}
+
+/// Numbers strings in the order in which they are first used.
+#[derive(Clone, Debug, Default)]
+pub struct Interner {
+    numbers: FxHashMap<String, usize>,
+    list: Vec<String>,
+}
+
+impl Interner {
+    /// The number of a string, from 1.
+    pub fn number(&mut self, text: &str) -> usize {
+        if let Some(&number) = self.numbers.get(text) {
+            return number;
+        }
+        self.list.push(text.to_owned());
+        self.numbers.insert(text.to_owned(), self.list.len());
+        self.list.len()
+    }
+
+    /// The strings by number, from 1.
+    pub fn list(&self) -> &[String] {
+        &self.list
+    }
+
+    /// The strings as a block.
+    pub fn block(&self) -> Vec<u8> {
+        strings(self.list.iter().map(String::as_str))
+    }
+}
+
+/// Blocks of data with their names.
+pub type Blocks = Vec<(&'static str, Vec<u8>)>;
+
+/// The difference of two numbers; the lowest bit is its sign.
+fn difference(one: u128, other: u128) -> u128 {
+    let sign = u128::from(one < other);
+    (one.abs_diff(other) << 1) | sign
+}
+
+/// What is left out of a page that would be too large.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Cut {
+    /// Nothing.
+    Nothing,
+    /// Symbols before demangling, and function hashes.
+    Symbols,
+    /// Also counters, lines and values of functions that are not hot or warm.
+    ColdDetails,
+    /// Also all counters, lines and values.
+    Details,
+    /// Also functions that did not run.
+    Idle,
+    /// Also functions that are cold.
+    Cold,
+}
+
+impl FunctionList {
+    /// Demangles the names, and sorts the functions as the script finds them by name.
+    pub fn finish(&mut self) {
+        self.functions.par_iter_mut().for_each(|function| {
+            if function.shown.is_empty() {
+                function.shown = match function.name.as_slice() {
+                    [] => format!("(unknown name, hash {:#018x})", function.hash),
+                    name => names::spelled(name, Spelling::Demangled).into_owned(),
+                };
+            }
+        });
+        self.functions.par_sort_by(|one, other| {
+            as_script(&one.shown, &other.shown)
+                .then_with(|| one.name.cmp(&other.name))
+                .then_with(|| one.hash.cmp(&other.hash))
+                .then_with(|| one.flags.cmp(&other.flags))
+        });
+    }
+
+    /// The functions that stay after a cut. `cold` is the largest count of a cold function.
+    pub fn kept(&self, cut: Cut, cold: u64) -> Vec<&PageFunction> {
+        let all = self.functions.iter();
+        all.filter(|function| match cut {
+            Cut::Cold => function.flags & PSEUDO != 0 || function.numbers.max > cold,
+            Cut::Idle => function.flags & PSEUDO != 0 || function.numbers.sum > 0,
+            _ => true,
+        })
+        .collect()
+    }
+
+    /// The blocks that every page has: names and numbers of some of the functions.
+    pub fn columns(&self, list: &[&PageFunction]) -> Blocks {
+        let numbers =
+            |of: fn(&FunctionNumbers) -> u128| column(list.iter().map(|one| of(&one.numbers)));
+        let mut blocks = vec![
+            ("names", strings(list.iter().map(|one| one.shown.as_str()))),
+            ("sum", numbers(|one| one.sum)),
+            ("max", numbers(|one| difference(one.sum, one.max.into()))),
+            (
+                "entry",
+                numbers(|one| difference(one.max.into(), one.entry.into())),
+            ),
+            ("flags", list.iter().map(|one| one.flags).collect()),
+            ("targets", self.targets.block()),
+        ];
+        if list.iter().any(|one| one.file > 0) {
+            blocks.push(("files", self.files.block()));
+            blocks.push(("file", column(list.iter().map(|one| one.file as u128))));
+        }
+        blocks
+    }
+
+    /// The blocks of symbols and function hashes.
+    pub fn symbols(list: &[&PageFunction]) -> Blocks {
+        let symbols: Vec<_> = list.iter().map(|one| symbol(one)).collect();
+        let hashes = list.iter().flat_map(|one| one.hash.to_le_bytes());
+        vec![
+            ("mangled", strings(symbols.iter().map(String::as_str))),
+            ("hashes", hashes.collect()),
+        ]
+    }
+
+    /// The blocks of counters, lines and values of the functions whose largest count is above `cold`; of all functions
+    /// if it is `None`.
+    pub fn inside(&self, list: &[&PageFunction], cold: Option<u64>) -> Blocks {
+        type Range = fn(&PageFunction) -> &std::ops::Range<usize>;
+        let details: [(_, _, _, Range); 2] = [
+            ("detail", "detail-sizes", &self.details, |one| &one.detail),
+            ("values", "values-sizes", &self.values, |one| &one.value),
+        ];
+        let mut blocks = Blocks::new();
+        for (name, sizes_name, bytes, range) in details {
+            let (mut all, mut sizes) = (Vec::new(), Vec::new());
+            for one in list {
+                let kept = cold.is_none_or(|cold| one.numbers.max > cold);
+                let bytes = bytes.get(range(one).clone()).filter(|_| kept);
+                match bytes.unwrap_or_default() {
+                    [] => {
+                        // A list without elements.
+                        all.push(0);
+                        index(1, &mut sizes);
+                    }
+                    bytes => {
+                        all.extend_from_slice(bytes);
+                        index(bytes.len(), &mut sizes);
+                    }
+                }
+            }
+            blocks.push((name, all));
+            blocks.push((sizes_name, sizes));
+        }
+        blocks
+    }
+
+    /// Adds a function whose details are those that were appended since the function before.
+    pub fn push(&mut self, mut function: PageFunction) {
+        let before = self.functions.last();
+        let start =
+            |range: fn(&PageFunction) -> &Range<usize>| before.map_or(0, |one| range(one).end);
+        function.detail = start(|one| &one.detail)..self.details.len();
+        function.value = start(|one| &one.value)..self.values.len();
+        self.functions.push(function);
+    }
+
+    /// Appends a list of counts to the details.
+    pub fn push_counts(&mut self, counts: impl ExactSizeIterator<Item = u64>) {
+        index(counts.len(), &mut self.details);
+        for count in counts {
+            number(count.into(), &mut self.details);
+        }
+    }
+}
+
+/// The symbol of a function, if it is not the name for people.
+fn symbol(function: &PageFunction) -> String {
+    let symbol = names::printable(&function.name);
+    if symbol == function.shown {
+        String::new()
+    } else {
+        symbol.into_owned()
+    }
+}

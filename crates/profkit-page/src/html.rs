@@ -1,0 +1,464 @@
+//! The page as HTML.
+use super::encode::{column, index, packed};
+use super::functions::{Blocks, Cut, FunctionList, Interner, PageFunction};
+use super::{Detail, PAGE_VERSION, Page};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use profkit_report::{grouped, percent};
+use rayon::prelude::*;
+use serde_json::json;
+use sha2::{Digest, Sha256};
+use std::cmp::Reverse;
+use std::fmt::Write as _;
+
+const SCRIPT: &str = include_str!("assets/page.js");
+const STYLE: &str = include_str!("assets/page.css");
+
+/// The number of functions that are listed without the script.
+const WITHOUT_SCRIPT: usize = 200;
+
+/// The largest size of what stands around the data blocks, and of the sentence about what is not on the page.
+const MARGIN: usize = 3000;
+
+/// A page as text.
+#[derive(Clone, Debug)]
+pub struct Html {
+    /// The HTML.
+    pub text: String,
+    /// What was left out to keep the size limit, and what is left out of every page of such a profile.
+    pub left_out: Vec<String>,
+}
+
+impl Page {
+    /// Writes the page. If it would be larger than `limit` bytes, details and cold functions are left out, the least
+    /// important first. A page that is still larger is returned as it is.
+    pub fn html(&mut self, limit: usize) -> Html {
+        self.functions.finish();
+        let mut blocks = self.fixed_blocks();
+        let list = &self.functions;
+        let mut kept = list.kept(Cut::Nothing, self.cold);
+        let mut columns = all_packed(list.columns(&kept));
+        let inside = all_packed(list.inside(&kept, None));
+        let around = self.document(&kept, &Packed::new(), &self.left_out).len();
+        let fixed = size(&blocks) + around + MARGIN;
+        let fits = |parts: [&Packed; 3]| fixed + parts.map(size).iter().sum::<usize>() <= limit;
+        let none = Packed::new();
+        let mut rest = Vec::new();
+        let mut cut = Cut::Symbols;
+        if fits([&columns, &inside, &none]) {
+            let symbols = all_packed(FunctionList::symbols(&kept));
+            if fits([&columns, &inside, &symbols]) {
+                cut = Cut::Nothing;
+                rest = symbols;
+            }
+            rest.extend(inside);
+        } else {
+            drop(inside);
+            let inside = all_packed(list.inside(&kept, Some(self.cold)));
+            cut = if fits([&columns, &inside, &none]) {
+                rest = inside;
+                Cut::ColdDetails
+            } else {
+                Cut::Details
+            };
+            for less in [Cut::Idle, Cut::Cold] {
+                if !fits([&columns, &rest, &none]) {
+                    cut = less;
+                    kept = list.kept(cut, self.cold);
+                    columns = all_packed(list.columns(&kept));
+                }
+            }
+        }
+        blocks.extend(columns);
+        blocks.extend(rest);
+        let facts = self.data(kept.len()).to_string();
+        blocks.push(("facts", packed(facts.as_bytes())));
+        let mut left_out = self.left_out.clone();
+        left_out.extend(self.lost(cut, kept.len()));
+        Html {
+            text: self.document(&kept, &blocks, &left_out),
+            left_out,
+        }
+    }
+
+    /// What a cut leaves out, in words.
+    fn lost(&self, cut: Cut, kept: usize) -> Vec<String> {
+        let mut list = Vec::new();
+        let gone = self.functions.functions.len() - kept;
+        if cut >= Cut::Symbols {
+            list.push("symbols before demangling, and function hashes".to_owned());
+        }
+        match cut {
+            Cut::ColdDetails => list.push("counters and values of cold functions".to_owned()),
+            Cut::Details | Cut::Idle | Cut::Cold => {
+                list.push("counters and values of functions".to_owned())
+            }
+            Cut::Nothing | Cut::Symbols => {}
+        }
+        if gone > 0 {
+            let which = if cut == Cut::Idle {
+                "that never ran"
+            } else {
+                "that are cold or never ran"
+            };
+            list.push(format!("{} functions {which}", grouped(gone)));
+        }
+        list
+    }
+
+    /// What the script has to know before it reads the blocks.
+    fn data(&self, functions: usize) -> serde_json::Value {
+        let [entry, sum, max] = self.titles;
+        let (detail, parts) = match self.detail {
+            Detail::Nothing => ("", ""),
+            Detail::Counts(title) => ("counts", title),
+            Detail::Lines => ("lines", ""),
+        };
+        json!({
+            "schema": PAGE_VERSION,
+            "file": self.file,
+            "kind": self.kind,
+            "functions": functions,
+            "total": to_f64(self.total),
+            "unit": self.unit,
+            "titles": { "entry": entry, "sum": sum, "max": max },
+            "hot": self.hot,
+            "cold": self.cold,
+            "detail": detail,
+            "parts": parts,
+            "flame": self.flame.as_ref().map(|flame| json!({
+                "title": flame.title, "unit": flame.unit, "temperature": flame.by_temperature, "note": flame.note,
+            })),
+            "contexts": self.contexts.as_ref().map_or(0, |contexts| contexts.count),
+            "traces": self.traces.len(),
+            "order": self.proposal.as_ref().map_or(0, |proposal| proposal.order.len()),
+            "startup": self.proposal.as_ref().map_or(&[][..], |proposal| &proposal.lines),
+            "diff": self.diff.as_ref().map(|diff| diff.facts().clone()),
+            "kinds": ["Indirect call", "Memory operation", "Virtual table"],
+        })
+    }
+
+    /// The blocks that no cut changes.
+    fn fixed_blocks(&self) -> Packed {
+        let mut blocks = Vec::new();
+        if let Some(flame) = &self.flame {
+            let mut names = Interner::default();
+            let mut bytes = Vec::new();
+            let frames: Vec<_> = flame.graph.frames().collect();
+            index(frames.len(), &mut bytes);
+            for frame in frames {
+                index(frame.depth, &mut bytes);
+                index(names.number(frame.name) - 1, &mut bytes);
+                bytes.extend(column([
+                    frame.weight,
+                    thousandths(frame.cold),
+                    thousandths(frame.hot),
+                ]));
+            }
+            blocks.push(("flame-names", names.block()));
+            blocks.push(("flame", bytes));
+        }
+        if let Some(contexts) = &self.contexts {
+            blocks.push(("contexts", contexts.bytes.clone()));
+            blocks.push(("stack-names", contexts.names.clone()));
+        }
+        if !self.traces.is_empty() {
+            let mut bytes = Vec::new();
+            for trace in &self.traces {
+                bytes.extend(column([trace.weight.into()]));
+                index(trace.functions.len(), &mut bytes);
+                for &function in &trace.functions {
+                    index(function, &mut bytes);
+                }
+            }
+            blocks.push(("traces", bytes));
+            if let Some(proposal) = &self.proposal {
+                let numbers = proposal.order.iter();
+                blocks.push(("order", column(numbers.map(|&number| number as u128))));
+            }
+        }
+        if let Some(diff) = &self.diff {
+            blocks.extend(diff.blocks());
+        }
+        all_packed(blocks)
+    }
+
+    fn document(
+        &self,
+        functions: &[&PageFunction],
+        blocks: &Packed,
+        left_out: &[String],
+    ) -> String {
+        let (script, style) = (lean(SCRIPT), STYLE.trim());
+        let mut out = String::new();
+        // Writing to a string does not fail.
+        let _ = write!(
+            out,
+            "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src '{}'; style-src '{}'; base-uri 'none'; form-action 'none'\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"generator\" content=\"profkit\">\n<title>{}</title>\n<style>{style}</style>\n</head>\n<body>\n<header>\n<h1>{}</h1>\n<p>{}</p>\n<p>{}</p>\n<nav id=\"views\" aria-label=\"Views\"></nav>\n</header>\n<main id=\"main\">\n",
+            source_hash(&script),
+            source_hash(style),
+            escaped(base_name(&self.file)),
+            escaped(base_name(&self.file)),
+            escaped(&self.what),
+            escaped(if base_name(&self.file) == self.file {
+                ""
+            } else {
+                &self.file
+            }),
+        );
+        self.summary(functions, left_out, &mut out);
+        self.hottest(functions, &mut out);
+        out.push_str("</main>\n<div id=\"live\" role=\"status\" aria-live=\"polite\"></div>\n<footer>Made by profkit. The page needs no network and sends nothing. Press / to search.</footer>\n");
+        for (name, text) in blocks {
+            let _ = writeln!(
+                out,
+                "<script type=\"text/plain\" id=\"b-{name}\">{text}</script>"
+            );
+        }
+        let _ = write!(out, "<script>{script}</script>\n</body>\n</html>\n");
+        out
+    }
+
+    /// The part of the page that explains the profile, without the script.
+    fn summary(&self, functions: &[&PageFunction], left_out: &[String], out: &mut String) {
+        out.push_str("<section id=\"overview\">\n<h2 tabindex=\"-1\">Summary</h2>\n");
+        if !self.notes.is_empty() {
+            out.push_str("<div class=\"notes\" role=\"note\">\n");
+            for note in &self.notes {
+                let _ = writeln!(out, "<p>{}</p>", escaped(note));
+            }
+            out.push_str("</div>\n");
+        }
+        out.push_str("<div class=\"columns\">\n<dl class=\"facts\">\n");
+        let mut before = "";
+        for (name, value) in &self.facts {
+            if *name != before && !name.is_empty() {
+                let _ = write!(out, "<dt>{}</dt>", escaped(name));
+                before = name;
+            } else {
+                out.push_str("<dt></dt>");
+            }
+            let _ = writeln!(out, "<dd>{}</dd>", escaped(value));
+        }
+        out.push_str("</dl>\n<div>\n");
+        super::curve::draw(functions, self.total, self.unit, out);
+        out.push_str("</div>\n</div>\n");
+        if !self.cutoffs.is_empty() {
+            let rows = self.cutoffs.iter().filter(|row| {
+                [
+                    500_000, 900_000, 990_000, 999_000, 999_900, 999_990, 999_999,
+                ]
+                .contains(&row.0)
+            });
+            let parts = if self.detail == Detail::Lines {
+                "Lines"
+            } else {
+                "Counters"
+            };
+            let rows = rows.map(|&(share, blocks, least)| {
+                [share_text(share), grouped(blocks), grouped(least)]
+            });
+            let title = format!("Of all {}", self.unit);
+            out.push_str("<div class=\"narrow\">\n");
+            let columns = [&title, parts, "Smallest count"];
+            table("How few make how much", &columns, rows, out);
+            out.push_str("</div>\n");
+        }
+        if !self.coverage.is_empty() {
+            let mut rows: Vec<_> = self.coverage.iter().collect();
+            rows.sort_by_key(|(_, [functions, ..])| Reverse(*functions));
+            let rows =
+                rows.into_iter()
+                    .take(500)
+                    .map(|(file, [functions, called, blocks, ran])| {
+                        [
+                            file.clone(),
+                            grouped(*functions),
+                            percent((*called).into(), (*functions).into()),
+                            grouped(*blocks),
+                            percent((*ran).into(), (*blocks).into()),
+                        ]
+                    });
+            table(
+                "Coverage by file",
+                &["File", "Functions", "Called", "Blocks", "Ran"],
+                rows,
+                out,
+            );
+        }
+        if !left_out.is_empty() {
+            let _ = writeln!(
+                out,
+                "<p class=\"status\">Not on this page: {}.</p>",
+                escaped(&left_out.join("; "))
+            );
+        }
+        out.push_str("</section>\n");
+    }
+
+    /// The hottest functions as a table, for readers without the script.
+    fn hottest(&self, functions: &[&PageFunction], out: &mut String) {
+        if functions.is_empty() {
+            return;
+        }
+        let mut hottest: Vec<_> = functions.iter().filter(|one| one.numbers.sum > 0).collect();
+        hottest.sort_by_key(|one| Reverse(one.numbers.sum));
+        let rows = hottest.into_iter().take(WITHOUT_SCRIPT).map(|one| {
+            [
+                one.shown.clone(),
+                grouped(one.numbers.sum),
+                percent(one.numbers.sum, self.total),
+            ]
+        });
+        out.push_str("<section id=\"plain\">\n");
+        table(
+            "Hottest functions",
+            &["Function", self.titles[1], "Share"],
+            rows,
+            out,
+        );
+        out.push_str("</section>\n");
+    }
+}
+
+/// Compressed blocks with their names.
+type Packed = Vec<(&'static str, String)>;
+
+/// The size of blocks on the page, in bytes.
+fn size(blocks: &Packed) -> usize {
+    blocks.iter().map(|(_, text)| text.len()).sum()
+}
+
+fn all_packed(blocks: Blocks) -> Packed {
+    let blocks = blocks.into_par_iter();
+    blocks.map(|(name, bytes)| (name, packed(&bytes))).collect()
+}
+
+/// Writes a table with a heading. The first column has text, the others have numbers.
+fn table<const N: usize>(
+    title: &str,
+    columns: &[&str; N],
+    rows: impl Iterator<Item = [String; N]>,
+    out: &mut String,
+) {
+    let class = |at: usize| if at == 0 { "wide" } else { "num" };
+    let title = escaped(title);
+    let _ = write!(
+        out,
+        "<h3>{title}</h3>\n<div class=\"scroll auto\" tabindex=\"0\" role=\"region\" aria-label=\"{title}\"><table aria-label=\"{title}\">\n<thead><tr>"
+    );
+    for (at, column) in columns.iter().enumerate() {
+        let _ = write!(
+            out,
+            "<th scope=\"col\" class=\"{}\">{}</th>",
+            class(at),
+            escaped(column)
+        );
+    }
+    out.push_str("</tr></thead>\n<tbody>\n");
+    for row in rows {
+        out.push_str("<tr>");
+        for (at, cell) in row.iter().enumerate() {
+            let _ = write!(out, "<td class=\"{}\">{}</td>", class(at), escaped(cell));
+        }
+        out.push_str("</tr>\n");
+    }
+    out.push_str("</tbody></table></div>\n");
+}
+
+/// The last part of a path.
+fn base_name(path: &str) -> &str {
+    path.rsplit(['/', '\\'])
+        .find(|part| !part.is_empty())
+        .unwrap_or(path)
+}
+
+/// Text for HTML, also inside quoted attributes.
+pub(super) fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            other => out.push(other),
+        }
+    }
+    out
+}
+
+/// A share in millionths as percent: 99.99%.
+fn share_text(millionths: u64) -> String {
+    let text = format!("{}.{:04}", millionths / 10_000, millionths % 10_000);
+    format!("{}%", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
+/// The name of a script or style in a content security policy.
+fn source_hash(source: &str) -> String {
+    format!(
+        "sha256-{}",
+        STANDARD.encode(Sha256::digest(source.as_bytes()))
+    )
+}
+
+/// The script without comments and indentation.
+fn lean(script: &str) -> String {
+    let mut out = String::with_capacity(script.len());
+    let mut rest = script;
+    while let Some((before, comment)) = rest.split_once("/**") {
+        out.push_str(before.trim_end_matches(' '));
+        rest = comment
+            .split_once("*/")
+            .map_or("", |(_, after)| after.strip_prefix(' ').unwrap_or(after));
+        if !before.ends_with([' ', '(', '\n']) {
+            // A comment between two tokens.
+            out.push(' ');
+        } else if before.ends_with(' ') {
+            out.push(' ');
+        }
+    }
+    out.push_str(rest);
+    let lines = out.lines().map(str::trim);
+    let lines = lines.filter(|line| !line.is_empty() && !line.starts_with("//"));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a share is from 0 to 1"
+)]
+fn thousandths(share: f64) -> u128 {
+    (share.clamp(0.0, 1.0) * 1000.0).round() as u128
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "the script has no larger exact numbers"
+)]
+fn to_f64(number: u128) -> f64 {
+    number as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comments_and_indentation_go() {
+        assert_eq!(
+            lean("  // a\n/** b\n c */\nlet x = /** @type {T} */ (y); // z\n    f();\n"),
+            "let x = (y); // z\nf();"
+        );
+    }
+
+    #[test]
+    fn shares_have_no_needless_zeros() {
+        assert_eq!(
+            [500_000, 999_900, 999_999].map(share_text),
+            ["50%", "99.99%", "99.9999%"]
+        );
+    }
+}

@@ -1,0 +1,229 @@
+//! The page of an instrumentation profile.
+use super::encode::{index, number};
+use super::functions::{CONTEXT_SENSITIVE, PSEUDO, PSEUDO_HOT, PageFunction};
+use super::{Detail, Page, Trace};
+use profkit_abi::value_kind;
+use profkit_analysis::doctor::Readers;
+use profkit_analysis::faults::Faults;
+use profkit_analysis::instr::{InstrFacts, InstrReader, Totals, numbers};
+use profkit_analysis::names::{self, Spelling};
+use profkit_analysis::ranking::{FunctionOrder, Ranking};
+use profkit_data::ids::NameRef;
+use profkit_data::instr::{InstrKind, Record};
+use profkit_data::summary::{Summary, Thresholds};
+use profkit_report::show::text::{describe, read_by};
+use profkit_report::{grouped, percent, plural};
+use rustc_hash::FxHashMap;
+
+/// The largest number of build ids on the page.
+const MOST_IDS: usize = 3;
+
+impl Page {
+    /// Makes the page of an instrumentation profile. Records that cannot be read are left out. The errors are returned,
+    /// and the first of them are notes on the page.
+    pub fn of_instr(file: &str, size: u64, reader: &mut InstrReader<'_>) -> (Self, Faults) {
+        let facts = InstrFacts::of(reader);
+        let mut page = Page::new(file, describe(&facts));
+        page.kind = "instrumentation";
+        page.unit = "counts";
+        page.titles = ["First counter", "Sum", "Largest"];
+        page.detail = Detail::Counts("Counters");
+        let kind = facts.instrumentation;
+        if kind.is_unknown() {
+            page.fact("Instrumentation", "not stated (assumed to be front-end)");
+        } else {
+            page.fact("Instrumentation", kind);
+        }
+        page.fact("Size", plural(size, "byte"));
+        if kind.contains(InstrKind::SINGLE_BYTE_COVERAGE) {
+            page.unit = "parts that ran";
+            page.titles = ["", "Parts that ran", ""];
+        }
+        let two_stages = kind.contains(InstrKind::CONTEXT_SENSITIVE);
+        let mut totals = Totals::new(Ranking::new(FunctionOrder::Sum, 0, false), two_stages);
+        let mut targets = FxHashMap::default();
+        let mut record = Record::default();
+        let mut faults = Faults::default();
+        loop {
+            match reader.source().read_record(&mut record) {
+                Ok(true) => {
+                    totals.add(&record);
+                    page.add_record(&record, two_stages, reader, &mut targets);
+                }
+                Ok(false) => break,
+                Err(error) => {
+                    faults.push(error);
+                    if !reader.source().can_resume() {
+                        break;
+                    }
+                }
+            }
+        }
+        let traces = faults.or_default(reader.source().temporal_traces());
+        for trace in &traces.traces {
+            let functions = trace.functions.iter();
+            let functions = functions.map(|&id| {
+                let number = page.target(id.0, reader, &mut targets);
+                page.first_calls.insert(id, number);
+                number
+            });
+            let functions = functions.collect();
+            page.traces.push(Trace {
+                weight: trace.weight,
+                functions,
+            });
+        }
+        let ids = faults.or_default(reader.source().binary_ids());
+        for id in ids.iter().take(MOST_IDS) {
+            page.fact("Build id", id);
+        }
+        if ids.len() > MOST_IDS {
+            page.fact(
+                "",
+                format_args!("and {} more", grouped(ids.len() - MOST_IDS)),
+            );
+        }
+        let readers = Readers::of(&facts, totals.oldest_text_reader);
+        page.fact("Read by", read_by(&readers));
+        page.sums(&mut totals);
+        page.damage(&faults);
+        (page, faults)
+    }
+
+    /// Adds what the totals of the counters say.
+    fn sums(&mut self, totals: &mut Totals) {
+        self.total = totals.sum;
+        let (entered, above) = (totals.functions_entered, totals.counters_above_zero);
+        let (summary, cs) = totals.finish();
+        let counted = |part: u64, whole: u64, what: &str| {
+            format!(
+                "{}; {} {what} ({})",
+                grouped(whole),
+                grouped(part),
+                percent(part.into(), whole.into())
+            )
+        };
+        self.fact("Functions", counted(entered, summary.functions, "entered"));
+        self.fact("Counters", counted(above, summary.blocks, "above 0"));
+        self.fact("Sum of counters", grouped(summary.total_count));
+        if let Some(cs) = cs {
+            self.fact("Context-sensitive functions", grouped(cs.functions));
+        }
+        self.heat(&summary);
+    }
+
+    /// Adds the counts that decide what is hot and cold, as compilers compute them.
+    pub(super) fn heat(&mut self, summary: &Summary) {
+        let thresholds = Thresholds::default();
+        self.hot = thresholds.hot(summary).unwrap_or(u64::MAX);
+        self.cold = thresholds.cold(summary).unwrap_or(0);
+        let cutoffs = summary.cutoffs.iter();
+        self.cutoffs = cutoffs
+            .map(|row| (row.cutoff, row.blocks, row.min_count))
+            .collect();
+    }
+
+    fn add_record(
+        &mut self,
+        record: &Record,
+        two_stages: bool,
+        reader: &InstrReader<'_>,
+        targets: &mut FxHashMap<u64, usize>,
+    ) {
+        let mut flags = 0;
+        if two_stages && record.func_hash.is_context_sensitive() {
+            flags |= CONTEXT_SENSITIVE;
+        }
+        if record.is_pseudo() {
+            flags |= PSEUDO;
+            if record.counts.first() == Some(&profkit_abi::indexed::PSEUDO_HOT) {
+                flags |= PSEUDO_HOT;
+            }
+        } else {
+            self.functions.push_counts(record.counts.iter().copied());
+        }
+        let sites: usize = record
+            .values
+            .kinds()
+            .map(|(_, kind)| kind.site_count())
+            .sum();
+        if sites > 0 {
+            self.values(record, reader, targets);
+        }
+        let numbers = if record.is_pseudo() {
+            Default::default()
+        } else {
+            numbers(record)
+        };
+        self.functions.push(PageFunction {
+            name: record.name.clone(),
+            shown: if record.name.is_empty() {
+                format!("(unknown name {})", record.name_ref)
+            } else {
+                String::new()
+            },
+            hash: record.func_hash.0,
+            numbers,
+            flags,
+            ..PageFunction::default()
+        });
+    }
+
+    /// Appends the value sites of a record that have values.
+    fn values(
+        &mut self,
+        record: &Record,
+        reader: &InstrReader<'_>,
+        targets: &mut FxHashMap<u64, usize>,
+    ) {
+        let mut bytes = Vec::new();
+        let mut count = 0;
+        for (kind, values) in record.values.kinds() {
+            for (site, entries) in values
+                .sites()
+                .enumerate()
+                .filter(|(_, entries)| !entries.is_empty())
+            {
+                count += 1;
+                number(kind.into(), &mut bytes);
+                index(site, &mut bytes);
+                index(entries.len(), &mut bytes);
+                for entry in entries {
+                    let value = match kind {
+                        value_kind::MEM_OP_SIZE => u128::from(entry.value),
+                        _ => self.target(entry.value, reader, targets) as u128,
+                    };
+                    number(value, &mut bytes);
+                    number(entry.count.into(), &mut bytes);
+                }
+            }
+        }
+        index(count, &mut self.functions.values);
+        self.functions.values.extend_from_slice(&bytes);
+    }
+
+    /// The number of the name of a call target; 0 for a target outside the program.
+    fn target(
+        &mut self,
+        hash: u64,
+        reader: &InstrReader<'_>,
+        targets: &mut FxHashMap<u64, usize>,
+    ) -> usize {
+        if let Some(&number) = targets.get(&hash) {
+            return number;
+        }
+        let number = match reader.name_of(NameRef(hash)) {
+            Some(name) => {
+                let name = names::spelled(name, Spelling::Demangled);
+                self.functions.targets.number(&name)
+            }
+            None if hash == 0 => 0,
+            None => self
+                .functions
+                .targets
+                .number(&format!("(unknown name {})", NameRef(hash))),
+        };
+        targets.insert(hash, number);
+        number
+    }
+}

@@ -1,0 +1,171 @@
+//! Profiles for viewers. [`Page`] is a profile as one HTML file with its data, style and script, which needs no network;
+//! [`export`] makes the files of other tools' viewers.
+//!
+//! ```
+//! use profkit_analysis::instr::InstrReader;
+//! use profkit_page::{DEFAULT_SIZE_LIMIT, Page};
+//!
+//! let mut reader = InstrReader::open(b":ir\nmain\n1\n1\n90\n\n<img>\n2\n1\n10\n")?;
+//! let (mut page, faults) = Page::of_instr("app.proftext", 40, &mut reader);
+//! let html = page.html(DEFAULT_SIZE_LIMIT);
+//! assert!(faults.count == 0 && html.text.contains("90.0%") && html.text.contains("&lt;img&gt;"));
+//! # Ok::<(), profkit_data::Error>(())
+//! ```
+mod context;
+mod curve;
+mod diff;
+mod encode;
+pub mod export;
+mod functions;
+mod heap;
+mod html;
+mod instr;
+mod mip;
+mod sample;
+#[cfg(test)]
+mod tests;
+
+pub use html::Html;
+
+use context::Proposal;
+use diff::DiffTable;
+use functions::FunctionList;
+use profkit_analysis::any::AnyProfile;
+use profkit_analysis::faults::Faults;
+use profkit_analysis::names::printable;
+use profkit_data::ids::NameRef;
+use profkit_report::flame_graph::FlameGraph;
+use profkit_report::grouped;
+use rustc_hash::FxHashMap;
+use std::fmt;
+
+/// The largest size of a page if no other is asked for: 12 million bytes.
+pub const DEFAULT_SIZE_LIMIT: usize = 12_000_000;
+
+/// The version of the data blocks. docs/formats/page.md describes them.
+pub const PAGE_VERSION: u32 = 1;
+
+/// The largest number of errors on a page.
+const MOST_ERRORS: usize = 5;
+
+/// The page of a profile.
+#[derive(Clone, Debug, Default)]
+pub struct Page {
+    /// The name of the file.
+    file: String,
+    /// What the file is.
+    what: String,
+    /// The word for the kind of the profile in the data.
+    kind: &'static str,
+    /// What is counted, in the plural.
+    unit: &'static str,
+    /// The titles of a function's first number, of its sum and of its largest number. A column without a title is not
+    /// shown.
+    titles: [&'static str; 3],
+    detail: Detail,
+    facts: Vec<(&'static str, String)>,
+    /// What a reader of the page has to know first: damage, contradictions.
+    notes: Vec<String>,
+    /// What is not on the page.
+    left_out: Vec<String>,
+    /// The rows of the profile summary: the share in millionths, the number of counters or lines, the smallest of their
+    /// counts.
+    cutoffs: Vec<(u64, u64, u64)>,
+    /// The smallest count of a hot counter.
+    hot: u64,
+    /// The largest count of a cold counter.
+    cold: u64,
+    /// The sum that shares are taken of.
+    total: u128,
+    functions: FunctionList,
+    flame: Option<Flame>,
+    contexts: Option<Contexts>,
+    traces: Vec<Trace>,
+    /// The numbers of the names of functions in traces.
+    first_calls: FxHashMap<NameRef, usize>,
+    proposal: Option<Proposal>,
+    /// By file: functions, functions called, blocks, blocks that ran.
+    coverage: Vec<(String, [u64; 4])>,
+    diff: Option<DiffTable>,
+}
+
+/// What is known inside a function.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Detail {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// A list of counts with this title.
+    Counts(&'static str),
+    /// The lines of a sample profile.
+    Lines,
+}
+
+/// A flame graph on a page.
+#[derive(Clone, Debug)]
+struct Flame {
+    graph: FlameGraph,
+    title: &'static str,
+    unit: &'static str,
+    by_temperature: bool,
+    note: &'static str,
+}
+
+/// The contexts of a heap profile, encoded.
+#[derive(Clone, Debug)]
+struct Contexts {
+    count: usize,
+    bytes: Vec<u8>,
+    names: Vec<u8>,
+}
+
+/// The order of the first calls in a run: numbers of names, from 1.
+#[derive(Clone, Debug)]
+struct Trace {
+    weight: u64,
+    functions: Vec<usize>,
+}
+
+impl Page {
+    /// Makes the page of any profile with functions. Its errors are returned, and the first of them are notes on the page.
+    pub fn of(file: &str, size: u64, profile: &mut AnyProfile<'_>) -> (Self, Faults) {
+        match profile {
+            AnyProfile::Instr(reader) => Page::of_instr(file, size, reader),
+            AnyProfile::Sample(view) => (Page::of_samples(file, size, view), view.faults()),
+            AnyProfile::Mip(profile, version) => {
+                let page = Page::of_mip(file, size, *version, profile);
+                (page, Faults::default())
+            }
+        }
+    }
+
+    fn new(file: &str, what: String) -> Self {
+        Page {
+            file: printable(file.as_bytes()).into_owned(),
+            what,
+            ..Page::default()
+        }
+    }
+
+    /// Adds the errors of the file to the notes.
+    fn damage(&mut self, faults: &Faults) {
+        let first = faults.first.iter().take(MOST_ERRORS);
+        let more = faults.count.saturating_sub(first.len() as u64);
+        let first = first.map(|error| format!("The file is damaged: {error}"));
+        self.notes.extend(first);
+        if more > 0 {
+            self.notes
+                .push(format!("The file has {} more errors.", grouped(more)));
+        }
+    }
+
+    /// Adds a line to the facts of the summary.
+    pub fn fact(&mut self, name: &'static str, value: impl fmt::Display) {
+        self.facts.push((name, value.to_string()));
+    }
+
+    /// Adds a sentence that a reader of the page has to know first, such as a warning.
+    pub fn note(&mut self, text: String) {
+        self.notes.push(text);
+    }
+}

@@ -1,0 +1,57 @@
+//! A cache from addresses of processes to binaries. Nearly all addresses of a thread's samples are in a few mappings.
+use crate::process::{BinaryId, Processes, Window};
+
+/// The number of remembered windows. More of them only help recordings of many processes.
+const SLOTS: usize = 256;
+
+/// The places of addresses, each looked up once per mapping.
+#[derive(Debug)]
+pub(super) struct PlaceCache {
+    last: Window,
+    slots: Box<[Window]>,
+}
+
+impl Default for PlaceCache {
+    fn default() -> Self {
+        PlaceCache {
+            last: Window::EMPTY,
+            slots: vec![Window::EMPTY; SLOTS].into(),
+        }
+    }
+}
+
+impl PlaceCache {
+    /// The binary of an address, and the offset in the binary.
+    #[inline]
+    pub fn locate(
+        &mut self,
+        processes: &Processes,
+        in_kernel: bool,
+        pid: u32,
+        time: u64,
+        address: u64,
+    ) -> Option<(BinaryId, u64)> {
+        let pid = Processes::space_of(in_kernel, pid, address);
+        if !self.last.has(pid, time, address) {
+            self.find(processes, pid, time, address);
+        }
+        self.last.place(address)
+    }
+
+    /// Makes the window of an address the last one.
+    fn find(&mut self, processes: &Processes, pid: u32, time: u64, address: u64) {
+        // Addresses that are close share a slot; each process has its own.
+        #[allow(
+            clippy::cast_possible_truncation,
+            reason = "the number of slots cuts it"
+        )]
+        let hash = (address >> 21).wrapping_add(u64::from(pid).wrapping_mul(0x9e37_79b9)) as usize;
+        let Some(slot) = self.slots.get_mut(hash % SLOTS) else {
+            return;
+        };
+        if !slot.has(pid, time, address) {
+            *slot = processes.window(pid, time, address);
+        }
+        self.last = *slot;
+    }
+}

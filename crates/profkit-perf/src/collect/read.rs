@@ -1,0 +1,37 @@
+//! Counts of an input of any form.
+use super::{CollectOptions, Counts, collect};
+use crate::Recording;
+use crate::text::{TextOptions, read_text};
+use profkit_data::detect::{FileKind, detect};
+use profkit_data::{Error, ErrorKind, Result};
+
+/// Reads the counts of an input: a recording, or a text with samples or counts. `parts` are the files of records of a
+/// recording that is a folder.
+///
+/// # Errors
+/// [`ErrorKind::Unsupported`] if a text is to be selected from, or an event that is selected is not in the recording; the
+/// errors of the readers.
+pub fn read(data: &[u8], parts: &[&[u8]], options: &CollectOptions) -> Result<Counts> {
+    let selection = &options.selection;
+    if detect(data) != FileKind::PerfData {
+        if !selection.is_all() {
+            let text = "a text has no events, processes, names and times to select samples by";
+            return Err(Error::new(ErrorKind::Unsupported, text).found("a text"));
+        }
+        let text = TextOptions {
+            stacks: options.stacks,
+            ..TextOptions::default()
+        };
+        return read_text(data, text);
+    }
+    let recording = Recording::open_folder(data, parts)?;
+    let events = recording.events();
+    let known = |name: &String| events.iter().any(|event| event.name == *name);
+    if let Some(unknown) = selection.events.iter().find(|name| !known(name)) {
+        let names: Vec<&str> = events.iter().map(|event| &*event.name).collect();
+        return Err(Error::new(ErrorKind::Unsupported, "no such event")
+            .found(names.join(", "))
+            .expected(unknown));
+    }
+    Ok(collect(&recording, options))
+}

@@ -1,0 +1,164 @@
+//! The sums of one thread.
+use super::{BinaryKey, CountLosses, CountTable, Numbering, Place, StackTable, SumTable};
+use crate::process::{Binary, BinaryId};
+
+/// A binary and the place in it.
+pub(crate) type InBinary = (BinaryId, u64);
+
+/// The sums of one thread, by the number of the binary.
+#[derive(Debug, Default)]
+pub(crate) struct ThreadSums {
+    /// Nothing for binaries without counts, because an input can name very many.
+    binaries: Vec<Option<Box<SumTable>>>,
+    /// Whole samples, if they are wanted.
+    pub stacks: StackTable,
+    pub losses: CountLosses,
+}
+
+/// Adds a count, which texts can state as any number.
+pub(crate) fn increase(number: &mut u64, count: u64) {
+    *number = number.saturating_add(count);
+}
+
+/// Returns the sums of a binary.
+#[inline]
+fn sums_of(binaries: &mut [Option<Box<SumTable>>], binary: BinaryId) -> Option<&mut SumTable> {
+    let sums = binaries.get_mut(binary.index())?;
+    Some(sums.get_or_insert_default())
+}
+
+impl ThreadSums {
+    /// Makes sums for this number of binaries.
+    pub fn new(binaries: usize) -> Self {
+        ThreadSums {
+            binaries: vec![None; binaries],
+            stacks: StackTable::default(),
+            losses: CountLosses::default(),
+        }
+    }
+
+    /// Adds `count` samples at a place.
+    #[inline]
+    pub fn address(&mut self, place: Option<InBinary>, count: u64) {
+        match place {
+            Some((binary, offset)) => {
+                if let Some(sums) = sums_of(&mut self.binaries, binary) {
+                    sums.address(offset, count);
+                }
+            }
+            None => increase(&mut self.losses.unmapped_samples, count),
+        }
+    }
+
+    /// Adds a branch stack that occurred `count` times. The newest branch is the first. `has_every_branch` says whether the
+    /// code between two branches ran without a further branch.
+    #[inline]
+    pub fn stack(
+        &mut self,
+        branches: impl Iterator<Item = (Option<InBinary>, Option<InBinary>)>,
+        has_every_branch: bool,
+        count: u64,
+    ) {
+        let mut newer = None;
+        let mut number = 0u64;
+        for (from, to) in branches {
+            number += 1;
+            if let (Some((binary, from)), Some((other, to))) = (from, to)
+                && binary == other
+            {
+                if let Some(sums) = sums_of(&mut self.binaries, binary) {
+                    sums.branch(Place::at(from), Place::at(to), count);
+                }
+            } else {
+                if let Some((binary, from)) = from
+                    && let Some(sums) = sums_of(&mut self.binaries, binary)
+                {
+                    sums.branch(Place::at(from), Place::ELSEWHERE, count);
+                }
+                if let Some((binary, to)) = to
+                    && let Some(sums) = sums_of(&mut self.binaries, binary)
+                {
+                    sums.branch(Place::ELSEWHERE, Place::at(to), count);
+                }
+                if from.is_none() && to.is_none() {
+                    increase(&mut self.losses.unmapped_branches, count);
+                }
+            }
+            // The code from where this branch arrived up to where the newer one left.
+            if has_every_branch && let (Some((binary, start)), Some((other, end))) = (to, newer) {
+                if binary != other {
+                    increase(&mut self.losses.gaps, count);
+                } else if let Some(sums) = sums_of(&mut self.binaries, binary) {
+                    sums.range(start, end, count);
+                }
+            }
+            newer = from;
+        }
+        if number > 0 {
+            increase(&mut self.losses.branches, count.saturating_mul(number));
+            increase(&mut self.losses.with_branches, count);
+            if !has_every_branch {
+                increase(&mut self.losses.without_ranges, count);
+            }
+        }
+    }
+
+    /// Adds the sums of another thread.
+    pub fn join(&mut self, other: ThreadSums) {
+        for (ours, theirs) in self.binaries.iter_mut().zip(other.binaries) {
+            match (ours, theirs) {
+                (Some(ours), Some(theirs)) => ours.join(*theirs),
+                (ours, theirs) => *ours = ours.take().or(theirs),
+            }
+        }
+        self.stacks.join(other.stacks, Some);
+        self.losses.add(&other.losses);
+    }
+
+    /// Makes counts of the sums of the only binary, whose places are addresses and whose path is not known.
+    pub fn into_addresses(self) -> CountTable {
+        let mut table = CountTable {
+            losses: self.losses,
+            ..CountTable::default()
+        };
+        let key = BinaryKey {
+            path: Vec::new(),
+            build_id: None,
+            kernel: false,
+            numbering: Numbering::Address,
+        };
+        if let Some(Some(sums)) = self.binaries.into_iter().next() {
+            table.binary(&key).sums.join(*sums);
+            let number = table.number(&key);
+            table.stacks.join(self.stacks, |_| number);
+        }
+        table
+    }
+
+    /// Makes counts of the sums.
+    pub fn into_table<'b>(self, binaries: impl IntoIterator<Item = &'b Binary>) -> CountTable {
+        let mut table = CountTable {
+            losses: self.losses,
+            ..CountTable::default()
+        };
+        let mut numbers = vec![None; self.binaries.len()];
+        for ((binary, sums), number) in binaries.into_iter().zip(self.binaries).zip(&mut numbers) {
+            // A binary that only call chains name has no sums.
+            let Some(sums) = sums else {
+                continue;
+            };
+            let key = BinaryKey {
+                path: binary.path.clone(),
+                build_id: binary.build_id.clone(),
+                kernel: binary.kernel,
+                numbering: Numbering::FileOffset,
+            };
+            table.binary(&key).sums.join(*sums);
+            *number = table.number(&key);
+        }
+        table.stacks.join(self.stacks, |of| {
+            numbers.get(of as usize).copied().flatten()
+        });
+        table
+    }
+}

@@ -1,0 +1,86 @@
+//! Counts from texts: the output of `perf script`, the unsymbolized profiles of llvm-profgen, the texts of google/autofdo
+//! and simpleperf, and profkit's own files of addresses.
+//!
+//! docs/formats/samples-text.md describes them.
+mod addresses;
+mod script;
+mod sections;
+mod words;
+
+pub use addresses::write_addresses;
+
+use crate::collect::Counts;
+use profkit_data::{Error, ErrorKind, Result, Structure};
+
+/// The kind of a text with samples or counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TextKind {
+    /// The output of `perf script`: mappings and branch stacks.
+    Script,
+    /// Counts of ranges and branches, as `llvm-profgen --skip-symbolization` writes them.
+    Unsymbolized,
+    /// Counts of ranges, addresses and branches, as google/autofdo reads and simpleperf writes them.
+    Autofdo,
+    /// A file of addresses, as [`write_addresses`] writes it.
+    Addresses,
+}
+
+impl TextKind {
+    /// Recognises a text by its first lines. `None` if it is none of these.
+    pub fn detect(text: &[u8]) -> Option<TextKind> {
+        if text.starts_with(addresses::MAGIC) {
+            return Some(TextKind::Addresses);
+        }
+        if let Some(kind) = sections::detect(text) {
+            return Some(kind);
+        }
+        script::detect(text).then_some(TextKind::Script)
+    }
+
+    /// A name for the kind, for messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            TextKind::Script => "output of perf script",
+            TextKind::Unsymbolized => "unsymbolized profile of llvm-profgen",
+            TextKind::Autofdo => "text of autofdo",
+            TextKind::Addresses => "addresses of profkit",
+        }
+    }
+}
+
+/// How texts are read.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct TextOptions {
+    /// Whether the places in unsymbolized profiles are addresses, and not distances from the first segment with code
+    /// (`llvm-profgen --use-offset=0`).
+    pub absolute: bool,
+    /// Whether samples with a call chain and a branch stack are kept as they are
+    /// ([`CollectOptions::stacks`](crate::collect::CollectOptions::stacks)).
+    pub stacks: bool,
+}
+
+/// Reads the counts of a text of any kind. The output of `perf script` is read by the threads of rayon's current pool.
+///
+/// # Errors
+/// [`ErrorKind::UnrecognizedFormat`] if the text is of no known kind, [`ErrorKind::Malformed`] if a line cannot be read.
+/// Single lines of `perf script` that cannot be read are counted instead
+/// ([`damaged_lines`](crate::collect::CountLosses::damaged_lines)).
+pub fn read_text(text: &[u8], options: TextOptions) -> Result<Counts> {
+    let read = match TextKind::detect(text) {
+        Some(TextKind::Addresses) => addresses::read(text),
+        Some(kind @ (TextKind::Unsymbolized | TextKind::Autofdo)) => {
+            sections::read(text, kind, options)
+        }
+        Some(TextKind::Script) => Ok(script::read(text, options.stacks)),
+        None => Err(Error::new(
+            ErrorKind::UnrecognizedFormat,
+            "this is no text with samples or counts",
+        )
+        .at(0)
+        .expected(
+            "the output of `perf script --show-mmap-events -F ip,brstack`, or an unsymbolized profile",
+        )),
+    };
+    read.map_err(|error| error.within(Structure::SampleText))
+}

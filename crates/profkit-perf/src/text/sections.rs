@@ -1,0 +1,217 @@
+//! Texts of sections: llvm-profgen's unsymbolized profiles, and those of google/autofdo.
+//!
+//! A section is a line with the number of its entries, and a line per entry. The entries of ranges are `START-END:COUNT`,
+//! those of addresses `PLACE:COUNT`, those of branches `FROM->TO:COUNT`; places are hexadecimal. llvm-profgen writes
+//! ranges and branches, either once or indented below each `[context]`. autofdo writes ranges, addresses and branches, and
+//! then comments.
+use super::words::{Lines, decimal, hex_0x, malformed};
+use super::{TextKind, TextOptions};
+use crate::collect::{BinaryKey, CountTable, Counts, Numbering, Place, SumTable};
+use profkit_data::ids::BuildId;
+use profkit_data::{Error, ErrorKind, Result};
+
+/// An entry of a section.
+enum Entry {
+    Range(u64, u64, u64),
+    Address(u64, u64),
+    Branch(u64, u64, u64),
+}
+
+fn entry(line: &[u8]) -> Option<Entry> {
+    let (first, rest) = hex_0x(line)?;
+    if let Some(rest) = rest.strip_prefix(b"->") {
+        let (to, rest) = hex_0x(rest)?;
+        let count = decimal(rest.strip_prefix(b":")?)?;
+        return Some(Entry::Branch(first, to, count));
+    }
+    if let Some(rest) = rest.strip_prefix(b"-") {
+        let (end, rest) = hex_0x(rest)?;
+        let count = decimal(rest.strip_prefix(b":")?)?;
+        return Some(Entry::Range(first, end, count));
+    }
+    let count = decimal(rest.strip_prefix(b":")?)?;
+    Some(Entry::Address(first, count))
+}
+
+/// The lines without comments and empty ones, without blanks around them.
+fn content(text: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
+    Lines::new(text)
+        .map(|(offset, line)| (offset, line.trim_ascii()))
+        .filter(|(_, line)| !line.is_empty() && !line.starts_with(b"//"))
+}
+
+/// Recognises such a text.
+pub fn detect(text: &[u8]) -> Option<TextKind> {
+    let mut lines = content(text).map(|(_, line)| line);
+    let first = lines.next()?;
+    if first.starts_with(b"[") {
+        // Below a context there is a number.
+        return decimal(lines.next()?).map(|_| TextKind::Unsymbolized);
+    }
+    let ranges = decimal(first)?;
+    // The entries of the first section are ranges; an empty one is followed by the number of the second.
+    let mut next = lines.next();
+    if ranges > 0 {
+        let is_range = |line| matches!(entry(line), Some(Entry::Range(..)));
+        next.filter(|line| is_range(line))?;
+    } else {
+        decimal(next?)?;
+    }
+    // What the second section has decides. If it is empty, a third section decides.
+    let mut numbers = 1;
+    loop {
+        match next {
+            None => break,
+            Some(line) => match entry(line) {
+                Some(Entry::Range(..)) => {}
+                Some(Entry::Address(..)) => return Some(TextKind::Autofdo),
+                Some(Entry::Branch(..)) => break,
+                None => {
+                    // A text that ends in a damaged line is still of this kind; the reader reports the line.
+                    if decimal(line).is_none() {
+                        break;
+                    }
+                    numbers += 1;
+                }
+            },
+        }
+        next = lines.next();
+    }
+    Some(if numbers > 2 {
+        TextKind::Autofdo
+    } else {
+        TextKind::Unsymbolized
+    })
+}
+
+/// What the comments at the end of autofdo's texts say: the build id and the path.
+fn comments(text: &[u8]) -> (Option<BuildId>, Vec<u8>) {
+    let (mut id, mut path) = (None, Vec::new());
+    for (_, line) in Lines::new(text) {
+        let Some(comment) = line.trim_ascii().strip_prefix(b"//") else {
+            continue;
+        };
+        let comment = comment.trim_ascii();
+        match comment.strip_prefix(b"build_id:") {
+            Some(value) => id = build_id(value.trim_ascii()).or(id),
+            None if comment.contains(&b'/') || path.is_empty() => path = comment.to_vec(),
+            None => {}
+        }
+    }
+    (id, path)
+}
+
+/// A build id in hexadecimal digits.
+pub fn build_id(text: &[u8]) -> Option<BuildId> {
+    let text = text.strip_prefix(b"0x").unwrap_or(text);
+    let (pairs, rest) = text.as_chunks::<2>();
+    if pairs.is_empty() || !rest.is_empty() {
+        return None;
+    }
+    let bytes = pairs.iter().map(|pair| {
+        let (value, rest) = super::words::hex(pair)?;
+        u8::try_from(value).ok().filter(|_| rest.is_empty())
+    });
+    bytes.collect::<Option<Vec<u8>>>().map(BuildId)
+}
+
+pub fn read(text: &[u8], kind: TextKind, options: TextOptions) -> Result<Counts> {
+    let mut table = CountTable::default();
+    let autofdo = kind == TextKind::Autofdo;
+    let (build_id, path) = if autofdo {
+        comments(text)
+    } else {
+        Default::default()
+    };
+    let numbering = match (autofdo, options.absolute) {
+        (true, _) => Numbering::FileOffset,
+        (false, true) => Numbering::Address,
+        (false, false) => Numbering::FromBase,
+    };
+    let binary = table.binary(&BinaryKey {
+        path,
+        build_id,
+        kernel: false,
+        numbering,
+    });
+    let mut context: Option<Vec<u8>> = None;
+    let mut lines = content(text);
+    // The sections that the text, or its current context, has had.
+    let mut sections = 0;
+    let sections_of_all = if autofdo { 3 } else { 2 };
+    while let Some((offset, line)) = lines.next() {
+        if line.starts_with(b"[") && !autofdo {
+            if (sections != 0 || context.is_some()) && sections != 2 {
+                return Err(too_few(offset));
+            }
+            let inner = line.strip_prefix(b"[").and_then(|l| l.strip_suffix(b"]"));
+            let inner = inner.ok_or_else(|| malformed(offset, line, "a context in brackets"))?;
+            context = Some(inner.to_vec());
+            sections = 0;
+            continue;
+        }
+        let number = decimal(line)
+            .filter(|_| sections < sections_of_all)
+            .ok_or_else(|| malformed(offset, line, "the number of entries of a section"))?;
+        let sums = match &context {
+            None => &mut binary.sums,
+            Some(context) => match binary.contexts.get_mut(context) {
+                Some(sums) => sums,
+                None => binary.contexts.entry(context.clone()).or_default(),
+            },
+        };
+        let kind = if autofdo { sections } else { 2 * sections };
+        for _ in 0..number {
+            let (offset, line) = lines.next().ok_or_else(|| ends(text.len()))?;
+            let shape = SHAPES.get(kind).copied().unwrap_or_default();
+            take(sums, kind, numbering, line).ok_or_else(|| malformed(offset, line, shape))?;
+        }
+        sections += 1;
+    }
+    if sections != sections_of_all {
+        return Err(ends(text.len()));
+    }
+    Ok(table.finish())
+}
+
+/// The shape of an entry in each kind of section.
+const SHAPES: [&str; 3] = ["`START-END:COUNT`", "`PLACE:COUNT`", "`FROM->TO:COUNT`"];
+
+/// Adds an entry of a section.
+fn take(sums: &mut SumTable, kind: usize, numbering: Numbering, line: &[u8]) -> Option<()> {
+    let end = |place| end_of_branch(place, numbering);
+    match (kind, entry(line)?) {
+        (0, Entry::Range(start, end, count)) => sums.range(start, end, count),
+        (1, Entry::Address(place, count)) => sums.address(place, count),
+        (2, Entry::Branch(from, to, count)) => sums.branch(end(from), end(to), count),
+        _ => return None,
+    }
+    Some(())
+}
+
+/// An end of a branch. For an end that is not in the binary llvm-profgen writes the address 1, less its base if places are
+/// distances from it; simpleperf writes 0.
+fn end_of_branch(place: u64, numbering: Numbering) -> Place {
+    let elsewhere = match numbering {
+        Numbering::FileOffset => place == 0,
+        Numbering::Address => place == 1,
+        Numbering::FromBase => place == 1 || place >> 63 == 1,
+    };
+    if elsewhere {
+        Place::ELSEWHERE
+    } else {
+        Place::at(place)
+    }
+}
+
+#[cold]
+fn ends(offset: usize) -> Error {
+    Error::new(ErrorKind::Truncated, "the text ends within a section").at(offset as u64)
+}
+
+#[cold]
+fn too_few(offset: usize) -> Error {
+    Error::new(ErrorKind::Malformed, "a context does not have two sections")
+        .at(offset as u64)
+        .expected("a section of ranges and a section of branches")
+}

@@ -1,0 +1,97 @@
+//! Instructions of x86.
+use super::{Flow, Instruction};
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Mnemonic};
+
+/// Decodes the instructions that begin before `end`. `bytes` begin at `start` and may go on after `end`. Bytes that are no
+/// instruction are passed over.
+pub fn decode(bits: u32, bytes: &[u8], start: u64, end: u64) -> Box<[Instruction]> {
+    let mut decoder = Decoder::with_ip(bits, bytes, start, DecoderOptions::NONE);
+    let mut list = Vec::new();
+    let mut instruction = iced_x86::Instruction::default();
+    while decoder.can_decode() && decoder.ip() < end {
+        decoder.decode_out(&mut instruction);
+        if instruction.is_invalid() {
+            // Look for an instruction at the next byte.
+            let next = instruction.ip() + 1;
+            let skipped = usize::try_from(next - start).unwrap_or(usize::MAX);
+            if decoder.set_position(skipped).is_err() {
+                break;
+            }
+            decoder.set_ip(next);
+            continue;
+        }
+        list.push(Instruction {
+            address: instruction.ip(),
+            size: u8::try_from(instruction.len()).unwrap_or(u8::MAX),
+            flow: flow(&instruction),
+        });
+    }
+    list.into()
+}
+
+fn flow(instruction: &iced_x86::Instruction) -> Flow {
+    match instruction.flow_control() {
+        // System calls are calls to iced, but the next instruction follows.
+        FlowControl::Call | FlowControl::IndirectCall
+            if instruction.mnemonic() == Mnemonic::Call =>
+        {
+            Flow::Call
+        }
+        FlowControl::Return
+            if !matches!(
+                instruction.mnemonic(),
+                Mnemonic::Sysexit | Mnemonic::Sysexitq | Mnemonic::Sysret | Mnemonic::Sysretq
+            ) =>
+        {
+            Flow::Return
+        }
+        FlowControl::UnconditionalBranch => Flow::Jump,
+        FlowControl::ConditionalBranch => Flow::Branch,
+        FlowControl::IndirectBranch => Flow::IndirectJump,
+        _ => Flow::Next,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn instructions_are_told_apart() {
+        #[rustfmt::skip]
+        let bytes = [
+            0x55,                         // push rbp
+            0xe8, 0, 0, 0, 0,             // call
+            0xff, 0xd0,                   // call rax
+            0x74, 0x00,                   // je
+            0xeb, 0x00,                   // jmp
+            0xff, 0xe0,                   // jmp rax
+            0xe2, 0x00,                   // loop
+            0x0f, 0x05,                   // syscall
+            0xcc,                         // int3
+            0x0f, 0x0b,                   // ud2
+            0x06,                         // no instruction in 64 bits
+            0xc3,                         // ret
+            0x90,                         // nop, after the end
+        ];
+        let end = 0x1000 + bytes.len() as u64 - 1;
+        let list = decode(64, &bytes, 0x1000, end);
+        let found: Vec<_> = list.iter().map(|one| (one.size, one.flow)).collect();
+        assert_eq!(
+            found,
+            [
+                (1, Flow::Next),
+                (5, Flow::Call),
+                (2, Flow::Call),
+                (2, Flow::Branch),
+                (2, Flow::Jump),
+                (2, Flow::IndirectJump),
+                (2, Flow::Branch),
+                (2, Flow::Next),
+                (1, Flow::Next),
+                (2, Flow::Next),
+                (1, Flow::Return),
+            ]
+        );
+    }
+}

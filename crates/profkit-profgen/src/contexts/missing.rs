@@ -1,0 +1,195 @@
+//! Finds the frames that tail calls left out of call chains. If exactly one way of tail calls leads from a call to the
+//! function in which the next frame is, the frames on that way are added.
+use super::Contexts;
+use crate::code::Flow;
+use crate::program::{FunctionId, Program};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::{BTreeMap, BTreeSet};
+
+pub struct Missing<'m, 'files> {
+    program: &'m Program<'files>,
+    max_depth: u32,
+    /// The functions that each call called in the samples.
+    calls: BTreeMap<u64, BTreeSet<FunctionId>>,
+    /// The functions that each tail call called.
+    tail_calls: BTreeMap<u64, BTreeSet<FunctionId>>,
+    /// The tail calls of each function.
+    of_function: FxHashMap<FunctionId, Vec<u64>>,
+    /// The functions that tail calls call.
+    tail_called: FxHashSet<FunctionId>,
+    /// The number of ways between two functions, and the tail calls on the way if there is one.
+    known: FxHashMap<(FunctionId, FunctionId), (u32, Vec<u64>)>,
+    /// The functions on the way that is being looked at.
+    visiting: FxHashSet<FunctionId>,
+    depth: u32,
+    /// The calls between which frames were added.
+    inferred: FxHashSet<(u64, FunctionId)>,
+}
+
+impl<'m, 'files> Missing<'m, 'files> {
+    /// Takes the calls from the branches of all contexts.
+    pub fn new(program: &'m Program<'files>, contexts: &Contexts, max_depth: u32) -> Self {
+        let mut missing = Missing {
+            program,
+            max_depth,
+            calls: BTreeMap::new(),
+            tail_calls: BTreeMap::new(),
+            of_function: FxHashMap::default(),
+            tail_called: FxHashSet::default(),
+            known: FxHashMap::default(),
+            visiting: FxHashSet::default(),
+            depth: 0,
+            inferred: FxHashSet::default(),
+        };
+        let branches = contexts
+            .counts
+            .values()
+            .flat_map(|counts| counts.branches.keys());
+        for &(from, to) in branches {
+            if let Some(from) = from {
+                missing.add(from, to);
+            }
+        }
+        missing
+    }
+
+    fn add(&mut self, from: u64, to: u64) {
+        let program = self.program;
+        let Some(instruction) = program.code.at(from) else {
+            return;
+        };
+        let source = program.range_at(from);
+        let target = program.range_at(to);
+        let function = target.map(|range| range.function);
+        let is_tail_call = match instruction.flow {
+            Flow::Call => {
+                if source.is_some() {
+                    let called = self.calls.entry(from).or_default();
+                    called.extend(function);
+                }
+                return;
+            }
+            Flow::Jump => function.is_some() && source.map(|range| range.function) != function,
+            Flow::IndirectJump => source.map(std::ptr::from_ref) != target.map(std::ptr::from_ref),
+            _ => false,
+        };
+        let (Some(source), true) = (source, is_tail_call) else {
+            return;
+        };
+        let is_new = !self.tail_calls.contains_key(&from);
+        let called = self.tail_calls.entry(from).or_default();
+        called.extend(function);
+        self.tail_called.extend(function);
+        if is_new {
+            self.of_function
+                .entry(source.function)
+                .or_default()
+                .push(from);
+        }
+    }
+
+    /// The number of places at which frames were added.
+    pub fn inferred(&self) -> u64 {
+        self.inferred.len() as u64
+    }
+
+    /// Returns calls with the missing ones between them; the last is the address itself, to which the calls lead.
+    pub fn between(&mut self, calls: &[u64], address: u64) -> Vec<u64> {
+        let mut all = Vec::with_capacity(calls.len() + 1);
+        let nexts = calls.iter().skip(1).copied().chain([address]);
+        for (&call, next) in calls.iter().zip(nexts) {
+            all.push(call);
+            self.add_missing(call, next, &mut all);
+        }
+        all.push(address);
+        all
+    }
+
+    fn add_missing(&mut self, from: u64, to: u64, path: &mut Vec<u64>) {
+        let Some(target) = self.program.range_at(to).map(|range| range.function) else {
+            return;
+        };
+        let Some(called) = self.calls.get(&from) else {
+            return;
+        };
+        // A tail call and a call to the same function look alike here. The call alone is likely.
+        if called.contains(&target) || !self.tail_called.contains(&target) {
+            return;
+        }
+        let called: Vec<FunctionId> = called.iter().copied().collect();
+        let start = path.len();
+        let mut ways = 0;
+        self.visiting.clear();
+        self.depth = 0;
+        for function in called {
+            ways += self.ways_from_function(function, target, path);
+            if ways > 1 {
+                break;
+            }
+        }
+        if ways == 1 {
+            self.inferred.insert((from, target));
+        } else {
+            path.truncate(start);
+        }
+    }
+
+    /// Appends the tail calls from a function to another, and returns the number of ways: 0, 1, or more.
+    fn ways_from_function(&mut self, from: FunctionId, to: FunctionId, path: &mut Vec<u64>) -> u32 {
+        if from == to {
+            return 1;
+        }
+        // A cycle is no way. This comes before known results, which may be of the same search.
+        if self.visiting.contains(&from) {
+            return 0;
+        }
+        if let Some((ways, known)) = self.known.get(&(from, to)) {
+            path.extend(known);
+            return *ways;
+        }
+        let start = path.len();
+        let mut ways = 0;
+        self.visiting.insert(from);
+        let calls = self.of_function.get(&from).cloned().unwrap_or_default();
+        for call in calls {
+            ways += self.ways_from_call(call, to, path);
+            if ways > 1 {
+                break;
+            }
+        }
+        self.visiting.remove(&from);
+        if ways != 1 {
+            path.truncate(start);
+        }
+        let found = path.get(start..).unwrap_or_default().to_vec();
+        self.known.insert((from, to), (ways, found));
+        ways
+    }
+
+    fn ways_from_call(&mut self, call: u64, to: FunctionId, path: &mut Vec<u64>) -> u32 {
+        /// Deeper searches would need too much of the thread's stack; no chain of tail calls is that long.
+        const DEEPEST: u32 = 1000;
+        if self.depth >= self.max_depth.min(DEEPEST) {
+            return 0;
+        }
+        let Some(called) = self.tail_calls.get(&call) else {
+            return 0;
+        };
+        let called: Vec<FunctionId> = called.iter().copied().collect();
+        self.depth += 1;
+        let start = path.len();
+        path.push(call);
+        let mut ways = 0;
+        for function in called {
+            ways += self.ways_from_function(function, to, path);
+            if ways > 1 {
+                break;
+            }
+        }
+        if ways != 1 {
+            path.truncate(start);
+        }
+        self.depth -= 1;
+        ways
+    }
+}

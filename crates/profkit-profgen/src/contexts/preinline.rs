@@ -1,0 +1,245 @@
+//! Decides which contexts a compiler shall inline. The samples of all others are added to those of the function alone.
+use super::PreinlineOptions;
+use super::inline_order::{callers_first, weight};
+use super::sizes::Sizes;
+use super::trie::{NodeId, ROOT, Trie};
+use profkit_data::sample::{AddOutcome, Location, NameId};
+use profkit_data::summary::{Summary, Thresholds};
+use rustc_hash::FxHashMap;
+use std::collections::BinaryHeap;
+
+/// LLVM's attributes of contexts.
+const WAS_INLINED: u32 = 1;
+const SHOULD_BE_INLINED: u32 = 2;
+
+/// The cutoff of the counts with which hotness is compared, in millionths.
+const VERY_HOT: u64 = 100_000;
+
+/// A function that may be inlined. The largest comes first: those without code, then those called most, then small ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Candidate {
+    is_empty: bool,
+    count: u64,
+    size: std::cmp::Reverse<u64>,
+    hash: u64,
+    node: std::cmp::Reverse<NodeId>,
+}
+
+struct Preinliner<'p> {
+    trie: &'p mut Trie,
+    sizes: &'p mut Sizes,
+    options: PreinlineOptions,
+    cold: u64,
+    very_hot: u64,
+    /// The contexts of each function that have samples, by the node where they were at first.
+    contexts: FxHashMap<NameId, Vec<NodeId>>,
+    /// Where the samples of a node are now, if they were moved to another one.
+    moved: FxHashMap<NodeId, NodeId>,
+    inlined: u64,
+}
+
+/// Decides for all functions, and returns the number of contexts that are inlined.
+pub fn preinline(
+    trie: &mut Trie,
+    sizes: &mut Sizes,
+    options: PreinlineOptions,
+    (summary, thresholds): (&Summary, &Thresholds),
+) -> u64 {
+    let cold = thresholds.cold(summary).unwrap_or(0);
+    let order = callers_first(trie, cold);
+    let mut contexts: FxHashMap<NameId, Vec<NodeId>> = FxHashMap::default();
+    for id in trie.breadth_first() {
+        let node = trie.node(id);
+        if node.samples.is_some() {
+            contexts.entry(node.name).or_default().push(id);
+        }
+    }
+    let mut preinliner = Preinliner {
+        trie,
+        sizes,
+        options,
+        cold,
+        very_hot: summary.count_at(VERY_HOT).unwrap_or(0),
+        contexts,
+        moved: FxHashMap::default(),
+        inlined: 0,
+    };
+    for function in order {
+        preinliner.decide(function);
+    }
+    let inlined = preinliner.inlined;
+    for id in trie.breadth_first() {
+        let node = trie.node_mut(id);
+        if node.parent != Some(ROOT) && !node.inlined {
+            node.samples = None;
+        }
+    }
+    inlined
+}
+
+impl Preinliner<'_> {
+    fn decide(&mut self, function: NameId) {
+        let Some(base) = self.base(function) else {
+            return;
+        };
+        if self.trie.node(base).samples.is_none() {
+            return;
+        }
+        let options = self.options;
+        let own = self.size(base);
+        let mut size = own;
+        // LLVM computes with 32 bits.
+        let limit = u64::from(options.growth_limit).wrapping_mul(own) & u64::from(u32::MAX);
+        let limit = limit
+            .min(options.limit_max.into())
+            .max(options.limit_min.into());
+        let mut queue = BinaryHeap::new();
+        self.add_candidates(base, &mut queue);
+        while size < limit
+            && let Some(candidate) = queue.pop()
+        {
+            if !self.is_inlined(&candidate) {
+                continue;
+            }
+            let node = self.trie.node_mut(candidate.node.0);
+            node.inlined = true;
+            if let Some(samples) = &mut node.samples {
+                samples.attributes |= SHOULD_BE_INLINED;
+            }
+            self.inlined += 1;
+            size = size.saturating_add(candidate.size.0);
+            self.add_candidates(candidate.node.0, &mut queue);
+        }
+    }
+
+    fn size(&mut self, node: NodeId) -> u64 {
+        if self.options.code_sizes {
+            return self.sizes.of(self.trie, node);
+        }
+        let samples = self.trie.node(node).samples.as_ref();
+        samples.map_or(0, |samples| samples.body.len() as u64)
+    }
+
+    fn add_candidates(&mut self, caller: NodeId, queue: &mut BinaryHeap<Candidate>) {
+        for node in self.trie.children(caller) {
+            if self.trie.node(node).samples.is_none() {
+                continue;
+            }
+            let size = self.size(node);
+            let name = self.trie.node(node).name;
+            queue.push(Candidate {
+                is_empty: size == 0,
+                count: weight(self.trie, caller, node),
+                size: std::cmp::Reverse(size),
+                hash: self.trie.hash(name),
+                node: std::cmp::Reverse(node),
+            });
+        }
+    }
+
+    #[allow(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a threshold is an estimate, and LLVM rounds in the same places"
+    )]
+    fn is_inlined(&self, candidate: &Candidate) -> bool {
+        let options = &self.options;
+        let samples = self.trie.node(candidate.node.0).samples.as_ref();
+        let was_inlined = samples.is_some_and(|it| it.attributes & WAS_INLINED != 0);
+        if options.replay {
+            return was_inlined;
+        }
+        let threshold = if candidate.count <= self.cold {
+            u32::try_from(options.cold_threshold).unwrap_or(0)
+        } else {
+            let (low, high) = (self.cold as f64, self.very_hot as f64);
+            let hotness = ((candidate.count as f64 - low) / (high - low)).min(1.0);
+            let threshold = f64::from(options.hot_threshold) * hotness * 100.0
+                + f64::from(options.cold_threshold)
+                + 1.0;
+            let factor = if was_inlined {
+                options.was_inlined_factor
+            } else {
+                1
+            };
+            (threshold as u32).wrapping_mul(factor)
+        };
+        candidate.size.0 < threshold.into()
+    }
+
+    /// Returns the context of a function without callers, after all contexts that are not inlined were added to it.
+    fn base(&mut self, function: NameId) -> Option<NodeId> {
+        let mut base = self.trie.find(ROOT, Location::default(), function);
+        for first in self.contexts.get(&function).cloned().unwrap_or_default() {
+            let mut node = first;
+            while let Some(&next) = self.moved.get(&node) {
+                node = next;
+            }
+            let state = self.trie.node(node);
+            if state.inlined || state.merged || Some(node) == base {
+                continue;
+            }
+            base = Some(self.promote(node, ROOT));
+        }
+        base
+    }
+
+    /// Moves a context with all that is called in it to another caller, and adds it to what is there.
+    fn promote(&mut self, from: NodeId, caller: NodeId) -> NodeId {
+        let node = self.trie.node(from);
+        let (name, old_site, parent) = (node.name, node.site, node.parent);
+        let site = if caller == ROOT {
+            Location::default()
+        } else {
+            old_site
+        };
+        let to = match self.trie.find(caller, site, name) {
+            None => {
+                let key = self.trie.key(name, site);
+                self.trie.node_mut(caller).children.insert(key, from);
+                let node = self.trie.node_mut(from);
+                node.parent = Some(caller);
+                node.site = site;
+                from
+            }
+            Some(to) => {
+                self.merge(from, to);
+                for child in self.trie.children(from) {
+                    self.promote(child, to);
+                }
+                self.trie.node_mut(from).children.clear();
+                to
+            }
+        };
+        if caller == ROOT
+            && let Some(parent) = parent
+        {
+            let key = self.trie.key(name, old_site);
+            self.trie.node_mut(parent).children.remove(&key);
+        }
+        to
+    }
+
+    fn merge(&mut self, from: NodeId, to: NodeId) {
+        let Some(theirs) = self.trie.node_mut(from).samples.take() else {
+            return;
+        };
+        let is_inlined = self.trie.node(from).inlined;
+        let node = self.trie.node_mut(to);
+        match &mut node.samples {
+            Some(ours) => {
+                let mut outcome = AddOutcome::default();
+                ours.adding()
+                    .merge(&theirs, false, |name| name, 1, &mut outcome);
+                ours.attributes |= theirs.attributes & SHOULD_BE_INLINED;
+                self.trie.node_mut(from).merged = true;
+            }
+            None => {
+                node.samples = Some(theirs);
+                node.inlined = is_inlined;
+                self.moved.insert(from, to);
+            }
+        }
+    }
+}

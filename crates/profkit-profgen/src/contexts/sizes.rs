@@ -1,0 +1,199 @@
+//! The code sizes of functions, by the context into which they were inlined.
+use super::lines::LineStacks;
+use super::trie::{NodeId, ROOT, Trie};
+use super::{Context, ContextOptions, Contexts};
+use crate::probes::{CopyId, ProbeMap, functions_of};
+use crate::program::{FunctionId, Program};
+use profkit_data::sample::{Location, NameId, SampleName};
+use rustc_hash::FxHashSet;
+
+/// The bit of a probe's discriminator that says that it has a discriminator of its own.
+const HAS_OWN: u32 = 1 << 28;
+
+/// The sizes, in a tree from functions to their callers.
+#[derive(Debug, Default)]
+pub struct Sizes {
+    tree: Trie,
+    /// The size of each node, if it is known.
+    sizes: Vec<Option<u64>>,
+}
+
+impl Sizes {
+    fn add(&mut self, node: NodeId, size: u64) {
+        let index = node.index();
+        if self.sizes.len() <= index {
+            self.sizes.resize(index + 1, None);
+        }
+        if let Some(known) = self.sizes.get_mut(index) {
+            *known = Some(known.unwrap_or(0).saturating_add(size));
+        }
+    }
+
+    fn get(&self, node: NodeId) -> Option<u64> {
+        self.sizes.get(node.index()).copied().flatten()
+    }
+
+    fn is_wanted(options: &ContextOptions) -> bool {
+        options.preinline.is_some_and(|options| options.code_sizes)
+    }
+
+    /// The sizes of the functions of contexts by source line.
+    pub fn of_lines(program: &Program<'_>, contexts: &Contexts, options: &ContextOptions) -> Self {
+        let mut sizes = Sizes::default();
+        if !Self::is_wanted(options) {
+            return sizes;
+        }
+        let mut functions = FxHashSet::default();
+        for (context, counts) in &contexts.counts {
+            if let Context::Calls(_) = context {
+                continue;
+            }
+            let (ranges, branches) = (counts.ranges.keys(), counts.branches.keys());
+            functions_of(program, ranges.copied(), branches.copied(), &mut functions);
+        }
+        sizes.add_code(program, &functions, false);
+        sizes
+    }
+
+    /// The sizes of functions by probe. Copies that have probes and no code are known to be empty.
+    pub fn of_probes(
+        program: &Program<'_>,
+        functions: &FxHashSet<FunctionId>,
+        map: &ProbeMap,
+        options: &ContextOptions,
+    ) -> Self {
+        let mut sizes = Sizes::default();
+        if !Self::is_wanted(options) {
+            return sizes;
+        }
+        sizes.add_code(program, functions, true);
+        for copy in &map.copies {
+            if copy.probes.is_empty() {
+                continue;
+            }
+            sizes.add_empty(map, copy.guid, copy.caller);
+        }
+        sizes
+    }
+
+    fn add_empty(&mut self, map: &ProbeMap, guid: u64, caller: Option<(CopyId, u32)>) {
+        let Some(description) = map.descriptions.get(&guid) else {
+            return;
+        };
+        let Some(name) = self.tree.intern(&description.name) else {
+            return;
+        };
+        let mut node = self.tree.child(ROOT, Location::default(), name);
+        let mut caller = caller;
+        while let Some((id, site)) = caller {
+            let Some(copy) = map.copy(id) else {
+                return;
+            };
+            let Some(description) = map.descriptions.get(&copy.guid) else {
+                return;
+            };
+            let Some(name) = self.tree.intern(&description.name) else {
+                return;
+            };
+            node = self.tree.child(node, Location::new(site, 0), name);
+            caller = copy.caller;
+        }
+        self.add(node, 0);
+    }
+
+    /// Adds the instructions of functions. With probes, call sites are the indices in the discriminators.
+    fn add_code(
+        &mut self,
+        program: &Program<'_>,
+        functions: &FxHashSet<FunctionId>,
+        by_probes: bool,
+    ) {
+        let mut code = Vec::new();
+        let mut order: Vec<FunctionId> = functions.iter().copied().collect();
+        order.sort_unstable();
+        for function in order.into_iter().filter_map(|id| program.function(id)) {
+            for &(start, end) in &function.ranges {
+                if let Some(last) = end.checked_sub(1) {
+                    let inside = program.code.between(start, last);
+                    code.extend(inside.map(|one| (one.address, u64::from(one.size))));
+                }
+            }
+        }
+        let stacks = LineStacks::of(program, code.iter().map(|(address, _)| *address).collect());
+        for (address, size) in code {
+            let mut frames = stacks.at(address).iter().rev();
+            let Some((leaf, _)) = frames.next() else {
+                continue;
+            };
+            let Some(leaf) = self.tree.intern(stacks.name(*leaf)) else {
+                return;
+            };
+            let mut node = self.tree.child(ROOT, Location::default(), leaf);
+            for (name, location) in frames {
+                let site = if by_probes {
+                    Location::new(probe_index(location.discriminator), 0)
+                } else {
+                    *location
+                };
+                let Some(name) = self.tree.intern(stacks.name(*name)) else {
+                    return;
+                };
+                node = self.tree.child(node, site, name);
+            }
+            self.add(node, size);
+        }
+    }
+
+    /// The size of a function in a context: that in the longest part of the context, from the function outwards, that the
+    /// program has; otherwise that in any context. 0 if the function has no code.
+    pub fn of(&mut self, trie: &Trie, node: NodeId) -> u64 {
+        let mut at = Some(ROOT);
+        let mut last = ROOT;
+        let mut size = None;
+        let mut site = Location::default();
+        let mut frame = node;
+        while let Some(here) = at
+            && let Some(parent) = trie.node(frame).parent
+        {
+            last = here;
+            at = self.find(trie, here, site, trie.node(frame).name);
+            if let Some(found) = at.and_then(|node| self.get(node)) {
+                size = Some(found);
+            }
+            site = trie.node(frame).site;
+            frame = parent;
+        }
+        let mut other = at.unwrap_or(last);
+        while size.is_none() {
+            let Some(&first) = self.tree.node(other).children.values().next() else {
+                break;
+            };
+            other = first;
+            size = self.get(first);
+        }
+        size.unwrap_or(0)
+    }
+
+    fn find(
+        &mut self,
+        trie: &Trie,
+        parent: NodeId,
+        site: Location,
+        name: NameId,
+    ) -> Option<NodeId> {
+        let SampleName::Text(text) = trie.names.get(name) else {
+            return None;
+        };
+        let name = self.tree.names.find(SampleName::Text(text))?;
+        self.tree.find(parent, site, name)
+    }
+}
+
+/// The index of a probe that is in the discriminator of its call.
+fn probe_index(discriminator: u32) -> u32 {
+    if discriminator & HAS_OWN == 0 {
+        discriminator >> 3 & 0xffff
+    } else {
+        discriminator >> 3 & 0x1fff
+    }
+}

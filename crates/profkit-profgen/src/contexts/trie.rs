@@ -1,0 +1,175 @@
+//! The tree of calling contexts while a profile is made.
+use profkit_data::sample::{AddOutcome, Location, NameId, SampleName, SampleNames, Samples};
+use std::collections::BTreeMap;
+
+/// The number of a context: an index of the tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(usize);
+
+/// The context of all functions without callers.
+pub const ROOT: NodeId = NodeId(0);
+
+/// A context.
+#[derive(Clone, Debug, Default)]
+pub struct Node {
+    /// The caller; `None` only for the root.
+    pub parent: Option<NodeId>,
+    /// The function.
+    pub name: NameId,
+    /// The call site in the caller.
+    pub site: Location,
+    /// The samples, if there are any.
+    pub samples: Option<Samples>,
+    /// Whether it was decided to inline the function here.
+    pub inlined: bool,
+    /// Whether the samples were added to another context.
+    pub merged: bool,
+    /// What is called, in LLVM's order: by a hash of name and call site.
+    pub children: BTreeMap<u64, NodeId>,
+}
+
+/// The contexts. A node whose samples were moved away stays in the list without being anyone's child.
+#[derive(Clone, Debug)]
+pub struct Trie {
+    nodes: Vec<Node>,
+    /// The names of all functions.
+    pub names: SampleNames,
+    /// The MD5 of each name.
+    hashes: Vec<u64>,
+}
+
+impl Default for Trie {
+    fn default() -> Self {
+        Trie {
+            nodes: vec![Node::default()],
+            names: SampleNames::new(),
+            hashes: Vec::new(),
+        }
+    }
+}
+
+impl NodeId {
+    /// The index in the tree.
+    pub fn index(self) -> usize {
+        self.0
+    }
+}
+
+impl Trie {
+    /// Returns the id of a name. `None` if there are too many.
+    pub fn intern(&mut self, name: &[u8]) -> Option<NameId> {
+        self.names.insert(SampleName::Text(name))
+    }
+
+    /// The MD5 of a name.
+    pub fn hash(&mut self, name: NameId) -> u64 {
+        let names = &self.names;
+        let known = self.hashes.len();
+        let new = names.iter().skip(known).map(|(_, name)| name.guid().0);
+        if known < names.len() {
+            self.hashes.extend(new);
+        }
+        self.hashes.get(name.index()).copied().unwrap_or(0)
+    }
+
+    #[allow(
+        clippy::indexing_slicing,
+        reason = "ids are made by this tree, which never removes nodes"
+    )]
+    pub fn node(&self, id: NodeId) -> &Node {
+        &self.nodes[id.0]
+    }
+
+    #[allow(
+        clippy::indexing_slicing,
+        reason = "ids are made by this tree, which never removes nodes"
+    )]
+    pub fn node_mut(&mut self, id: NodeId) -> &mut Node {
+        &mut self.nodes[id.0]
+    }
+
+    /// The key of a child, which decides the order of children.
+    pub fn key(&mut self, name: NameId, site: Location) -> u64 {
+        let place = u64::from(site.discriminator) << 32 | u64::from(site.line);
+        self.hash(name).wrapping_add(place << 5).wrapping_add(place)
+    }
+
+    /// Returns the context of a function that is called at a site.
+    pub fn find(&mut self, parent: NodeId, site: Location, name: NameId) -> Option<NodeId> {
+        let key = self.key(name, site);
+        self.node(parent).children.get(&key).copied()
+    }
+
+    /// Returns the context of a function that is called at a site; it is added if there is none.
+    pub fn child(&mut self, parent: NodeId, site: Location, name: NameId) -> NodeId {
+        let key = self.key(name, site);
+        if let Some(&known) = self.node(parent).children.get(&key) {
+            return known;
+        }
+        let id = NodeId(self.nodes.len());
+        self.nodes.push(Node {
+            parent: Some(parent),
+            name,
+            site,
+            ..Node::default()
+        });
+        self.node_mut(parent).children.insert(key, id);
+        id
+    }
+
+    /// Returns the samples of a context; empty ones are added if there are none.
+    pub fn samples(&mut self, id: NodeId) -> &mut Samples {
+        let node = self.node_mut(id);
+        let name = node.name;
+        node.samples.get_or_insert_with(|| Samples {
+            name,
+            ..Samples::default()
+        })
+    }
+
+    /// The children of a context, in LLVM's order.
+    pub fn children(&self, id: NodeId) -> Vec<NodeId> {
+        self.node(id).children.values().copied().collect()
+    }
+
+    /// All contexts that hang together with the root, in breadth first order, without the root.
+    pub fn breadth_first(&self) -> Vec<NodeId> {
+        let mut list = vec![ROOT];
+        let mut next = 0;
+        while let Some(&id) = list.get(next) {
+            list.extend(self.node(id).children.values());
+            next += 1;
+        }
+        list.remove(0);
+        list
+    }
+}
+
+/// Adds to the samples of a line.
+pub fn add_line(samples: &mut Samples, location: Location, count: u64) {
+    let line = crate::lines::line_at(samples, location);
+    *line = line.saturating_add(count);
+}
+
+/// Adds to a call target, and adds the line without samples if it is new.
+pub fn add_target(samples: &mut Samples, location: Location, callee: NameId, count: u64) {
+    crate::lines::line_at(samples, location);
+    let mut outcome = AddOutcome::default();
+    samples
+        .adding()
+        .add_target(location, callee, count, 1, &mut outcome);
+}
+
+/// The count of a call target.
+pub fn target_count(samples: &Samples, location: Location, callee: NameId) -> u64 {
+    let mut targets = samples.targets_at(location).iter();
+    targets
+        .find(|target| target.name == callee)
+        .map_or(0, |target| target.count)
+}
+
+/// Raises a line to a count, unless it has more.
+pub fn raise_line(samples: &mut Samples, location: Location, count: u64) {
+    let line = crate::lines::line_at(samples, location);
+    *line = (*line).max(count);
+}

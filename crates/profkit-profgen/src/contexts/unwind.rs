@@ -1,0 +1,608 @@
+//! Takes the branches of samples back, and the call chain with them.
+use super::compress::{compress, cut};
+use super::lines::LineStacks;
+use super::{Context, ContextCounts, ContextFigures, ContextOptions, Contexts, LineFrame};
+use crate::checked::add;
+use crate::code::Flow;
+use crate::program::Program;
+use profkit_data::sample::{Location, NameId, base_discriminator};
+use profkit_perf::collect::{Counts, StackPlace};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// The address of a frame. `None` is code outside of the binary.
+type Address = Option<u64>;
+
+/// The frame of a call that is not known: the instruction before a return's target is no call.
+const UNKNOWN: Address = Some(0);
+
+/// A sample by address: the call chain, whose frames but the first are call instructions, and the branches, newest first.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Sample {
+    chain: Vec<Address>,
+    branches: Vec<(Address, Address)>,
+}
+
+/// Finds the context of everything that ran in a binary. `binaries` are the indices of its counts in
+/// [`Counts::binaries`].
+pub fn unwind(
+    program: &Program<'_>,
+    counts: &Counts,
+    binaries: &[usize],
+    options: &ContextOptions,
+) -> Contexts {
+    unwind_samples(program, Samples::of(program, counts, binaries), options)
+}
+
+/// Finds the context of everything that ran in samples.
+pub fn unwind_samples(
+    program: &Program<'_>,
+    samples: Samples,
+    options: &ContextOptions,
+) -> Contexts {
+    let Samples {
+        list: samples,
+        mut figures,
+    } = samples;
+    let by_probes = program.has_probes();
+    if by_probes {
+        let mut sums: FxHashMap<Vec<u64>, ContextCounts> = FxHashMap::default();
+        for (sample, &count) in &samples {
+            let mut state = State::new(program, None, sample, count, &mut figures);
+            state.run();
+            state.trie.collect(&mut |chain, leaf| {
+                let mut calls: Vec<u64> = chain.iter().filter_map(|&at| at).collect();
+                compress(&mut calls, options.compress_recursion);
+                cut(&mut calls, options.max_depth);
+                leaf.add_to(sums.entry(calls).or_default());
+            });
+        }
+        let counts = sums.into_iter();
+        return Contexts {
+            counts: counts
+                .map(|(calls, counts)| (Context::Calls(calls.into()), counts))
+                .collect(),
+            by_probes,
+            figures,
+        };
+    }
+    let stacks = LineStacks::of(program, addresses(program, &samples));
+    let mut sums: FxHashMap<Vec<(NameId, Location)>, ContextCounts> = FxHashMap::default();
+    for (sample, &count) in &samples {
+        let mut state = State::new(program, Some(&stacks), sample, count, &mut figures);
+        state.run();
+        state.trie.collect(&mut |chain, leaf| {
+            let (frames, was_inlined) = expanded(program, &stacks, chain, options);
+            // Recursion that is removed can leave contexts with and without inlining equal. The first decides.
+            let sum = sums.entry(frames).or_insert_with(|| ContextCounts {
+                was_inlined,
+                ..ContextCounts::default()
+            });
+            leaf.add_to(sum);
+        });
+    }
+    let frame = |(name, location)| LineFrame {
+        name: stacks.name(name).into(),
+        location,
+    };
+    let counts = sums.into_iter();
+    Contexts {
+        counts: counts
+            .map(|(frames, counts)| {
+                (
+                    Context::Lines(frames.into_iter().map(frame).collect()),
+                    counts,
+                )
+            })
+            .collect(),
+        by_probes,
+        figures,
+    }
+}
+
+/// The frames of a chain with the functions inlined into them, and whether the innermost function was inlined.
+fn expanded(
+    program: &Program<'_>,
+    stacks: &LineStacks,
+    chain: &[Address],
+    options: &ContextOptions,
+) -> (Vec<(NameId, Location)>, bool) {
+    let mut frames = Vec::new();
+    let mut was_inlined = false;
+    for address in chain.iter().filter_map(|&at| at) {
+        let stack = stacks.at(address);
+        if stack.is_empty() {
+            return (Vec::new(), false);
+        }
+        was_inlined = stack.len() > 1;
+        frames.extend_from_slice(stack);
+    }
+    if !program.fs_discriminators {
+        for (_, location) in &mut frames {
+            location.discriminator = base_discriminator(location.discriminator);
+        }
+    }
+    if let Some((leaf, _)) = frames.pop() {
+        compress(&mut frames, options.compress_recursion);
+        cut(&mut frames, options.max_depth);
+        frames.push((leaf, Location::default()));
+    }
+    (frames, was_inlined)
+}
+
+/// The samples of a binary by address, each different one once.
+#[derive(Clone, Debug, Default)]
+pub struct Samples {
+    list: FxHashMap<Sample, u64>,
+    figures: ContextFigures,
+}
+
+impl Samples {
+    /// The numbers of samples so far.
+    pub fn figures(&self) -> &ContextFigures {
+        &self.figures
+    }
+
+    /// Adds other samples.
+    pub fn join(&mut self, other: Samples) {
+        for (sample, count) in other.list {
+            add(self.list.entry(sample).or_default(), count);
+        }
+        let (ours, theirs) = (&mut self.figures, other.figures);
+        for (ours, theirs) in [
+            (&mut ours.samples, theirs.samples),
+            (&mut ours.leaf_elsewhere, theirs.leaf_elsewhere),
+            (&mut ours.incomplete_chain, theirs.incomplete_chain),
+            (&mut ours.invalid_return, theirs.invalid_return),
+        ] {
+            add(ours, theirs);
+        }
+        ours.invalid_returns.extend(theirs.invalid_returns);
+    }
+
+    /// The number of different samples.
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Whether there is no sample.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    fn of(program: &Program<'_>, counts: &Counts, binaries: &[usize]) -> Self {
+        let stacks = &counts.stacks;
+        let addresses: Vec<Address> = stacks
+            .places()
+            .iter()
+            .map(|(binary, place)| {
+                let of_binary = binaries.contains(binary);
+                let counted = of_binary.then(|| counts.binaries.get(*binary))??;
+                let address = program.address(counted.key.numbering, *place)?;
+                program.code.is_code(address).then_some(address)
+            })
+            .collect();
+        let address = |place: StackPlace| addresses.get(place.index()).copied().flatten();
+        let mut samples = Samples::default();
+        for stack in &stacks.samples {
+            let branches = stack
+                .branches
+                .iter()
+                .map(|&(from, to)| (address(from), address(to)));
+            let chain = stack.chain.iter().map(|&place| address(place));
+            samples.add(program, chain, branches, stack.count);
+        }
+        samples
+    }
+
+    /// Adds a sample that occurred `count` times: its call chain, the place of the sample first, then the return addresses
+    /// outwards; and its branches, the newest first. `None` is an address at which no instruction of the binary begins.
+    pub fn add(
+        &mut self,
+        program: &Program<'_>,
+        chain: impl Iterator<Item = Option<u64>>,
+        branches: impl Iterator<Item = (Option<u64>, Option<u64>)>,
+        count: u64,
+    ) {
+        let figures = &mut self.figures;
+        let branches: Vec<_> = branches
+            .filter(|(from, to)| from.is_some() || to.is_some())
+            .collect();
+        let mut frames: Vec<Address> = Vec::new();
+        for address in chain {
+            match address {
+                None => {
+                    if frames.is_empty() {
+                        add(&mut figures.leaf_elsewhere, count);
+                    }
+                    if frames.last() != Some(&None) {
+                        frames.push(None);
+                    }
+                }
+                at if frames.is_empty() => frames.push(at),
+                Some(at) => match call_before(program, at) {
+                    Some(call) => frames.push(Some(call)),
+                    None => {
+                        add(&mut figures.invalid_return, count);
+                        figures.invalid_returns.insert(at);
+                        break;
+                    }
+                },
+            }
+        }
+        if frames.len() > 1 && frames.last() == Some(&None) {
+            frames.pop();
+        }
+        let Some(&(_, arrived)) = branches.first() else {
+            return;
+        };
+        add(&mut figures.samples, count);
+        match frames.first_mut() {
+            Some(leaf) if is_complete(program, *leaf) => {
+                // Between the last branch and the sample nothing else ran.
+                *leaf = arrived;
+            }
+            _ => {
+                add(&mut figures.incomplete_chain, count);
+                return;
+            }
+        }
+        let sample = Sample {
+            chain: frames,
+            branches,
+        };
+        add(self.list.entry(sample).or_default(), count);
+    }
+}
+
+/// Returns the call instruction before an address.
+fn call_before(program: &Program<'_>, address: u64) -> Option<u64> {
+    let before = program.code.before(address)?;
+    (before.flow == Flow::Call).then_some(before.address)
+}
+
+/// Whether the call chain of a sample at an address has all callers. `None` is an address outside of the binary.
+pub fn is_complete(program: &Program<'_>, address: Option<u64>) -> bool {
+    address.is_none_or(|address| !is_at_the_ends(program, address))
+}
+
+/// Whether an instruction is one of the first two of a function, a return, or right before a return: the frame of the
+/// caller may be missing in the call chain there.
+fn is_at_the_ends(program: &Program<'_>, address: u64) -> bool {
+    let code = &program.code;
+    let is_start = |at: u64| program.ranges.contains_key(&at);
+    let returns = |flow: Option<Flow>| flow == Some(Flow::Return);
+    is_start(address)
+        || code.before(address).is_some_and(|it| is_start(it.address))
+        || returns(code.at(address).map(|it| it.flow))
+        || returns(code.after(address).map(|it| it.flow))
+}
+
+/// All addresses whose source lines are needed.
+fn addresses(program: &Program<'_>, samples: &FxHashMap<Sample, u64>) -> Vec<u64> {
+    let mut all: FxHashSet<u64> = FxHashSet::default();
+    let mut ranges: FxHashSet<(u64, u64)> = FxHashSet::default();
+    for sample in samples.keys() {
+        all.extend(sample.chain.iter().filter_map(|&at| at));
+        let mut newer = None;
+        for &(from, to) in &sample.branches {
+            all.extend(from);
+            all.extend(to);
+            // The call that a return comes back to.
+            all.extend(to.and_then(|to| call_before(program, to)));
+            ranges.extend(to.zip(newer));
+            newer = from;
+        }
+    }
+    for (start, end) in ranges {
+        if program.code.falls_through(start, end) {
+            all.extend(program.code.between(start, end).map(|it| it.address));
+        }
+    }
+    let mut all: Vec<u64> = all.into_iter().collect();
+    all.sort_unstable();
+    all
+}
+
+/// The number of a frame in the tree of a sample.
+type FrameId = usize;
+
+/// A frame of a sample, with what ran in it.
+#[derive(Debug, Default)]
+struct Frame {
+    address: Address,
+    parent: FrameId,
+    children: Vec<FrameId>,
+    ranges: Vec<(u64, u64)>,
+    branches: Vec<(Address, u64)>,
+}
+
+/// What ran in a frame of a sample that occurred so often.
+struct Leaf<'f> {
+    frame: &'f Frame,
+    count: u64,
+}
+
+impl Leaf<'_> {
+    fn add_to(&self, counts: &mut ContextCounts) {
+        for &range in &self.frame.ranges {
+            let sum = counts.ranges.entry(range).or_default();
+            *sum = sum.saturating_add(self.count);
+        }
+        for &branch in &self.frame.branches {
+            let sum = counts.branches.entry(branch).or_default();
+            *sum = sum.saturating_add(self.count);
+        }
+    }
+}
+
+/// The frames of a sample. The first is the root of all, which is no frame of a function.
+#[derive(Debug)]
+struct FrameTree {
+    frames: Vec<Frame>,
+    count: u64,
+}
+
+const TREE_ROOT: FrameId = 0;
+
+impl FrameTree {
+    #[allow(
+        clippy::indexing_slicing,
+        reason = "ids are made by this tree, which never removes frames"
+    )]
+    fn get(&mut self, id: FrameId) -> &mut Frame {
+        &mut self.frames[id]
+    }
+
+    fn child(&mut self, parent: FrameId, address: Address) -> FrameId {
+        let children = self.get(parent).children.clone();
+        if let Some(known) = children
+            .into_iter()
+            .find(|&id| self.get(id).address == address)
+        {
+            return known;
+        }
+        let id = self.frames.len();
+        self.frames.push(Frame {
+            address,
+            parent,
+            ..Frame::default()
+        });
+        self.get(parent).children.push(id);
+        id
+    }
+
+    /// Calls `take` with the chain of each frame in which something ran, outermost first. Frames outside of the binary are
+    /// no context for a compiler, so the chain begins anew after them.
+    fn collect(&self, take: &mut impl FnMut(&[Address], &Leaf<'_>)) {
+        let mut stack: Vec<(FrameId, Vec<Address>)> = vec![(TREE_ROOT, Vec::new())];
+        while let Some((id, mut chain)) = stack.pop() {
+            let Some(frame) = self.frames.get(id) else {
+                continue;
+            };
+            if id != TREE_ROOT {
+                match frame.address {
+                    None => chain.clear(),
+                    address => chain.push(address),
+                }
+            }
+            if !frame.ranges.is_empty() || !frame.branches.is_empty() {
+                let leaf = Leaf {
+                    frame,
+                    count: self.count,
+                };
+                take(&chain, &leaf);
+            }
+            stack.extend(frame.children.iter().map(|&child| (child, chain.clone())));
+        }
+    }
+}
+
+/// A sample while its branches are taken back.
+struct State<'s, 'files> {
+    program: &'s Program<'files>,
+    /// The source lines; `None` for contexts by probe.
+    stacks: Option<&'s LineStacks>,
+    sample: &'s Sample,
+    trie: FrameTree,
+    /// The innermost frame.
+    leaf: FrameId,
+    /// The instruction up to which everything is taken back.
+    at: Address,
+    /// Whether the frames are no longer known: the rest of the branches has no context.
+    lost: bool,
+    figures: &'s mut ContextFigures,
+}
+
+impl<'s, 'files> State<'s, 'files> {
+    fn new(
+        program: &'s Program<'files>,
+        stacks: Option<&'s LineStacks>,
+        sample: &'s Sample,
+        count: u64,
+        figures: &'s mut ContextFigures,
+    ) -> Self {
+        let mut trie = FrameTree {
+            frames: vec![Frame::default()],
+            count,
+        };
+        let mut leaf = TREE_ROOT;
+        for &address in sample.chain.iter().rev() {
+            leaf = trie.child(leaf, address);
+        }
+        State {
+            program,
+            stacks,
+            sample,
+            trie,
+            leaf,
+            at: sample.chain.first().copied().flatten(),
+            lost: false,
+            figures,
+        }
+    }
+
+    fn parent(&mut self) -> FrameId {
+        let leaf = self.leaf;
+        self.trie.get(leaf).parent
+    }
+
+    /// The innermost frame is at another address of the same caller.
+    fn switch(&mut self, address: Address) {
+        let leaf = self.leaf;
+        if leaf == TREE_ROOT || self.trie.get(leaf).address != address {
+            let parent = self.parent();
+            self.leaf = self.trie.child(parent, address);
+        }
+    }
+
+    fn run(&mut self) {
+        let sample = self.sample;
+        for (index, &(from, to)) in sample.branches.iter().enumerate() {
+            add(&mut self.figures.branches, 1);
+            // What ran after the newest branch is not known.
+            if index > 0 {
+                self.take_back_range(to);
+            }
+            self.take_back_branch(from, to);
+            self.record_branch(from, to);
+        }
+    }
+
+    /// Takes back the code between the target of a branch and the newer branch.
+    fn take_back_range(&mut self, to: Address) {
+        let (start, end) = match (to, self.at) {
+            (None, None) => {
+                add(&mut self.figures.left_and_back, 1);
+                return;
+            }
+            (Some(start), Some(end)) => (start, end),
+            _ => {
+                add(&mut self.figures.unpaired, 1);
+                self.lost = true;
+                return;
+            }
+        };
+        if !self.program.code.falls_through(start, end) {
+            add(&mut self.figures.impossible, 1);
+            self.lost = true;
+            return;
+        }
+        let Some(stacks) = self.stacks else {
+            let parent = self.parent();
+            self.trie.get(parent).ranges.push((start, end));
+            return;
+        };
+        // Where functions that were inlined begin and end, the context changes.
+        let mut last = end;
+        let mut later = end;
+        let inside: Vec<u64> = self
+            .program
+            .code
+            .between(start, end)
+            .map(|it| it.address)
+            .collect();
+        for &address in inside.iter().rev().filter(|&&address| address < end) {
+            if !stacks.same_callers(later, address) {
+                self.switch(Some(later));
+                let leaf = self.leaf;
+                self.trie.get(leaf).ranges.push((later, last));
+                last = address;
+            }
+            later = address;
+        }
+        self.switch(Some(start));
+        let leaf = self.leaf;
+        self.trie.get(leaf).ranges.push((start, last));
+        self.at = Some(start);
+    }
+
+    fn take_back_branch(&mut self, from: Address, to: Address) {
+        let code = &self.program.code;
+        let call = to.and_then(|to| call_before(self.program, to));
+        if self.lost {
+            self.leaf = TREE_ROOT;
+            self.leaf = self.trie.child(TREE_ROOT, from);
+            self.at = from;
+            return;
+        }
+        let flow = match from {
+            Some(from) => code.at(from).map_or(Flow::Next, |it| it.flow),
+            None if call.is_some() => Flow::Return,
+            None => Flow::Call,
+        };
+        match flow {
+            Flow::Call => {
+                let parent = self.parent();
+                if parent == TREE_ROOT || self.trie.get(parent).address != from {
+                    self.switch(from);
+                    if parent != TREE_ROOT {
+                        let figures = &mut self.figures;
+                        if from.is_none() {
+                            add(&mut figures.mismatched_outside, 1);
+                        } else {
+                            add(&mut figures.mismatched_calls, 1);
+                        }
+                    }
+                } else {
+                    self.leaf = parent;
+                }
+            }
+            Flow::Return => {
+                let caller = match to {
+                    None => None,
+                    Some(_) => call.map_or(UNKNOWN, Some),
+                };
+                self.switch(caller);
+                let leaf = self.leaf;
+                self.leaf = self.trie.child(leaf, from);
+            }
+            _ => self.switch(from),
+        }
+        self.at = from;
+    }
+
+    fn record_branch(&mut self, from: Address, to: Address) {
+        let Some(to) = to else {
+            return;
+        };
+        let frame = if from.is_none() {
+            TREE_ROOT
+        } else if self.stacks.is_none() {
+            self.parent()
+        } else {
+            self.leaf
+        };
+        self.trie.get(frame).branches.push((from, to));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chain_begins_anew_after_a_frame_outside() {
+        let mut tree = FrameTree {
+            frames: vec![Frame::default()],
+            count: 3,
+        };
+        let outer = tree.child(TREE_ROOT, Some(0x10));
+        let foreign = tree.child(outer, None);
+        let inner = tree.child(foreign, Some(0x20));
+        assert_eq!(tree.child(foreign, Some(0x20)), inner);
+        tree.get(outer).ranges.push((1, 2));
+        tree.get(inner).ranges.push((3, 4));
+        let mut found = Vec::new();
+        tree.collect(&mut |chain, leaf| {
+            let mut counts = ContextCounts::default();
+            leaf.add_to(&mut counts);
+            found.push((chain.to_vec(), counts.ranges.into_iter().next()));
+        });
+        found.sort();
+        let expected = [
+            (vec![Some(0x10)], Some(((1, 2), 3))),
+            (vec![Some(0x20)], Some(((3, 4), 3))),
+        ];
+        assert_eq!(found, expected);
+    }
+}

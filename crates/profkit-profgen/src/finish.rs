@@ -1,0 +1,95 @@
+//! What is done with a finished profile: names that mean several functions, and whether there are enough samples.
+use profkit_data::sample::{SampleName, SampleNames, SampleProfile, Samples};
+
+/// The beginnings of the names of functions that a program has many of. Their samples would be added up.
+const AMBIGUOUS: [&[u8]; 2] = [b"__cxx_global_var_init", b"__tls_init"];
+
+fn is_ambiguous(names: &SampleNames, samples: &Samples) -> bool {
+    match names.get(samples.name) {
+        SampleName::Text(name) => AMBIGUOUS.iter().any(|prefix| name.starts_with(prefix)),
+        _ => false,
+    }
+}
+
+fn drop_inlined(names: &SampleNames, samples: &mut Samples) {
+    samples
+        .inlined
+        .retain(|inlined| !is_ambiguous(names, &inlined.samples));
+    for inlined in &mut samples.inlined {
+        drop_inlined(names, &mut inlined.samples);
+    }
+}
+
+/// Removes functions whose names stand for many different functions of a program, such as `__cxx_global_var_init`.
+pub fn drop_ambiguous(profile: &mut SampleProfile) {
+    let (names, functions) = profile.parts_mut();
+    for function in functions {
+        drop_inlined(names, &mut function.samples);
+    }
+    let names = std::mem::take(&mut profile.names);
+    profile.retain(|function| !is_ambiguous(&names, &function.samples));
+    profile.names = names;
+}
+
+/// How many samples the lines of a profile have.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Density {
+    /// Samples per line in the function with the fewest of them, among the functions that have most of all samples.
+    pub samples_per_line: f64,
+}
+
+impl Density {
+    /// The share of all samples that the functions must have, in millionths: llvm-profgen's `--profile-density-cutoff-hot`.
+    pub const CUTOFF: u32 = 990_000;
+    /// The number of samples per line from which more samples do not help much: `--profile-density-threshold`.
+    pub const ENOUGH: f64 = 50.0;
+
+    /// How many times more samples would be enough. `None` if there are enough.
+    pub fn more_samples(self, enough: f64) -> Option<f64> {
+        (self.samples_per_line < enough).then(|| enough / self.samples_per_line)
+    }
+}
+
+/// Adds up the samples and lines of a function with the functions inlined into it.
+fn lines_of(samples: &Samples, sum: &mut u64, lines: &mut u64) {
+    *lines += samples.body.len() as u64;
+    for line in &samples.body {
+        *sum = sum.saturating_add(line.samples);
+    }
+    for inlined in &samples.inlined {
+        lines_of(&inlined.samples, sum, lines);
+    }
+}
+
+/// Computes the density of a profile. `cutoff` is in millionths.
+#[allow(
+    clippy::cast_precision_loss,
+    reason = "densities are estimates, and llvm-profgen rounds in the same places"
+)]
+pub fn density(profile: &SampleProfile, cutoff: u32) -> Density {
+    let mut all = 0u64;
+    let mut list = Vec::new();
+    for function in profile.functions() {
+        let (mut sum, mut lines) = (0, 0);
+        lines_of(&function.samples, &mut sum, &mut lines);
+        if lines > 0 {
+            all = all.saturating_add(sum);
+            list.push((sum as f64 / lines as f64, sum));
+        }
+    }
+    list.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+    let wanted = all as f32 * cutoff as f32 / 1_000_000.0;
+    let mut sum = 0u64;
+    let mut density = 0.0;
+    for (one, samples) in list {
+        if sum as f32 >= wanted {
+            break;
+        }
+        sum = sum.saturating_add(samples);
+        density = one;
+    }
+    Density {
+        samples_per_line: density,
+    }
+}

@@ -1,0 +1,231 @@
+//! The basic blocks of a program by address.
+use object::read::elf::{ElfFile, FileHeader, ProgramHeader as _};
+use profkit_data::{Error, ErrorKind, Result};
+use profkit_object::bb_addr_map::{self, BasicBlock, SECTION};
+use profkit_object::binary::{FileRange, Image};
+use profkit_object::code_symbols::code_symbols;
+use profkit_perf::collect::{Numbering, Place};
+use rustc_hash::FxHashMap;
+
+/// A function whose blocks are known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MappedFunction {
+    /// The names of the function, sorted. Other functions have other names.
+    pub names: Vec<Vec<u8>>,
+    /// The address.
+    pub address: u64,
+    /// The blocks, in the order of the code. The entry is the first.
+    pub blocks: Vec<BasicBlock>,
+    /// The number of the first block in the program.
+    pub(super) first: usize,
+}
+
+impl MappedFunction {
+    /// The size of all blocks.
+    pub fn size(&self) -> u64 {
+        let sizes = self.blocks.iter().map(|block| block.size);
+        sizes.fold(0, u64::saturating_add)
+    }
+}
+
+/// Functions with blocks that cannot be ordered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Functions without a symbol.
+    pub unnamed: usize,
+    /// Functions whose name others have too, so that neither a compiler nor a linker can tell them apart.
+    pub ambiguous: usize,
+}
+
+/// An executable segment.
+#[derive(Clone, Copy, Debug)]
+struct Segment {
+    offset: u64,
+    size: u64,
+    address: u64,
+}
+
+/// A block of the program, for finding it by address.
+#[derive(Clone, Copy, Debug)]
+struct BlockPlace {
+    start: u64,
+    end: u64,
+    /// The number of the block in the program.
+    number: usize,
+}
+
+/// The functions of a program with their basic blocks.
+#[derive(Clone, Debug, Default)]
+pub struct CodeMap {
+    /// The functions, in the order of their addresses.
+    pub functions: Vec<MappedFunction>,
+    /// What is not among them.
+    pub left_out: LeftOut,
+    /// The oldest version of a block map in the program: it says which releases of LLVM compiled it.
+    pub version: u8,
+    segments: Vec<Segment>,
+    /// Sorted by address. Empty blocks come before the block that begins where they are.
+    places: Vec<BlockPlace>,
+    /// The function of each block.
+    owners: Vec<usize>,
+}
+
+impl CodeMap {
+    /// Reads the basic blocks of a program.
+    ///
+    /// # Errors
+    /// [`ErrorKind::CannotCorrelate`] if it was compiled without them, or has no symbols; the error of the reader if
+    /// their section is damaged.
+    pub fn read(image: &Image<'_>) -> Result<Self> {
+        let Some(maps) = bb_addr_map::of_image(image)? else {
+            return Err(Error::new(
+                ErrorKind::CannotCorrelate,
+                format!("the program has no section {SECTION}, which says where its basic blocks are"),
+            )
+            .with_hint(
+                "compile it with -fbasic-block-address-map (clang 19 and later) or -fbasic-block-sections=labels \
+                 (clang 13 to 18), and record that program",
+            ));
+        };
+        let mut names: FxHashMap<u64, Vec<Vec<u8>>> = FxHashMap::default();
+        let mut owners: FxHashMap<Vec<u8>, usize> = FxHashMap::default();
+        for symbol in code_symbols(image) {
+            *owners.entry(symbol.name.clone()).or_default() += 1;
+            names.entry(symbol.address).or_default().push(symbol.name);
+        }
+        if names.is_empty() {
+            return Err(Error::new(
+                ErrorKind::CannotCorrelate,
+                "the program has no symbols, which name its functions",
+            )
+            .with_hint("give the program as it was before strip"));
+        }
+        let mut code = CodeMap {
+            segments: segments(image),
+            version: u8::MAX,
+            ..CodeMap::default()
+        };
+        let mut maps = maps;
+        // Functions that the linker removed are at address 0.
+        maps.retain(|map| map.address != 0 && !map.blocks.is_empty());
+        maps.sort_by_key(|map| map.address);
+        maps.dedup_by_key(|map| map.address);
+        for map in maps {
+            let Some(mut names) = names.remove(&map.address) else {
+                code.left_out.unnamed += 1;
+                continue;
+            };
+            names.retain(|name| owners.get(name) == Some(&1) && is_writable(name));
+            if names.is_empty() {
+                code.left_out.ambiguous += 1;
+                continue;
+            }
+            code.version = code.version.min(map.version);
+            code.functions.push(MappedFunction {
+                names,
+                address: map.address,
+                blocks: map.blocks,
+                first: 0,
+            });
+        }
+        code.number();
+        Ok(code)
+    }
+
+    /// Numbers the blocks.
+    pub(super) fn number(&mut self) {
+        for (index, function) in self.functions.iter_mut().enumerate() {
+            function.first = self.owners.len();
+            for block in &function.blocks {
+                self.places.push(BlockPlace {
+                    start: block.address,
+                    end: block.address.saturating_add(block.size),
+                    number: self.owners.len(),
+                });
+                self.owners.push(index);
+            }
+        }
+        self.places.sort_by_key(|place| (place.start, place.number));
+    }
+
+    /// The number of blocks.
+    pub(super) fn block_count(&self) -> usize {
+        self.owners.len()
+    }
+
+    /// A block by its number, with its function.
+    pub(super) fn block(&self, number: usize) -> Option<(&MappedFunction, &BasicBlock)> {
+        let function = self.functions.get(*self.owners.get(number)?)?;
+        Some((function, function.blocks.get(number - function.first)?))
+    }
+
+    /// The index of the function that has a block.
+    pub(super) fn owner(&self, number: usize) -> Option<usize> {
+        self.owners.get(number).copied()
+    }
+
+    /// The block that an address is in. At the start of a block, empty blocks at the same address are passed over.
+    pub(super) fn holding(&self, address: u64) -> Option<usize> {
+        let after = self.places.partition_point(|place| place.start <= address);
+        let place = self.places.get(after.checked_sub(1)?)?;
+        (address < place.end).then_some(place.number)
+    }
+
+    /// The block that is reached by a branch to an address: the first one that begins there, or the one around it.
+    pub(super) fn reached(&self, address: u64) -> Option<usize> {
+        let at = self.places.partition_point(|place| place.start < address);
+        match self.places.get(at) {
+            Some(place) if place.start == address => Some(place.number),
+            _ => self.holding(address),
+        }
+    }
+
+    /// The address of a place in the program.
+    pub(super) fn address(&self, place: Place, numbering: Numbering) -> Option<u64> {
+        let place = place.get()?;
+        match numbering {
+            Numbering::Address => Some(place),
+            Numbering::FromBase => self.base().checked_add(place),
+            Numbering::FileOffset => self.segments.iter().find_map(|segment| {
+                let distance = place.checked_sub(segment.offset)?;
+                (distance < segment.size).then(|| segment.address.wrapping_add(distance))
+            }),
+        }
+    }
+
+    /// The address of the first segment with code, in whole pages.
+    fn base(&self) -> u64 {
+        const PAGE: u64 = 0x1000;
+        let first = self.segments.iter().map(|segment| segment.address).min();
+        first.unwrap_or_default() / PAGE * PAGE
+    }
+}
+
+/// Whether a name can stand in the files of compilers and linkers, in which blanks and line ends separate names.
+fn is_writable(name: &[u8]) -> bool {
+    name.iter()
+        .all(|byte| byte.is_ascii_graphic() || *byte >= 0x80)
+        && !name.is_empty()
+}
+
+fn segments(image: &Image<'_>) -> Vec<Segment> {
+    match image {
+        object::File::Elf32(elf) => segments_of(elf),
+        object::File::Elf64(elf) => segments_of(elf),
+        _ => Vec::new(),
+    }
+}
+
+fn segments_of<'data, H: FileHeader>(elf: &ElfFile<'data, H, FileRange<'data>>) -> Vec<Segment> {
+    let endian = elf.endian();
+    elf.elf_program_headers()
+        .iter()
+        .filter(|header| header.p_type(endian) == object::elf::PT_LOAD)
+        .filter(|header| header.p_flags(endian).0 & object::elf::PF_X.0 != 0)
+        .map(|header| Segment {
+            offset: header.p_offset(endian).into(),
+            size: header.p_filesz(endian).into(),
+            address: header.p_vaddr(endian).into(),
+        })
+        .collect()
+}

@@ -1,0 +1,142 @@
+//! The order of functions: what calls each other often lies close together.
+use super::FunctionLayout;
+use super::code::CodeMap;
+use super::flow::{Flow, Kind};
+use std::collections::BTreeMap;
+
+/// The order of functions in the program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FunctionOrder {
+    /// Functions lie near those that call them (call-chain clustering).
+    #[default]
+    Calls,
+    /// Functions that ran stay in the order in which they lie now, apart from those that did not run.
+    Original,
+}
+
+/// Larger clusters take no more functions, in bytes: what large pages hold.
+const LARGEST_CLUSTER: u64 = 2 << 20;
+/// A call edge with less than this share of the callee's weight does not decide: one in ten.
+const LEAST_SHARE: u64 = 10;
+/// A function does not join a cluster if the cluster's weight per byte would fall below this share: one in eight.
+const DENSITY_SHARE: u128 = 8;
+
+#[derive(Clone, Debug, Default)]
+struct Cluster {
+    functions: Vec<usize>,
+    size: u64,
+    weight: u64,
+}
+
+impl Cluster {
+    /// Compares the weight per byte: whether this one is less dense than the other one by more than the factor.
+    fn is_sparser(&self, other: &Cluster, factor: u128) -> bool {
+        let (own, others) = (u128::from(self.weight), u128::from(other.weight));
+        own.saturating_mul(u128::from(other.size.max(1)))
+            .saturating_mul(factor)
+            < others.saturating_mul(u128::from(self.size.max(1)))
+    }
+}
+
+/// Returns the order: indices of `functions`.
+pub fn order(
+    code: &CodeMap,
+    flow: &Flow,
+    functions: &[FunctionLayout],
+    order: FunctionOrder,
+) -> Vec<usize> {
+    if order == FunctionOrder::Original {
+        return (0..functions.len()).collect();
+    }
+    let index_of: BTreeMap<usize, usize> = functions
+        .iter()
+        .enumerate()
+        .map(|(index, layout)| (layout.function, index))
+        .collect();
+    // How often each function calls each other one.
+    let mut calls: BTreeMap<(usize, usize), u64> = BTreeMap::new();
+    for edge in flow.edges.iter().filter(|edge| edge.kind == Kind::Call) {
+        let owner = |block| index_of.get(&code.owner(block)?).copied();
+        if let (Some(from), Some(to)) = (owner(edge.from), owner(edge.to))
+            && from != to
+        {
+            let weight = calls.entry((to, from)).or_default();
+            *weight = weight.saturating_add(edge.weight);
+        }
+    }
+    let mut clusters: Vec<Cluster> = functions
+        .iter()
+        .enumerate()
+        .map(|(index, layout)| {
+            let mapped = code.functions.get(layout.function);
+            let sizes = layout
+                .hot
+                .iter()
+                .filter_map(|&block| Some(mapped?.blocks.get(block)?.size));
+            let weights = layout
+                .hot
+                .iter()
+                .filter_map(|&block| flow.weights.get(mapped?.first + block));
+            Cluster {
+                functions: vec![index],
+                size: sizes.fold(0, u64::saturating_add),
+                weight: weights.fold(0, |sum, &weight| sum.saturating_add(weight)),
+            }
+        })
+        .collect();
+    let mut cluster_of: Vec<usize> = (0..functions.len()).collect();
+    let entered = |index: usize| functions.get(index).map_or(0, |layout| layout.entered);
+    let mut hottest: Vec<usize> = (0..functions.len()).collect();
+    hottest.sort_by_key(|&index| (std::cmp::Reverse(entered(index)), index));
+    for callee in hottest {
+        // The caller with the most calls; of equal ones the first.
+        let callers = calls.range((callee, 0)..=(callee, usize::MAX));
+        let Some((caller, weight)) = callers
+            .map(|(&(_, caller), &weight)| (caller, weight))
+            .reduce(|best, next| if next.1 > best.1 { next } else { best })
+        else {
+            continue;
+        };
+        let cluster = |function: usize| cluster_of.get(function).copied().unwrap_or(function);
+        let (from, to) = (cluster(caller), cluster(callee));
+        // Only the head of a cluster moves: what is before it belongs there.
+        let (Some(source), Some(sink)) = (clusters.get(from), clusters.get(to)) else {
+            continue;
+        };
+        let joined = Cluster {
+            functions: [&*source.functions, &*sink.functions].concat(),
+            size: source.size.saturating_add(sink.size),
+            weight: source.weight.saturating_add(sink.weight),
+        };
+        if from == to
+            || sink.functions.first() != Some(&callee)
+            || joined.size > LARGEST_CLUSTER
+            || weight.saturating_mul(LEAST_SHARE) < entered(callee)
+            || joined.is_sparser(source, DENSITY_SHARE)
+        {
+            continue;
+        }
+        for &function in &sink.functions {
+            if let Some(cluster) = cluster_of.get_mut(function) {
+                *cluster = from;
+            }
+        }
+        if let Some(sink) = clusters.get_mut(to) {
+            *sink = Cluster::default();
+        }
+        if let Some(source) = clusters.get_mut(from) {
+            *source = joined;
+        }
+    }
+    clusters.retain(|cluster| !cluster.functions.is_empty());
+    // The densest first; a stable sort keeps equal ones in order.
+    clusters.sort_by(|one, two| {
+        let left = u128::from(one.weight).saturating_mul(u128::from(two.size.max(1)));
+        let right = u128::from(two.weight).saturating_mul(u128::from(one.size.max(1)));
+        right.cmp(&left)
+    });
+    clusters
+        .into_iter()
+        .flat_map(|cluster| cluster.functions)
+        .collect()
+}

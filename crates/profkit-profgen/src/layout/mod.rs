@@ -1,0 +1,203 @@
+//! The order of basic blocks and functions, from branches that were sampled: the inputs of
+//! `-fbasic-block-sections=list=` (clang) and `--symbol-ordering-file` (lld), as Propeller makes them.
+//!
+//! The steps: [`CodeMap::read`] finds the basic blocks of a program; [`Flow::new`] counts how often control went from
+//! one to the other; [`Layout::new`] orders the blocks of each function so that code that runs in sequence lies in
+//! sequence (extended TSP), and functions so that callers lie near what they call. [`Layout::cc_profile`] and
+//! [`Layout::ld_profile`] write it.
+//!
+//! The algorithms are those that google/autofdo's and google/llvm-propeller's sources describe, and Newell and Pupyrev,
+//! "Improved Basic Block Reordering" (2020).
+mod chains;
+mod code;
+mod files;
+mod flow;
+mod functions;
+mod report;
+mod select;
+
+pub use code::{CodeMap, LeftOut, MappedFunction};
+pub use flow::{Flow, FlowLosses};
+pub use functions::FunctionOrder;
+pub use select::counts_of;
+
+use chains::{BlockSize, Jump, order_blocks, score};
+use profkit_data::{Error, ErrorKind, Result};
+
+/// How code is ordered.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct LayoutOptions {
+    /// The order of functions.
+    pub functions: FunctionOrder,
+}
+
+/// The order of the blocks of a function.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FunctionLayout {
+    /// The index of the function in [`CodeMap::functions`].
+    pub function: usize,
+    /// The blocks that ran, in the new order: indices of the function's blocks. The entry is the first.
+    pub hot: Vec<usize>,
+    /// The number of blocks that did not run. They go to a section of their own.
+    pub cold: usize,
+    /// How often the function was entered in the samples.
+    pub entered: u64,
+    /// The score of extended TSP of the blocks that ran, as they lie now.
+    pub score_before: f64,
+    /// The score of extended TSP in the new order.
+    pub score_after: f64,
+}
+
+/// The new order of a program's code.
+#[derive(Clone, Debug)]
+pub struct Layout<'code> {
+    code: &'code CodeMap,
+    /// The functions that ran, in the order of their addresses.
+    pub functions: Vec<FunctionLayout>,
+    /// The order of functions: indices of [`functions`](Self::functions).
+    pub order: Vec<usize>,
+    /// What was left out of the counts.
+    pub losses: FlowLosses,
+}
+
+/// If a larger share of the branches goes into the middle of blocks, or of the code between branches does not follow the
+/// blocks, the program is not the recorded one, in percent. Processors record a few of both.
+const MOST_INTO_MIDDLE: u64 = 30;
+const MOST_BROKEN: u64 = 10;
+/// Programs with fewer of their branches in known blocks are not the recorded one: one in this many.
+const FEWEST_MAPPED: u64 = 2000;
+
+impl<'code> Layout<'code> {
+    /// Orders the code of a program.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Empty`] if no branch of the program was sampled. [`ErrorKind::CannotCorrelate`] if the branches do
+    /// not fit the blocks of the program, because another build of it was recorded.
+    pub fn new(code: &'code CodeMap, flow: &Flow, options: LayoutOptions) -> Result<Self> {
+        check(flow)?;
+        let functions: Vec<FunctionLayout> = (0..code.functions.len())
+            .filter_map(|function| lay_out(code, flow, function))
+            .collect();
+        if functions.is_empty() {
+            return Err(Error::new(
+                ErrorKind::Empty,
+                "no function with known blocks ran in the samples",
+            )
+            .with_hint(
+                "compile the hot sources with -fbasic-block-address-map too, and record again",
+            ));
+        }
+        let order = functions::order(code, flow, &functions, options.functions);
+        Ok(Layout {
+            code,
+            functions,
+            order,
+            losses: flow.losses,
+        })
+    }
+}
+
+/// Whether the counts are of this program.
+fn check(flow: &Flow) -> Result<()> {
+    let losses = &flow.losses;
+    if losses.branches == 0 {
+        return Err(
+            Error::new(ErrorKind::Empty, "no branch of the program was recorded")
+                .with_hint("record with branch stacks: `perf record -b`"),
+        );
+    }
+    let percent = |part: u64| u128::from(part) * 100 / u128::from(losses.branches);
+    let known = losses.branches - losses.outside.min(losses.branches);
+    let other = |what: String, expected: String| {
+        Err(Error::new(ErrorKind::CannotCorrelate, what)
+            .expected(expected)
+            .with_hint("give the program that was recorded, and record again after a new build"))
+    };
+    let too_many = |part: u64, whole: u64, most: u64| {
+        u128::from(part) * 100 > u128::from(most) * u128::from(whole)
+    };
+    if too_many(losses.into_middle, known, MOST_INTO_MIDDLE)
+        || too_many(losses.broken_ranges, losses.ranges, MOST_BROKEN)
+    {
+        return other(
+            format!(
+                "the recording does not fit the program: {} of {known} branches go into the middle of basic blocks, and \
+                 {} of {} runs of code between two branches do not follow the blocks",
+                losses.into_middle, losses.broken_ranges, losses.ranges
+            ),
+            format!("at most {MOST_INTO_MIDDLE} % and {MOST_BROKEN} %"),
+        );
+    }
+    if known < losses.branches / FEWEST_MAPPED || known == 0 {
+        return other(
+            format!(
+                "the recording does not fit the program: {} % of the branches begin and end outside of the functions with known blocks",
+                percent(losses.outside)
+            ),
+            "branches in functions with known blocks".to_owned(),
+        );
+    }
+    Ok(())
+}
+
+/// Orders the blocks of a function. `None` if it did not run.
+fn lay_out(code: &CodeMap, flow: &Flow, function: usize) -> Option<FunctionLayout> {
+    let mapped = code.functions.get(function)?;
+    let first = mapped.first;
+    let weight = |block: usize| flow.weights.get(first + block).copied().unwrap_or(0);
+    let blocks = mapped.blocks.len();
+    if (0..blocks).all(|block| weight(block) == 0) {
+        return None;
+    }
+    let pads = mapped.blocks.iter().zip(0..);
+    // LLVM wants the landing pads of a function in one section.
+    let any_pad = pads
+        .clone()
+        .any(|(block, index)| block.flags.is_landing_pad() && weight(index) > 0);
+    let hot: Vec<usize> = pads
+        .filter(|(block, index)| {
+            *index == 0 || weight(*index) > 0 || any_pad && block.flags.is_landing_pad()
+        })
+        .map(|(_, index)| index)
+        .collect();
+    let sizes: Vec<BlockSize> = hot
+        .iter()
+        .filter_map(|&block| {
+            let size = mapped.blocks.get(block)?.size;
+            Some(BlockSize {
+                size,
+                weight: weight(block),
+            })
+        })
+        .collect();
+    // The number of a block among the hot ones.
+    let rank = |block: usize| hot.binary_search(&block).ok();
+    let jumps: Vec<Jump> = flow
+        .jumps_within(first, blocks)
+        .filter_map(|edge| {
+            Some(Jump {
+                from: rank(edge.from - first)?,
+                to: rank(edge.to - first)?,
+                weight: edge.weight,
+                call: edge.kind == flow::Kind::Call,
+            })
+        })
+        .collect();
+    let order = order_blocks(&sizes, &jumps);
+    let before: Vec<usize> = (0..hot.len()).collect();
+    Some(FunctionLayout {
+        function,
+        cold: blocks - hot.len(),
+        entered: flow.entered.get(first).copied().unwrap_or(0),
+        score_before: score(&sizes, &jumps, &before),
+        score_after: score(&sizes, &jumps, &order),
+        hot: order
+            .into_iter()
+            .filter_map(|rank| hot.get(rank).copied())
+            .collect(),
+    })
+}
+
+#[cfg(test)]
+mod tests;

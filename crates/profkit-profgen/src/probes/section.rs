@@ -1,0 +1,517 @@
+//! Reads the sections of pseudo probes.
+//!
+//! `.pseudo_probe_desc` describes functions: the MD5 of the name, the checksum of the control flow graph, the name.
+//! `.pseudo_probe` lists the probes of each function: where each probe is, and which functions were inlined at which probe,
+//! with their probes. Addresses are distances from the probe before; the first of a function is a distance from the
+//! function. A probe of the kind "sentinel" stands for no place in the source: it only says where a part of a function
+//! that has another symbol begins.
+//!
+//! Sources: `llvm/include/llvm/MC/MCPseudoProbe.h`, `llvm/include/llvm/IR/PseudoProbe.h`.
+use object::{Object as _, ObjectSection as _};
+use profkit_data::bytes::{Cursor, Endian};
+use profkit_data::limits::SAMPLE_INLINE_DEPTH;
+use profkit_data::{Error, ErrorKind, Result, Structure};
+use profkit_object::binary::Image;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// The section with the descriptions of functions.
+pub const DESCRIPTIONS: &str = ".pseudo_probe_desc";
+/// The section with the probes.
+pub const PROBES: &str = ".pseudo_probe";
+
+/// The index of the probe at the entry of a function.
+const ENTRY: u32 = 1;
+/// The kind of a probe that counts a block. The other kinds are calls.
+const BLOCK: u8 = 0;
+/// The bits of the byte with the kind: the kind itself, the attributes, and whether the address is a distance.
+const KIND: u8 = 0xf;
+const ATTRIBUTES_SHIFT: u32 = 4;
+const ATTRIBUTES: u8 = 7;
+const IS_DISTANCE: u8 = 0x80;
+/// The attribute of a probe that stands for no place in the source.
+const SENTINEL: u8 = 2;
+/// The attribute of a probe that has a discriminator.
+const HAS_DISCRIMINATOR: u8 = 4;
+
+/// The bytes of both sections.
+#[derive(Clone, Copy, Debug)]
+pub struct Sections<'data> {
+    /// The descriptions of functions.
+    pub descriptions: &'data [u8],
+    /// The probes.
+    pub probes: &'data [u8],
+    /// The byte order.
+    pub endian: Endian,
+}
+
+impl<'data> Sections<'data> {
+    /// Finds the sections of a program. `None` if it does not have both.
+    ///
+    /// # Errors
+    /// If the file ends before a section does.
+    pub fn of(image: &Image<'data>) -> Result<Option<Self>> {
+        let bytes = |name: &'static str| {
+            let section = image.section_by_name(name);
+            let data = section.map(|section| section.data()).transpose();
+            data.map_err(|error| {
+                Error::new(ErrorKind::Malformed, format!("cannot be read: {error}"))
+                    .within(Structure::NamedSection(name.into()))
+            })
+        };
+        let (descriptions, probes) = (bytes(DESCRIPTIONS)?, bytes(PROBES)?);
+        Ok(descriptions
+            .zip(probes)
+            .map(|(descriptions, probes)| Sections {
+                descriptions,
+                probes,
+                endian: if image.is_little_endian() {
+                    Endian::Little
+                } else {
+                    Endian::Big
+                },
+            }))
+    }
+}
+
+/// A function that has probes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Description {
+    /// The checksum of the control flow graph.
+    pub checksum: u64,
+    /// The name.
+    pub name: Vec<u8>,
+}
+
+/// The number of a function, or of an inlined copy of one: an index of [`ProbeMap::copies`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CopyId(u32);
+
+/// The code of a function of its own, or an inlined copy of a function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FunctionCopy {
+    /// The MD5 of the function's name.
+    pub guid: u64,
+    /// What the copy was inlined into, and the index of the probe at which it was. `None` for code of its own.
+    pub caller: Option<(CopyId, u32)>,
+    /// The indices of its probes in [`ProbeMap::probes`].
+    pub probes: std::ops::Range<usize>,
+    /// The copies that were inlined into it.
+    pub inlined: Vec<CopyId>,
+}
+
+/// A probe: a place in the source, and the address of its code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Probe {
+    /// The address.
+    pub address: u64,
+    /// The index of the probe in its function, from 1.
+    pub index: u32,
+    /// The discriminator that FS-AFDO gave to a copy of the code.
+    pub discriminator: u32,
+    /// The copy of the function in which the probe is.
+    pub copy: CopyId,
+    kind: u8,
+}
+
+impl Probe {
+    /// Whether the probe counts a block, and not the calls of a call site.
+    pub fn is_block(&self) -> bool {
+        self.kind == BLOCK
+    }
+
+    /// Whether the probe is at the entry of its function.
+    pub fn is_entry(&self) -> bool {
+        self.index == ENTRY
+    }
+}
+
+/// A frame of a probe: a function, and the index of a probe in it.
+pub type ProbeFrame = (u64, u32);
+
+/// All probes of a program.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProbeMap {
+    /// The functions, by the MD5 of their names.
+    pub descriptions: FxHashMap<u64, Description>,
+    /// The functions and their inlined copies, callers before what was inlined into them.
+    pub copies: Vec<FunctionCopy>,
+    /// The probes, those of a copy in the order of the section.
+    pub probes: Vec<Probe>,
+    /// Indices of `probes`, by address. Probes of one address are in the order of the section.
+    by_address: Vec<u32>,
+}
+
+/// Where functions are, and which are wanted.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted {
+    /// The address of each symbol, by the MD5 of its name.
+    pub starts: FxHashMap<u64, u64>,
+    /// The MD5s of the names of functions whose probes are kept; `None` keeps all.
+    pub functions: Option<FxHashSet<u64>>,
+}
+
+impl ProbeMap {
+    /// Reads the sections. The memory is a small multiple of their size.
+    ///
+    /// # Errors
+    /// The first fault: [`ErrorKind::Truncated`] or [`ErrorKind::Malformed`], with its offset in the section.
+    pub fn read(sections: &Sections<'_>, wanted: &Wanted) -> Result<Self> {
+        let mut map = ProbeMap::default();
+        map.read_descriptions(Cursor::new(sections.descriptions, 0, sections.endian))
+            .map_err(|error| error.within(Structure::NamedSection(DESCRIPTIONS.into())))?;
+        let mut reader = Reader {
+            cursor: Cursor::new(sections.probes, 0, sections.endian),
+            wanted,
+            last: 0,
+            map: &mut map,
+        };
+        reader
+            .read()
+            .map_err(|error| error.within(Structure::NamedSection(PROBES.into())))?;
+        let count = u32::try_from(map.probes.len())
+            .map_err(|_| Error::new(ErrorKind::LimitExceeded, "there are more than 2^32 probes"))?;
+        map.by_address = (0..count).collect();
+        let probes = &map.probes;
+        map.by_address
+            .sort_by_key(|&index| probes.get(index as usize).map(|probe| probe.address));
+        Ok(map)
+    }
+
+    fn read_descriptions(&mut self, mut cursor: Cursor<'_>) -> Result<()> {
+        while !cursor.is_empty() {
+            let guid = cursor.u64()?;
+            let checksum = cursor.u64()?;
+            let len = cursor.uleb128()?;
+            let name = cursor.take_u64(len)?;
+            self.descriptions
+                .entry(guid)
+                .or_insert_with(|| Description {
+                    checksum,
+                    name: name.to_vec(),
+                });
+        }
+        Ok(())
+    }
+
+    /// Returns a copy of a function.
+    pub fn copy(&self, id: CopyId) -> Option<&FunctionCopy> {
+        self.copies.get(id.0 as usize)
+    }
+
+    /// Returns the probes from `first` to `last`, both inclusive, in the order of their addresses.
+    pub fn between(&self, first: u64, last: u64) -> impl Iterator<Item = (usize, &Probe)> {
+        let address = |index: &u32| self.probes.get(*index as usize).map(|probe| probe.address);
+        let from = self
+            .by_address
+            .partition_point(|index| address(index) < Some(first));
+        let found = self.by_address.get(from..).unwrap_or_default();
+        found
+            .iter()
+            .filter_map(|&index| Some((index as usize, self.probes.get(index as usize)?)))
+            .take_while(move |(_, probe)| probe.address <= last)
+    }
+
+    /// Returns the probe of the call at an address. If several calls were merged, it is the first.
+    pub fn call_at(&self, address: u64) -> Option<&Probe> {
+        let mut probes = self.between(address, address).map(|(_, probe)| probe);
+        probes.find(|probe| !probe.is_block())
+    }
+
+    /// Returns the frames of a probe that a compiler knows, the outermost first, and whether frames further out were cut off,
+    /// because the call site of one has no probe: its index is 0. More than [`SAMPLE_INLINE_DEPTH`] frames are cut off, too.
+    pub fn known_frames(&self, probe: &Probe) -> (Vec<ProbeFrame>, bool) {
+        let mut frames = self.frames(probe);
+        let mut known: Vec<ProbeFrame> = frames.next().into_iter().collect();
+        let mut is_cut = false;
+        for frame in frames {
+            if frame.1 == 0 || known.len() == SAMPLE_INLINE_DEPTH {
+                is_cut = true;
+                break;
+            }
+            known.push(frame);
+        }
+        known.reverse();
+        (known, is_cut)
+    }
+
+    /// Returns the frames of a probe, the innermost first: each function with the index of its probe.
+    pub fn frames(&self, probe: &Probe) -> impl Iterator<Item = ProbeFrame> {
+        let leaf = self.copy(probe.copy).map(|copy| (copy, probe.index));
+        std::iter::successors(leaf, |(copy, _)| {
+            let (caller, index) = copy.caller?;
+            Some((self.copy(caller)?, index))
+        })
+        .map(|(copy, index)| (copy.guid, index))
+    }
+}
+
+/// A copy whose inlined copies are not all read yet.
+struct Open {
+    /// `None` if the function is not wanted.
+    id: Option<CopyId>,
+    inlined_left: u64,
+}
+
+struct Reader<'r, 'data> {
+    cursor: Cursor<'data>,
+    wanted: &'r Wanted,
+    /// The address of the probe before.
+    last: u64,
+    map: &'r mut ProbeMap,
+}
+
+impl Reader<'_, '_> {
+    fn read(&mut self) -> Result<()> {
+        // Copies can be inlined into one another as deep as the section is long, so this does not recurse.
+        let mut open: Vec<Open> = Vec::new();
+        // Whether any address so far was not a distance: then no function's address is needed.
+        let mut whole_addresses = false;
+        loop {
+            while open.last().is_some_and(|copy| copy.inlined_left == 0) {
+                open.pop();
+            }
+            let next = match open.last_mut() {
+                None if self.cursor.is_empty() => return Ok(()),
+                None => self.function(whole_addresses)?,
+                Some(outer) => {
+                    outer.inlined_left -= 1;
+                    let outer = outer.id;
+                    self.inlined(outer)?
+                }
+            };
+            let (id, probes) = next;
+            let count = self.cursor.uleb128()?;
+            let first = self.map.probes.len();
+            for _ in 0..probes {
+                self.probe(id, &mut whole_addresses)?;
+            }
+            let last = self.map.probes.len();
+            if let Some(copy) = id.and_then(|id| self.map.copies.get_mut(id.0 as usize)) {
+                copy.probes = first..last;
+            }
+            open.push(Open {
+                id,
+                inlined_left: count,
+            });
+        }
+    }
+
+    /// Reads the start of a function: its number if it is wanted, and the number of its probes.
+    fn function(&mut self, whole_addresses: bool) -> Result<(Option<CopyId>, u64)> {
+        let guid = self.cursor.u64()?;
+        let is_wanted = self.wanted.functions.as_ref();
+        let id = if is_wanted.is_none_or(|functions| functions.contains(&guid)) {
+            Some(self.add(guid, None)?)
+        } else {
+            None
+        };
+        if id.is_some()
+            && !whole_addresses
+            && let Some(start) = self.wanted.starts.get(&guid)
+        {
+            self.last = *start;
+        }
+        Ok((id, self.cursor.uleb128()?))
+    }
+
+    fn inlined(&mut self, outer: Option<CopyId>) -> Result<(Option<CopyId>, u64)> {
+        let site = self.index()?;
+        let guid = self.cursor.u64()?;
+        let id = match outer {
+            Some(outer) => {
+                let id = self.add(guid, Some((outer, site)))?;
+                if let Some(copy) = self.map.copies.get_mut(outer.0 as usize) {
+                    copy.inlined.push(id);
+                }
+                Some(id)
+            }
+            None => None,
+        };
+        Ok((id, self.cursor.uleb128()?))
+    }
+
+    fn add(&mut self, guid: u64, caller: Option<(CopyId, u32)>) -> Result<CopyId> {
+        let id = u32::try_from(self.map.copies.len()).map_err(|_| {
+            Error::new(
+                ErrorKind::LimitExceeded,
+                "there are more than 2^32 functions with probes",
+            )
+        })?;
+        self.map.copies.push(FunctionCopy {
+            guid,
+            caller,
+            probes: 0..0,
+            inlined: Vec::new(),
+        });
+        Ok(CopyId(id))
+    }
+
+    /// Reads the index of a probe.
+    fn index(&mut self) -> Result<u32> {
+        let at = self.cursor.offset();
+        let index = self.cursor.uleb128()?;
+        u32::try_from(index).map_err(|_| {
+            Error::new(
+                ErrorKind::Malformed,
+                "the index of a probe is larger than 32 bits",
+            )
+            .at(at)
+            .found(index)
+        })
+    }
+
+    fn probe(&mut self, copy: Option<CopyId>, whole_addresses: &mut bool) -> Result<()> {
+        let index = self.index()?;
+        let value = self.cursor.u8()?;
+        let attributes = value >> ATTRIBUTES_SHIFT & ATTRIBUTES;
+        let is_sentinel = attributes & SENTINEL != 0;
+        let address = if value & IS_DISTANCE != 0 {
+            self.last.wrapping_add_signed(self.distance()?)
+        } else {
+            let address = self.cursor.u64()?;
+            if is_sentinel {
+                // The MD5 of the name of the symbol at which this part of the function begins.
+                self.wanted.starts.get(&address).copied().unwrap_or(address)
+            } else {
+                *whole_addresses = true;
+                address
+            }
+        };
+        let discriminator = if attributes & HAS_DISCRIMINATOR != 0 {
+            self.index()?
+        } else {
+            0
+        };
+        if let Some(copy) = copy
+            && !is_sentinel
+        {
+            self.map.probes.push(Probe {
+                address,
+                index,
+                discriminator,
+                copy,
+                kind: value & KIND,
+            });
+        }
+        self.last = address;
+        Ok(())
+    }
+
+    /// Reads a number with sign in LEB128.
+    fn distance(&mut self) -> Result<i64> {
+        let at = self.cursor.offset();
+        let (mut value, mut shift) = (0u64, 0u32);
+        loop {
+            let byte = self.cursor.u8()?;
+            let bits = u64::from(byte & 0x7f);
+            // The tenth byte has one bit of the number, and the sign.
+            if shift == 63 && bits != 0 && bits != 0x7f {
+                return Err(Error::new(
+                    ErrorKind::Malformed,
+                    "the distance of a probe is larger than 64 bits",
+                )
+                .at(at));
+            }
+            value |= bits << shift;
+            shift += 7;
+            if byte & 0x80 == 0 {
+                break;
+            }
+            if shift > 63 {
+                return Err(Error::new(
+                    ErrorKind::Malformed,
+                    "the distance of a probe has more than ten bytes",
+                )
+                .at(at));
+            }
+        }
+        let unused = 64u32.saturating_sub(shift);
+        Ok((value << unused).cast_signed() >> unused)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
+    use super::*;
+
+    /// One function with an entry probe, and a copy of another with a call inlined at its probe 2.
+    fn sections() -> (Vec<u8>, Vec<u8>) {
+        let mut descriptions = Vec::new();
+        for (guid, checksum, name) in [(7u64, 70u64, "outer"), (9, 90, "inner")] {
+            descriptions.extend(guid.to_le_bytes());
+            descriptions.extend(checksum.to_le_bytes());
+            descriptions.push(u8::try_from(name.len()).expect("a short name"));
+            descriptions.extend(name.as_bytes());
+        }
+        let mut probes = Vec::new();
+        probes.extend(7u64.to_le_bytes());
+        // One probe, one inlined copy; the probe is 0x10 after the function.
+        probes.extend([1, 1, 1, 0x80, 0x10]);
+        probes.push(2);
+        probes.extend(9u64.to_le_bytes());
+        // A direct call 8 before, with discriminator 5.
+        probes.extend([1, 0, 3, 0x80 | 0x40 | 2, 0x78, 5]);
+        (descriptions, probes)
+    }
+
+    fn read(descriptions: &[u8], probes: &[u8]) -> Result<ProbeMap> {
+        let mut wanted = Wanted::default();
+        wanted.starts.insert(7, 0x1000);
+        let sections = Sections {
+            descriptions,
+            probes,
+            endian: Endian::Little,
+        };
+        ProbeMap::read(&sections, &wanted)
+    }
+
+    #[test]
+    fn probes_have_addresses_and_frames() {
+        let (descriptions, probes) = sections();
+        let map = read(&descriptions, &probes).expect("sound sections");
+        assert_eq!(map.descriptions[&9].name, b"inner");
+        let found: Vec<_> = map.between(0, u64::MAX).map(|(_, probe)| *probe).collect();
+        let places: Vec<_> = found.iter().map(|it| (it.address, it.index)).collect();
+        assert_eq!(places, [(0x1008, 3), (0x1010, 1)]);
+        assert!(found[1].is_entry() && found[1].is_block());
+        assert_eq!(found[0].discriminator, 5);
+        let frames: Vec<_> = map.frames(&found[0]).collect();
+        assert_eq!(frames, [(9, 3), (7, 2)]);
+        assert_eq!(map.call_at(0x1008), Some(&found[0]));
+        assert_eq!(map.call_at(0x1010), None);
+    }
+
+    #[test]
+    fn every_cut_is_an_error_with_an_offset() {
+        let (descriptions, probes) = sections();
+        for len in 1..probes.len() {
+            let error = read(&descriptions, &probes[..len]).expect_err("cut");
+            assert!(error.offset().is_some(), "{len}: {error}");
+        }
+        for len in 1..descriptions.len() {
+            let whole = 17 + 5;
+            assert_eq!(
+                read(&descriptions[..len], &probes).is_ok(),
+                len == whole,
+                "{len}"
+            );
+        }
+    }
+
+    #[test]
+    fn functions_that_are_not_wanted_are_passed_over() {
+        let (descriptions, probes) = sections();
+        let wanted = Wanted {
+            functions: Some(FxHashSet::default()),
+            ..Wanted::default()
+        };
+        let sections = Sections {
+            descriptions: &descriptions,
+            probes: &probes,
+            endian: Endian::Little,
+        };
+        let map = ProbeMap::read(&sections, &wanted).expect("sound sections");
+        assert!(map.copies.is_empty() && map.probes.is_empty());
+    }
+}

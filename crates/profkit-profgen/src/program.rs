@@ -1,0 +1,612 @@
+//! A binary: where its file is mapped, its code, and its functions.
+use crate::code::{Code, Machine};
+use crate::probes::Sections;
+use object::{
+    Architecture, BinaryFormat, Object, ObjectSection, ObjectSegment, ObjectSymbol, SectionKind,
+    SegmentFlags, SymbolKind, SymbolSection,
+};
+use profkit_data::ids::NameRef;
+use profkit_data::memprof::canonical_name;
+use profkit_data::{Error, ErrorKind, Result};
+use profkit_object::binary::Image;
+use profkit_object::symbolize::{DebugInfo, Options, ProgramFiles, Symbolizer};
+use profkit_perf::collect::Numbering;
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+
+/// The size of a page to which llvm-profgen rounds the addresses of segments down.
+const PAGE: u64 = 0x1000;
+/// The symbol that compilers put into programs whose discriminators FS-AFDO set.
+const FS_DISCRIMINATORS: &[u8] = b"__llvm_fs_discriminator__";
+
+/// Places in the file of a binary as addresses.
+#[derive(Clone, Debug, Default)]
+pub struct Places {
+    segments: Vec<Segment>,
+}
+
+impl Places {
+    /// The address of an offset in the file. `None` if there is no code.
+    pub fn address(&self, offset: u64) -> Option<u64> {
+        self.segments.iter().find_map(|segment| {
+            let inside = offset.checked_sub(segment.offset)?;
+            (inside < segment.size).then(|| segment.address.wrapping_add(inside))
+        })
+    }
+}
+
+/// A part of the file that is mapped as code.
+#[derive(Clone, Copy, Debug)]
+struct Segment {
+    offset: u64,
+    size: u64,
+    address: u64,
+}
+
+/// The number of a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct FunctionId(usize);
+
+/// A function of the debug info. Functions of one name are one function.
+#[derive(Debug)]
+pub(crate) struct Function {
+    pub name: Vec<u8>,
+    /// First address and the address after it.
+    pub ranges: Vec<(u64, u64)>,
+}
+
+/// A range of a function.
+#[derive(Debug)]
+pub(crate) struct FunctionRange {
+    pub end: u64,
+    pub function: FunctionId,
+    /// Whether the function is entered at its start.
+    pub is_entry: bool,
+}
+
+/// A symbol, by the MD5s of names.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Named {
+    pub address: u64,
+    /// The MD5 of the name.
+    pub guid: u64,
+    /// The MD5 of the name without what compilers append to parts and copies of functions.
+    pub function: u64,
+}
+
+/// A binary with its code, its functions and its debug info.
+#[derive(Debug)]
+pub struct Program<'files> {
+    places: Places,
+    /// The address of the first segment with code, rounded down to a page; of a PE file, the address of the image.
+    base: u64,
+    /// The address of the first segment, rounded down to a page.
+    first_segment: u64,
+    is_pe: bool,
+    pub(crate) code: Code<'files>,
+    pub(crate) functions: Vec<Function>,
+    pub(crate) ranges: BTreeMap<u64, FunctionRange>,
+    pub(crate) symbolizer: Symbolizer<'files>,
+    pub(crate) fs_discriminators: bool,
+    /// The sections of pseudo probes.
+    pub(crate) probes: Option<Sections<'files>>,
+    /// The symbols in the order of their addresses. Empty without probes.
+    symbols: Vec<Named>,
+    facts: Facts,
+}
+
+/// How a binary is opened.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct ProgramOptions {
+    /// Whether the pseudo probes of the binary are passed over, so that its profile is by source line.
+    pub ignore_probes: bool,
+    /// Whether functions that the debug info does not have are left out. Otherwise binaries with pseudo probes have those
+    /// of the symbol table too.
+    pub only_debug_info: bool,
+}
+
+/// What is missing in a binary.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Facts {
+    /// Functions whose entry is not known, because the symbol table has other names than the debug info.
+    pub without_entry: u64,
+    /// The functions of the debug info, and those of the symbol table that are used.
+    pub functions: u64,
+    /// The functions that only the symbol table has.
+    pub of_symbols: u64,
+    /// Addresses at which more than one function begins.
+    pub shared_starts: u64,
+    /// Compile units whose split debug info was not found.
+    pub missing_split: u64,
+    /// Debug info that could not be read.
+    pub warnings: Vec<Error>,
+}
+
+impl<'files> Program<'files> {
+    /// Opens a binary, so that a profile can be made from its samples. Debug info and symbols can be in its separate debug file.
+    ///
+    /// # Errors
+    /// [`ErrorKind::MissingCorrelation`] if there is no debug info with functions, [`ErrorKind::Malformed`] if there is no
+    /// code, and the errors of [`load`](Self::load).
+    pub fn open(files: &'files ProgramFiles) -> Result<Self> {
+        Self::open_with(files, ProgramOptions::default())
+    }
+
+    /// Opens a binary as [`open`](Self::open) does, with options.
+    ///
+    /// # Errors
+    /// Those of [`open`](Self::open).
+    pub fn open_with(files: &'files ProgramFiles, how: ProgramOptions) -> Result<Self> {
+        let program = Self::load(files, how)?;
+        if program.functions.is_empty() {
+            return Err(no_functions(&program.symbolizer, &program.facts));
+        }
+        if program.code.is_empty() {
+            return Err(Error::new(
+                ErrorKind::Malformed,
+                "the binary has no code that symbols or debug info describe",
+            )
+            .with_hint("give the program itself, not its debug file"));
+        }
+        Ok(program)
+    }
+
+    /// Opens a binary. It may have neither debug info nor code; its profiles are empty then.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`] if the instruction set is unknown, and the errors of files that are damaged.
+    pub fn load(files: &'files ProgramFiles, how: ProgramOptions) -> Result<Self> {
+        let image = files.program()?;
+        let debug = files.debug_image()?;
+        let machine = machine(&image)?;
+        let segments = segments(&image);
+        let image_base = match image.format() {
+            BinaryFormat::Pe | BinaryFormat::Coff => Some(image.relative_address_base()),
+            _ => None,
+        };
+        let first = segments.first().map_or(0, |segment| segment.address);
+        let base = image_base.unwrap_or(first & !(PAGE - 1));
+        let options = Options::new().symbol_names(false).symbols(false);
+        let symbolizer = files.symbolizer(&options)?;
+        let mut facts = Facts::default();
+        let (mut functions, mut ranges) = functions(&symbolizer, base, &mut facts);
+        let mut symbols = Symbols::default();
+        symbols.read(&image);
+        if symbols.code.is_empty()
+            && let Some(debug) = &debug
+        {
+            symbols.read(debug);
+        }
+        let probes = if how.ignore_probes {
+            None
+        } else {
+            Sections::of(&image)?
+        };
+        if probes.is_some() && !how.only_debug_info {
+            // Probes need no debug info, so functions without it have samples too.
+            let known = functions.len();
+            add_symbols(&mut functions, &mut ranges, &symbols);
+            facts.of_symbols = (functions.len() - known) as u64;
+        }
+        set_entries(&functions, &mut ranges, &symbols);
+        facts.functions = functions.len() as u64;
+        facts.without_entry = functions
+            .iter()
+            .filter(|function| {
+                let mut starts = function.ranges.iter();
+                !starts.any(|(start, _)| ranges.get(start).is_some_and(|range| range.is_entry))
+            })
+            .count() as u64;
+        let code = code(&image, machine, &symbols, &ranges)?;
+        let first_segment = image
+            .segments()
+            .filter(|_| image_base.is_none())
+            .map(|segment| segment.address() & !(PAGE - 1))
+            .find(|&address| address != 0)
+            .unwrap_or(base);
+        let mut named: Vec<Named> = Vec::new();
+        if probes.is_some() {
+            let code = symbols.code.iter();
+            named.extend(code.map(|(address, name)| Named {
+                address: *address,
+                guid: NameRef::of(name).0,
+                function: NameRef::of(without_suffixes(name)).0,
+            }));
+            named.sort_by_key(|symbol| symbol.address);
+        }
+        Ok(Program {
+            places: Places { segments },
+            base,
+            first_segment,
+            is_pe: image_base.is_some(),
+            code,
+            functions,
+            ranges,
+            symbolizer,
+            fs_discriminators: symbols.fs_discriminators,
+            probes,
+            symbols: named,
+            facts,
+        })
+    }
+
+    /// Whether the program has pseudo probes.
+    pub fn has_probes(&self) -> bool {
+        self.probes.is_some()
+    }
+
+    /// Returns the symbols at an address. Only programs with probes have them.
+    pub(crate) fn symbols_at(&self, address: u64) -> impl Iterator<Item = &Named> {
+        let from = self.symbols.partition_point(|it| it.address < address);
+        let found = self.symbols.get(from..).unwrap_or_default();
+        found.iter().take_while(move |it| it.address == address)
+    }
+
+    /// What is missing in the binary.
+    pub fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    /// The address of the first segment with code, rounded down to a page of 4 KiB; of a PE file, the address of the image.
+    pub fn base(&self) -> u64 {
+        self.base
+    }
+
+    /// The segments with code, in the order of the file: offset in the file and address, both rounded down to pages of
+    /// 4 KiB. The sections of a PE file are mapped at their distances from its base instead.
+    pub fn text_segments(&self) -> impl Iterator<Item = (u64, u64)> {
+        let down = |number: u64| number & !(PAGE - 1);
+        self.places.segments.iter().map(move |segment| {
+            if self.is_pe {
+                return (segment.address.wrapping_sub(self.base), self.base);
+            }
+            (down(segment.offset), down(segment.address))
+        })
+    }
+
+    /// Whether the binary is a PE file, as Windows runs it.
+    pub fn is_pe(&self) -> bool {
+        self.is_pe
+    }
+
+    /// The address of the first segment, with code or not, rounded down to a page of 4 KiB. As for llvm-profgen, a segment at
+    /// the address 0 does not count.
+    pub fn first_segment(&self) -> u64 {
+        self.first_segment
+    }
+
+    /// Places in the file as addresses.
+    pub fn places(&self) -> &Places {
+        &self.places
+    }
+
+    /// The names of all functions that have code.
+    pub fn function_names(&self) -> impl Iterator<Item = &[u8]> {
+        let functions = self.functions.iter();
+        let with_code = functions.filter(|function| !function.ranges.is_empty());
+        with_code.map(|function| function.name.as_slice())
+    }
+
+    /// The instructions of the binary.
+    pub fn code(&self) -> &Code<'files> {
+        &self.code
+    }
+
+    /// Returns the address of a place in the binary.
+    pub fn address(&self, numbering: Numbering, place: u64) -> Option<u64> {
+        match numbering {
+            Numbering::Address => Some(place),
+            Numbering::FromBase => Some(place.wrapping_add(self.base)),
+            Numbering::FileOffset => self.places.address(place),
+        }
+    }
+
+    /// Returns the range of a function that contains an address.
+    pub(crate) fn range_at(&self, address: u64) -> Option<&FunctionRange> {
+        let (_, range) = self.ranges.range(..=address).next_back()?;
+        (address < range.end).then_some(range)
+    }
+
+    /// Returns the function that is entered at an address.
+    pub(crate) fn entered_at(&self, address: u64) -> Option<&Function> {
+        let range = self.ranges.get(&address).filter(|range| range.is_entry)?;
+        self.function(range.function)
+    }
+
+    pub(crate) fn function(&self, id: FunctionId) -> Option<&Function> {
+        self.functions.get(id.0)
+    }
+}
+
+#[cold]
+fn no_functions(symbolizer: &Symbolizer<'_>, facts: &Facts) -> Error {
+    let text = match symbolizer.debug_info() {
+        _ if facts.missing_split > 0 => "its split debug info was not found",
+        DebugInfo::SymbolsOnly | DebugInfo::Nothing => "the binary has no debug info",
+        _ => "the debug info has no function with code",
+    };
+    let error = Error::new(ErrorKind::MissingCorrelation, text);
+    if facts.missing_split > 0 {
+        error.with_hint("keep the .dwo files of the build, or PROGRAM.dwp beside the program")
+    } else {
+        error.with_hint(
+            "compile with -gline-tables-only -fdebug-info-for-profiling, or give the binary before strip",
+        )
+    }
+}
+
+fn machine(image: &Image<'_>) -> Result<Machine> {
+    match image.architecture() {
+        Architecture::X86_64 => Ok(Machine::X86(64)),
+        Architecture::X86_64_X32 => Ok(Machine::X86(64)),
+        Architecture::I386 => Ok(Machine::X86(32)),
+        Architecture::Aarch64 => Ok(Machine::A64),
+        other => Err(Error::new(
+            ErrorKind::Unsupported,
+            "the instructions of this binary cannot be decoded",
+        )
+        .found(profkit_object::binary::architecture_name(image))
+        .expected(format_args!("x86 or AArch64, not {other:?}"))),
+    }
+}
+
+/// The parts of the file with code: segments, or sections in formats that have no such segments.
+fn segments(image: &Image<'_>) -> Vec<Segment> {
+    let of_segments = image.segments().filter_map(|segment| {
+        let SegmentFlags::Elf { p_flags, .. } = segment.flags() else {
+            return None;
+        };
+        let (offset, size) = segment.file_range();
+        p_flags.contains(object::elf::PF_X).then_some(Segment {
+            offset,
+            size,
+            address: segment.address(),
+        })
+    });
+    let segments: Vec<Segment> = of_segments.collect();
+    if !segments.is_empty() {
+        return segments;
+    }
+    let text = image
+        .sections()
+        .filter(|section| section.kind() == SectionKind::Text);
+    text.filter_map(|section| {
+        let (offset, size) = section.file_range()?;
+        Some(Segment {
+            offset,
+            size,
+            address: section.address(),
+        })
+    })
+    .collect()
+}
+
+/// The functions of the debug info, and their ranges by start. If several functions begin at an address, the first has it.
+fn functions(
+    symbolizer: &Symbolizer<'_>,
+    base: u64,
+    facts: &mut Facts,
+) -> (Vec<Function>, BTreeMap<u64, FunctionRange>) {
+    let found = symbolizer.subprograms();
+    facts.missing_split = found.missing_split as u64;
+    facts.warnings = found.warnings;
+    let mut functions: Vec<Function> = Vec::new();
+    let mut by_name: FxHashMap<Vec<u8>, FunctionId> = FxHashMap::default();
+    let mut ranges = BTreeMap::new();
+    let mut shared = std::collections::BTreeSet::new();
+    for subprogram in found.list {
+        let id = match by_name.get(&subprogram.name) {
+            Some(&id) => id,
+            None => {
+                let id = FunctionId(functions.len());
+                by_name.insert(subprogram.name.clone(), id);
+                functions.push(Function {
+                    name: subprogram.name,
+                    ranges: Vec::new(),
+                });
+                id
+            }
+        };
+        for (start, end) in subprogram.ranges {
+            // Linkers leave functions that they dropped at the address 0.
+            if start < base {
+                continue;
+            }
+            if let Some(function) = functions.get_mut(id.0) {
+                function.ranges.push((start, end));
+            }
+            match ranges.entry(start) {
+                std::collections::btree_map::Entry::Vacant(place) => {
+                    place.insert(FunctionRange {
+                        end,
+                        function: id,
+                        is_entry: false,
+                    });
+                }
+                std::collections::btree_map::Entry::Occupied(_) => {
+                    shared.insert(start);
+                }
+            }
+        }
+    }
+    facts.shared_starts = shared.len() as u64;
+    functions.retain(|function| !function.ranges.is_empty() || !ranges.is_empty());
+    if ranges.is_empty() {
+        functions.clear();
+    }
+    (functions, ranges)
+}
+
+/// What compilers and linkers append to the names of parts and copies of functions.
+const SUFFIXES: [&[u8]; 10] = [
+    b".cleanup",
+    b".destroy",
+    b".resume",
+    b".cold",
+    b".warm",
+    b".llvm.",
+    b".part.",
+    b".isra.",
+    b".constprop.",
+    b".lto_priv.",
+];
+
+/// Returns a name without the suffixes, each at most once and only at the end.
+fn without_suffixes(name: &[u8]) -> &[u8] {
+    let mut name = name;
+    for suffix in SUFFIXES {
+        let mut places = name.windows(suffix.len());
+        let Some(at) = places.rposition(|part| part == suffix) else {
+            continue;
+        };
+        let last_dot = name.iter().rposition(|&byte| byte == b'.');
+        if last_dot == Some(at) || last_dot == Some(at + suffix.len() - 1) {
+            name = name.get(..at).unwrap_or_default();
+        }
+    }
+    name
+}
+
+/// Adds the functions that only the symbol table has.
+fn add_symbols(
+    functions: &mut Vec<Function>,
+    ranges: &mut BTreeMap<u64, FunctionRange>,
+    symbols: &Symbols,
+) {
+    let mut by_name: FxHashMap<Vec<u8>, FunctionId> = functions
+        .iter()
+        .enumerate()
+        .map(|(index, function)| (function.name.clone(), FunctionId(index)))
+        .collect();
+    for (start, size, name) in &symbols.functions {
+        let known = ranges.range(..=*start).next_back();
+        if known.is_some_and(|(_, range)| *start < range.end) {
+            continue;
+        }
+        let end = start.saturating_add(*size);
+        let name = without_suffixes(name);
+        let id = *by_name.entry(name.to_vec()).or_insert_with(|| {
+            functions.push(Function {
+                name: name.to_vec(),
+                ranges: Vec::new(),
+            });
+            FunctionId(functions.len() - 1)
+        });
+        if let Some(function) = functions.get_mut(id.0) {
+            function.ranges.push((*start, end));
+        }
+        let range = FunctionRange {
+            end,
+            function: id,
+            is_entry: false,
+        };
+        ranges.entry(*start).or_insert(range);
+    }
+}
+
+/// What the symbol table says of the sections with code.
+#[derive(Default)]
+struct Symbols {
+    /// The addresses, sizes and names of functions whose size is known.
+    functions: Vec<(u64, u64, Vec<u8>)>,
+    /// Addresses and names, in sections with code.
+    code: Vec<(u64, Vec<u8>)>,
+    /// Where data begin in sections with code.
+    data: Vec<u64>,
+    fs_discriminators: bool,
+}
+
+impl Symbols {
+    fn read(&mut self, image: &Image<'_>) {
+        for symbol in image.symbols() {
+            let SymbolSection::Section(section) = symbol.section() else {
+                continue;
+            };
+            let Ok(section) = image.section_by_index(section) else {
+                continue;
+            };
+            let name = symbol.name_bytes().unwrap_or_default();
+            match section.kind() {
+                SectionKind::Text => {
+                    // Mapping symbols of Arm: `$d` and `$d.1` begin data.
+                    if name == b"$d" || name.starts_with(b"$d.") {
+                        self.data.push(symbol.address());
+                    } else {
+                        if symbol.kind() == SymbolKind::Text && symbol.size() > 0 {
+                            let place = (symbol.address(), symbol.size(), name.to_vec());
+                            self.functions.push(place);
+                        }
+                        self.code.push((symbol.address(), name.to_vec()));
+                    }
+                }
+                _ => self.fs_discriminators |= name == FS_DISCRIMINATORS,
+            }
+        }
+        self.data.sort_unstable();
+        self.data.dedup();
+    }
+}
+
+/// Finds out which ranges of functions begin with the entry.
+fn set_entries(
+    functions: &[Function],
+    ranges: &mut BTreeMap<u64, FunctionRange>,
+    symbols: &Symbols,
+) {
+    if symbols.code.is_empty() {
+        // Without symbols, the compiler's order of ranges is all there is.
+        for function in functions {
+            if let Some((start, _)) = function.ranges.first()
+                && let Some(range) = ranges.get_mut(start)
+            {
+                range.is_entry = true;
+            }
+        }
+        return;
+    }
+    for (address, name) in &symbols.code {
+        let Some((_, range)) = ranges.range_mut(..=*address).next_back() else {
+            continue;
+        };
+        let Some(function) = functions.get(range.function.0) else {
+            continue;
+        };
+        if *address < range.end
+            && (function.ranges.len() == 1 || canonical_name(name) == function.name)
+        {
+            range.is_entry = true;
+        }
+    }
+}
+
+/// The code of the sections. It begins at symbols, or at functions of the debug info if a section has none.
+fn code<'files>(
+    image: &Image<'files>,
+    machine: Machine,
+    symbols: &Symbols,
+    ranges: &BTreeMap<u64, FunctionRange>,
+) -> Result<Code<'files>> {
+    let mut sections = Vec::new();
+    for section in image.sections() {
+        let is_stubs = section.name_bytes().is_ok_and(|name| name == b".plt");
+        if section.kind() != SectionKind::Text || is_stubs {
+            continue;
+        }
+        let bytes = section.data().map_err(|error| {
+            Error::new(
+                ErrorKind::Malformed,
+                format!("a section with code: {error}"),
+            )
+        })?;
+        if !bytes.is_empty() {
+            sections.push((section.address(), bytes));
+        }
+    }
+    let mut starts: Vec<u64> = symbols.code.iter().map(|(address, _)| *address).collect();
+    if starts.is_empty() {
+        starts.extend(ranges.keys());
+    }
+    Ok(Code::new(machine, sections, starts, &symbols.data))
+}

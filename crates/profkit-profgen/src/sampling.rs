@@ -1,0 +1,336 @@
+//! Which counts belong to a binary, and what came of the binaries that a user asked for.
+use crate::checked::{CheckedCounts, Figures};
+use crate::contexts::{self, ContextFigures, ContextOptions};
+use crate::finish::Density;
+use crate::lines::{LineOptions, Made, make_profile};
+use crate::program::{Program, ProgramOptions};
+use profkit_data::ids::BuildId;
+use profkit_data::sample::{ProfileKind, SampleProfile, absorb};
+use profkit_data::{Error, ErrorKind, Result, path_text};
+use profkit_object::symbolize::ProgramFiles;
+use profkit_perf::collect::{BinaryCounts, CountLosses, Counts, Numbering, Sums, same_build_id};
+use std::path::Path;
+
+/// By what the counts of a binary were found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FoundBy {
+    /// The build id.
+    BuildId,
+    /// The name of the file, because the input has no build id of it.
+    Name,
+    /// The input names no binary.
+    Unnamed,
+}
+
+/// The counts of a binary.
+#[derive(Clone, Debug, Default)]
+pub struct Found<'c> {
+    /// The counts.
+    pub counts: Vec<&'c BinaryCounts>,
+    /// By what they were found; `None` if there are none.
+    pub by: Option<FoundBy>,
+    /// Counts of files with the same name that are of other builds.
+    pub other_builds: Vec<&'c BinaryCounts>,
+}
+
+fn last_part(path: &[u8]) -> &[u8] {
+    path.rsplit(|&byte| byte == b'/' || byte == b'\\')
+        .next()
+        .unwrap_or(path)
+}
+
+/// Finds the counts of a binary: by its build id; by the name of its file, if the counts have no build id; or counts of no
+/// named binary, if `only` says that the user named no other one.
+pub fn find<'c>(counts: &'c Counts, path: &Path, id: Option<&BuildId>, only: bool) -> Found<'c> {
+    let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+    let mut found = Found::default();
+    let mut by_name = Vec::new();
+    let mut unnamed = Vec::new();
+    for binary in &counts.binaries {
+        let key = &binary.key;
+        let same_name = last_part(&key.path) == name;
+        match (&key.build_id, id) {
+            (Some(theirs), Some(ours)) if same_build_id(theirs, ours) => {
+                found.counts.push(binary);
+            }
+            (Some(_), _) if same_name => found.other_builds.push(binary),
+            (None, _) if key.path.is_empty() => unnamed.push(binary),
+            (None, _) if same_name => by_name.push(binary),
+            _ => {}
+        }
+    }
+    let mut by = Some(FoundBy::BuildId);
+    if found.counts.is_empty() {
+        found.counts = by_name;
+        by = Some(FoundBy::Name);
+    }
+    if only && found.counts.is_empty() {
+        found.counts = unnamed;
+        by = Some(FoundBy::Unnamed);
+    } else if only && !unnamed.is_empty() {
+        found.counts.append(&mut unnamed);
+    }
+    found.by = by.filter(|_| !found.counts.is_empty());
+    found
+}
+
+/// What an input has of a binary.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// The path on the recorded machine.
+    pub path: Vec<u8>,
+    /// The build id, if the input has it.
+    pub build_id: Option<BuildId>,
+    /// The number of samples.
+    pub samples: u64,
+    /// The number of taken branches.
+    pub branches: u64,
+}
+
+/// The binaries of an input, those with the most branches first.
+pub fn seen(counts: &Counts) -> Vec<Seen> {
+    let mut list: Vec<Seen> = counts
+        .binaries
+        .iter()
+        .map(|binary| Seen {
+            path: binary.key.path.clone(),
+            build_id: binary.key.build_id.clone(),
+            samples: binary.sums.samples(),
+            branches: binary.sums.taken(),
+        })
+        .collect();
+    list.sort_by_key(|seen| std::cmp::Reverse((seen.branches, seen.samples)));
+    list
+}
+
+/// Why no profile can be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Problem {
+    /// The input has no sample at all.
+    NoSamples,
+    /// No sample was selected.
+    NothingSelected,
+    /// The input has no sample of the binaries.
+    NotOfBinaries,
+    /// The samples have no branch stacks.
+    NoBranches,
+    /// The branch stacks do not say which code ran between branches.
+    NoRanges,
+    /// No range fits the code of the binaries.
+    NothingFits,
+    /// Calling contexts were asked for, and no sample has both a call chain and a branch stack.
+    NoChains,
+}
+
+/// What came of one binary.
+#[derive(Debug, Default)]
+pub struct BinaryOutcome {
+    /// The path of the binary.
+    pub path: String,
+    /// Its build id.
+    pub build_id: Option<BuildId>,
+    /// By what its counts were found; `None` if there are none.
+    pub found_by: Option<FoundBy>,
+    /// The number of other builds of the same name that have counts.
+    pub other_builds: usize,
+    /// The numbers of what was used and left out.
+    pub figures: Figures,
+    /// The density of its profile.
+    pub density: Density,
+    /// The number of functions in its profile.
+    pub functions: usize,
+    /// Whether the profile is by pseudo probe, and not by source line.
+    pub by_probes: bool,
+    /// The numbers of samples that were used for calling contexts, and left out, if the profile was made of contexts.
+    pub contexts: Option<ContextFigures>,
+    /// Debug info that could not be read.
+    pub warnings: Vec<Error>,
+}
+
+/// What profile is made of counts.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct MakeOptions {
+    /// How binaries are opened.
+    pub program: ProgramOptions,
+    /// How samples are counted.
+    pub lines: LineOptions,
+    /// Calling contexts, if they are wanted. Unsymbolized profiles that have contexts always give them.
+    pub contexts: Option<ContextOptions>,
+}
+
+impl MakeOptions {
+    /// Counts the places of samples instead of branch stacks (`ips`), or by source line even with pseudo probes (`lines`), or
+    /// with calling contexts.
+    pub fn new(ips: bool, lines: bool, contexts: bool) -> Self {
+        let mut options = MakeOptions::default();
+        options.program.ignore_probes = lines;
+        options.lines.plain_addresses = ips;
+        options.contexts = contexts.then(ContextOptions::default);
+        options
+    }
+}
+
+fn sums_of<'c>(counts: &[&'c BinaryCounts]) -> Vec<(&'c Sums, Numbering)> {
+    let counts = counts.iter();
+    counts.map(|it| (&it.sums, it.key.numbering)).collect()
+}
+
+/// Makes a profile with calling contexts: of whole samples, or of the contexts of unsymbolized profiles.
+fn with_contexts(
+    program: &Program<'_>,
+    all: &Counts,
+    found: &[&BinaryCounts],
+    options: &MakeOptions,
+) -> Result<(Made, ContextFigures)> {
+    let how = options.contexts.unwrap_or_default();
+    let is_found = |it: &BinaryCounts| found.iter().any(|found| std::ptr::eq(*found, it));
+    let indices = all.binaries.iter().enumerate();
+    let indices: Vec<usize> = indices
+        .filter(|(_, it)| is_found(it))
+        .map(|(index, _)| index)
+        .collect();
+    let mut contexts = contexts::unwind(program, all, &indices, &how);
+    let read = contexts::read_contexts(program, found).ok_or_else(|| {
+        Error::new(
+            ErrorKind::Malformed,
+            "the contexts of the unsymbolized profile cannot be read",
+        )
+        .expected(if program.has_probes() {
+            "`[0xADDRESS @ 0xADDRESS]`, because the binary has pseudo probes"
+        } else {
+            "`[FUNCTION:LINE @ FUNCTION]`, because the binary has no pseudo probes"
+        })
+        .with_hint("--lines makes profiles by source line of binaries with pseudo probes")
+    })?;
+    contexts.add(read);
+    let (mut made, figures) = contexts::make_profile(program, &contexts, &how)?;
+    let mut checked = CheckedCounts::default();
+    for (sums, numbering) in sums_of(found) {
+        checked.add(
+            program,
+            sums,
+            numbering,
+            &mut made.figures,
+            &mut |_, _, _| {},
+        );
+    }
+    Ok((made, figures))
+}
+
+/// What came of all inputs and binaries.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// The binaries for which counts were looked for.
+    pub binaries: Vec<BinaryOutcome>,
+    /// What the inputs have.
+    pub seen: Vec<Seen>,
+    /// What was left out while counting.
+    pub losses: CountLosses,
+    /// Whether places of samples were counted instead of branch stacks.
+    pub plain_addresses: bool,
+    /// Whether calling contexts were asked for.
+    pub with_contexts: bool,
+}
+
+impl Outcome {
+    /// Makes the profile of a binary and adds it to `profile`. The binary is its path and its build id; `only` says that it
+    /// is the only one, so that counts of no named binary are its own.
+    ///
+    /// # Errors
+    /// The errors of [`Program::open`]. [`ErrorKind::LimitExceeded`] if there are too many names.
+    pub fn add(
+        &mut self,
+        files: &ProgramFiles,
+        (path, id): (&Path, Option<BuildId>),
+        counts: &Counts,
+        only: bool,
+        options: &MakeOptions,
+        profile: &mut SampleProfile,
+    ) -> Result<()> {
+        let found = find(counts, path, id.as_ref(), only);
+        let mut result = BinaryOutcome {
+            path: path_text(path),
+            build_id: id,
+            found_by: found.by,
+            other_builds: found.other_builds.len(),
+            ..BinaryOutcome::default()
+        };
+        if found.by.is_some() {
+            let program = Program::open_with(files, options.program)?;
+            let has_contexts = found.counts.iter().any(|it| !it.contexts.is_empty());
+            let made = if options.contexts.is_some() || has_contexts {
+                let (made, figures) = with_contexts(&program, counts, &found.counts, options)?;
+                result.contexts = Some(figures);
+                made
+            } else {
+                make_profile(&program, &sums_of(&found.counts), &options.lines)?
+            };
+            let is_mixed = !profile.functions().is_empty()
+                && profile.kind.contains(ProfileKind::PROBE_BASED)
+                    != made.profile.kind.contains(ProfileKind::PROBE_BASED);
+            if is_mixed {
+                return Err(Error::new(
+                    ErrorKind::Unsupported,
+                    "one profile cannot have samples by pseudo probe and samples by source line",
+                )
+                .found("binaries with probes and binaries without")
+                .with_hint("make a profile of each binary, or add --lines"));
+            }
+            result.by_probes = program.has_probes();
+            result.functions = made.profile.functions().len();
+            result.figures = made.figures;
+            result.density = made.density;
+            result.warnings = program.facts().warnings.clone();
+            result.warnings.extend(made.warnings);
+            absorb(profile, made.profile, 1, |_, _, _| {}).ok_or_else(|| {
+                Error::new(ErrorKind::LimitExceeded, "the profile has too many names")
+            })?;
+        }
+        self.binaries.push(result);
+        Ok(())
+    }
+
+    /// Says why the profile is empty. `None` if it is not.
+    pub fn problem(&self) -> Option<Problem> {
+        let used = self.binaries.iter().any(|binary| {
+            let figures = &binary.figures;
+            if let Some(contexts) = &binary.contexts {
+                contexts.contexts > 0
+            } else if self.plain_addresses {
+                figures.addresses_used > 0
+            } else {
+                figures.used > 0
+            }
+        });
+        if used {
+            return None;
+        }
+        let losses = &self.losses;
+        let of_binaries = self.binaries.iter().any(|binary| binary.found_by.is_some());
+        Some(if self.seen.is_empty() && losses.samples == 0 {
+            if losses.not_selected > 0 {
+                Problem::NothingSelected
+            } else {
+                Problem::NoSamples
+            }
+        } else if !of_binaries {
+            Problem::NotOfBinaries
+        } else if self.with_contexts && (losses.with_chain == 0 || losses.with_branches == 0) {
+            Problem::NoChains
+        } else if self.plain_addresses {
+            Problem::NothingFits
+        } else if self.seen.iter().all(|seen| seen.branches == 0)
+            && self
+                .binaries
+                .iter()
+                .all(|binary| binary.figures.ranges == 0)
+        {
+            Problem::NoBranches
+        } else if losses.without_ranges > 0 && losses.without_ranges == losses.with_branches {
+            Problem::NoRanges
+        } else {
+            Problem::NothingFits
+        })
+    }
+}

@@ -1,0 +1,107 @@
+//! What the tests share that compare with llvm-profgen.
+#![allow(dead_code, reason = "each test uses a part of it")]
+use profkit_data::sample::{SampleProfile, text};
+use profkit_perf::collect::{BinaryCounts, Counts};
+use profkit_testkit::simulate::{self, PerfScript, PerfSink, Simulation, Step};
+use profkit_testkit::{Llvm, repo_root};
+use std::path::Path;
+use std::process::Command;
+
+/// The counts of a binary: those of its name, or of no named binary.
+pub fn counts_of<'c>(binary: &Path, counts: &'c Counts) -> &'c BinaryCounts {
+    let name = binary.file_name().expect("a name").as_encoded_bytes();
+    let found = counts.binaries.iter().find(|binary| {
+        let path = &binary.key.path;
+        path.is_empty() || path.rsplit(|&byte| byte == b'/').next() == Some(name)
+    });
+    found.expect("the binary has counts")
+}
+
+/// A profile as text.
+pub fn text_of(profile: &SampleProfile) -> String {
+    let mut bytes = Vec::new();
+    text::write(profile, &text::TextOptions::new(), &mut bytes).expect("written");
+    String::from_utf8(bytes).expect("text")
+}
+
+/// What llvm-profgen-22 writes; `None`, with a printed reason, if it is not installed.
+pub fn theirs(binary: &Path, input: &[&str]) -> Option<String> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("out");
+    let run = Command::new("llvm-profgen-22")
+        .arg("--binary")
+        .arg(binary)
+        .args(input)
+        .args(["--format=text", "-o"])
+        .arg(&out)
+        .current_dir(folder.path())
+        .output();
+    let Ok(run) = run else {
+        profkit_testkit::skip("llvm-profgen-22 is not installed");
+        return None;
+    };
+    assert!(
+        run.status.success(),
+        "{}",
+        String::from_utf8_lossy(&run.stderr)
+    );
+    Some(std::fs::read_to_string(out).expect("a profile"))
+}
+
+/// Compiles a program of tests/programs.
+pub fn compiled(llvm: &Llvm, source: &str, arguments: &[&str], output: &Path) -> simulate::Program {
+    let compiler = if source.ends_with(".cpp") {
+        llvm.clangxx()
+    } else {
+        llvm.clang()
+    };
+    let run = Command::new(compiler)
+        .args(arguments)
+        .arg(repo_root().join("tests/programs").join(source))
+        .arg("-o")
+        .arg(output)
+        .status();
+    assert!(run.expect("clang runs").success(), "{source} {arguments:?}");
+    simulate::Program::open(output)
+}
+
+fn run(
+    program: &simulate::Program,
+    simulation: &Simulation,
+    samples: u64,
+    sink: &mut dyn PerfSink,
+) {
+    let steps = [
+        Step::Start {
+            pid: 10,
+            program: 0,
+        },
+        Step::Samples(samples),
+    ];
+    let programs = std::slice::from_ref(program);
+    simulation.run(programs, &steps, sink).expect("a recording");
+}
+
+/// The bytes of a recording of one process.
+pub fn recorded(program: &simulate::Program, simulation: &Simulation, samples: u64) -> Vec<u8> {
+    let mut writer = simulation.writer();
+    run(program, simulation, samples, &mut writer);
+    writer.file()
+}
+
+/// The bytes of a recording of one process with call chains, and the text of `perf script` for it.
+pub fn recorded_with_text(
+    program: &simulate::Program,
+    simulation: &Simulation,
+    samples: u64,
+) -> (Vec<u8>, Vec<u8>) {
+    let mut writer = simulation.writer();
+    let mut script = PerfScript::new(Vec::new(), true);
+    run(
+        program,
+        simulation,
+        samples,
+        &mut (&mut writer, &mut script),
+    );
+    (writer.file(), script.into_inner())
+}

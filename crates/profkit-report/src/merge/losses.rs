@@ -1,0 +1,96 @@
+//! Messages about data that a format cannot represent.
+use crate::{grouped, plural};
+use profkit_data::instr::releases::{display_range, indexed_writers};
+use profkit_data::instr::text::{self, TextOptions};
+use profkit_data::instr::{InstrKind, InstrProfile, Losses};
+use profkit_data::releases::Release;
+use profkit_data::sample;
+
+/// Messages about data that an indexed version cannot represent.
+pub fn indexed_losses(losses: &Losses, version: u32) -> Vec<String> {
+    let releases = match indexed_writers(version) {
+        Some(range) => format!(" ({})", display_range(&range)),
+        None => String::new(),
+    };
+    let reader = format!("indexed version {version}{releases} cannot represent");
+    parts_left_out(losses, &reader)
+}
+
+fn parts_left_out(losses: &Losses, why: &str) -> Vec<String> {
+    let flags = Some(losses.flags).filter(|flags| !flags.is_unknown());
+    let flags = flags.map(|flags| format!("the kind flags {flags}"));
+    let counts = losses.counts().map(|(count, what)| match count {
+        1 => format!("1 {}", what.trim_end_matches('s')),
+        _ => format!("{} {what}", grouped(count)),
+    });
+    let lost = flags.into_iter().chain(counts);
+    lost.map(|what| format!("left out {what}, which {why}"))
+        .collect()
+}
+
+/// Messages about data that text cannot represent. Build ids are not mentioned: text never has them.
+pub fn text_losses(profile: &InstrProfile, options: &TextOptions) -> Vec<String> {
+    let memprof = profile.memprof.iter().map(|section| {
+        let bytes = plural(section.bytes.len() as u64, "byte");
+        format!("left out the MemProf section ({bytes}), which text cannot represent")
+    });
+    let mut losses = text::losses(profile, options);
+    let entries = InstrKind::FUNCTION_ENTRY_ONLY;
+    let flags = losses.flags.contains(entries).then(|| {
+        "left out the function-entry flag of the profile, which text cannot represent".to_owned()
+    });
+    losses.flags = losses.flags.without(entries);
+    (losses.binary_ids, losses.memprof) = (0, false);
+    let of = options
+        .release
+        .map(|release| format!(" for LLVM {release}"));
+    let why = format!("text{} cannot represent", of.unwrap_or_default());
+    memprof
+        .chain(flags)
+        .chain(parts_left_out(&losses, &why))
+        .collect()
+}
+
+/// The message about parts that were left out. The first word of `what` is a plural.
+pub fn left_out(count: u64, what: &str) -> String {
+    let end = what
+        .find(|c: char| !c.is_alphanumeric())
+        .unwrap_or(what.len());
+    match (count, what.split_at(end)) {
+        (1, (noun, rest)) => format!("left out 1 {}{rest}", noun.trim_end_matches('s')),
+        _ => format!("left out {} {what}", grouped(count)),
+    }
+}
+
+/// Messages about data that an encoding of sample profiles cannot represent. `text_for` is the LLVM release that a text is
+/// written for.
+pub fn sample_losses(losses: &sample::Losses, text_for: Option<Release>) -> Vec<String> {
+    let unspeakable = losses.unspeakable_names;
+    let unspeakable = (unspeakable > 0).then(|| {
+        format!(
+            "{} with line breaks or similar characters: a text profile cannot be read back with such names",
+            plural(unspeakable, "name")
+        )
+    });
+    let of_release = text_for.map_or(String::new(), |release| {
+        format!(", which text for LLVM {release} cannot represent")
+    });
+    let of_release = of_release.as_str();
+    [
+        (losses.symbols, "names of the symbol list", ""),
+        (losses.vtables, "vtables", of_release),
+        (losses.checksums, "checksums", of_release),
+        (losses.attributes, "attributes", of_release),
+        (losses.names, "names as text; hashes are kept", ""),
+        (
+            losses.large_lines,
+            "samples of line numbers above 65535",
+            "",
+        ),
+    ]
+    .into_iter()
+    .filter(|(count, ..)| *count > 0)
+    .map(|(count, what, why)| left_out(count, &format!("{what}{why}")))
+    .chain(unspeakable)
+    .collect()
+}

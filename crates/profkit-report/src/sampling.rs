@@ -1,0 +1,508 @@
+//! The report of `profkit sample`: what the profile was made of, what was left out, and why there is none.
+//! docs/formats/sample-json.md describes the JSON.
+use crate::recording::recording_damage;
+use crate::{grouped, percent, plural, tenths};
+use profkit_data::printable;
+use profkit_perf::collect::CountLosses;
+use profkit_profgen::contexts::ContextFigures;
+use profkit_profgen::{BinaryOutcome, Density, Figures, FoundBy, Outcome, Problem, Seen};
+use serde_json::{Value, json};
+
+/// Version of the JSON.
+const SCHEMA_VERSION: u32 = 1;
+/// The number of binaries that a message lists.
+const MOST: usize = 5;
+
+/// Why there is no profile: the message and what to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// What is wrong, without a stop.
+    pub message: String,
+    /// A step that works.
+    pub hint: String,
+}
+
+/// A binary of an input, in a list.
+fn of_seen(seen: &Seen) -> String {
+    let path = if seen.path.is_empty() {
+        "an unnamed binary".into()
+    } else {
+        printable(&seen.path)
+    };
+    let id = seen
+        .build_id
+        .as_ref()
+        .map_or(String::new(), |id| format!(", build id {id}"));
+    let samples = if seen.branches > 0 {
+        format!("{} branches", grouped(seen.branches))
+    } else {
+        plural(seen.samples, "sample")
+    };
+    format!("{path} ({samples}{id})")
+}
+
+fn list(seen: &[Seen]) -> String {
+    if seen.is_empty() {
+        return "no binary".to_owned();
+    }
+    let mut names: Vec<String> = seen.iter().take(MOST).map(of_seen).collect();
+    if seen.len() > MOST {
+        names.push(format!("{} more", seen.len() - MOST));
+    }
+    names.join(", ")
+}
+
+/// The binaries that were looked for.
+fn wanted(binaries: &[BinaryOutcome]) -> String {
+    let names = binaries
+        .iter()
+        .take(MOST)
+        .map(|binary| match &binary.build_id {
+            Some(id) => format!("{} (build id {id})", binary.path),
+            None => format!("{} (no build id)", binary.path),
+        });
+    names.collect::<Vec<_>>().join(", ")
+}
+
+/// Says why there is no profile. `None` if there is one.
+pub fn refusal(outcome: &Outcome) -> Option<Refusal> {
+    let (message, hint) = match outcome.problem()? {
+        Problem::NoSamples => (
+            "the input has no sample".to_owned(),
+            "`profkit show` of the recording says what is in it".to_owned(),
+        ),
+        Problem::NothingSelected => (
+            format!(
+                "no sample is selected: {} were left out by --event, --pid, --comm or --time",
+                plural(outcome.losses.not_selected, "sample")
+            ),
+            "`profkit show` of the recording lists its events and processes".to_owned(),
+        ),
+        Problem::NotOfBinaries => (
+            format!(
+                "no sample is in the given binaries: found {}, expected {}",
+                list(&outcome.seen),
+                wanted(&outcome.binaries)
+            ),
+            "give the binary that ran, with --binary, or the folder of all builds, with --binaries"
+                .to_owned(),
+        ),
+        Problem::NoBranches => (
+            "the samples have no branch stacks".to_owned(),
+            "record with `perf record -b`, or add --ips to count the places of samples instead"
+                .to_owned(),
+        ),
+        Problem::NoRanges => (
+            "the branch stacks do not have every branch, so that the code between branches is not known"
+                .to_owned(),
+            "record with `perf record -b`, not with --call-graph lbr".to_owned(),
+        ),
+        Problem::NoChains => (
+            format!(
+                "calling contexts need samples with a call chain and a branch stack: found {} with a call chain and {} with a branch stack",
+                plural(outcome.losses.with_chain, "sample"),
+                plural(outcome.losses.with_branches, "sample")
+            ),
+            "record with `perf record -b --call-graph fp` a program that was compiled with \
+             -fno-omit-frame-pointer, or leave out --contexts"
+                .to_owned(),
+        ),
+        Problem::NothingFits => (
+            format!(
+                "no sample fits the code of the given binaries: found {}",
+                figures_of(outcome)
+            ),
+            "give the very binary that was recorded, not a later build".to_owned(),
+        ),
+    };
+    Some(Refusal { message, hint })
+}
+
+fn figures_of(outcome: &Outcome) -> String {
+    let sum = |of: fn(&Figures) -> u64| -> u64 {
+        let all = outcome.binaries.iter().map(|binary| of(&binary.figures));
+        all.fold(0, u64::saturating_add)
+    };
+    if outcome.plain_addresses {
+        return format!(
+            "{} at places that are no instruction",
+            plural(sum(|figures| figures.addresses_off_boundary), "sample")
+        );
+    }
+    format!(
+        "{} that do not begin or end with an instruction, {} in no section with code, {} over a jump or backwards",
+        plural(sum(|figures| figures.off_boundary), "range"),
+        grouped(sum(|figures| figures.outside_code)),
+        grouped(sum(|figures| figures.impossible)),
+    )
+}
+
+/// A loss: the number, the number of all, and the words after it.
+type Loss = (u64, u64, &'static str);
+
+fn losses_of_counting(losses: &CountLosses) -> [Loss; 8] {
+    let (samples, branches) = (losses.samples, losses.branches);
+    [
+        (
+            losses.unmapped_samples,
+            samples,
+            "samples are at addresses where no file was mapped",
+        ),
+        (
+            losses.unmapped_branches,
+            branches,
+            "branches are at addresses where no file was mapped",
+        ),
+        (
+            losses.wrong_path,
+            branches,
+            "branches were only speculation, and are left out",
+        ),
+        (
+            losses.not_taken,
+            branches,
+            "branches were not taken, and are left out",
+        ),
+        (
+            losses.gaps,
+            branches,
+            "branches lead into another binary than the one that ran next",
+        ),
+        (
+            losses.without_ranges,
+            samples,
+            "samples do not have every branch: they count calls only",
+        ),
+        (
+            losses
+                .recording
+                .lost_samples
+                .saturating_add(losses.recording.lost_records),
+            samples,
+            "samples were lost while recording",
+        ),
+        (
+            losses.damaged_lines,
+            0,
+            "lines of the text could not be read",
+        ),
+    ]
+}
+
+fn losses_of_binary(figures: &Figures) -> [Loss; 6] {
+    let ranges = figures.ranges;
+    [
+        (
+            figures.off_boundary,
+            ranges,
+            "ranges do not begin or end with an instruction: the samples may be of another build",
+        ),
+        (
+            figures.no_function,
+            ranges,
+            "ranges are in no function of the debug info",
+        ),
+        (
+            figures.across_functions,
+            ranges,
+            "ranges go on after the end of their function",
+        ),
+        (
+            figures.impossible,
+            ranges,
+            "ranges run over a jump, or backwards",
+        ),
+        (
+            figures.outside_code,
+            ranges.saturating_add(figures.outside_code),
+            "ranges are in no section with code",
+        ),
+        (
+            figures.instructions_without_line,
+            figures.instructions,
+            "instructions have no source line",
+        ),
+    ]
+}
+
+fn losses_of_contexts(figures: &ContextFigures) -> [Loss; 6] {
+    let (samples, branches) = (figures.samples, figures.branches);
+    [
+        (
+            figures.invalid_return,
+            samples,
+            "samples have a call chain that is cut where a return address does not come after a call: \
+             compile with -fno-omit-frame-pointer",
+        ),
+        (
+            figures.incomplete_chain,
+            samples,
+            "samples are at the start or the end of a function, where the call chain lacks a caller",
+        ),
+        (
+            figures.impossible,
+            branches,
+            "branches are followed by a range that runs over a jump, or backwards: older ones have no context",
+        ),
+        (
+            figures.unpaired,
+            branches,
+            "branches leave the binary or come back alone: older ones have no context",
+        ),
+        (
+            figures.mismatched_calls,
+            branches,
+            "branches are calls that are not where the call chain says",
+        ),
+        (
+            figures.without_probe,
+            0,
+            "contexts were cut, because a call site has no pseudo probe",
+        ),
+    ]
+}
+
+fn line((number, all, words): Loss) -> Option<String> {
+    let share = if all > 0 {
+        format!(
+            " ({} of {})",
+            percent(number.into(), all.into()),
+            grouped(all)
+        )
+    } else {
+        String::new()
+    };
+    (number > 0).then(|| format!("{} {words}{share}", grouped(number)))
+}
+
+/// The share of losses from which a profile is refused on request: one in so many.
+const ONE_IN: u64 = 20;
+
+/// The reasons not to trust the profile: a large share of its samples was lost, or does not fit the binary. `None` if there
+/// is no such reason.
+pub fn lost(outcome: &Outcome) -> Option<Refusal> {
+    let counted = &outcome.losses;
+    let recording = &counted.recording;
+    let while_recording = recording
+        .lost_samples
+        .saturating_add(recording.lost_records);
+    let mut losses: Vec<(Option<&str>, Loss)> = vec![
+        (
+            None,
+            (
+                while_recording,
+                counted.samples,
+                "samples were lost while recording",
+            ),
+        ),
+        (
+            None,
+            (
+                counted.damaged_lines,
+                0,
+                "lines of the text could not be read",
+            ),
+        ),
+    ];
+    for binary in &outcome.binaries {
+        let [off_boundary, _, _, impossible, ..] = losses_of_binary(&binary.figures);
+        for loss in [off_boundary, impossible] {
+            losses.push((Some(&binary.path), loss));
+        }
+    }
+    let is_large = |(number, all, _): Loss| number.saturating_mul(ONE_IN) > all;
+    let large = losses.into_iter().filter(|(_, loss)| is_large(*loss));
+    let lines = large.filter_map(|(name, loss)| {
+        let line = line(loss)?;
+        Some(name.map_or(line.clone(), |name| format!("{name}: {line}")))
+    });
+    let lines: Vec<String> = lines.collect();
+    (!lines.is_empty()).then(|| Refusal {
+        message: format!("too much is lost: {}", lines.join("; ")),
+        hint: "without --strict the profile is written of what is left".to_owned(),
+    })
+}
+
+/// Says why the profile does not reach a density: samples per line in hot functions. `None` if it does.
+pub fn gate(outcome: &Outcome, least: f64) -> Option<String> {
+    let density = |binary: &&BinaryOutcome| binary.density.samples_per_line;
+    let with_functions = outcome.binaries.iter().filter(|one| one.functions > 0);
+    let poorest = with_functions.min_by(|a, b| density(a).total_cmp(&density(b)))?;
+    (density(&poorest) < least).then(|| {
+        format!(
+            "{}: {} samples per line in hot functions, below {}",
+            poorest.path,
+            tenths(density(&poorest)),
+            tenths(least)
+        )
+    })
+}
+
+/// The lines for people: what was left out, one line each, and what the profile is made of.
+pub fn lines(outcome: &Outcome) -> Vec<String> {
+    let losses = &outcome.losses;
+    let mut lines: Vec<String> = recording_damage(&losses.recording);
+    lines.extend(losses_of_counting(losses).into_iter().filter_map(line));
+    if losses.recording.throttled > 0 {
+        lines.push(format!(
+            "the kernel stopped an event {} times because there were too many samples: record with a larger period",
+            grouped(losses.recording.throttled)
+        ));
+    }
+    for binary in &outcome.binaries {
+        let name = &binary.path;
+        let Some(found_by) = binary.found_by else {
+            lines.push(format!("{name}: no samples"));
+            continue;
+        };
+        if found_by == FoundBy::Name {
+            lines.push(format!(
+                "{name}: found by its name, because the input has no build id of it"
+            ));
+        }
+        if binary.other_builds > 0 {
+            lines.push(format!(
+                "{name}: left out are samples of files with the same name and another build id: {}",
+                grouped(binary.other_builds)
+            ));
+        }
+        let figures = losses_of_binary(&binary.figures);
+        lines.extend(
+            figures
+                .into_iter()
+                .filter_map(line)
+                .map(|line| format!("{name}: {line}")),
+        );
+        let contexts = binary.contexts.iter().flat_map(losses_of_contexts);
+        let contexts = contexts.filter_map(line);
+        lines.extend(contexts.map(|line| format!("{name}: {line}")));
+        for warning in binary.warnings.iter().take(MOST) {
+            lines.push(format!("{name}: {warning}"));
+        }
+        if let Some(more) = binary.density.more_samples(Density::ENOUGH)
+            && binary.functions > 0
+        {
+            lines.push(format!(
+                "{name}: few samples: {} per line in hot functions; {} times as many would be enough",
+                tenths(binary.density.samples_per_line),
+                tenths(more)
+            ));
+        }
+    }
+    lines
+}
+
+/// The line that says what was made.
+pub fn made(outcome: &Outcome, output: &str) -> String {
+    let with = outcome
+        .binaries
+        .iter()
+        .filter(|binary| binary.functions > 0);
+    let (mut functions, mut used, mut contexts) = (0, 0u64, 0u64);
+    for binary in with {
+        functions += binary.functions as u64;
+        contexts += binary.contexts.as_ref().map_or(0, |it| it.contexts);
+        used = used.saturating_add(if outcome.plain_addresses {
+            binary.figures.addresses_used
+        } else {
+            binary.figures.used
+        });
+    }
+    let what = if outcome.plain_addresses {
+        "sample"
+    } else {
+        "range"
+    };
+    let contexts = if contexts > 0 {
+        format!(" in {}", plural(contexts, "calling context"))
+    } else {
+        String::new()
+    };
+    format!(
+        "wrote {output}: {} from {}{contexts}",
+        plural(functions, "function"),
+        plural(used, what)
+    )
+}
+
+/// The report as JSON.
+pub fn document(outcome: &Outcome) -> Value {
+    let binaries = outcome.binaries.iter().map(|binary| {
+        let figures = &binary.figures;
+        json!({
+            "path": binary.path,
+            "build_id": binary.build_id.as_ref().map(ToString::to_string),
+            "found_by": binary.found_by.map(|by| match by {
+                FoundBy::BuildId => "build-id",
+                FoundBy::Name => "name",
+                FoundBy::Unnamed => "unnamed",
+            }),
+            "other_builds": binary.other_builds,
+            "functions": binary.functions,
+            "by_probes": binary.by_probes,
+            "samples_per_line": binary.density.samples_per_line,
+            "ranges": {
+                "all": figures.ranges,
+                "used": figures.used,
+                "off_boundary": figures.off_boundary,
+                "no_function": figures.no_function,
+                "across_functions": figures.across_functions,
+                "impossible": figures.impossible,
+                "outside_code": figures.outside_code,
+            },
+            "contexts": binary.contexts.as_ref().map(|contexts| json!({
+                "all": contexts.contexts,
+                "inlined": contexts.inlined,
+                "inferred_frames": contexts.inferred_frames,
+                "samples": contexts.samples,
+                "branches": contexts.branches,
+                "leaf_elsewhere": contexts.leaf_elsewhere,
+                "incomplete_chain": contexts.incomplete_chain,
+                "invalid_return": contexts.invalid_return,
+                "left_and_back": contexts.left_and_back,
+                "unpaired": contexts.unpaired,
+                "impossible": contexts.impossible,
+                "mismatched_calls": contexts.mismatched_calls,
+                "without_probe": contexts.without_probe,
+            })),
+            "branches": figures.branches,
+            "calls": figures.calls,
+            "addresses": {
+                "used": figures.addresses_used,
+                "off_boundary": figures.addresses_off_boundary,
+            },
+            "probes": figures.probes,
+            "instructions": figures.instructions,
+            "instructions_without_line": figures.instructions_without_line,
+            "warnings": binary.warnings.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        })
+    });
+    let seen = outcome.seen.iter().map(|seen| {
+        json!({
+            "path": printable(&seen.path),
+            "build_id": seen.build_id.as_ref().map(ToString::to_string),
+            "samples": seen.samples,
+            "branches": seen.branches,
+        })
+    });
+    let numbers = outcome.losses.numbers();
+    let counted: serde_json::Map<String, Value> = numbers
+        .into_iter()
+        .map(|(name, number)| (name.replace('-', "_"), json!(number)))
+        .collect();
+    let recording = &outcome.losses.recording;
+    json!({
+        "schema": "profkit-sample",
+        "schema_version": SCHEMA_VERSION,
+        "plain_addresses": outcome.plain_addresses,
+        "counted": counted,
+        "recording": {
+            "lost_samples": recording.lost_samples,
+            "lost_records": recording.lost_records,
+            "throttled": recording.throttled,
+            "damage": recording_damage(recording),
+        },
+        "binaries": binaries.collect::<Vec<_>>(),
+        "in_inputs": seen.collect::<Vec<_>>(),
+    })
+}

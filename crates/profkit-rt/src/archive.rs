@@ -1,0 +1,73 @@
+//! Writes a static library in the format of GNU ar (System V): a symbol index, and object files with their names. A linker
+//! uses an object only if something refers to a symbol in the index.
+extern crate std;
+
+use std::format;
+use std::vec::Vec;
+
+const MAGIC: &[u8] = b"!<arch>\n";
+const HEADER_SIZE: usize = 60;
+
+/// An object file of a static library.
+#[derive(Debug, Clone, Copy)]
+pub struct Member<'a> {
+    /// The name, of at most 15 bytes.
+    pub name: &'a str,
+    /// The object file.
+    pub object: &'a [u8],
+    /// The names of the symbols that the linker finds the object by.
+    pub symbols: &'a [&'a str],
+}
+
+/// Returns the bytes of a static library with these object files.
+#[must_use]
+pub fn archive(members: &[Member<'_>]) -> Vec<u8> {
+    let mut names = Vec::new();
+    let mut count = 0;
+    for member in members {
+        for symbol in member.symbols {
+            names.extend_from_slice(symbol.as_bytes());
+            names.push(0);
+            count += 1;
+        }
+    }
+    let index_size = 4 + 4 * count + names.len();
+    let index_padded = index_size + index_size % 2;
+    let mut bytes = Vec::new();
+    bytes.extend_from_slice(MAGIC);
+    header(&mut bytes, "/", "0", index_padded);
+    let word = |number: usize| u32::try_from(number).unwrap_or(u32::MAX).to_be_bytes();
+    bytes.extend_from_slice(&word(count));
+    let mut at = MAGIC.len() + HEADER_SIZE + index_padded;
+    for member in members {
+        for _ in member.symbols {
+            bytes.extend_from_slice(&word(at));
+        }
+        at += HEADER_SIZE + member.object.len() + member.object.len() % 2;
+    }
+    bytes.extend_from_slice(&names);
+    bytes.resize(MAGIC.len() + HEADER_SIZE + index_padded, 0);
+    for member in members {
+        header(
+            &mut bytes,
+            &format!("{}/", member.name),
+            "644",
+            member.object.len(),
+        );
+        bytes.extend_from_slice(member.object);
+        if bytes.len() % 2 != 0 {
+            bytes.push(b'\n');
+        }
+    }
+    bytes
+}
+
+/// Writes the header of a member: name, time, owner, group, mode and size in columns of fixed width. Time and owner are
+/// 0, so that the same input always gives the same bytes.
+fn header(bytes: &mut Vec<u8>, name: &str, mode: &str, size: usize) {
+    let text = format!(
+        "{:<16}{:<12}{:<6}{:<6}{:<8}{:<10}`\n",
+        name, 0, 0, 0, mode, size
+    );
+    bytes.extend_from_slice(text.as_bytes());
+}

@@ -1,0 +1,146 @@
+//! The interface for programs without files. The names are those of the crate minicov, so that a program can switch.
+extern "C" {
+    fn __profkit_profile_capture(
+        write: unsafe extern "C" fn(*mut u8, *const u8, usize) -> i32,
+        context: *mut u8,
+    ) -> i32;
+    fn __llvm_profile_get_size_for_buffer() -> u64;
+    fn __llvm_profile_merge_from_buffer(start: *const u8, length: u64) -> i32;
+    fn __llvm_profile_reset_counters();
+}
+
+/// The destination of a profile: a serial line, a file, memory.
+pub trait CoverageWriter {
+    /// The reason why a write failed.
+    type Error;
+
+    /// Takes the next bytes of the profile.
+    ///
+    /// # Errors
+    /// If the bytes cannot be written. The rest of the profile is then dropped.
+    fn write(&mut self, bytes: &[u8]) -> Result<(), Self::Error>;
+}
+
+#[cfg(feature = "link")]
+impl CoverageWriter for std::vec::Vec<u8> {
+    type Error = core::convert::Infallible;
+
+    fn write(&mut self, bytes: &[u8]) -> Result<(), Self::Error> {
+        self.extend_from_slice(bytes);
+        Ok(())
+    }
+}
+
+/// A fixed place in memory is filled from its start, and becomes the part of it that is left.
+impl CoverageWriter for &mut [u8] {
+    type Error = NoRoom;
+
+    fn write(&mut self, bytes: &[u8]) -> Result<(), NoRoom> {
+        if bytes.len() > self.len() {
+            return Err(NoRoom);
+        }
+        let (now, rest) = core::mem::take(self).split_at_mut(bytes.len());
+        now.copy_from_slice(bytes);
+        *self = rest;
+        Ok(())
+    }
+}
+
+/// A profile is longer than the place in memory for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NoRoom;
+
+/// The reason why there is no profile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CaptureError<E> {
+    /// The compiler that made the program writes another raw version than the runtime that is linked to it.
+    OtherVersion,
+    /// The destination has failed.
+    Write(E),
+}
+
+/// The profile is damaged, or of another program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IncompatibleProfile;
+
+struct Context<'a, W: CoverageWriter> {
+    writer: &'a mut W,
+    error: Option<W::Error>,
+}
+
+unsafe extern "C" fn write<W: CoverageWriter>(
+    context: *mut u8,
+    start: *const u8,
+    length: usize,
+) -> i32 {
+    // SAFETY: `capture_coverage` passes its context, and the runtime readable bytes.
+    let (context, bytes) = unsafe {
+        (
+            &mut *context.cast::<Context<'_, W>>(),
+            core::slice::from_raw_parts(start, length),
+        )
+    };
+    match context.writer.write(bytes) {
+        Ok(()) => 0,
+        Err(error) => {
+            context.error = Some(error);
+            1
+        }
+    }
+}
+
+/// Writes the profile of this program: a raw profile with value data. Nothing is allocated.
+///
+/// # Errors
+/// If the linked runtime is for another raw version, or the destination fails.
+///
+/// # Safety
+/// The caller must ensure that no other thread and no interrupt captures, merges or resets at the same time. If other
+/// threads run instrumented code meanwhile, their counts may be missing.
+pub unsafe fn capture_coverage<W: CoverageWriter>(
+    writer: &mut W,
+) -> Result<(), CaptureError<W::Error>> {
+    let mut context = Context {
+        writer,
+        error: None,
+    };
+    let address = (&mut context as *mut Context<'_, W>).cast();
+    // SAFETY: the function `write` is called with this context only.
+    let result = unsafe { __profkit_profile_capture(write::<W>, address) };
+    match context.error {
+        Some(error) => Err(CaptureError::Write(error)),
+        None if result == 0 => Ok(()),
+        None => Err(CaptureError::OtherVersion),
+    }
+}
+
+/// The number of bytes of the profile without value data.
+#[must_use]
+pub fn get_coverage_data_size() -> u64 {
+    // SAFETY: the function only reads the bounds of sections.
+    unsafe { __llvm_profile_get_size_for_buffer() }
+}
+
+/// Adds the counts of an earlier profile of this program to the counters.
+///
+/// # Errors
+/// If the profile is damaged or of another program. The counters are then unchanged.
+///
+/// # Safety
+/// The same as for [`capture_coverage`].
+pub unsafe fn merge_coverage(profile: &[u8]) -> Result<(), IncompatibleProfile> {
+    // SAFETY: the bytes are readable.
+    match unsafe { __llvm_profile_merge_from_buffer(profile.as_ptr(), profile.len() as u64) } {
+        0 => Ok(()),
+        _ => Err(IncompatibleProfile),
+    }
+}
+
+/// Sets all counts to 0.
+///
+/// # Safety
+/// The same as for [`capture_coverage`].
+pub unsafe fn reset_coverage() {
+    // SAFETY: the caller promises that nobody else resets or captures.
+    unsafe { __llvm_profile_reset_counters() };
+}

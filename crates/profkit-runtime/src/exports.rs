@@ -1,0 +1,54 @@
+//! The functions that instrumented code calls, with the names and types of LLVM's runtime.
+#[cfg(not(target_os = "linux"))]
+use crate::image;
+use crate::values;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+/// The last time stamp.
+static TIME: AtomicU64 = AtomicU64::new(0);
+
+hidden! {
+    /// Gives a function a time stamp, if it has none.
+    fn __llvm_profile_set_timestamp(place: *mut u64) {
+        // SAFETY: instrumented code passes the first counter of a function.
+        unsafe {
+            let now = place.read_volatile();
+            if now == 0 || now == u64::MAX {
+                place.write_volatile(TIME.fetch_add(1, Ordering::Relaxed) + 1);
+            }
+        }
+    }
+
+    fn __llvm_profile_instrument_target(value: u64, record: usize, site: u32) {
+        // SAFETY: instrumented code passes a record and a site of it.
+        unsafe { values::instrument(value, record, site as usize, 1) }
+    }
+    fn __llvm_profile_instrument_target_value(value: u64, record: usize, site: u32, count: u64) {
+        // SAFETY: the caller passes a record and a site of it.
+        unsafe { values::instrument(value, record, site as usize, count) }
+    }
+    fn __llvm_profile_instrument_memop(size: u64, record: usize, site: u32) {
+        // SAFETY: instrumented code passes a record and a site of it.
+        unsafe { values::instrument_size(size, record, site as usize) }
+    }
+}
+
+/// Sets the last time stamp to its start value.
+pub fn reset_time() {
+    TIME.store(0, Ordering::Relaxed);
+}
+
+#[cfg(not(target_os = "linux"))]
+hidden! {
+    /// Sets all counts to 0.
+    fn __llvm_profile_reset_counters() {
+        let sections = image::sections();
+        // SAFETY: the sections are those of this image.
+        unsafe {
+            if sections.check().is_ok() {
+                sections.reset();
+            }
+        }
+        reset_time();
+    }
+}

@@ -1,0 +1,286 @@
+//! The functions of LLVM's runtime that concern profiles in memory, and the bounds and sizes of sections. They are an
+//! object file of their own, which is linked only into programs that call one of them.
+use crate::image;
+use crate::layout::{padding, Layout, LAYOUT, RAW, VTABLE_SIZE};
+use crate::memory::{read, write, Area};
+use crate::output::{Output, Write};
+use crate::profile::{ids_size, Parts, Sections, MAGIC};
+use crate::values;
+
+fn bounds(start: usize, end: usize) -> Area {
+    Area::between(start, end)
+}
+
+/// The sections of this image with other bounds, which the caller gives.
+fn sections(data: Area, counters: Area, bitmap: Area, names: Area) -> Sections {
+    Sections {
+        data,
+        counters,
+        bitmap,
+        names,
+        vtables: Area::EMPTY,
+        vtable_names: Area::EMPTY,
+        version: image::version(),
+    }
+}
+
+/// Copies bytes to the place in memory that the context points to, and moves this place on.
+unsafe extern "C" fn to_memory(context: *mut u8, start: *const u8, length: usize) -> i32 {
+    // SAFETY: the context is the address of an address, where the caller has room for the whole profile.
+    unsafe {
+        let place = context.cast::<*mut u8>();
+        for at in 0..length {
+            (*place).write_volatile(start.add(at).read_volatile());
+            *place = (*place).add(1);
+        }
+    }
+    0
+}
+
+/// Writes a profile without value data to memory.
+///
+/// # Safety
+/// The caller must ensure that there is room for the whole profile at `place`, and that the sections are readable.
+unsafe fn write_to_memory(mut place: *mut u8, sections: &Sections, build_id: &[u8]) -> i32 {
+    // SAFETY: the caller promises room for the profile and readable sections; their layout is checked before.
+    unsafe {
+        if sections.check().is_err() {
+            return -1;
+        }
+        let mut buffer = [0; 64];
+        let context = (&mut place as *mut *mut u8).cast();
+        let mut output = Output::new(to_memory, context, &mut buffer);
+        sections.write(
+            &mut output,
+            &Parts {
+                build_id,
+                values: false,
+                // Without value data a record that has sites would make the profile unreadable.
+                no_sites: true,
+                old: None,
+            },
+        );
+        output.finish()
+    }
+}
+
+hidden! {
+    fn __llvm_profile_begin_data() -> usize { image::data().start }
+    fn __llvm_profile_end_data() -> usize { end(image::data()) }
+    fn __llvm_profile_begin_counters() -> usize { image::counters().start }
+    fn __llvm_profile_end_counters() -> usize { end(image::counters()) }
+    fn __llvm_profile_begin_bitmap() -> usize { image::bitmap().start }
+    fn __llvm_profile_end_bitmap() -> usize { end(image::bitmap()) }
+    fn __llvm_profile_begin_names() -> usize { image::names().start }
+    fn __llvm_profile_end_names() -> usize { end(image::names()) }
+    fn __llvm_profile_begin_vnodes() -> usize { image::nodes().start }
+    fn __llvm_profile_end_vnodes() -> usize { end(image::nodes()) }
+    fn __llvm_profile_begin_vtables() -> usize { image::vtables().start }
+    fn __llvm_profile_end_vtables() -> usize { end(image::vtables()) }
+    fn __llvm_profile_begin_vtabnames() -> usize { image::vtable_names().start }
+    fn __llvm_profile_end_vtabnames() -> usize { end(image::vtable_names()) }
+    fn __llvm_profile_get_magic() -> u64 { MAGIC }
+    fn __llvm_profile_get_version() -> u64 { image::version() }
+
+    /// The number of records. LLVM 13 gives this function another name.
+    fn __llvm_profile_get_num_data(begin: usize, end: usize) -> u64 {
+        (bounds(begin, end).length / LAYOUT.stride) as u64
+    }
+    fn __llvm_profile_get_data_size(begin: usize, end: usize) -> u64 {
+        let size = bounds(begin, end).length / LAYOUT.stride;
+        (if RAW == 7 { size } else { size * LAYOUT.stride }) as u64
+    }
+    fn __llvm_profile_counter_entry_size() -> u64 { image::sections().entry_size() as u64 }
+    fn __llvm_profile_get_num_counters(begin: usize, end: usize) -> u64 {
+        (bounds(begin, end).length / image::sections().entry_size()) as u64
+    }
+    fn __llvm_profile_get_counters_size(begin: usize, end: usize) -> u64 { bounds(begin, end).length as u64 }
+    fn __llvm_profile_get_num_bitmap_bytes(begin: usize, end: usize) -> u64 { bounds(begin, end).length as u64 }
+    fn __llvm_profile_get_name_size(begin: usize, end: usize) -> u64 { bounds(begin, end).length as u64 }
+    fn __llvm_profile_get_num_vtable(begin: usize, end: usize) -> u64 {
+        (bounds(begin, end).length / VTABLE_SIZE) as u64
+    }
+    fn __llvm_profile_get_vtable_section_size(begin: usize, end: usize) -> u64 { bounds(begin, end).length as u64 }
+    fn __llvm_profile_get_num_padding_bytes(size: u64) -> u8 { (size.wrapping_neg() & 7) as u8 }
+
+    /// The size of a profile without value data.
+    fn __llvm_profile_get_size_for_buffer() -> u64 {
+        image::sections().size(ids_size(image::build_id())) as u64
+    }
+
+    /// Writes a profile without value data to memory. Returns 0, or −1 if the image is of another raw version.
+    fn __llvm_profile_write_buffer(place: *mut u8) -> i32 {
+        // SAFETY: the caller has asked for the size, and has room for it.
+        unsafe { write_to_memory(place, &image::sections(), image::build_id()) }
+    }
+    /// The same for sections that the caller gives.
+    fn __llvm_profile_write_buffer_internal(
+        place: *mut u8,
+        data: usize,
+        data_end: usize,
+        counters: usize,
+        counters_end: usize,
+        names: usize,
+        names_end: usize,
+    ) -> i32 {
+        let sections = sections(
+            bounds(data, data_end),
+            bounds(counters, counters_end),
+            Area::EMPTY,
+            bounds(names, names_end),
+        );
+        // SAFETY: the caller has asked for the size, and has room for it.
+        unsafe { write_to_memory(place, &sections, &[]) }
+    }
+
+    /// Whether the counts of another profile can be added to those of this image: 0 if they can.
+    fn __llvm_profile_check_compatibility(start: *const u8, length: u64) -> i32 {
+        let bytes = Area { start: start as usize, length: length as usize };
+        // SAFETY: the caller passes readable bytes.
+        i32::from(unsafe { image::sections().old(bytes, false, false) }.is_none())
+    }
+    /// Adds the counts of another profile to those of this image. Returns 0, or 1 if that is not possible.
+    fn __llvm_profile_merge_from_buffer(start: *const u8, length: u64) -> i32 {
+        let bytes = Area { start: start as usize, length: length as usize };
+        let sections = image::sections();
+        // SAFETY: the caller passes readable bytes.
+        unsafe {
+            if sections.check().is_err() {
+                return 1;
+            }
+            let with_values = bytes.length as u64 != sections.size(0) as u64;
+            let found = match sections.old(bytes, false, with_values) {
+                None if with_values => sections.old(bytes, false, false),
+                found => found,
+            };
+            match found {
+                Some(old) => {
+                    sections.add_counts(&old);
+                    0
+                }
+                None => 1,
+            }
+        }
+    }
+
+    fn __llvm_profile_set_num_value_sites(record: usize, kind: u32, count: u16) {
+        // SAFETY: the caller passes a writable record.
+        unsafe { values::set_sites(record, kind as usize, count) }
+    }
+    fn __llvm_get_function_addr(record: usize) -> usize {
+        // SAFETY: the caller passes a record.
+        unsafe { read(record + LAYOUT.function) }
+    }
+    /// The next record, or null: each call returns another one.
+    fn __llvm_profile_iterate_data(record: usize) -> usize {
+        let data = image::data();
+        let next = if record == 0 { data.start } else { record + LAYOUT.stride };
+        if data.contains(next, LAYOUT.stride) { next } else { 0 }
+    }
+
+    /// Writes a profile with value data to a function. Returns 0, the number that the function returned, or −1 if the
+    /// image is of another raw version. No other call may be running.
+    fn __profkit_profile_capture(write: Write, context: *mut u8) -> i32 {
+        let sections = image::sections();
+        // SAFETY: the caller passes a function for this context; the sections are checked.
+        unsafe {
+            if sections.check().is_err() {
+                return -1;
+            }
+            let mut buffer = [0; 64];
+            let mut output = Output::new(write, context, &mut buffer);
+            sections.write(
+                &mut output,
+                &Parts { build_id: image::build_id(), values: true, no_sites: false, old: None },
+            );
+            output.finish()
+        }
+    }
+}
+
+fn end(area: Area) -> usize {
+    area.start + area.length
+}
+
+// The functions whose arguments depend on the release.
+#[cfg(any(profkit_raw = "7", profkit_raw = "8"))]
+hidden! {
+    fn __llvm_profile_get_size_for_buffer_internal(
+        data: usize, data_end: usize, counters: usize, counters_end: usize, names: usize, names_end: usize,
+    ) -> u64 {
+        let none = Area::EMPTY;
+        sections(bounds(data, data_end), bounds(counters, counters_end), none, bounds(names, names_end)).size(0) as u64
+    }
+    fn __llvm_profile_get_padding_sizes_for_counters(
+        _data: u64, counters: u64, names: u64, before: *mut u64, after: *mut u64, after_names: *mut u64,
+    ) {
+        // SAFETY: the caller passes three places.
+        unsafe {
+            write(before as usize, 0_u64);
+            write(after as usize, padding(counters as usize) as u64);
+            write(after_names as usize, padding(names as usize) as u64);
+        }
+    }
+}
+
+#[cfg(profkit_raw = "9")]
+hidden! {
+    fn __llvm_profile_get_size_for_buffer_internal(
+        data: usize, data_end: usize, counters: usize, counters_end: usize, bitmap: usize, bitmap_end: usize,
+        names: usize, names_end: usize,
+    ) -> u64 {
+        sections(
+            bounds(data, data_end), bounds(counters, counters_end), bounds(bitmap, bitmap_end), bounds(names, names_end),
+        )
+        .size(0) as u64
+    }
+    fn __llvm_profile_get_padding_sizes_for_counters(
+        _data: u64, counters: u64, bitmap: u64, names: u64, before: *mut u64, after: *mut u64, after_bitmap: *mut u64,
+        after_names: *mut u64,
+    ) {
+        // SAFETY: the caller passes four places.
+        unsafe {
+            write(before as usize, 0_u64);
+            write(after as usize, padding(counters as usize) as u64);
+            write(after_bitmap as usize, padding(bitmap as usize) as u64);
+            write(after_names as usize, padding(names as usize) as u64);
+        }
+    }
+}
+
+#[cfg(any(profkit_raw = "10", profkit_raw = "11"))]
+hidden! {
+    fn __llvm_profile_get_size_for_buffer_internal(
+        data: usize, data_end: usize, counters: usize, counters_end: usize, bitmap: usize, bitmap_end: usize,
+        names: usize, names_end: usize, vtables: usize, vtables_end: usize, vtable_names: usize, vtable_names_end: usize,
+    ) -> u64 {
+        let mut sections = sections(
+            bounds(data, data_end), bounds(counters, counters_end), bounds(bitmap, bitmap_end), bounds(names, names_end),
+        );
+        sections.vtables = bounds(vtables, vtables_end);
+        sections.vtable_names = bounds(vtable_names, vtable_names_end);
+        sections.size(0) as u64
+    }
+    fn __llvm_profile_get_padding_sizes_for_counters(
+        _data: u64, counters: u64, bitmap: u64, names: u64, vtables: u64, vtable_names: u64, before: *mut u64,
+        after: *mut u64, after_bitmap: *mut u64, after_names: *mut u64, after_vtables: *mut u64,
+        after_vtable_names: *mut u64,
+    ) -> i32 {
+        // SAFETY: the caller passes places, or null for the last two.
+        unsafe {
+            write(before as usize, 0_u64);
+            write(after as usize, padding(counters as usize) as u64);
+            write(after_bitmap as usize, padding(bitmap as usize) as u64);
+            write(after_names as usize, padding(names as usize) as u64);
+            if !after_vtables.is_null() {
+                write(after_vtables as usize, padding(vtables as usize) as u64);
+            }
+            if !after_vtable_names.is_null() {
+                write(after_vtable_names as usize, padding(vtable_names as usize) as u64);
+            }
+        }
+        0
+    }
+}
+
+const _: () = assert!(Layout::of(RAW).version == RAW);

@@ -1,0 +1,45 @@
+//! The functions of LLVM's runtime that concern files.
+use crate::exports::reset_time;
+use crate::{file, libc, process};
+use core::sync::atomic::Ordering;
+
+hidden! {
+    fn __llvm_profile_initialize() { process::initialize() }
+    fn __llvm_profile_initialize_file() { file::initialize() }
+    fn __llvm_profile_register_write_file_atexit() -> i32 { process::register_at_exit() }
+    /// The destructor of the image calls this.
+    fn __profkit_profile_finish() { process::at_exit() }
+    /// Writes the profile to its file. Returns 0, or −1 after printing an error to stderr.
+    fn __llvm_profile_write_file() -> i32 { file::write() }
+    /// Writes the profile to its file; nothing is written at exit then.
+    fn __llvm_profile_dump() -> i32 { file::dump() }
+    fn __llvm_profile_set_dumped() { file::set_dumped(true) }
+    /// Sets the name of the file, which may be a pattern; null means the default name.
+    fn __llvm_profile_set_filename(name: *const u8) {
+        // SAFETY: the caller passes null or a zero-terminated text.
+        unsafe { file::set_name(name) }
+    }
+    /// Sets the open file that the profile is written to, and whether its counts are added.
+    fn __llvm_profile_set_file_object(object: usize, merge: i32) {
+        // SAFETY: the caller passes an open file.
+        unsafe { file::set_file(object, merge != 0) }
+    }
+    fn __llvm_profile_get_filename() -> *const u8 { file::name(false) }
+    fn __llvm_profile_get_path_prefix() -> *const u8 { file::name(true) }
+    fn __llvm_profile_get_dir_mode() -> u32 { file::FOLDER_MODE.load(Ordering::Relaxed) }
+    fn __llvm_profile_set_dir_mode(mode: u32) { file::FOLDER_MODE.store(mode, Ordering::Relaxed) }
+    fn __llvm_profile_recursive_mkdir(path: *mut u8) {
+        // SAFETY: the caller passes a zero-terminated text.
+        file::make_folders_of(unsafe { libc::text(path) })
+    }
+    fn __llvm_profile_is_continuous_mode_enabled() -> i32 { i32::from(file::is_continuous()) }
+    fn __llvm_profile_enable_continuous_mode() { file::set_continuous(true) }
+    fn __llvm_profile_disable_continuous_mode() { file::set_continuous(false) }
+    /// The size of a page does not matter here: the whole file is mapped.
+    fn __llvm_profile_set_page_size(_size: u32) {}
+    /// Sets all counts to 0.
+    fn __llvm_profile_reset_counters() {
+        file::reset();
+        reset_time();
+    }
+}

@@ -1,0 +1,790 @@
+//! The file of an image: its name, writing it whole or not at all, adding to the counts in it.
+mod continuous;
+
+use crate::image;
+use crate::libc;
+use crate::memory::Area;
+use crate::message::Message;
+use crate::name::{decimal, expand, Asked, BadPattern, Facts, Name};
+use crate::output::Output;
+use crate::profile::{Parts, Sections, Wrong};
+use crate::system::{self, error, Open};
+use crate::{layout, values};
+use core::ptr::addr_of_mut;
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+
+/// Whether a thread uses the state below.
+static BUSY: AtomicBool = AtomicBool::new(false);
+/// The id of the process whose counts are in the counters.
+static PROCESS: AtomicU32 = AtomicU32::new(0);
+/// Whether the profile was written for the last time.
+static DUMPED: AtomicBool = AtomicBool::new(false);
+/// The address of the counters in a mapped file; 0 if there is none.
+static MAPPED_COUNTERS: AtomicUsize = AtomicUsize::new(0);
+/// The address of the bitmaps in a mapped file.
+static MAPPED_BITMAP: AtomicUsize = AtomicUsize::new(0);
+/// Whether the program has asked for counters in the file, whatever the name says.
+static CONTINUOUS: AtomicBool = AtomicBool::new(false);
+/// The permissions of new folders.
+pub static FOLDER_MODE: AtomicU32 = AtomicU32::new(0o755);
+
+/// The name of the file if nothing else is said.
+const DEFAULT: &[u8] = b"default.profraw";
+/// The variable that says which file was made empty by this process, or by one that has started it.
+const ONCE: &[u8] = b"__LLVM_PROFILE_RT_INIT_ONCE\0";
+
+/// Who has chosen the name of the file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Chosen {
+    Nobody,
+    Environment,
+    Program,
+}
+
+/// What is known about the file. The buffers are static, because the stack of a signal handler may be small.
+struct State {
+    pattern: Name,
+    chosen: Chosen,
+    name: Name,
+    asked: Asked,
+    /// Whether what is in the file is replaced by the next write.
+    replace: bool,
+    /// The descriptor of an open file of the program, in which the profile is written, plus one; 0 if there is none.
+    descriptor: i32,
+    /// Whether the counts are added to those in the program's file.
+    descriptor_pool: bool,
+    /// The name of a temporary file or a folder.
+    other: Name,
+    /// The name of the pool, if this process writes a file of its own.
+    pool: Name,
+    line: Name,
+    buffer: [u8; 4096],
+}
+
+static mut STATE: State = State {
+    pattern: Name::EMPTY,
+    chosen: Chosen::Nobody,
+    name: Name::EMPTY,
+    asked: Asked {
+        pool: false,
+        continuous: false,
+    },
+    replace: false,
+    descriptor: 0,
+    descriptor_pool: false,
+    other: Name::EMPTY,
+    pool: Name::EMPTY,
+    line: Name::EMPTY,
+    buffer: [0; 4096],
+};
+
+/// Calls a function with the state, while no other thread and no signal handler uses it.
+fn with_state<T>(function: impl FnOnce(&mut State) -> T) -> T {
+    // A signal handler that interrupts this thread would wait for it for ever.
+    let blocked = system::block_signals();
+    while BUSY.swap(true, Ordering::Acquire) {
+        if PROCESS.load(Ordering::Relaxed) != system::process() {
+            // The process was forked without calling the fork handler, while another thread of the parent used the
+            // state; that thread does not exist in the child.
+            PROCESS.store(system::process(), Ordering::Relaxed);
+            break;
+        }
+        system::pause();
+    }
+    // SAFETY: BUSY is set, so nobody else uses the state.
+    let result = function(unsafe { &mut *addr_of_mut!(STATE) });
+    BUSY.store(false, Ordering::Release);
+    system::restore_signals(blocked);
+    result
+}
+
+impl State {
+    /// Reports that the file could not be written, and returns −1.
+    fn failed(&mut self, number: i32) -> i32 {
+        Message::Error.say(
+            &mut self.line,
+            &[b"Failed to write file \"", self.name.as_bytes(), b"\""],
+            number,
+        );
+        -1
+    }
+
+    /// Checks that the image is one of this raw version. If not, says so.
+    fn check(&mut self, sections: &Sections) -> bool {
+        // SAFETY: the sections are those of this image.
+        let wrong = match unsafe { sections.check() } {
+            Ok(()) => return true,
+            Err(wrong) => wrong,
+        };
+        let (Wrong::Version(found) | Wrong::Records(found)) = wrong;
+        let (mut number, mut mine) = ([0; 20], [0; 20]);
+        let known = found != 0;
+        let found = decimal(u64::from(found), &mut number);
+        Message::Error.say(
+            &mut self.line,
+            &[
+                b"no profile is written: the compiler has made records of ",
+                if known {
+                    b"raw version "
+                } else {
+                    b"another raw version"
+                },
+                if known { found } else { b"" },
+                b", but the profile runtime in this program is for raw version ",
+                decimal(u64::from(layout::RAW), &mut mine),
+                b". Link the right one: profkit runtime --for raw-",
+                if known {
+                    found
+                } else {
+                    b"N (7: LLVM 13, 8: 14 to 17, 9: 18, 10: 19 to 22, 11: 23)"
+                },
+            ],
+            0,
+        );
+        false
+    }
+
+    /// Makes the name of the file from its pattern.
+    fn expand(&mut self) {
+        let build_id = image::build_id();
+        let pattern = self.pattern.as_bytes();
+        let pool = has(pattern, b'm');
+        // SAFETY: the sections are readable; the environment is read as C programs do.
+        let (signature, folder) = unsafe {
+            (
+                if pool {
+                    image::sections().signature(build_id)
+                } else {
+                    0
+                },
+                libc::variable(b"TMPDIR\0"),
+            )
+        };
+        let facts = Facts {
+            process: system::process(),
+            host: system::host(&mut self.buffer),
+            folder,
+            signature,
+            build_id,
+        };
+        let result = expand(pattern, &facts, &mut self.name);
+        self.name.too_long |= self.pattern.too_long;
+        self.asked = match result {
+            Ok(asked) => asked,
+            Err(wrong) => {
+                Message::Warning.say(
+                    &mut self.line,
+                    &[
+                        match wrong {
+                            BadPattern::TwoPools => b"%m can only be in the name of the file once".as_slice(),
+                            BadPattern::NoFolder => b"%t is in the name of the file, but TMPDIR is not set",
+                            BadPattern::NoBuildId => {
+                                b"%b is in the name of the file, but the program has no build id (link it with -Wl,--build-id)"
+                            }
+                        },
+                        b": the profile is written to default.profraw",
+                    ],
+                    0,
+                );
+                self.name.clear();
+                self.name.extend(DEFAULT);
+                Asked {
+                    pool: false,
+                    continuous: false,
+                }
+            }
+        };
+        if self.asked.continuous && self.name.as_bytes().is_empty() {
+            self.name.extend(DEFAULT);
+        }
+    }
+
+    /// Sets the pattern, and prepares the file.
+    fn set(&mut self, pattern: &[u8], chosen: Chosen) {
+        self.pattern.clear();
+        self.pattern.extend(pattern);
+        self.chosen = chosen;
+        self.prepare();
+    }
+
+    /// Makes the name of the file. The file is made empty, if this is the first process that writes it and the counts
+    /// are not added to those in it.
+    fn prepare(&mut self) {
+        self.expand();
+        if self.asked.continuous || CONTINUOUS.load(Ordering::Relaxed) {
+            if self.map() {
+                return;
+            }
+            self.asked.continuous = false;
+        }
+        if self.asked.pool || self.name.too_long || !self.first_use() {
+            return;
+        }
+        // SAFETY: a `Name` is always zero-terminated.
+        if unsafe { system::is_special(self.name.as_ptr()) } {
+            return;
+        }
+        // An error shows when the profile is written.
+        if let Ok(file) = self.open(system::open_empty) {
+            let _ = system::close(file);
+        }
+    }
+
+    /// Whether neither this process nor one that has started it uses the file. From now on it is in use.
+    fn first_use(&mut self) -> bool {
+        // SAFETY: the environment is used as C programs do at their start; all texts are zero-terminated.
+        unsafe {
+            if same(libc::variable(ONCE), self.name.as_bytes()) {
+                return false;
+            }
+            libc::set_variable(ONCE, self.name.as_ptr());
+        }
+        true
+    }
+
+    /// Opens the file. If its folder does not exist, it is created.
+    fn open(&mut self, open: unsafe fn(*const u8) -> system::Result<i32>) -> system::Result<i32> {
+        // SAFETY: a `Name` is always zero-terminated.
+        match unsafe { open(self.name.as_ptr()) } {
+            Err(error::NO_ENTRY) => {}
+            other => return other,
+        }
+        self.other.copy(&self.name);
+        make_folders(&mut self.other);
+        // SAFETY: a `Name` is always zero-terminated.
+        unsafe { open(self.name.as_ptr()) }
+    }
+
+    /// Opens the file, and waits until no other process writes it.
+    fn open_locked(&mut self) -> system::Result<i32> {
+        loop {
+            let file = self.open(system::open_pool)?;
+            if let Err(number) = system::lock(file) {
+                // Some network file systems have no locks.
+                Message::Warning.say(
+                    &mut self.line,
+                    &[b"cannot lock the file of the profile: other processes may replace it"],
+                    number,
+                );
+                return Ok(file);
+            }
+            // Another process may have replaced the file while this one has waited.
+            // SAFETY: both texts are zero-terminated.
+            let ([a, b], [c, d]) = unsafe {
+                (
+                    system::identity(file, b"\0".as_ptr()),
+                    system::identity(file, self.name.as_ptr()),
+                )
+            };
+            if a == c && b == d {
+                return Ok(file);
+            }
+            let _ = system::close(file);
+        }
+    }
+
+    /// Writes the profile. Returns 0, or −1 after a message.
+    fn write(&mut self) -> i32 {
+        if DUMPED.load(Ordering::Relaxed) {
+            return 0;
+        }
+        let sections = image::sections();
+        if MAPPED_COUNTERS.load(Ordering::Relaxed) != 0 {
+            continuous::copy_bitmap(&sections);
+            return 0;
+        }
+        if !self.check(&sections) {
+            return -1;
+        }
+        let lost = values::take_lost();
+        if lost != 0 {
+            Message::Warning.say(
+                &mut self.line,
+                &[b"some values of value sites were not recorded: there is no memory"],
+                0,
+            );
+        }
+        let parts = Parts {
+            build_id: image::build_id(),
+            values: true,
+            no_sites: false,
+            old: None,
+        };
+        let parent_signal = system::set_parent_signal(0);
+        let result = if self.descriptor != 0 {
+            self.write_in_place(self.descriptor - 1, &sections, parts, self.descriptor_pool)
+        } else {
+            self.write_named(&sections, parts)
+        };
+        if parent_signal != 0 {
+            system::set_parent_signal(parent_signal);
+        }
+        if result == 0 {
+            0
+        } else {
+            self.failed(result)
+        }
+    }
+
+    /// Writes the profile to the file of the state's name. Returns 0 or an error number.
+    fn write_named(&mut self, sections: &Sections, mut parts: Parts<'static>) -> i32 {
+        if self.name.as_bytes().is_empty() {
+            self.pattern.clear();
+            self.pattern.extend(DEFAULT);
+            self.expand();
+        }
+        if self.name.too_long {
+            return error::NAME_TOO_LONG;
+        }
+        // SAFETY: a `Name` is always zero-terminated.
+        if unsafe { system::is_special(self.name.as_ptr()) } {
+            // SAFETY: a `Name` is always zero-terminated.
+            return match unsafe { system::open(self.name.as_ptr(), Open::Write) } {
+                Ok(file) => {
+                    let result = self.emit(file, sections, &parts, Area::EMPTY);
+                    let closed = system::close(file);
+                    first_error(result, closed)
+                }
+                Err(number) => number,
+            };
+        }
+        let file = match self.open_locked() {
+            Ok(file) => file,
+            Err(number) => return number,
+        };
+        let before = if self.replace {
+            Ok(Area::EMPTY)
+        } else {
+            contents(file)
+        };
+        let before = match before {
+            Ok(before) => before,
+            Err(number) => {
+                let _ = system::close(file);
+                return number;
+            }
+        };
+        let mut pool = self.asked.pool;
+        if pool && before.length != 0 {
+            // SAFETY: the bytes are readable.
+            parts.old = unsafe { sections.old(before, true, true) };
+            pool = parts.old.is_some();
+            if !pool {
+                let _ = system::close(file);
+                system::unmap(before.start, before.length);
+                return self.write_own(sections, parts);
+            }
+        }
+        let kept = if pool { Area::EMPTY } else { before };
+        let result = self.replace_file(file, sections, &parts, kept);
+        let _ = system::close(file);
+        if before.length != 0 {
+            system::unmap(before.start, before.length);
+        }
+        if result == 0 {
+            self.replace = false;
+            if self.asked.pool {
+                // The counts are reset so that they are not added twice.
+                // SAFETY: the sections are those of this image.
+                unsafe { sections.reset() };
+            }
+        }
+        result
+    }
+
+    /// Writes the profile to a file of this process, because the pool is damaged or of another program.
+    fn write_own(&mut self, sections: &Sections, parts: Parts<'static>) -> i32 {
+        self.pool.copy(&self.name);
+        self.name.own_of(&self.pool, system::process());
+        Message::Warning.say(
+            &mut self.line,
+            &[
+                b"Unable to merge profile data: \"",
+                self.pool.as_bytes(),
+                b"\" is damaged or of another program. It is kept, and this profile is written to \"",
+                self.name.as_bytes(),
+                b"\"",
+            ],
+            0,
+        );
+        self.asked.pool = false;
+        self.replace = true;
+        let result = self.write_named(sections, parts);
+        if result == 0 {
+            self.asked.pool = true;
+            self.name.copy(&self.pool);
+            // SAFETY: the sections are those of this image; the counts are in a file now.
+            unsafe { sections.reset() };
+        }
+        result
+    }
+
+    /// Writes a new file beside the open and locked one, and gives it its name. If the folder does not allow that, the
+    /// open file is written.
+    fn replace_file(
+        &mut self,
+        file: i32,
+        sections: &Sections,
+        parts: &Parts<'_>,
+        kept: Area,
+    ) -> i32 {
+        let process = system::process();
+        self.other.temporary_of(&self.name, process);
+        // SAFETY: a `Name` is always zero-terminated.
+        let mut opened = unsafe { system::open(self.other.as_ptr(), Open::Create) };
+        if let Err(error::EXISTS) = opened {
+            // A killed process that had the same id has left the file.
+            // SAFETY: a `Name` is always zero-terminated.
+            opened = unsafe {
+                system::unlink(self.other.as_ptr());
+                system::open(self.other.as_ptr(), Open::Create)
+            };
+        }
+        let new = match opened {
+            Ok(new) => new,
+            Err(error::ACCESS | error::NOT_PERMITTED) => {
+                return self.overwrite(file, sections, parts, kept);
+            }
+            Err(number) => return number,
+        };
+        let written = self.emit(new, sections, parts, kept);
+        let mut result = first_error(written, system::close(new));
+        if result == 0 {
+            // ext4 writes a file to the disk at once if it replaces another by a rename, which takes five times as long as
+            // an exchange of the two. Old kernels and some file systems cannot exchange.
+            // SAFETY: a `Name` is always zero-terminated.
+            result = unsafe {
+                match system::exchange(self.other.as_ptr(), self.name.as_ptr()) {
+                    Ok(()) => {
+                        system::unlink(self.other.as_ptr());
+                        0
+                    }
+                    Err(_) => {
+                        first_error(0, system::rename(self.other.as_ptr(), self.name.as_ptr()))
+                    }
+                }
+            };
+        }
+        if result != 0 {
+            // SAFETY: a `Name` is always zero-terminated.
+            unsafe { system::unlink(self.other.as_ptr()) };
+        }
+        if result == error::NOT_PERMITTED || result == error::ACCESS {
+            // The file belongs to somebody else, in a folder where only its owner may replace it.
+            result = self.overwrite(file, sections, parts, kept);
+        }
+        result
+    }
+
+    /// Writes the profile into an open file, after the bytes that are kept.
+    fn overwrite(&mut self, file: i32, sections: &Sections, parts: &Parts<'_>, kept: Area) -> i32 {
+        let start = if kept.length == 0 {
+            system::rewind(file)
+        } else {
+            system::end(file).map(|_| ())
+        };
+        let mut result = first_error(0, start);
+        if result == 0 {
+            result = self.emit(file, sections, parts, Area::EMPTY);
+        }
+        if result == 0 {
+            result = match system::position(file) {
+                Ok(size) => first_error(0, system::set_size(file, size).map(|_| ())),
+                Err(number) => number,
+            };
+        }
+        result
+    }
+
+    /// Writes the profile to an open file of the program, at its position, or adds the counts to those in the file.
+    fn write_in_place(
+        &mut self,
+        file: i32,
+        sections: &Sections,
+        mut parts: Parts<'static>,
+        pool: bool,
+    ) -> i32 {
+        if !pool {
+            return self.emit(file, sections, &parts, Area::EMPTY);
+        }
+        if let Err(number) = system::lock(file) {
+            return number;
+        }
+        let before = match contents(file) {
+            Ok(before) => before,
+            Err(number) => return number,
+        };
+        if before.length != 0 {
+            // SAFETY: the bytes are readable.
+            parts.old = unsafe { sections.old(before, true, true) };
+            if parts.old.is_none() {
+                Message::Error.say(&mut self.line, &[b"Unable to merge profile data: the open file is damaged or of another program"],
+                    0,
+                );
+                system::unmap(before.start, before.length);
+                return error::INVALID;
+            }
+        }
+        let result = self.overwrite(file, sections, &parts, Area::EMPTY);
+        if before.length != 0 {
+            system::unmap(before.start, before.length);
+        }
+        if result == 0 {
+            // SAFETY: the sections are those of this image.
+            unsafe { sections.reset() };
+        }
+        system::unlock(file);
+        result
+    }
+
+    /// Writes the bytes that are kept and the profile.
+    fn emit(&mut self, file: i32, sections: &Sections, parts: &Parts<'_>, kept: Area) -> i32 {
+        // SAFETY: the file is open; the sections were checked; only one thread is here at a time.
+        unsafe {
+            let mut output = Output::new(to_file, file as usize as *mut u8, &mut self.buffer);
+            output.bytes(kept.start, kept.length);
+            sections.write(&mut output, parts);
+            output.finish()
+        }
+    }
+}
+
+/// Makes all folders of a path.
+pub fn make_folders_of(path: &[u8]) {
+    with_state(|state| {
+        state.other.clear();
+        state.other.extend(path);
+        make_folders(&mut state.other);
+    });
+}
+
+/// Makes all folders of a path.
+fn make_folders(path: &mut Name) {
+    let mode = FOLDER_MODE.load(Ordering::Relaxed);
+    for at in 1..path.as_bytes().len() {
+        if path.as_bytes().get(at) == Some(&b'/') {
+            path.set(at, 0);
+            // SAFETY: a `Name` is always zero-terminated, here at the slash.
+            unsafe { system::make_folder(path.as_ptr(), mode) };
+            path.set(at, b'/');
+        }
+    }
+}
+
+/// Whether a byte occurs in a text. The methods of slices would import a part of Rust's library.
+fn has(text: &[u8], byte: u8) -> bool {
+    text.iter().any(|&other| other == byte)
+}
+
+/// Whether two texts are the same.
+pub fn same(a: &[u8], b: &[u8]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(&a, &b)| a == b)
+}
+
+/// The error number of the first of two steps that has failed; 0 if both have succeeded.
+fn first_error(result: i32, then: system::Result<()>) -> i32 {
+    match then {
+        Err(number) if result == 0 => number,
+        _ => result,
+    }
+}
+
+/// Reads a file into memory, which is empty for an empty file.
+fn contents(file: i32) -> system::Result<Area> {
+    let size = system::end(file)?;
+    if size == 0 {
+        return Ok(Area::EMPTY);
+    }
+    system::rewind(file)?;
+    let start = system::map(size);
+    if start == 0 {
+        return Err(error::NO_MEMORY);
+    }
+    let mut at = 0;
+    while at < size {
+        // SAFETY: the place is in the new memory.
+        let room = unsafe { core::slice::from_raw_parts_mut((start + at) as *mut u8, size - at) };
+        match system::read(file, room) {
+            Ok(0) => break,
+            Ok(read) => at += read,
+            Err(error::INTERRUPTED) => {}
+            Err(number) => {
+                system::unmap(start, size);
+                return Err(number);
+            }
+        }
+    }
+    // If the file has become shorter, the rest is zero: no profile is whole then.
+    Ok(Area {
+        start,
+        length: size,
+    })
+}
+
+/// Writes bytes to a file.
+unsafe extern "C" fn to_file(context: *mut u8, start: *const u8, length: usize) -> i32 {
+    let mut at = 0;
+    while at < length {
+        // SAFETY: the caller passes readable bytes.
+        let bytes = unsafe { core::slice::from_raw_parts(start.add(at), length - at) };
+        match system::write(context as usize as i32, bytes) {
+            Ok(0) => return error::NO_SPACE,
+            Ok(written) => at += written,
+            Err(error::INTERRUPTED) => {}
+            Err(number) => return number,
+        }
+    }
+    0
+}
+
+/// Chooses the name of the file: the environment's, or the one the compiler was given.
+pub fn initialize() {
+    PROCESS.store(system::process(), Ordering::Relaxed);
+    with_state(|state| {
+        if state.chosen == Chosen::Program || MAPPED_COUNTERS.load(Ordering::Relaxed) != 0 {
+            return;
+        }
+        // SAFETY: the environment is read as C programs do; the compiler's name is a zero-terminated text.
+        let mut pattern = unsafe { libc::variable(b"LLVM_PROFILE_FILE\0") };
+        if pattern.is_empty() {
+            // SAFETY: the compiler's name is a zero-terminated text.
+            pattern = unsafe { libc::text(image::file_name() as *const u8) };
+        }
+        if pattern.is_empty() {
+            pattern = DEFAULT;
+        }
+        state.set(pattern, Chosen::Environment);
+    });
+}
+
+/// Sets the name of the file. A null pointer means the name that the environment or the compiler has chosen.
+///
+/// # Safety
+/// The caller must pass null or a zero-terminated text.
+pub unsafe fn set_name(pattern: *const u8) {
+    if MAPPED_COUNTERS.load(Ordering::Relaxed) != 0 {
+        return;
+    }
+    // SAFETY: the caller promises that the text is zero-terminated.
+    let pattern = unsafe { libc::text(pattern) };
+    with_state(|state| {
+        if pattern.is_empty() {
+            state.set(DEFAULT, Chosen::Program);
+        } else {
+            state.set(pattern, Chosen::Program);
+        }
+    });
+}
+
+/// Writes the profile from now on to an open file of the program.
+///
+/// # Safety
+/// The caller must pass an open `FILE`.
+pub unsafe fn set_file(file: usize, pool: bool) {
+    // SAFETY: the caller promises that the file is open.
+    let descriptor = unsafe { libc::descriptor(file) };
+    with_state(|state| {
+        if MAPPED_COUNTERS.load(Ordering::Relaxed) != 0 && !pool {
+            Message::Warning.say(
+                &mut state.line,
+                &[b"the file is not used: the program counts in the file of its name"],
+                0,
+            );
+            return;
+        }
+        state.descriptor = descriptor + 1;
+        state.descriptor_pool = pool;
+    });
+}
+
+/// Writes the profile. Returns 0, or −1 after printing an error to stderr.
+pub fn write() -> i32 {
+    with_state(State::write)
+}
+
+/// Writes the profile for the last time.
+pub fn dump() -> i32 {
+    with_state(|state| {
+        if DUMPED.load(Ordering::Relaxed) {
+            Message::Note.say(
+                &mut state.line,
+                &[b"the profile was written before, and is not written again"],
+                0,
+            );
+        }
+        let result = state.write();
+        DUMPED.store(true, Ordering::Relaxed);
+        result
+    })
+}
+
+/// Sets whether the profile was written for the last time.
+pub fn set_dumped(dumped: bool) {
+    DUMPED.store(dumped, Ordering::Relaxed);
+}
+
+/// Resets all counts, also those in a mapped file.
+pub fn reset() {
+    let sections = image::sections();
+    DUMPED.store(false, Ordering::Relaxed);
+    let mut mapped = sections;
+    mapped.counters.start = MAPPED_COUNTERS.load(Ordering::Relaxed);
+    mapped.bitmap.start = MAPPED_BITMAP.load(Ordering::Relaxed);
+    // SAFETY: both are the sections of this image; the mapped ones are as large.
+    unsafe {
+        if sections.check().is_ok() {
+            sections.reset();
+            if mapped.counters.start != 0 {
+                mapped.reset();
+            }
+        }
+    }
+}
+
+/// Whether the program counts in a file, or has asked for that.
+pub fn is_continuous() -> bool {
+    CONTINUOUS.load(Ordering::Relaxed) || MAPPED_COUNTERS.load(Ordering::Relaxed) != 0
+}
+
+/// Sets whether the program counts in its file, whatever the name says. This has an effect on names that are set later.
+pub fn set_continuous(on: bool) {
+    CONTINUOUS.store(on, Ordering::Relaxed);
+}
+
+/// The name of the file, or its folder, as text that the program may free.
+pub fn name(only_folder: bool) -> *const u8 {
+    with_state(|state| {
+        let mut length = state.name.as_bytes().len();
+        if only_folder {
+            length = state.name.folder_length();
+        }
+        let copy = libc::allocate(length + 1);
+        if copy.is_null() {
+            return state.name.as_ptr();
+        }
+        for (at, &byte) in state.name.as_bytes().iter().enumerate().take(length) {
+            // SAFETY: the place is in the new memory.
+            unsafe { copy.add(at).write(byte) };
+        }
+        // SAFETY: one more byte was allocated than the name has.
+        unsafe { copy.add(length).write(0) };
+        copy
+    })
+}
+
+/// Gives a forked child counts and a name of its own: the parent writes the counts from before the fork.
+pub fn in_child() {
+    PROCESS.store(system::process(), Ordering::Relaxed);
+    // If another thread of the parent used the state during the fork, it does not exist in the child.
+    BUSY.store(false, Ordering::Release);
+    if MAPPED_COUNTERS.load(Ordering::Relaxed) != 0 {
+        return;
+    }
+    reset();
+    with_state(|state| {
+        state.pool.copy(&state.name);
+        state.expand();
+        // A file of this name is of an older process that had the same id.
+        state.replace = !state.asked.pool && !same(state.pool.as_bytes(), state.name.as_bytes());
+    });
+}

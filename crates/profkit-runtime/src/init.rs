@@ -1,0 +1,43 @@
+//! The second object of the runtime: a constructor and a destructor for the image. The linker takes it if something
+//! refers to `__llvm_profile_runtime`, as compilers make sure. A program that defines this variable itself decides when
+//! it writes its profile, and needs no libc.
+#![no_std]
+#![no_builtins]
+#![allow(non_upper_case_globals)]
+
+use core::arch::global_asm;
+
+global_asm!(".hidden __llvm_profile_runtime", ".hidden __profkit_profile_hook");
+
+/// The variable by which compilers ask for the runtime.
+#[no_mangle]
+pub static __llvm_profile_runtime: i32 = 0;
+
+extern "C" {
+    fn __llvm_profile_initialize();
+    fn __profkit_profile_finish();
+    fn getenv(name: *const u8) -> *const u8;
+    fn setenv(name: *const u8, value: *const u8, replace: i32) -> i32;
+    fn signal(number: i32, handler: usize) -> usize;
+}
+
+/// The constructor runs before all others of the image, so that nothing is counted before.
+#[cfg(target_os = "linux")]
+#[link_section = ".init_array.00000"]
+#[no_mangle]
+pub static __profkit_profile_hook: unsafe extern "C" fn() = __llvm_profile_initialize;
+
+/// The destructor runs after all others of the image, so that they are counted too.
+#[cfg(target_os = "linux")]
+#[link_section = ".fini_array.00000"]
+#[used]
+static FINISH: unsafe extern "C" fn() = __profkit_profile_finish;
+
+/// Functions that the runtime imports weakly: this puts them into static programs.
+#[cfg(target_os = "linux")]
+#[used]
+static NEEDED: (
+    unsafe extern "C" fn(*const u8) -> *const u8,
+    unsafe extern "C" fn(*const u8, *const u8, i32) -> i32,
+    unsafe extern "C" fn(i32, usize) -> usize,
+) = (getenv, setenv, signal);

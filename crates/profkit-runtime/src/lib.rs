@@ -1,0 +1,95 @@
+//! The runtime of programs that clang or rustc instrument for profiles: it writes raw profiles (`.profraw`) as LLVM's
+//! runtime does, for every raw version from 7 (LLVM 13) to 11 (LLVM 23), and it is not written in C.
+//! docs/formats/runtime.md tells how it differs, and docs/guide/runtime.md how programs get it.
+//!
+//! The crate is compiled in two ways. As a library it has the interface for programs without files: [`capture_coverage`],
+//! [`merge_coverage`] and [`reset_coverage`], and with the feature `link` what a build script needs. With `--cfg
+//! profkit_runtime_object` it is the runtime: object files with hidden C names, without panics and Rust libraries. One
+//! has what every program needs (`profkit_part = "file"`), one the interface for profiles in memory (`"buffer"`), and
+//! `init.rs` is the constructor. The source for systems without
+//! files, where the first two are one object, is not compiled or tested yet.
+//!
+//! A program without files needs one line in its build script, and calls one function:
+//!
+//! ```no_run
+//! // build.rs: profkit_runtime::link::link_to_this_crate()?;
+//! # extern crate std;
+//! # use std::vec::Vec;
+//! let mut profile = Vec::new();
+//! // SAFETY: no other thread runs instrumented code.
+//! let _ = unsafe { profkit_runtime::capture_coverage(&mut profile) };
+//! ```
+#![no_std]
+#![cfg_attr(profkit_runtime_object, no_builtins)]
+#![deny(missing_docs, unsafe_op_in_unsafe_fn)]
+#![cfg_attr(
+    profkit_runtime_object,
+    allow(missing_docs, dead_code, unused_imports, unused_unsafe)
+)]
+
+macro_rules! parts {
+    ($($name:ident),*) => {
+        $(
+            #[cfg(not(profkit_runtime_object))]
+            #[doc(hidden)]
+            pub mod $name;
+            #[cfg(profkit_runtime_object)]
+            mod $name;
+        )*
+    };
+}
+parts!(layout, memory, name, output);
+
+#[cfg(all(feature = "link", not(profkit_runtime_object)))]
+extern crate std;
+
+#[cfg(not(profkit_runtime_object))]
+mod api;
+#[cfg(all(feature = "link", not(profkit_runtime_object)))]
+pub mod link;
+#[cfg(all(feature = "link", not(profkit_runtime_object)))]
+mod source;
+
+#[cfg(not(profkit_runtime_object))]
+pub use api::{
+    capture_coverage, get_coverage_data_size, merge_coverage, reset_coverage, CaptureError,
+    CoverageWriter, IncompatibleProfile,
+};
+
+#[cfg(all(profkit_runtime_object, not(target_family = "wasm")))]
+#[macro_use]
+#[path = "../../profkit-rt/src/weak.rs"]
+mod weak;
+#[cfg(profkit_runtime_object)]
+#[macro_use]
+#[path = "hidden.rs"]
+mod hidden_macro;
+
+#[cfg(all(profkit_runtime_object, not(profkit_part = "buffer")))]
+mod exports;
+#[cfg(all(profkit_runtime_object, not(profkit_part = "file")))]
+mod exports_buffer;
+#[cfg(all(profkit_runtime_object, profkit_part = "file"))]
+mod exports_file;
+#[cfg(all(profkit_runtime_object, profkit_part = "file"))]
+mod file;
+#[cfg(profkit_runtime_object)]
+mod image;
+#[cfg(all(profkit_runtime_object, profkit_part = "file"))]
+mod libc;
+#[cfg(all(profkit_runtime_object, profkit_part = "file"))]
+mod message;
+#[cfg(all(profkit_runtime_object, not(target_family = "wasm")))]
+#[path = "../../profkit-rt/src/notes.rs"]
+mod notes;
+#[cfg(all(profkit_runtime_object, profkit_part = "file"))]
+mod process;
+#[cfg(profkit_runtime_object)]
+mod profile;
+#[cfg(all(profkit_runtime_object, target_os = "linux"))]
+#[path = "../../profkit-rt/src/sys/mod.rs"]
+mod sys;
+#[cfg(all(profkit_runtime_object, target_os = "linux"))]
+mod system;
+#[cfg(profkit_runtime_object)]
+mod values;

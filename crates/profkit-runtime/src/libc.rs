@@ -1,0 +1,141 @@
+//! The functions of libc that the runtime uses if the program has them. All are imported weakly, so that a program
+//! without libc can be linked.
+use core::arch::global_asm;
+
+global_asm!(
+    ".weak getenv",
+    ".weak setenv",
+    ".weak malloc",
+    ".weak signal",
+    ".weak fflush",
+    ".weak fileno",
+    ".weak __cxa_atexit",
+    ".weak atexit",
+    ".weak __register_atfork",
+    ".weak pthread_atfork",
+);
+
+type One = unsafe extern "C" fn(usize) -> usize;
+type Three = unsafe extern "C" fn(usize, usize, usize) -> usize;
+type Four = unsafe extern "C" fn(usize, usize, usize, usize) -> usize;
+
+/// Returns the address of a function of libc, as a function of some type, if the program has it.
+macro_rules! function {
+    ($name:literal, $type:ty) => {
+        match weak_address!($name) {
+            0 => None,
+            // SAFETY: the function of this name has this type in every libc: on the supported machines addresses and
+            // numbers of up to the size of an address are passed alike.
+            address => Some(unsafe { core::mem::transmute::<usize, $type>(address) }),
+        }
+    };
+}
+
+/// The value of a variable of the environment; empty if it is not set.
+///
+/// # Safety
+/// The caller must pass a zero-terminated name, and ensure that nobody changes the environment while the value is used.
+pub unsafe fn variable<'a>(name: &[u8]) -> &'a [u8] {
+    match function!("getenv", One) {
+        // SAFETY: the caller promises that the name is zero-terminated.
+        Some(getenv) => unsafe { text(getenv(name.as_ptr() as usize) as *const u8) },
+        None => &[],
+    }
+}
+
+/// The bytes of a zero-terminated text; empty for null.
+///
+/// # Safety
+/// The caller must pass null or the address of a zero-terminated text that stays unchanged while the bytes are used.
+#[inline(never)]
+pub unsafe fn text<'a>(start: *const u8) -> &'a [u8] {
+    let mut length = 0;
+    if start.is_null() {
+        return &[];
+    }
+    // SAFETY: every byte up to the terminating zero is readable.
+    unsafe {
+        while start.add(length).read_volatile() != 0 {
+            length += 1;
+        }
+        core::slice::from_raw_parts(start, length)
+    }
+}
+
+/// Sets a variable of the environment.
+///
+/// # Safety
+/// The caller must pass zero-terminated texts, and ensure that no other thread uses the environment.
+pub unsafe fn set_variable(name: &[u8], value: *const u8) {
+    if let Some(setenv) = function!("setenv", Three) {
+        // SAFETY: both texts are zero-terminated.
+        unsafe { setenv(name.as_ptr() as usize, value as usize, 1) };
+    }
+}
+
+/// Returns new memory that the program may free; null if it has no `malloc`.
+pub fn allocate(size: usize) -> *mut u8 {
+    match function!("malloc", One) {
+        // SAFETY: `malloc` accepts every size.
+        Some(malloc) => unsafe { malloc(size) as *mut u8 },
+        None => core::ptr::null_mut(),
+    }
+}
+
+/// Returns the descriptor of a `FILE` after writing its buffer; −1 if the program has no such files.
+///
+/// # Safety
+/// The caller must pass an open `FILE`.
+pub unsafe fn descriptor(file: usize) -> i32 {
+    match (function!("fflush", One), function!("fileno", One)) {
+        // SAFETY: the caller promises that the file is open.
+        (Some(fflush), Some(fileno)) => unsafe {
+            fflush(file);
+            fileno(file) as i32
+        },
+        _ => -1,
+    }
+}
+
+/// Registers a function that is called at exit. Returns whether that succeeded.
+pub fn at_exit(function: extern "C" fn()) -> bool {
+    if let Some(register) = function!("__cxa_atexit", Three) {
+        // SAFETY: the function ignores its argument. libc also calls it when the image is unloaded.
+        return unsafe { register(function as usize, 0, crate::image::handle()) as i32 == 0 };
+    }
+    match function!("atexit", One) {
+        // SAFETY: the function has no arguments.
+        Some(register) => unsafe { register(function as usize) as i32 == 0 },
+        None => false,
+    }
+}
+
+/// Registers a function that is called in every forked child. A static program may have no function for that: then it
+/// does not fork.
+pub fn at_fork(child: extern "C" fn()) {
+    let mut register = function!("__register_atfork", Four);
+    if register.is_none() {
+        register = function!("pthread_atfork", Four);
+    }
+    if let Some(register) = register {
+        // SAFETY: both functions accept these arguments; `pthread_atfork` ignores the last one. libc removes the
+        // handler when the image is unloaded.
+        unsafe { register(0, 0, child as usize, crate::image::handle()) };
+    }
+}
+
+/// A signal handler with three arguments. A handler that was registered for one argument ignores the others.
+pub type Handler = extern "C" fn(i32, *const u8, *const u8);
+
+/// Sets what a signal does, and returns what it did before; the largest number is an error.
+///
+/// # Safety
+/// The caller must pass a handler that may be called at any time, or 0 for the default.
+pub unsafe fn set_handler(signal: i32, handler: usize) -> usize {
+    type Signal = unsafe extern "C" fn(i32, usize) -> usize;
+    match function!("signal", Signal) {
+        // SAFETY: the caller promises that the handler may be called.
+        Some(set) => unsafe { set(signal, handler) },
+        None => usize::MAX,
+    }
+}

@@ -1,0 +1,380 @@
+//! Static libraries of the runtime, and how a program is linked with one. Build scripts and the profkit command use this.
+mod compile;
+
+pub use profkit_rt::compiler::Error as CompileError;
+
+use std::borrow::{Cow, ToOwned as _};
+use std::ffi::OsString;
+use std::fmt;
+use std::format;
+use std::io;
+use std::path::Path;
+use std::process::Command;
+use std::string::{String, ToString as _};
+use std::vec::Vec;
+
+/// The Rust target of the machine that this crate is built for.
+const HOST: &str = env!("PROFKIT_HOST");
+
+/// The static libraries for this machine, by raw version.
+#[cfg(feature = "embed")]
+const EMBEDDED: &[(u32, &[u8])] = include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
+#[cfg(not(feature = "embed"))]
+const EMBEDDED: &[(u32, &[u8])] = &[];
+
+/// The compiler that instruments a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compiler {
+    /// clang of this major release.
+    Clang(u32),
+    /// The rustc that `RUSTC` or the PATH names.
+    Rustc,
+    /// Any compiler that writes this raw version.
+    Raw(u32),
+}
+
+/// The reason why there is no runtime.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// No compiler has this name. The name is as the caller gave it.
+    Compiler(String),
+    /// There is no runtime for the raw version that this compiler writes.
+    Version(String),
+    /// The release of LLVM in rustc is not known: its output is as it printed it.
+    Rustc(String),
+    /// There is no runtime for this target.
+    Target(String),
+    /// The runtime could not be compiled.
+    Compile {
+        /// The target.
+        target: String,
+        /// The name or path of the rustc that was used.
+        rustc: String,
+        /// The reason.
+        error: CompileError,
+    },
+    /// A file or folder could not be written: its path and the reason.
+    Io(String, io::Error),
+}
+
+impl Error {
+    /// Whether the caller's request is wrong. If not, the problem is on this machine.
+    #[must_use]
+    pub fn is_usage(&self) -> bool {
+        matches!(
+            self,
+            Error::Compiler(_) | Error::Version(_) | Error::Target(_)
+        )
+    }
+
+    /// Returns a suggestion to the user, if there is a step that helps.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Error::Compiler(_) => Some("--for clang-19, --for rustc, or --for raw-10".to_owned()),
+            Error::Rustc(_) => Some(
+                "say the raw version: LLVM 19 to 22 write --for raw-10, LLVM 23 --for raw-11"
+                    .to_owned(),
+            ),
+            Error::Compile {
+                target,
+                rustc,
+                error,
+            } => match error {
+                CompileError::NoCore => Some(format!(
+                    "rustup target add {target}, or name a compiler that has this library: RUSTC=…"
+                )),
+                CompileError::NoCompiler(..) => Some(
+                    "install Rust (rustup.rs), or name its compiler: RUSTC=/path/to/rustc"
+                        .to_owned(),
+                ),
+                CompileError::UnknownTarget => Some(format!(
+                    "{rustc} --print target-list lists the targets that it supports"
+                )),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Compiler(name) => write!(
+                f,
+                "{name}: no compiler of this name is known: expected clang-13 to clang-23, rustc, or raw-7 to raw-11"
+            ),
+            Error::Version(name) => write!(
+                f,
+                "{name}: there is no runtime for it: expected LLVM 13 to 23, or raw version 7 to 11"
+            ),
+            Error::Rustc(text) => write!(f, "rustc does not say its release of LLVM: found {text}"),
+            Error::Target(target) => write!(
+                f,
+                "{target}: there is no runtime for this target: expected Linux on x86-64, AArch64 or 32-bit Arm"
+            ),
+            Error::Compile { target, error, .. } => write!(f, "the profile runtime for {target}: {error}"),
+            Error::Io(path, error) => write!(f, "{path}: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl std::str::FromStr for Compiler {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let unknown = || Error::Compiler(text.to_owned());
+        if text == "rustc" {
+            return Ok(Compiler::Rustc);
+        }
+        let (name, number) = text.split_once('-').ok_or_else(unknown)?;
+        // clang-19.1.7 is a name of clang-19.
+        let number = number.split('.').next().unwrap_or_default();
+        let number = number.parse().map_err(|_| unknown())?;
+        match name {
+            "clang" | "clang++" | "llvm" => Ok(Compiler::Clang(number)),
+            "raw" => Ok(Compiler::Raw(number)),
+            _ => Err(unknown()),
+        }
+    }
+}
+
+impl Compiler {
+    /// Returns the raw version that the compiler writes. rustc is asked for its release of LLVM.
+    ///
+    /// # Errors
+    /// If there is no runtime for this version, or rustc cannot be asked.
+    pub fn raw_version(self) -> Result<u32, Error> {
+        match self {
+            Compiler::Raw(version) => {
+                if compile::VERSIONS.contains(&version) {
+                    Ok(version)
+                } else {
+                    Err(Error::Version(format!("raw-{version}")))
+                }
+            }
+            Compiler::Clang(release) => {
+                version_of(release).ok_or_else(|| Error::Version(format!("clang-{release}")))
+            }
+            Compiler::Rustc => {
+                let release = llvm_of_rustc()?;
+                version_of(release)
+                    .ok_or_else(|| Error::Version(format!("rustc with LLVM {release}")))
+            }
+        }
+    }
+
+    /// Returns the options by which the compiler links a program with the library: those for every program, and those
+    /// for a library that is linked without the one of the compiler.
+    #[must_use]
+    pub fn flags(self, library: &Path) -> Vec<String> {
+        let shown = library.display().to_string();
+        if self != Compiler::Rustc {
+            return [shown].into();
+        }
+        let folder = match library.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder.display().to_string(),
+            _ => ".".to_owned(),
+        };
+        let name = library
+            .file_stem()
+            .map(|name| name.to_string_lossy().into_owned())
+            .unwrap_or_default();
+        let name = name.strip_prefix("lib").map(str::to_owned).unwrap_or(name);
+        [format!("-Lnative={folder}"), format!("-lstatic={name}")].into()
+    }
+}
+
+/// The raw version that a release of LLVM writes, if there is a runtime for it.
+fn version_of(release: u32) -> Option<u32> {
+    match release {
+        13 => Some(7),
+        14..=17 => Some(8),
+        18 => Some(9),
+        19..=22 => Some(10),
+        23 => Some(11),
+        _ => None,
+    }
+}
+
+fn rustc() -> OsString {
+    std::env::var_os("RUSTC")
+        .filter(|name| !name.is_empty())
+        .unwrap_or_else(|| OsString::from("rustc"))
+}
+
+/// The release of LLVM in rustc.
+fn llvm_of_rustc() -> Result<u32, Error> {
+    let rustc = rustc();
+    let output = Command::new(&rustc)
+        .arg("-vV")
+        .output()
+        .map_err(|error| Error::Compile {
+            target: HOST.to_owned(),
+            rustc: rustc.to_string_lossy().into_owned(),
+            error: CompileError::NoCompiler(rustc.to_string_lossy().into_owned(), error),
+        })?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text.lines()
+        .find_map(|line| line.strip_prefix("LLVM version: "))
+        .and_then(|version| version.split('.').next()?.parse().ok())
+        .ok_or(Error::Rustc(text))
+}
+
+/// Returns the static library of the runtime for a raw version and a target; `None` means this machine.
+///
+/// # Errors
+/// If there is no runtime for the version or target, or compiling it fails.
+pub fn library(version: u32, target: Option<&str>) -> Result<Cow<'static, [u8]>, Error> {
+    if !compile::VERSIONS.contains(&version) {
+        return Err(Error::Version(format!("raw-{version}")));
+    }
+    let asked = target.unwrap_or(HOST);
+    let target = rust_target(asked).ok_or_else(|| Error::Target(asked.to_owned()))?;
+    if same_object(&target, HOST) {
+        for (embedded, bytes) in EMBEDDED {
+            if *embedded == version {
+                return Ok(Cow::Borrowed(bytes));
+            }
+        }
+    }
+    let rustc = rustc();
+    let folder = tempfile::Builder::new()
+        .prefix("profkit-runtime-")
+        .tempdir()
+        .map_err(|error| Error::Io(std::env::temp_dir().display().to_string(), error))?;
+    compile::compile(&rustc, &target, version, folder.path())
+        .map(Cow::Owned)
+        .map_err(|error| Error::Compile {
+            target,
+            rustc: rustc.to_string_lossy().into_owned(),
+            error,
+        })
+}
+
+/// Links the program of the calling build script with the runtime for the rustc that compiles it. The build script must
+/// be that of the crate that is the program: libraries of other crates come after the runtime of rustc.
+///
+/// # Errors
+/// If there is no runtime for the compiler or the target, or the library cannot be written.
+pub fn link_to_this_crate() -> Result<(), Error> {
+    let variable = |name: &str| {
+        std::env::var(name).map_err(|_| Error::Io(name.to_owned(), io::ErrorKind::NotFound.into()))
+    };
+    let (folder, target) = (variable("OUT_DIR")?, variable("TARGET")?);
+    let bytes = library(Compiler::Rustc.raw_version()?, Some(&target))?;
+    let path = Path::new(&folder).join("libprofkit_profile.a");
+    std::fs::write(&path, bytes).map_err(|error| Error::Io(path.display().to_string(), error))?;
+    std::println!("cargo:rustc-link-search=native={folder}");
+    std::println!("cargo:rustc-link-lib=static=profkit_profile");
+    Ok(())
+}
+
+/// Whether two targets can use the same library. They can if they differ only in the C library.
+fn same_object(a: &str, b: &str) -> bool {
+    let architecture = |target: &str| target.split('-').next().map(str::to_owned);
+    architecture(a) == architecture(b) && a.contains("-linux") && b.contains("-linux")
+}
+
+/// Returns the Rust target for a triple of GCC, Clang or Rust.
+fn rust_target(triple: &str) -> Option<String> {
+    let architecture = triple.split('-').next().unwrap_or_default();
+    if !triple.contains("-linux") || triple.ends_with("x32") || triple.contains("ilp32") {
+        return None;
+    }
+    let name = match architecture {
+        "x86_64" | "amd64" => "x86_64-unknown-linux-gnu",
+        "aarch64" | "arm64" => "aarch64-unknown-linux-gnu",
+        _ if architecture.starts_with("arm") || architecture.starts_with("thumb") => {
+            if architecture.ends_with("eb") || architecture.starts_with("armeb") {
+                return None;
+            }
+            if triple.ends_with("hf") {
+                "armv7-unknown-linux-gnueabihf"
+            } else {
+                "armv7-unknown-linux-gnueabi"
+            }
+        }
+        _ => return None,
+    };
+    Some(name.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{library, rust_target, Compiler, Error};
+    use std::path::Path;
+    use std::string::ToString as _;
+
+    #[test]
+    fn compilers_have_names() {
+        for (name, version) in [
+            ("clang-13", 7),
+            ("clang-14", 8),
+            ("clang-17", 8),
+            ("clang++-18", 9),
+            ("clang-19.1.7", 10),
+            ("clang-22", 10),
+            ("clang-23", 11),
+            ("raw-9", 9),
+        ] {
+            let compiler: Compiler = name.parse().expect(name);
+            assert_eq!(compiler.raw_version().expect(name), version, "{name}");
+        }
+        for name in ["gcc-12", "clang", "clang-x", "raw-", ""] {
+            assert!(
+                matches!(name.parse::<Compiler>(), Err(Error::Compiler(_))),
+                "{name}"
+            );
+        }
+        for compiler in [Compiler::Clang(12), Compiler::Clang(24), Compiler::Raw(6)] {
+            assert!(
+                matches!(compiler.raw_version(), Err(Error::Version(_))),
+                "{compiler:?}"
+            );
+        }
+        assert!(Compiler::Rustc.raw_version().expect("rustc says its LLVM") >= 10);
+    }
+
+    #[test]
+    fn flags_name_the_library() {
+        let library = Path::new("lib/libprofkit_profile.a");
+        assert_eq!(
+            Compiler::Clang(19).flags(library),
+            ["lib/libprofkit_profile.a"]
+        );
+        assert_eq!(
+            Compiler::Rustc.flags(library),
+            ["-Lnative=lib", "-lstatic=profkit_profile"]
+        );
+        assert_eq!(
+            Compiler::Rustc.flags(Path::new("libx.a")),
+            ["-Lnative=.", "-lstatic=x"]
+        );
+    }
+
+    #[test]
+    fn targets_of_all_compilers_are_understood() {
+        for (triple, expected) in [
+            ("x86_64-pc-linux-gnu", Some("x86_64-unknown-linux-gnu")),
+            (
+                "x86_64-unknown-linux-musl",
+                Some("x86_64-unknown-linux-gnu"),
+            ),
+            ("aarch64-linux-android21", Some("aarch64-unknown-linux-gnu")),
+            ("arm-linux-gnueabihf", Some("armv7-unknown-linux-gnueabihf")),
+            ("aarch64-none-elf", None),
+            ("i686-linux-gnu", None),
+            ("x86_64-apple-darwin", None),
+            ("wasm32-unknown-unknown", None),
+        ] {
+            assert_eq!(rust_target(triple).as_deref(), expected, "{triple}");
+        }
+        let error = library(10, Some("x86_64-apple-darwin")).expect_err("no runtime");
+        assert!(error.is_usage(), "{}", error.to_string());
+    }
+}

@@ -1,0 +1,74 @@
+//! Access to the sections of an image and to other memory by address. Other threads may change this memory at any time, as
+//! instrumented code does with its counters: a value that is read twice may differ.
+
+/// Reads a value.
+///
+/// # Safety
+/// The caller must ensure that a value of this type is readable at the address; it need not be aligned to more than one
+/// byte for numbers.
+pub unsafe fn read<T: Copy>(address: usize) -> T {
+    // SAFETY: the caller promises that the value is readable.
+    unsafe { (address as *const T).read_unaligned() }
+}
+
+/// Writes a value.
+///
+/// # Safety
+/// The caller must ensure that the address is aligned for the type and writable.
+pub unsafe fn write<T>(address: usize, value: T) {
+    // SAFETY: the caller promises that the place is writable and aligned.
+    unsafe { (address as *mut T).write_volatile(value) }
+}
+
+/// A part of the memory: usually a section of the image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Area {
+    /// The address of the first byte.
+    pub start: usize,
+    /// The number of bytes.
+    pub length: usize,
+}
+
+impl Area {
+    /// An area without bytes.
+    pub const EMPTY: Self = Self { start: 0, length: 0 };
+
+    /// Makes an area of its bounds. If the end is before the start, the area is empty.
+    #[must_use]
+    pub const fn between(start: usize, end: usize) -> Self {
+        Self {
+            start,
+            length: end.saturating_sub(start),
+        }
+    }
+
+    /// Whether an area of `length` bytes at `start` lies in this area.
+    #[must_use]
+    pub const fn contains(self, start: usize, length: usize) -> bool {
+        let offset = start.wrapping_sub(self.start);
+        offset <= self.length && length <= self.length - offset
+    }
+
+    /// Sets all bytes.
+    ///
+    /// # Safety
+    /// The caller must ensure that the area is writable.
+    #[inline(never)]
+    pub unsafe fn fill(self, byte: u8) {
+        let word = usize::from_ne_bytes([byte; core::mem::size_of::<usize>()]);
+        let mut at = self.start;
+        let end = self.start + self.length;
+        // SAFETY: all addresses are inside the area; a whole word is only written at an aligned address.
+        unsafe {
+            while at < end {
+                if at % core::mem::size_of::<usize>() == 0 && end - at >= core::mem::size_of::<usize>() {
+                    write(at, word);
+                    at += core::mem::size_of::<usize>();
+                } else {
+                    write(at, byte);
+                    at += 1;
+                }
+            }
+        }
+    }
+}

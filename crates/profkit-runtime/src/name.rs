@@ -1,0 +1,387 @@
+//! Makes the name of the raw file from a pattern, by the rules of LLVM's runtime.
+
+/// The size in bytes of the longest name, including its terminating zero (`PATH_MAX` of Linux).
+pub const NAME_MAX: usize = 4096;
+
+/// The number of bytes of the longest name of a file in a folder (`NAME_MAX` of Linux). Temporary files have longer
+/// names than the files that replace them.
+const LAST_PART_MAX: usize = 255;
+
+/// A zero-terminated text: the name of a file, or a line of a message.
+pub struct Name {
+    bytes: [u8; NAME_MAX],
+    length: usize,
+    /// Whether bytes were left out, because the text would be too long.
+    pub too_long: bool,
+}
+
+impl Name {
+    /// An empty text.
+    pub const EMPTY: Self = Self {
+        bytes: [0; NAME_MAX],
+        length: 0,
+        too_long: false,
+    };
+
+    /// Makes the text empty.
+    pub fn clear(&mut self) {
+        self.cut(0);
+        self.too_long = false;
+    }
+
+    /// Shortens the text.
+    #[inline(never)]
+    pub fn cut(&mut self, length: usize) {
+        if let Some(place) = self.bytes.get_mut(length) {
+            *place = 0;
+            self.length = length;
+        }
+    }
+
+    /// Adds a byte.
+    #[inline(never)]
+    pub fn push(&mut self, byte: u8) {
+        // The last byte stays zero.
+        if self.length + 1 < NAME_MAX {
+            if let Some(place) = self.bytes.get_mut(self.length) {
+                *place = byte;
+                self.length += 1;
+            }
+            if let Some(place) = self.bytes.get_mut(self.length) {
+                *place = 0;
+            }
+        } else {
+            self.too_long = true;
+        }
+    }
+
+    /// Adds bytes.
+    #[inline(never)]
+    pub fn extend(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.push(byte);
+        }
+    }
+
+    /// Adds a number.
+    #[inline(never)]
+    pub fn decimal(&mut self, number: u64) {
+        let mut digits = [0; 20];
+        self.extend(decimal(number, &mut digits));
+    }
+
+    /// Replaces a byte.
+    pub fn set(&mut self, at: usize, byte: u8) {
+        if let Some(place) = self.bytes.get_mut(at) {
+            *place = byte;
+        }
+    }
+
+    /// Makes this text the same as another one.
+    #[inline(never)]
+    pub fn copy(&mut self, other: &Name) {
+        self.clear();
+        self.extend(other.as_bytes());
+        self.too_long = other.too_long;
+    }
+
+    /// Adds bytes as hexadecimal digits.
+    pub fn hexadecimal(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            for digit in [byte >> 4, byte & 15] {
+                self.push(if digit < 10 { b'0' + digit } else { b'a' - 10 + digit });
+            }
+        }
+    }
+
+    /// The text without its terminating zero.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        match self.bytes.get(..self.length) {
+            Some(bytes) => bytes,
+            None => &[],
+        }
+    }
+
+    /// The address of the text, which is zero-terminated.
+    #[must_use]
+    pub fn as_ptr(&self) -> *const u8 {
+        self.bytes.as_ptr()
+    }
+
+    /// The number of bytes before the last part of a path: everything up to its last slash.
+    #[must_use]
+    pub fn folder_length(&self) -> usize {
+        let mut length = 0;
+        for (at, &byte) in self.as_bytes().iter().enumerate() {
+            if byte == b'/' {
+                length = at + 1;
+            }
+        }
+        length
+    }
+
+    /// Makes the name of a temporary file in the same folder. A long name is shortened, so that it stays allowed.
+    pub fn temporary_of(&mut self, name: &Name, process: u32) {
+        self.clear();
+        let folder = name.folder_length();
+        let room = folder + LAST_PART_MAX - 20;
+        self.extend(match name.as_bytes().get(..room) {
+            Some(short) => short,
+            None => name.as_bytes(),
+        });
+        self.push(b'.');
+        self.decimal(u64::from(process));
+        self.extend(b".tmp");
+    }
+
+    /// Makes the name of the file of a process that cannot use a pool: the process id is added before the last dot.
+    pub fn own_of(&mut self, name: &Name, process: u32) {
+        self.clear();
+        let bytes = name.as_bytes();
+        let mut dot = bytes.len();
+        for (at, &byte) in bytes.iter().enumerate() {
+            if at > name.folder_length() && byte == b'.' {
+                dot = at;
+            }
+        }
+        for (at, &byte) in bytes.iter().enumerate() {
+            if at == dot {
+                self.push(b'.');
+                self.decimal(u64::from(process));
+            }
+            self.push(byte);
+        }
+        if dot == bytes.len() {
+            self.push(b'.');
+            self.decimal(u64::from(process));
+        }
+    }
+}
+
+/// Returns a number in decimal digits.
+pub fn decimal(number: u64, digits: &mut [u8; 20]) -> &[u8] {
+    let mut left = number;
+    let mut start = digits.len();
+    for place in digits.iter_mut().rev() {
+        *place = b'0' + (left % 10) as u8;
+        left /= 10;
+        start -= 1;
+        if left == 0 {
+            break;
+        }
+    }
+    match digits.get(start..) {
+        Some(digits) => digits,
+        None => &[],
+    }
+}
+
+/// The values that replace the directives in a pattern.
+#[derive(Clone, Copy)]
+pub struct Facts<'a> {
+    /// The id of the process.
+    pub process: u32,
+    /// The name of the machine.
+    pub host: &'a [u8],
+    /// The folder for temporary files; empty if the environment names none.
+    pub folder: &'a [u8],
+    /// The number that distinguishes images.
+    pub signature: u64,
+    /// The build id of the image; empty if it has none.
+    pub build_id: &'a [u8],
+}
+
+/// What a pattern asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Asked {
+    /// Whether the counts are added to those in the file.
+    pub pool: bool,
+    /// Whether the counters are in the file while the program runs.
+    pub continuous: bool,
+}
+
+/// The reason why a pattern cannot be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BadPattern {
+    /// `%m` is there twice.
+    TwoPools,
+    /// `%t` is used, but the environment has no TMPDIR.
+    NoFolder,
+    /// `%b` is used, but the image has no build id.
+    NoBuildId,
+}
+
+/// Splits a directive after its percent sign into the digit before its letter, and the letter.
+fn directive(pattern: &[u8]) -> Option<(u8, u8)> {
+    match *pattern {
+        [digit @ b'1'..=b'9', b'm', ..] => Some((digit - b'0', b'm')),
+        [letter, ..] => match letter {
+            b'p' | b'h' | b't' | b'm' | b'b' | b'c' => Some((0, letter)),
+            _ => None,
+        },
+        [] => None,
+    }
+}
+
+/// Expands a pattern to a name.
+///
+/// # Errors
+/// If the pattern cannot be used; the name is then not complete.
+pub fn expand(pattern: &[u8], facts: &Facts<'_>, name: &mut Name) -> Result<Asked, BadPattern> {
+    let mut asked = Asked {
+        pool: false,
+        continuous: false,
+    };
+    let mut rest = pattern;
+    // A pattern without directives is a name, whatever percent signs are in it.
+    let mut known = false;
+    while let [byte, after @ ..] = rest {
+        known |= *byte == b'%' && directive(after).is_some();
+        rest = after;
+    }
+    name.clear();
+    if !known {
+        name.extend(pattern);
+        return Ok(asked);
+    }
+    rest = pattern;
+    while let [byte, after @ ..] = rest {
+        rest = after;
+        if *byte != b'%' {
+            name.push(*byte);
+            continue;
+        }
+        let (digit, letter) = match directive(after) {
+            Some(found) => found,
+            None => {
+                // Both the percent sign and the letter of an unknown directive are dropped.
+                if let [_, after @ ..] = after {
+                    rest = after;
+                }
+                continue;
+            }
+        };
+        let length = if digit == 0 { 1 } else { 2 };
+        rest = match after.get(length..) {
+            Some(rest) => rest,
+            None => &[],
+        };
+        match letter {
+            b'p' => name.decimal(u64::from(facts.process)),
+            b'h' => name.extend(facts.host),
+            b't' => {
+                if facts.folder.is_empty() {
+                    return Err(BadPattern::NoFolder);
+                }
+                name.extend(facts.folder);
+                name.push(b'/');
+            }
+            b'm' => {
+                if asked.pool {
+                    return Err(BadPattern::TwoPools);
+                }
+                asked.pool = true;
+                name.decimal(facts.signature);
+                name.push(b'_');
+                let files = u32::from(digit);
+                name.decimal(u64::from(if files == 0 { 0 } else { facts.process % files }));
+            }
+            b'b' => {
+                if facts.build_id.is_empty() {
+                    return Err(BadPattern::NoBuildId);
+                }
+                name.hexadecimal(facts.build_id);
+            }
+            _ => asked.continuous = true,
+        }
+    }
+    Ok(asked)
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::{expand, Asked, BadPattern, Facts, Name, NAME_MAX};
+    use std::string::{String, ToString};
+
+    const FACTS: Facts<'static> = Facts {
+        process: 4711,
+        host: b"box",
+        folder: b"/tmp",
+        signature: 12345,
+        build_id: &[0xab, 0x01],
+    };
+
+    fn expanded(pattern: &str) -> Result<(String, bool, bool), BadPattern> {
+        let mut name = Name::EMPTY;
+        expand(pattern.as_bytes(), &FACTS, &mut name).map(|Asked { pool, continuous }| {
+            (String::from_utf8_lossy(name.as_bytes()).to_string(), pool, continuous)
+        })
+    }
+
+    #[test]
+    fn patterns_are_expanded_like_those_of_llvm() {
+        for (pattern, name, pool, continuous) in [
+            ("a.profraw", "a.profraw", false, false),
+            ("a-%p.profraw", "a-4711.profraw", false, false),
+            ("%h/%p", "box/4711", false, false),
+            ("%tx", "/tmp/x", false, false),
+            ("%m", "12345_0", true, false),
+            ("%4m", "12345_3", true, false),
+            ("%b", "ab01", false, false),
+            ("%c%p", "4711", false, true),
+            ("%c", "", false, true),
+            ("%x", "%x", false, false),
+            ("100%", "100%", false, false),
+            ("%%", "%%", false, false),
+            ("%x%p", "4711", false, false),
+            ("%p%", "4711", false, false),
+        ] {
+            let expected = Ok((name.to_string(), pool, continuous));
+            assert_eq!(expanded(pattern), expected, "{pattern}");
+        }
+    }
+
+    #[test]
+    fn patterns_that_cannot_be_used() {
+        assert_eq!(expanded("%m%m"), Err(BadPattern::TwoPools));
+        let mut name = Name::EMPTY;
+        let facts = Facts {
+            folder: b"",
+            build_id: b"",
+            ..FACTS
+        };
+        assert_eq!(expand(b"%t", &facts, &mut name), Err(BadPattern::NoFolder));
+        assert_eq!(expand(b"%b", &facts, &mut name), Err(BadPattern::NoBuildId));
+    }
+
+    #[test]
+    fn a_name_that_is_too_long_is_noticed_and_stays_terminated() {
+        let mut name = Name::EMPTY;
+        name.extend(&[b'x'; 10_000]);
+        assert!(name.too_long);
+        assert_eq!(name.as_bytes().len(), NAME_MAX - 1);
+        assert_eq!(name.bytes[NAME_MAX - 1], 0);
+        name.clear();
+        name.push(b'a');
+        assert!(!name.too_long && name.as_bytes() == b"a");
+    }
+
+    #[test]
+    fn names_of_temporary_and_own_files() {
+        let mut name = Name::EMPTY;
+        let mut other = Name::EMPTY;
+        name.extend(b"out.d/pool");
+        other.own_of(&name, 7);
+        assert_eq!(other.as_bytes(), b"out.d/pool.7");
+        name.extend(b".profraw");
+        other.own_of(&name, 7);
+        assert_eq!(other.as_bytes(), b"out.d/pool.7.profraw");
+        other.temporary_of(&name, 7);
+        assert_eq!(other.as_bytes(), b"out.d/pool.profraw.7.tmp");
+        name.extend(&[b'x'; 255]);
+        other.temporary_of(&name, u32::MAX);
+        assert!(other.as_bytes().len() - other.folder_length() <= 255);
+    }
+}

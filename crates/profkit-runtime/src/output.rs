@@ -1,0 +1,108 @@
+//! Where the bytes of a profile go: a function that takes them, and a buffer, so that it is not called for each number.
+
+/// A function that takes some bytes: context, address and number. It returns 0, or the number of an error.
+pub type Write = unsafe extern "C" fn(*mut u8, *const u8, usize) -> i32;
+
+/// Bytes on their way to a file or into memory. After an error all further bytes are dropped.
+pub struct Output<'a> {
+    write: Write,
+    context: *mut u8,
+    buffer: &'a mut [u8],
+    used: usize,
+    error: i32,
+}
+
+impl<'a> Output<'a> {
+    /// Makes an output.
+    ///
+    /// # Safety
+    /// The caller must ensure that `write` may be called with this context and any bytes, as long as the output exists.
+    pub unsafe fn new(write: Write, context: *mut u8, buffer: &'a mut [u8]) -> Self {
+        Self {
+            write,
+            context,
+            buffer,
+            used: 0,
+            error: 0,
+        }
+    }
+
+    /// Adds the bytes at an address.
+    ///
+    /// # Safety
+    /// The caller must ensure that the bytes are readable.
+    #[inline(never)]
+    pub unsafe fn bytes(&mut self, start: usize, length: usize) {
+        if length > self.buffer.len() {
+            self.flush();
+            // SAFETY: the caller promises that the bytes are readable.
+            unsafe { self.call(start as *const u8, length) };
+            return;
+        }
+        for at in 0..length {
+            // SAFETY: the caller promises that the bytes are readable.
+            self.byte(unsafe { (start as *const u8).add(at).read_volatile() });
+        }
+    }
+
+    /// Adds one byte.
+    #[inline(never)]
+    pub fn byte(&mut self, byte: u8) {
+        if self.used >= self.buffer.len() {
+            self.flush();
+        }
+        if let Some(place) = self.buffer.get_mut(self.used) {
+            *place = byte;
+            self.used += 1;
+        }
+    }
+
+    /// Adds a number of four bytes, in the byte order of this machine.
+    #[inline(never)]
+    pub fn half(&mut self, number: u32) {
+        for byte in number.to_ne_bytes() {
+            self.byte(byte);
+        }
+    }
+
+    /// Adds a number of eight bytes, in the byte order of this machine.
+    #[inline(never)]
+    pub fn word(&mut self, number: u64) {
+        for byte in number.to_ne_bytes() {
+            self.byte(byte);
+        }
+    }
+
+    /// Adds zero bytes.
+    #[inline(never)]
+    pub fn zeros(&mut self, count: usize) {
+        for _ in 0..count {
+            self.byte(0);
+        }
+    }
+
+    /// Ends the output. Returns 0, or the number of the first error.
+    pub fn finish(&mut self) -> i32 {
+        self.flush();
+        self.error
+    }
+
+    #[inline(never)]
+    fn flush(&mut self) {
+        let used = self.used;
+        self.used = 0;
+        let start = self.buffer.as_ptr();
+        // SAFETY: these bytes of the buffer are readable.
+        unsafe { self.call(start, used) };
+    }
+
+    /// # Safety
+    /// The caller must ensure that the bytes are readable.
+    #[inline(never)]
+    unsafe fn call(&mut self, start: *const u8, length: usize) {
+        if self.error == 0 && length != 0 {
+            // SAFETY: whoever made the output promises that the function may be called with this context.
+            self.error = unsafe { (self.write)(self.context, start, length) };
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! What happens when: at start, in a forked child, at a signal, at exit.
+use crate::file;
+use crate::libc::{self, Handler};
+use crate::system;
+use crate::values;
+use core::arch::global_asm;
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+global_asm!(
+    ".weak __profkit_profile_hook",
+    ".hidden __profkit_profile_hook"
+);
+
+static INITIALIZED: AtomicBool = AtomicBool::new(false);
+static REGISTERED: AtomicBool = AtomicBool::new(false);
+/// The number of signals that a program can ask for, plus one.
+const SIGNALS: usize = 32;
+/// What each signal did before the runtime's handler was registered, plus one; 0 if the handler is not registered. The
+/// constants for the default action and for ignoring are 0 and 1.
+static BEFORE: [AtomicUsize; SIGNALS] = {
+    #[allow(clippy::declare_interior_mutable_const, reason = "only a start value")]
+    const NONE: AtomicUsize = AtomicUsize::new(0);
+    [NONE; SIGNALS]
+};
+
+/// Prepares the runtime: the constructor of the image calls this, or the program.
+pub fn initialize() {
+    file::initialize();
+    if INITIALIZED.swap(true, Ordering::AcqRel) {
+        return;
+    }
+    // SAFETY: the environment is read as C programs do at their start.
+    unsafe {
+        let mut limit = Numbers(libc::variable(b"LLVM_VP_MAX_NUM_VALS_PER_SITE\0"));
+        if let Some(limit) = limit.next() {
+            values::set_limit(limit);
+        }
+        if !file::same(libc::variable(b"PROFKIT_PROFILE_FORK\0"), b"keep") {
+            libc::at_fork(in_child);
+        }
+        let signals = Numbers(libc::variable(b"PROFKIT_PROFILE_SIGNALS\0"));
+        for signal in signals {
+            if let Some(before) = BEFORE.get(signal) {
+                // SAFETY: the handler only uses what a signal handler may use.
+                let old = libc::set_handler(signal as i32, on_signal as Handler as usize);
+                if old != usize::MAX && system::pass_three_arguments(signal as i32) {
+                    before.store(old.wrapping_add(1), Ordering::Release);
+                }
+            }
+        }
+    }
+    // The constructor's object also has the destructor.
+    if weak_address!("__profkit_profile_hook") == 0 {
+        register_at_exit();
+    }
+}
+
+/// Decimal numbers with anything between them.
+struct Numbers<'a>(&'a [u8]);
+
+impl Iterator for Numbers<'_> {
+    type Item = usize;
+
+    fn next(&mut self) -> Option<usize> {
+        let mut number = None;
+        while let [byte, rest @ ..] = self.0 {
+            let digit = usize::from(byte.wrapping_sub(b'0'));
+            if digit < 10 {
+                let before = match number {
+                    Some(number) => number,
+                    None => 0,
+                };
+                // A number that is too large stays too large.
+                number = Some(if before > 100_000 {
+                    before
+                } else {
+                    before * 10 + digit
+                });
+            } else if number.is_some() {
+                break;
+            }
+            self.0 = rest;
+        }
+        number
+    }
+}
+
+extern "C" fn in_child() {
+    file::in_child();
+}
+
+extern "C" fn on_signal(signal: i32, info: *const u8, context: *const u8) {
+    const SIGUSR1: i32 = 10;
+    const SIGUSR2: i32 = 12;
+    // All signals are blocked while the file is written, so this thread is not the one that writes.
+    let _ = file::write();
+    let before = match BEFORE.get(signal as usize) {
+        Some(before) => before.load(Ordering::Acquire),
+        None => 0,
+    };
+    if before > 2 {
+        // SAFETY: the address is that of a handler, as libc returned it. The system passes three arguments.
+        unsafe { core::mem::transmute::<usize, Handler>(before - 1)(signal, info, context) };
+    } else if before == 1 && signal != SIGUSR1 && signal != SIGUSR2 {
+        // Nobody else handles the signal: the process ends by it, as without the runtime.
+        // SAFETY: the default action is no handler.
+        unsafe { libc::set_handler(signal, 0) };
+        system::raise(signal);
+    }
+}
+
+/// Registers writing the profile at exit. Returns 0, or −1 if there is no way to do that.
+pub fn register_at_exit() -> i32 {
+    if REGISTERED.swap(true, Ordering::AcqRel) || libc::at_exit(at_exit) {
+        0
+    } else {
+        -1
+    }
+}
+
+/// Writes the profile, and removes the signal handlers: the image may be unloaded now.
+pub extern "C" fn at_exit() {
+    let _ = file::write();
+    for (signal, before) in BEFORE.iter().enumerate() {
+        let before = before.swap(0, Ordering::AcqRel);
+        if before != 0 {
+            let mine = on_signal as Handler as usize;
+            // SAFETY: what the signal did before is valid; a handler that another image has registered since stays.
+            unsafe {
+                let now = libc::set_handler(signal as i32, before - 1);
+                if now != mine && now != usize::MAX {
+                    libc::set_handler(signal as i32, now);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,596 @@
+//! The profile of an image: its sections, their check, and writing them as a raw file.
+use crate::layout::{
+    padding, Layout, COUNTER_PTR, FUNC_HASH, HEADER_MAX, LAYOUT, NAME_REF, RAW, VTABLE_SIZE,
+};
+use crate::memory::{read, Area};
+use crate::output::Output;
+use crate::values::{self, OldValues};
+use profkit_abi::{raw, variant};
+
+/// The magic number of a file of this machine's word size.
+pub const MAGIC: u64 = if cfg!(target_pointer_width = "64") {
+    raw::MAGIC_64
+} else {
+    raw::MAGIC_32
+};
+
+/// The value of a time stamp that was never set in a file of byte counters.
+const NO_TIME: u64 = u64::MAX;
+
+/// The sections of one image that a raw file contains.
+#[derive(Debug, Clone, Copy)]
+pub struct Sections {
+    /// The function records.
+    pub data: Area,
+    /// The counters.
+    pub counters: Area,
+    /// The bitmaps of MC/DC.
+    pub bitmap: Area,
+    /// The names of functions.
+    pub names: Area,
+    /// The entries of virtual tables.
+    pub vtables: Area,
+    /// The names of virtual tables.
+    pub vtable_names: Area,
+    /// The version word: raw version and flags.
+    pub version: u64,
+}
+
+/// The reason why nothing is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wrong {
+    /// The compiler's version word has another version.
+    Version(u32),
+    /// The function records are not those of this raw version. The number is the raw version that they may have, or 0.
+    Records(u32),
+}
+
+/// A profile of the same image that was written earlier, in memory.
+#[derive(Debug, Clone, Copy)]
+pub struct Old {
+    /// Its function records.
+    pub data: usize,
+    /// Its counters.
+    pub counters: usize,
+    /// Its bitmaps.
+    pub bitmap: usize,
+    /// Its value data, and the distance of addresses.
+    pub values: OldValues,
+}
+
+/// What is written in addition to the sections.
+#[derive(Clone, Copy)]
+pub struct Parts<'a> {
+    /// The build id of the image; empty if it has none.
+    pub build_id: &'a [u8],
+    /// Whether value data are written.
+    pub values: bool,
+    /// Whether the records say that there are no value sites, so that a file without value data can be read.
+    pub no_sites: bool,
+    /// A profile whose counts are added.
+    pub old: Option<Old>,
+}
+
+impl Sections {
+    /// The size of one counter.
+    #[must_use]
+    #[inline(never)]
+    pub fn entry_size(&self) -> usize {
+        if self.version & variant::BYTE_COVERAGE != 0 {
+            1
+        } else {
+            8
+        }
+    }
+
+    /// The number of function records.
+    #[must_use]
+    pub fn records(&self) -> usize {
+        self.data.length / LAYOUT.stride
+    }
+
+    /// The address of a function record.
+    #[must_use]
+    pub fn record(&self, index: usize) -> usize {
+        self.data.start + index * LAYOUT.stride
+    }
+
+    /// Checks that the sections are those of this raw version. A compiler of another release leaves records of another
+    /// size, or the places of the counters in them are wrong.
+    ///
+    /// # Safety
+    /// The caller must ensure that the sections are readable.
+    pub unsafe fn check(&self) -> Result<(), Wrong> {
+        #[allow(clippy::cast_possible_truncation, reason = "the mask leaves 32 bits")]
+        let version = (self.version & variant::VERSION_MASK) as u32;
+        if version != RAW {
+            return Err(Wrong::Version(version));
+        }
+        // SAFETY: the caller promises that the sections are readable.
+        unsafe {
+            if self.fits(&LAYOUT) {
+                return Ok(());
+            }
+            // Records of 9 and 10 are alike, and more compilers write 10.
+            for other in [10, 8, 7, 11, 9] {
+                if other != RAW && self.fits(&Layout::of(other)) {
+                    return Err(Wrong::Records(other));
+                }
+            }
+        }
+        Err(Wrong::Records(0))
+    }
+
+    /// Whether the sections may have this layout.
+    ///
+    /// # Safety
+    /// The caller must ensure that the sections are readable.
+    unsafe fn fits(&self, layout: &Layout) -> bool {
+        let mut at = 0;
+        let mut bitmaps = false;
+        while at < self.data.length {
+            if self.data.length - at < layout.stride {
+                return false;
+            }
+            let record = self.data.start + at;
+            // SAFETY: the whole record lies in the section.
+            unsafe {
+                let mut counters: usize = read(record + COUNTER_PTR);
+                if layout.version > 7 {
+                    counters = counters.wrapping_add(record);
+                }
+                let count: u32 = read(record + layout.num_counters);
+                let size = (count as usize).wrapping_mul(self.entry_size());
+                if count == 0
+                    || size / self.entry_size() != count as usize
+                    || !self.counters.contains(counters, size)
+                {
+                    return false;
+                }
+                if layout.num_bitmap != 0 {
+                    let size: u32 = read(record + layout.num_bitmap);
+                    let bitmap = read::<usize>(record + layout.bitmap_ptr).wrapping_add(record);
+                    if size != 0 && !self.bitmap.contains(bitmap, size as usize) {
+                        return false;
+                    }
+                    bitmaps |= size != 0;
+                }
+            }
+            at += layout.stride;
+        }
+        // The sizes of bitmaps have other places in versions 9 and 10.
+        bitmaps || self.bitmap.length == 0 || self.data.length == 0 || layout.num_bitmap == 0
+    }
+
+    /// Returns the words of the header. The layout says how many there are.
+    #[must_use]
+    #[inline(never)]
+    pub fn header(&self, ids_size: usize) -> [u64; HEADER_MAX] {
+        let counters = self.counters.length;
+        let none = self.data.length == 0 && self.names.length == 0;
+        let delta = |to: usize| {
+            if none {
+                0
+            } else {
+                to as u64
+            }
+        };
+        // The counters' place is an address in version 7, and relative to the records later.
+        let relative = |to: usize| {
+            delta(if RAW == 7 {
+                to
+            } else {
+                to.wrapping_sub(self.data.start)
+            })
+        };
+        let mut words = [0; HEADER_MAX];
+        let mut used = 0;
+        let mut push = |word: u64| {
+            if let Some(place) = words.get_mut(used) {
+                *place = word;
+                used += 1;
+            }
+        };
+        push(MAGIC);
+        push(self.version);
+        push(ids_size as u64);
+        push(self.records() as u64);
+        push(0);
+        push((counters / self.entry_size()) as u64);
+        push(counters_padding(counters) as u64);
+        if RAW >= 9 {
+            push(self.bitmap.length as u64);
+            push(padding(self.bitmap.length) as u64);
+        }
+        if RAW >= 11 {
+            // Counters that are the same in all threads of a GPU: a program on a CPU has none.
+            push(0);
+            push(0);
+            push(0);
+        }
+        push(self.names.length as u64);
+        push(relative(self.counters.start));
+        if RAW >= 9 {
+            push(relative(self.bitmap.start));
+        }
+        push(delta(self.names.start));
+        if RAW >= 10 {
+            push((self.vtables.length / VTABLE_SIZE) as u64);
+            push(self.vtable_names.length as u64);
+        }
+        push(LAYOUT.kinds as u64 - 1);
+        words
+    }
+
+    /// The size of a raw file of these sections without value data.
+    #[must_use]
+    #[inline(never)]
+    pub fn size(&self, ids_size: usize) -> usize {
+        self.counters_offset(ids_size)
+            + self.counters.length
+            + counters_padding(self.counters.length)
+            + padded(self.bitmap.length)
+            + padded(self.names.length)
+            + padded(self.vtables.length)
+            + padded(self.vtable_names.length)
+    }
+
+    /// The offset of the counters in a raw file.
+    #[must_use]
+    #[inline(never)]
+    pub fn counters_offset(&self, ids_size: usize) -> usize {
+        LAYOUT.header_words * 8 + ids_size + self.data.length
+    }
+
+    /// Writes a raw file of the sections.
+    ///
+    /// # Safety
+    /// The caller must ensure that the sections are readable, that their check has succeeded, and that `old` was found
+    /// by [`Self::old`] for these sections. If value data are written, no other call may write any at the same time.
+    pub unsafe fn write(&self, output: &mut Output<'_>, parts: &Parts<'_>) {
+        let ids_size = ids_size(parts.build_id);
+        let header = self.header(ids_size);
+        for &word in header.iter().take(LAYOUT.header_words) {
+            output.word(word);
+        }
+        // SAFETY: the caller promises that the sections and the old profile are readable.
+        unsafe {
+            if ids_size != 0 {
+                let id = parts.build_id;
+                output.word(id.len() as u64);
+                output.bytes(id.as_ptr() as usize, id.len());
+                output.zeros(padding(id.len()));
+            }
+            if parts.no_sites {
+                for index in 0..self.records() {
+                    let record = self.record(index);
+                    let sites = LAYOUT.kinds * 2;
+                    output.bytes(record, LAYOUT.num_sites);
+                    output.zeros(sites);
+                    let rest = LAYOUT.num_sites + sites;
+                    output.bytes(record + rest, LAYOUT.stride - rest);
+                }
+            } else {
+                output.bytes(self.data.start, self.data.length);
+            }
+            match &parts.old {
+                None => {
+                    output.bytes(self.counters.start, self.counters.length);
+                    output.zeros(counters_padding(self.counters.length));
+                    output.bytes(self.bitmap.start, self.bitmap.length);
+                }
+                Some(old) => {
+                    self.write_sums(output, old);
+                    output.zeros(counters_padding(self.counters.length));
+                    for at in 0..self.bitmap.length {
+                        output
+                            .byte(read::<u8>(self.bitmap.start + at) | read::<u8>(old.bitmap + at));
+                    }
+                }
+            }
+            output.zeros(padding(self.bitmap.length));
+            for area in [self.names, self.vtables, self.vtable_names] {
+                output.bytes(area.start, area.length);
+                output.zeros(padding(area.length));
+            }
+            if parts.values {
+                let mut old = parts.old.map(|old| old.values);
+                for index in 0..self.records() {
+                    values::write(output, self.record(index), &mut old);
+                }
+            }
+        }
+    }
+
+    /// Writes the sums of the counters and those of an older profile.
+    ///
+    /// # Safety
+    /// The caller must ensure what [`Self::write`] requires.
+    unsafe fn write_sums(&self, output: &mut Output<'_>, old: &Old) {
+        let mut at = 0;
+        let mut next = 0;
+        // SAFETY: the caller promises that both profiles have as many counters, and they are read only up to there.
+        unsafe {
+            if self.entry_size() == 1 {
+                for at in 0..self.counters.length {
+                    output.byte(add_byte(
+                        read(self.counters.start + at),
+                        read(old.counters + at),
+                    ));
+                }
+                return;
+            }
+            while at < self.counters.length {
+                let (new, before) = (read(self.counters.start + at), read(old.counters + at));
+                let time =
+                    self.version & variant::TEMPORAL != 0 && self.function_begins_at(at, &mut next);
+                output.word(if time {
+                    add_time(new, before)
+                } else {
+                    add(new, before)
+                });
+                at += 8;
+            }
+        }
+    }
+
+    /// Whether the counters of a function begin at this offset. `next` is the record from which the search starts: the
+    /// one after the record that was found last.
+    ///
+    /// # Safety
+    /// The caller must ensure that the records are readable.
+    #[inline(never)]
+    unsafe fn function_begins_at(&self, offset: usize, next: &mut usize) -> bool {
+        let count = self.records();
+        // Records and counters are nearly always in the same order, so that one step is enough.
+        for step in 0..count {
+            let mut index = *next + step;
+            if index >= count {
+                index -= count;
+            }
+            // SAFETY: the index is that of a record.
+            let start = unsafe { self.counters_of(index) };
+            if start == self.counters.start + offset {
+                *next = if index + 1 < count { index + 1 } else { 0 };
+                return true;
+            }
+            // The next record's function begins later: this offset is inside a function.
+            if step == 0 && start > self.counters.start + offset {
+                return false;
+            }
+        }
+        false
+    }
+
+    /// The address of the counters of a function.
+    ///
+    /// # Safety
+    /// The caller must pass the index of a record.
+    #[inline(never)]
+    pub unsafe fn counters_of(&self, index: usize) -> usize {
+        let record = self.record(index);
+        // SAFETY: the caller promises that there is such a record.
+        let counters: usize = unsafe { read(record + COUNTER_PTR) };
+        if RAW == 7 {
+            counters
+        } else {
+            counters.wrapping_add(record)
+        }
+    }
+
+    /// Checks that the bytes are a profile of this image that has all of its parts. Bytes after the profile are
+    /// accepted if `whole` is not set. Value data are only looked at if `with_values` is set.
+    ///
+    /// # Safety
+    /// The caller must ensure that the sections and the bytes are readable.
+    pub unsafe fn old(&self, bytes: Area, whole: bool, with_values: bool) -> Option<Old> {
+        let words = LAYOUT.header_words;
+        if bytes.length < words * 8 {
+            return None;
+        }
+        // SAFETY: the header lies in the bytes; everything else is read after its size was checked.
+        unsafe {
+            let ids_size = read::<u64>(bytes.start + 16);
+            let expected = self.header(0);
+            for (index, &expected) in expected.iter().enumerate().take(words) {
+                let found: u64 = read(bytes.start + index * 8);
+                if found != expected && !may_differ(index) {
+                    return None;
+                }
+            }
+            if ids_size > bytes.length as u64 || ids_size % 8 != 0 {
+                return None;
+            }
+            #[allow(
+                clippy::cast_possible_truncation,
+                reason = "not larger than the bytes in memory"
+            )]
+            let ids_size = ids_size as usize;
+            let size = self.size(ids_size);
+            if size > bytes.length {
+                return None;
+            }
+            let counters = bytes.start + self.counters_offset(ids_size);
+            let data = counters - self.data.length;
+            let mut shift = values::Shift::NONE;
+            for index in 0..self.records() {
+                let (new, old) = (self.record(index), data + index * LAYOUT.stride);
+                for field in [NAME_REF, FUNC_HASH] {
+                    if read::<u64>(new + field) != read::<u64>(old + field) {
+                        return None;
+                    }
+                }
+                if read::<u32>(new + LAYOUT.num_counters) != read::<u32>(old + LAYOUT.num_counters)
+                {
+                    return None;
+                }
+                shift.note(read(old + LAYOUT.function), read(new + LAYOUT.function));
+            }
+            let values = OldValues {
+                at: bytes.start + size,
+                end: bytes.start + bytes.length,
+                shift,
+            };
+            let mut check = values;
+            for index in 0..self.records() {
+                if with_values && !check.skip(self.record(index), data + index * LAYOUT.stride) {
+                    return None;
+                }
+            }
+            if whole && check.at != check.end {
+                return None;
+            }
+            Some(Old {
+                data,
+                counters,
+                bitmap: counters + self.counters.length + counters_padding(self.counters.length),
+                values,
+            })
+        }
+    }
+
+    /// Adds the counts of another profile of this image to the counters.
+    ///
+    /// # Safety
+    /// The caller must ensure what [`Self::write`] requires, and that the sections are writable.
+    pub unsafe fn add_counts(&self, old: &Old) {
+        // SAFETY: both profiles have as many counters and bytes of bitmaps.
+        unsafe {
+            if self.entry_size() == 1 {
+                for at in 0..self.counters.length {
+                    let place = self.counters.start + at;
+                    crate::memory::write(place, add_byte(read(place), read(old.counters + at)));
+                }
+            } else {
+                let mut next = 0;
+                for index in 0..self.counters.length / 8 {
+                    let at = index * 8;
+                    let place = self.counters.start + at;
+                    let (new, before) = (read(place), read(old.counters + at));
+                    let time = self.version & variant::TEMPORAL != 0
+                        && self.function_begins_at(at, &mut next);
+                    crate::memory::write(
+                        place,
+                        if time {
+                            add_time(new, before)
+                        } else {
+                            add(new, before)
+                        },
+                    );
+                }
+            }
+            for at in 0..self.bitmap.length {
+                let place = self.bitmap.start + at;
+                crate::memory::write(place, read::<u8>(place) | read::<u8>(old.bitmap + at));
+            }
+            let mut values = old.values;
+            for index in 0..self.records() {
+                values.add_to(self.record(index));
+            }
+        }
+    }
+
+    /// Sets all counts to their initial values.
+    ///
+    /// # Safety
+    /// The caller must ensure that the sections are writable and that their check has succeeded.
+    pub unsafe fn reset(&self) {
+        // SAFETY: the caller promises that the sections are writable.
+        unsafe {
+            self.counters
+                .fill(if self.entry_size() == 1 { 0xff } else { 0 });
+            self.bitmap.fill(0);
+            for index in 0..self.records() {
+                values::reset(self.record(index));
+            }
+        }
+    }
+
+    /// Returns a number that images have in common only if they are the same build: a hash of the build id, or without
+    /// one of the functions.
+    ///
+    /// # Safety
+    /// The caller must ensure that the sections are readable.
+    pub unsafe fn signature(&self, build_id: &[u8]) -> u64 {
+        let mut hash = self.version ^ 0x9e37_79b9_7f4a_7c15;
+        let mut mix = |word: u64| {
+            hash = (hash ^ word).wrapping_mul(0xff51_afd7_ed55_8ccd);
+            hash ^= hash >> 32;
+        };
+        for area in [
+            self.data,
+            self.counters,
+            self.bitmap,
+            self.names,
+            self.vtables,
+        ] {
+            mix(area.length as u64);
+        }
+        for &byte in build_id {
+            mix(u64::from(byte));
+        }
+        if build_id.is_empty() {
+            for index in 0..self.records() {
+                // SAFETY: the record lies in the section.
+                unsafe {
+                    mix(read(self.record(index) + NAME_REF));
+                    mix(read(self.record(index) + FUNC_HASH));
+                }
+            }
+        }
+        hash
+    }
+}
+
+/// Whether two runs of the same image may have different values in this word of the header: the size of the build id,
+/// which is checked separately, and addresses (an image without bitmaps has an address as their distance).
+fn may_differ(index: usize) -> bool {
+    const IDS: usize = 2;
+    let names = LAYOUT.header_words - if RAW >= 10 { 4 } else { 2 };
+    index == IDS || index == names || (RAW != 8 && index == names - 1)
+}
+
+/// The number of bytes that a build id takes in a raw file.
+#[must_use]
+pub fn ids_size(build_id: &[u8]) -> usize {
+    if build_id.is_empty() {
+        0
+    } else {
+        8 + padded(build_id.len())
+    }
+}
+
+/// The size of a section together with its padding.
+#[must_use]
+pub const fn padded(size: usize) -> usize {
+    size + padding(size)
+}
+
+/// The number of zero bytes after the counters. The runtimes of LLVM 13 to 17 write none.
+#[must_use]
+pub const fn counters_padding(size: usize) -> usize {
+    if RAW < 9 {
+        0
+    } else {
+        padding(size)
+    }
+}
+
+/// The sum of two counts. A sum that is too large becomes the largest count.
+fn add(a: u64, b: u64) -> u64 {
+    a.saturating_add(b)
+}
+
+/// The sum of two byte counters: 0 means that the code was executed.
+fn add_byte(a: u8, b: u8) -> u8 {
+    a & b
+}
+
+/// The earlier of two time stamps, where 0 and the largest number mean that there is none.
+fn add_time(a: u64, b: u64) -> u64 {
+    if a == 0 || a == NO_TIME || (b != 0 && b < a) {
+        b
+    } else {
+        a
+    }
+}

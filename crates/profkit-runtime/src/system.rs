@@ -1,0 +1,347 @@
+//! System calls of Linux that the MIP runtime does not make. The others are those of its `sys` module.
+use crate::sys::{call, checked};
+pub use crate::sys::{
+    close, error, is_special, lock, open, pass_three_arguments, pause, process, read, rename,
+    rewind, unlink, write, Open, Result,
+};
+use core::arch::asm;
+
+#[cfg(target_arch = "x86_64")]
+mod number {
+    pub const LSEEK: usize = 8;
+    pub const MMAP: usize = 9;
+    pub const MUNMAP: usize = 11;
+    pub const SIGPROCMASK: usize = 14;
+    pub const KILL: usize = 62;
+    pub const UNAME: usize = 63;
+    pub const FLOCK: usize = 73;
+    pub const FTRUNCATE: usize = 77;
+    pub const PRCTL: usize = 157;
+    pub const OPENAT: usize = 257;
+    pub const MKDIRAT: usize = 258;
+    pub const RENAMEAT2: usize = 316;
+    pub const STATX: usize = 332;
+}
+
+#[cfg(target_arch = "aarch64")]
+mod number {
+    pub const FLOCK: usize = 32;
+    pub const MKDIRAT: usize = 34;
+    pub const FTRUNCATE: usize = 46;
+    pub const OPENAT: usize = 56;
+    pub const LSEEK: usize = 62;
+    pub const KILL: usize = 129;
+    pub const SIGPROCMASK: usize = 135;
+    pub const UNAME: usize = 160;
+    pub const PRCTL: usize = 167;
+    pub const MUNMAP: usize = 215;
+    pub const MMAP: usize = 222;
+    pub const RENAMEAT2: usize = 276;
+    pub const STATX: usize = 291;
+}
+
+#[cfg(target_arch = "arm")]
+mod number {
+    pub const LSEEK: usize = 19;
+    pub const KILL: usize = 37;
+    pub const MUNMAP: usize = 91;
+    pub const FTRUNCATE: usize = 93;
+    pub const UNAME: usize = 122;
+    pub const FLOCK: usize = 143;
+    pub const PRCTL: usize = 172;
+    pub const SIGPROCMASK: usize = 175;
+    /// `mmap2`, whose offset counts pages.
+    pub const MMAP: usize = 192;
+    pub const OPENAT: usize = 322;
+    pub const MKDIRAT: usize = 323;
+    pub const RENAMEAT2: usize = 382;
+    pub const STATX: usize = 397;
+}
+
+const AT_FDCWD: usize = -100_isize as usize;
+const PROT_READ_WRITE: usize = 3;
+const MAP_SHARED: usize = 1;
+const MAP_PRIVATE_ANONYMOUS: usize = 0x22;
+/// Read and write, create, close on exec.
+const O_POOL: usize = 0o2_000_102;
+/// Write, create, append, close on exec; with truncation.
+const O_EMPTY: usize = 0o2_001_101;
+
+/// Exchanges the names of two files, which must exist.
+///
+/// # Safety
+/// The caller must pass zero-terminated paths.
+pub unsafe fn exchange(one: *const u8, other: *const u8) -> Result<()> {
+    const RENAME_EXCHANGE: usize = 2;
+    // SAFETY: both paths are zero-terminated, and the kernel only reads them.
+    unsafe {
+        checked(
+            number::RENAMEAT2,
+            [
+                AT_FDCWD,
+                one as usize,
+                AT_FDCWD,
+                other as usize,
+                RENAME_EXCHANGE,
+            ],
+        )
+    }
+    .map(|_| ())
+}
+
+/// Makes the system call that maps memory. A negative result is an error.
+///
+/// # Safety
+/// The caller must ensure that mapping a file with these flags is sound. The kernel chooses the address.
+unsafe fn mmap(length: usize, flags: usize, file: usize) -> isize {
+    let result: usize;
+    // SAFETY: the kernel maps new memory at an address that it chooses, and changes only the registers named.
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        asm!(
+            "syscall",
+            inlateout("rax") number::MMAP => result,
+            in("rdi") 0_usize, in("rsi") length, in("rdx") PROT_READ_WRITE,
+            in("r10") flags, in("r8") file, in("r9") 0_usize,
+            lateout("rcx") _, lateout("r11") _,
+            options(nostack),
+        );
+    }
+    // SAFETY: as above.
+    #[cfg(target_arch = "aarch64")]
+    unsafe {
+        asm!(
+            "svc 0",
+            in("x8") number::MMAP,
+            inlateout("x0") 0_usize => result, in("x1") length, in("x2") PROT_READ_WRITE,
+            in("x3") flags, in("x4") file, in("x5") 0_usize,
+            options(nostack),
+        );
+    }
+    // SAFETY: as above. r7 may be the frame pointer, so it is not an operand; the code saves and restores it.
+    #[cfg(target_arch = "arm")]
+    unsafe {
+        asm!(
+            "mov {saved}, r7",
+            "mov r7, {number}",
+            "svc 0",
+            "mov r7, {saved}",
+            saved = out(reg) _,
+            number = in(reg) number::MMAP,
+            inlateout("r0") 0_usize => result, in("r1") length, in("r2") PROT_READ_WRITE,
+            in("r3") flags, in("r4") file, in("r5") 0_usize,
+            options(nostack),
+        );
+    }
+    result as isize
+}
+
+/// Returns the address of new memory, whose bytes are zero; 0 if there is none.
+pub fn map(length: usize) -> usize {
+    // SAFETY: new private memory belongs to the caller alone.
+    let address = unsafe { mmap(length, MAP_PRIVATE_ANONYMOUS, usize::MAX) };
+    if (-4095..0).contains(&address) {
+        0
+    } else {
+        address as usize
+    }
+}
+
+/// Returns the address at which a file is mapped, so that writing there writes the file.
+pub fn map_file(file: i32, length: usize) -> Result<usize> {
+    // SAFETY: a new shared mapping does not change memory that is in use.
+    let address = unsafe { mmap(length, MAP_SHARED, file as usize) };
+    if (-4095..0).contains(&address) {
+        Err(-address as i32)
+    } else {
+        Ok(address as usize)
+    }
+}
+
+/// Frees memory of [`map`].
+pub fn unmap(start: usize, length: usize) {
+    // SAFETY: the callers pass memory that they got from `map` and use no longer.
+    let _ = unsafe { call(number::MUNMAP, [start, length, 0, 0, 0]) };
+}
+
+/// Opens a file for reading and writing; it is created if it does not exist.
+///
+/// # Safety
+/// The caller must pass a zero-terminated `path`.
+pub unsafe fn open_pool(path: *const u8) -> Result<i32> {
+    // SAFETY: the path is zero-terminated, and the kernel only reads it.
+    unsafe { checked(number::OPENAT, [AT_FDCWD, path as usize, O_POOL, 0o666, 0]) }
+        .map(|file| file as i32)
+}
+
+/// Makes a file empty; it is created if it does not exist.
+///
+/// # Safety
+/// The caller must pass a zero-terminated `path`.
+pub unsafe fn open_empty(path: *const u8) -> Result<i32> {
+    // SAFETY: the path is zero-terminated, and the kernel only reads it.
+    unsafe { checked(number::OPENAT, [AT_FDCWD, path as usize, O_EMPTY, 0o666, 0]) }
+        .map(|file| file as i32)
+}
+
+/// Makes a folder.
+///
+/// # Safety
+/// The caller must pass a zero-terminated `path`.
+pub unsafe fn make_folder(path: *const u8, mode: u32) {
+    // SAFETY: the path is zero-terminated, and the kernel only reads it. An error shows when a file in the folder is
+    // opened.
+    let _ = unsafe {
+        call(
+            number::MKDIRAT,
+            [AT_FDCWD, path as usize, mode as usize, 0, 0],
+        )
+    };
+}
+
+/// Moves the position in a file to its end, and returns the size of the file.
+pub fn end(file: i32) -> Result<usize> {
+    const SEEK_END: usize = 2;
+    // SAFETY: the call only changes the position in a file.
+    unsafe { checked(number::LSEEK, [file as usize, 0, SEEK_END, 0, 0]) }
+}
+
+/// Returns the position in a file.
+pub fn position(file: i32) -> Result<usize> {
+    const SEEK_CUR: usize = 1;
+    // SAFETY: the call does not change anything.
+    unsafe { checked(number::LSEEK, [file as usize, 0, SEEK_CUR, 0, 0]) }
+}
+
+/// Changes the size of a file.
+pub fn set_size(file: i32, size: usize) -> Result<usize> {
+    // SAFETY: the call only changes a file that the runtime has opened for writing.
+    unsafe { checked(number::FTRUNCATE, [file as usize, size, 0, 0, 0]) }
+}
+
+/// What distinguishes files: device and inode. An error gives the same number for every file: a kernel before 4.11 does
+/// not know the call.
+///
+/// # Safety
+/// The caller must pass a zero-terminated `path`, or an empty path and an open file.
+pub unsafe fn identity(file: i32, path: *const u8) -> [u64; 2] {
+    const AT_EMPTY_PATH: usize = 0x1000;
+    const STATX_INO: usize = 0x100;
+    const INODE_AT: usize = 32;
+    const DEVICE_AT: usize = 136;
+    let mut facts = core::mem::MaybeUninit::<[u64; 32]>::uninit();
+    // SAFETY: an empty text is a path too.
+    let (folder, flags) = if unsafe { *path } == 0 {
+        (file as usize, AT_EMPTY_PATH)
+    } else {
+        (AT_FDCWD, 0)
+    };
+    // SAFETY: the kernel reads the zero-terminated path and writes the 256 bytes of a `statx` structure.
+    let result = unsafe {
+        checked(
+            number::STATX,
+            [
+                folder,
+                path as usize,
+                flags,
+                STATX_INO,
+                facts.as_mut_ptr() as usize,
+            ],
+        )
+    };
+    match result {
+        // SAFETY: the kernel has written these two fields of the structure.
+        Ok(_) => unsafe {
+            let facts = facts.as_ptr().cast::<u64>();
+            [
+                facts.add(INODE_AT / 8).read(),
+                facts.add(DEVICE_AT / 8).read(),
+            ]
+        },
+        // The file was removed in the meantime: it differs from the open one.
+        Err(error::NO_ENTRY) => [u64::MAX; 2],
+        Err(_) => [0; 2],
+    }
+}
+
+/// The size of each of the six texts in `utsname`.
+const UTS: usize = 65;
+
+/// The name of the machine, zero-terminated, in a larger buffer.
+pub fn host(buffer: &mut [u8; 4096]) -> &[u8] {
+    // SAFETY: the kernel writes six texts of 65 bytes, which is less than the buffer has.
+    let _ = unsafe { call(number::UNAME, [buffer.as_mut_ptr() as usize, 0, 0, 0, 0]) };
+    let mut length = 0;
+    for &byte in buffer.iter().skip(UTS).take(UTS) {
+        if byte == 0 {
+            break;
+        }
+        length += 1;
+    }
+    match buffer.get(UTS..UTS + length) {
+        Some(name) => name,
+        None => &[],
+    }
+}
+
+/// Blocks all signals of this thread, and returns those that were blocked before.
+pub fn block_signals() -> u64 {
+    let mut before = 0_u64;
+    let all = u64::MAX;
+    signal_mask(&all, &mut before);
+    before
+}
+
+/// Blocks exactly these signals.
+pub fn restore_signals(blocked: u64) {
+    let mut before = 0_u64;
+    signal_mask(&blocked, &mut before);
+}
+
+fn signal_mask(new: &u64, before: &mut u64) {
+    const SIG_SETMASK: usize = 2;
+    // SAFETY: the kernel reads and writes sets of 64 signals.
+    let _ = unsafe {
+        call(
+            number::SIGPROCMASK,
+            [
+                SIG_SETMASK,
+                new as *const u64 as usize,
+                before as *mut u64 as usize,
+                8,
+                0,
+            ],
+        )
+    };
+}
+
+/// Unlocks a file.
+pub fn unlock(file: i32) {
+    const LOCK_UN: usize = 8;
+    // SAFETY: the call removes an advisory lock that the runtime has set.
+    let _ = unsafe { call(number::FLOCK, [file as usize, LOCK_UN, 0, 0, 0]) };
+}
+
+/// Sends a signal to this process.
+pub fn raise(signal: i32) {
+    // SAFETY: the call has no memory arguments.
+    let _ = unsafe { call(number::KILL, [process() as usize, signal as usize, 0, 0, 0]) };
+}
+
+/// Sets the signal that the kernel sends when the parent process ends, and returns the one that was set.
+pub fn set_parent_signal(signal: i32) -> i32 {
+    const SET: usize = 1;
+    const GET: usize = 2;
+    let mut before = 0_i32;
+    // SAFETY: the kernel writes a number of four bytes.
+    unsafe {
+        let _ = call(
+            number::PRCTL,
+            [GET, &mut before as *mut i32 as usize, 0, 0, 0],
+        );
+        if before != signal {
+            let _ = call(number::PRCTL, [SET, signal as usize, 0, 0, 0]);
+        }
+    }
+    before
+}

@@ -1,0 +1,681 @@
+//! Value profiling: which functions were called through pointers, how large memory operations were, and which virtual
+//! tables were used. Each site has a list of values with counts. The compiler leaves room for list entries in the image;
+//! when it is used up, the system gives more. Nothing waits: threads may add values at the same time.
+use crate::layout::{
+    padding, representative_size, KINDS_MAX, KIND_CALL, KIND_VTABLE, LAYOUT, VALUES_PER_SITE,
+};
+use crate::memory::{read, write as store};
+use crate::output::Output;
+use core::mem::size_of;
+use core::ptr::{addr_of_mut, null_mut};
+use core::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+
+/// The number of values of one site that are recorded, if LLVM_VP_MAX_NUM_VALS_PER_SITE does not say another one.
+const LIMIT: usize = 24;
+
+/// An entry in the list of a value site, as the compiler lays it out.
+#[repr(C)]
+struct Node {
+    value: AtomicU64,
+    count: AtomicU64,
+    next: AtomicPtr<Node>,
+}
+
+/// The number of nodes of the image's pool that are in use. It may be larger than the pool.
+static USED: AtomicUsize = AtomicUsize::new(0);
+/// The chunk of memory from which nodes are taken when the pool is used up.
+static CHUNK: AtomicPtr<Chunk> = AtomicPtr::new(null_mut());
+/// The largest number of values that are recorded for one site.
+static PER_SITE: AtomicUsize = AtomicUsize::new(LIMIT);
+/// The number of values that were not recorded, because there was no memory.
+static LOST: AtomicUsize = AtomicUsize::new(0);
+
+/// The size of a chunk of memory in bytes. More would waste memory in small programs.
+const CHUNK_SIZE: usize = 64 << 10;
+
+/// The start of a chunk of memory for nodes.
+#[repr(C)]
+struct Chunk {
+    used: AtomicUsize,
+}
+
+/// Sets the largest number of values that are recorded for one site.
+pub fn set_limit(limit: usize) {
+    let limit = if limit > VALUES_PER_SITE {
+        VALUES_PER_SITE
+    } else {
+        limit
+    };
+    PER_SITE.store(limit, Ordering::Relaxed);
+}
+
+/// Returns the number of values that were not recorded, and forgets it.
+pub fn take_lost() -> usize {
+    LOST.swap(0, Ordering::Relaxed)
+}
+
+/// Returns memory for some nodes, whose bytes are zero. Returns null if there is none.
+#[inline(never)]
+fn allocate(count: usize) -> *mut Node {
+    let pool = crate::image::nodes();
+    let size = size_of::<Node>();
+    if count == 1 && USED.load(Ordering::Relaxed) < pool.length / size {
+        let index = USED.fetch_add(1, Ordering::Relaxed);
+        if index < pool.length / size {
+            return (pool.start + index * size) as *mut Node;
+        }
+    }
+    // The first node's place in a chunk is the chunk's own header.
+    let in_chunk = CHUNK_SIZE / size - 1;
+    if count > in_chunk {
+        return crate::image::more_memory((count + 1) * size) as *mut Node;
+    }
+    loop {
+        let chunk = CHUNK.load(Ordering::Acquire);
+        if !chunk.is_null() {
+            // SAFETY: a chunk is never freed while it is in CHUNK or was there, and its first word is the counter.
+            let index = unsafe { (*chunk).used.fetch_add(count, Ordering::Relaxed) };
+            if index <= in_chunk - count {
+                // SAFETY: the nodes lie inside the chunk.
+                return unsafe { chunk.cast::<Node>().add(1 + index) };
+            }
+        }
+        let new = crate::image::more_memory(CHUNK_SIZE) as *mut Chunk;
+        if new.is_null() {
+            return null_mut();
+        }
+        if CHUNK
+            .compare_exchange(chunk, new, Ordering::AcqRel, Ordering::Relaxed)
+            .is_err()
+        {
+            // Another thread was faster, and its chunk is used. This one was never used.
+            crate::image::give_back(new as usize, CHUNK_SIZE);
+        }
+    }
+}
+
+/// The number of value sites of one kind in a function.
+///
+/// # Safety
+/// The caller must pass the address of a function record.
+#[inline(never)]
+unsafe fn sites(record: usize, kind: usize) -> usize {
+    // SAFETY: the caller promises that there is a record, and the kind is below the number of kinds.
+    usize::from(unsafe { read::<u16>(record + LAYOUT.num_sites + kind * 2) })
+}
+
+/// The number of value sites of all kinds in a function.
+///
+/// # Safety
+/// The caller must pass the address of a function record.
+#[inline(never)]
+unsafe fn all_sites(record: usize) -> usize {
+    let mut sum = 0;
+    for kind in 0..LAYOUT.kinds {
+        // SAFETY: the caller promises that there is a record.
+        sum += unsafe { sites(record, kind) };
+    }
+    sum
+}
+
+/// The start of the list of a site; null if there are no lists yet.
+///
+/// # Safety
+/// The caller must pass the address of a function record, and the index of a site in it.
+#[inline(never)]
+unsafe fn list<'a>(record: usize, site: usize) -> Option<&'a AtomicPtr<Node>> {
+    // SAFETY: the compiler, or `instrument`, has put the address of as many lists there as there are sites.
+    unsafe {
+        let lists = (*((record + LAYOUT.values) as *const AtomicPtr<AtomicPtr<Node>>))
+            .load(Ordering::Acquire);
+        if lists.is_null() {
+            None
+        } else {
+            Some(&*lists.add(site))
+        }
+    }
+}
+
+/// Adds `count` to the count of a value.
+///
+/// # Safety
+/// The caller must pass the address of a function record that is in memory as long as the image, and the index of a site
+/// in it.
+#[cfg(not(profkit_part = "buffer"))]
+pub unsafe fn instrument(value: u64, record: usize, site: usize, count: u64) {
+    if record == 0 || count == 0 {
+        return;
+    }
+    // SAFETY: lists only contain nodes that stay in memory, and the next one or null.
+    unsafe {
+        let mut place = match list(record, site) {
+            Some(place) => place,
+            None => {
+                let count = all_sites(record);
+                if site >= count {
+                    return;
+                }
+                let size = size_of::<Node>() / size_of::<usize>();
+                let new = allocate((count + size - 1) / size).cast::<AtomicPtr<Node>>();
+                if new.is_null() {
+                    LOST.fetch_add(1, Ordering::Relaxed);
+                    return;
+                }
+                let lists = &*((record + LAYOUT.values) as *const AtomicPtr<AtomicPtr<Node>>);
+                match lists.compare_exchange(null_mut(), new, Ordering::AcqRel, Ordering::Acquire) {
+                    Ok(_) => &*new.add(site),
+                    Err(others) => &*others.add(site),
+                }
+            }
+        };
+        let mut length = 0;
+        let mut least: *const Node = core::ptr::null();
+        let mut least_count = u64::MAX;
+        let mut spare: *mut Node = null_mut();
+        loop {
+            let node = place.load(Ordering::Acquire);
+            if node.is_null() {
+                if length >= PER_SITE.load(Ordering::Relaxed) {
+                    break;
+                }
+                if spare.is_null() {
+                    spare = allocate(1);
+                    if spare.is_null() {
+                        LOST.fetch_add(1, Ordering::Relaxed);
+                        return;
+                    }
+                    (*spare).value.store(value, Ordering::Relaxed);
+                    (*spare).count.store(count, Ordering::Relaxed);
+                }
+                if place
+                    .compare_exchange(null_mut(), spare, Ordering::AcqRel, Ordering::Relaxed)
+                    .is_ok()
+                {
+                    return;
+                }
+                // Another thread has added a node here, which may have the same value.
+                continue;
+            }
+            let found = (*node).count.load(Ordering::Relaxed);
+            if (*node).value.load(Ordering::Relaxed) == value {
+                // Two threads may lose counts of each other here, as they do in all counters.
+                (*node)
+                    .count
+                    .store(found.wrapping_add(count), Ordering::Relaxed);
+                return;
+            }
+            if found < least_count {
+                least = node;
+                least_count = found;
+            }
+            length += 1;
+            place = &(*node).next;
+        }
+        // The list is full: a rare value makes room for one that comes more often.
+        if least.is_null() {
+            return;
+        }
+        if least_count <= count {
+            (*least).value.store(value, Ordering::Relaxed);
+            (*least).count.store(count, Ordering::Relaxed);
+        } else {
+            (*least).count.store(least_count - count, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Adds `count` to the count of a value: the other object file of the runtime does it.
+///
+/// # Safety
+/// The caller must ensure what the other function of this name requires.
+#[cfg(profkit_part = "buffer")]
+pub unsafe fn instrument(value: u64, record: usize, site: usize, count: u64) {
+    extern "C" {
+        fn __llvm_profile_instrument_target_value(value: u64, record: usize, site: u32, count: u64);
+    }
+    // SAFETY: the caller promises the same. A record has fewer sites than the number can say.
+    unsafe { __llvm_profile_instrument_target_value(value, record, site as u32, count) };
+}
+
+/// Adds one to the count of the group of sizes that a size belongs to.
+///
+/// # Safety
+/// The caller must ensure what [`instrument`] requires.
+pub unsafe fn instrument_size(size: u64, record: usize, site: usize) {
+    // SAFETY: the caller promises the same.
+    unsafe { instrument(representative_size(size), record, site, 1) };
+}
+
+/// Sets the counts of all values of a function to 0.
+///
+/// # Safety
+/// The caller must pass the address of a function record.
+pub unsafe fn reset(record: usize) {
+    // SAFETY: the caller promises that there is a record.
+    unsafe {
+        for site in 0..all_sites(record) {
+            let mut next = list(record, site);
+            while let Some(place) = next {
+                let node = place.load(Ordering::Acquire);
+                if node.is_null() {
+                    break;
+                }
+                (*node).count.store(0, Ordering::Relaxed);
+                next = Some(&(*node).next);
+            }
+        }
+    }
+}
+
+/// How far the addresses of this process are from those of an older one.
+#[derive(Debug, Clone, Copy)]
+pub struct Shift {
+    distance: u64,
+    first: u64,
+    last: u64,
+}
+
+impl Shift {
+    /// No addresses are known.
+    pub const NONE: Self = Self {
+        distance: 0,
+        first: u64::MAX,
+        last: 0,
+    };
+
+    /// Notes the addresses of the same function in the old and in this process.
+    pub fn note(&mut self, old: usize, new: usize) {
+        if old == 0 || new == 0 {
+            return;
+        }
+        let old = old as u64;
+        self.distance = (new as u64).wrapping_sub(old);
+        if old < self.first {
+            self.first = old;
+        }
+        if old > self.last {
+            self.last = old;
+        }
+    }
+
+    /// Returns the address in this process of what had this address in the old one. Addresses outside of the functions
+    /// of the image stay as they are.
+    #[must_use]
+    pub fn apply(self, kind: usize, value: u64) -> u64 {
+        let address = match kind {
+            KIND_CALL => value >= self.first && value <= self.last,
+            // Virtual tables are in the image, but not between its functions.
+            KIND_VTABLE => true,
+            _ => false,
+        };
+        if address {
+            value.wrapping_add(self.distance)
+        } else {
+            value
+        }
+    }
+}
+
+/// The value data of an older profile that were not read yet.
+#[derive(Debug, Clone, Copy)]
+pub struct OldValues {
+    /// The address of the next function's value data.
+    pub at: usize,
+    /// The end of the profile.
+    pub end: usize,
+    /// The distance of addresses.
+    pub shift: Shift,
+}
+
+/// The value data of one kind in one function of an older profile.
+#[derive(Clone, Copy)]
+struct Kind {
+    /// The address of the numbers of values, one byte for each site.
+    counts: usize,
+    sites: usize,
+    /// The address of the values.
+    values: usize,
+}
+
+/// The value data of one function of an older profile.
+#[derive(Clone, Copy)]
+struct Function([Option<Kind>; KINDS_MAX]);
+
+impl Kind {
+    /// The number of values of a site.
+    ///
+    /// # Safety
+    /// The caller must pass the index of a site.
+    unsafe fn count(self, site: usize) -> usize {
+        // SAFETY: the caller promises that there is such a site.
+        usize::from(unsafe { read::<u8>(self.counts + site) })
+    }
+}
+
+impl OldValues {
+    /// Steps over the value data of one function. Returns false if they are damaged, or of another function: the number
+    /// of sites of each kind must be the same.
+    ///
+    /// # Safety
+    /// The caller must ensure that everything up to `end` is readable, and pass the addresses of a function record and
+    /// of the same function's record in the older profile.
+    pub unsafe fn skip(&mut self, record: usize, old: usize) -> bool {
+        // SAFETY: the caller promises that both are records.
+        unsafe {
+            for kind in 0..LAYOUT.kinds {
+                if sites(record, kind) != sites(old, kind) {
+                    return false;
+                }
+            }
+            all_sites(record) == 0 || self.next(record).is_some()
+        }
+    }
+
+    /// Reads the value data of one function.
+    ///
+    /// # Safety
+    /// The caller must ensure that everything up to `end` is readable, and pass the address of a function record.
+    unsafe fn next(&mut self, record: usize) -> Option<Function> {
+        let mut function = Function([None; KINDS_MAX]);
+        let start = self.at;
+        if self.end - start < 8 {
+            return None;
+        }
+        // SAFETY: each number is read after a check that it lies before the end.
+        unsafe {
+            let total = read::<u32>(start) as usize;
+            if total < 8 || total % 8 != 0 || total > self.end - start {
+                return None;
+            }
+            let end = start + total;
+            let mut at = start + 8;
+            for _ in 0..read::<u32>(start + 4) {
+                if end - at < 8 {
+                    return None;
+                }
+                let kind = read::<u32>(at) as usize;
+                let count = read::<u32>(at + 4) as usize;
+                if kind >= LAYOUT.kinds || count != sites(record, kind) {
+                    return None;
+                }
+                let counts = at + 8;
+                if count + padding(8 + count) > end - counts {
+                    return None;
+                }
+                let mut sum = 0;
+                for site in 0..count {
+                    sum += usize::from(read::<u8>(counts + site));
+                }
+                let values = counts + count + padding(8 + count);
+                if sum * 16 > end - values {
+                    return None;
+                }
+                if let Some(place) = function.0.get_mut(kind) {
+                    *place = Some(Kind {
+                        counts,
+                        sites: count,
+                        values,
+                    });
+                }
+                at = values + sum * 16;
+            }
+            if at != end {
+                return None;
+            }
+            self.at = end;
+        }
+        Some(function)
+    }
+
+    /// Adds the value data of one function to those of this process.
+    ///
+    /// # Safety
+    /// The caller must ensure that `skip` has succeeded for this and all earlier records.
+    pub unsafe fn add_to(&mut self, record: usize) {
+        // SAFETY: the caller promises that the value data were checked.
+        unsafe {
+            if all_sites(record) == 0 {
+                return;
+            }
+            let Function(kinds) = match self.next(record) {
+                Some(function) => function,
+                None => return,
+            };
+            let mut first = 0;
+            for (index, kind) in kinds.iter().enumerate().take(LAYOUT.kinds) {
+                if let Some(kind) = *kind {
+                    let mut at = kind.values;
+                    for site in 0..kind.sites {
+                        for _ in 0..kind.count(site) {
+                            let value = self.shift.apply(index, read(at));
+                            instrument(value, record, first + site, read(at + 8));
+                            at += 16;
+                        }
+                    }
+                }
+                first += sites(record, index);
+            }
+        }
+    }
+}
+
+/// The values of one site, of this process and of an older profile.
+struct Site {
+    values: [[u64; 2]; VALUES_PER_SITE],
+    length: usize,
+}
+
+/// The site that is being written. It is static, because the stack of a signal handler may be small.
+static mut SITE: Site = Site {
+    values: [[0; 2]; VALUES_PER_SITE],
+    length: 0,
+};
+
+impl Site {
+    /// Adds a value. If there is no room, the value with the least count makes room for one with a larger count.
+    #[inline(never)]
+    fn add(&mut self, value: u64, count: u64) {
+        let mut least = [0, u64::MAX];
+        let mut place = None;
+        for entry in self.values.iter_mut().take(self.length) {
+            if entry[0] == value {
+                entry[1] = entry[1].saturating_add(count);
+                return;
+            }
+            if entry[1] < least[1] {
+                least = *entry;
+                place = Some(entry);
+            }
+        }
+        if self.length < VALUES_PER_SITE {
+            if let Some(entry) = self.values.get_mut(self.length) {
+                *entry = [value, count];
+                self.length += 1;
+            }
+        } else if let Some(entry) = place {
+            if least[1] < count {
+                *entry = [value, count];
+            }
+        }
+    }
+
+    /// Collects the values of a site. `old` has the address and the number of the older profile's values.
+    ///
+    /// # Safety
+    /// The caller must pass the index of a site of the record, and readable values.
+    #[inline(never)]
+    unsafe fn collect(
+        &mut self,
+        record: usize,
+        site: usize,
+        kind: usize,
+        old: (usize, usize),
+        shift: Shift,
+    ) {
+        self.length = 0;
+        // SAFETY: the caller promises that the values are readable; nodes are never freed.
+        unsafe {
+            for index in 0..old.1 {
+                let at = old.0 + index * 16;
+                self.add(shift.apply(kind, read(at)), read(at + 8));
+            }
+            let mut next = list(record, site);
+            while let Some(place) = next {
+                let node = place.load(Ordering::Acquire);
+                if node.is_null() {
+                    break;
+                }
+                let (value, count) = (
+                    (*node).value.load(Ordering::Relaxed),
+                    (*node).count.load(Ordering::Relaxed),
+                );
+                if old.1 == 0 {
+                    // The list is written as it is: values are not repeated in it.
+                    if let Some(entry) = self.values.get_mut(self.length) {
+                        *entry = [value, count];
+                        self.length += 1;
+                    }
+                } else {
+                    self.add(value, count);
+                }
+                next = Some(&(*node).next);
+            }
+        }
+    }
+}
+
+/// Writes the value data of one function. While other threads add values, the numbers of values can change between the
+/// three passes over them; the sum is taken from the first pass, so the structure of the file stays right.
+///
+/// # Safety
+/// The caller must pass the address of a function record, ensure that no other call is running, and that the older
+/// value data were checked by [`OldValues::skip`].
+pub unsafe fn write(output: &mut Output<'_>, record: usize, old: &mut Option<OldValues>) {
+    // SAFETY: the caller promises that there is a record, that the older data are checked, and that nobody else uses
+    // SITE.
+    unsafe {
+        if all_sites(record) == 0 {
+            return;
+        }
+        let site = &mut *addr_of_mut!(SITE);
+        let mut shift = Shift::NONE;
+        let mut function = None;
+        if let Some(old) = old {
+            shift = old.shift;
+            function = old.next(record);
+        }
+        let older = |kind: usize| match &function {
+            Some(Function(kinds)) => kinds.get(kind).copied().flatten(),
+            None => None,
+        };
+        let mut totals = [0; KINDS_MAX];
+        let mut size = 8;
+        let mut used_kinds = 0;
+        let mut first = 0;
+        for (kind, total) in totals.iter_mut().enumerate().take(LAYOUT.kinds) {
+            let count = sites(record, kind);
+            let mut cursor = Cursor::new(older(kind));
+            for index in 0..count {
+                site.collect(record, first + index, kind, cursor.next(), shift);
+                *total += site.length;
+            }
+            first += count;
+            if count != 0 {
+                used_kinds += 1;
+                size += 8 + count + padding(8 + count) + *total * 16;
+            }
+        }
+        #[allow(
+            clippy::cast_possible_truncation,
+            reason = "at most 3 * 65535 sites of 255 values of 16 bytes"
+        )]
+        output.half(size as u32);
+        output.half(used_kinds);
+        first = 0;
+        for (kind, &total) in totals.iter().enumerate().take(LAYOUT.kinds) {
+            let count = sites(record, kind);
+            if count == 0 {
+                continue;
+            }
+            #[allow(clippy::cast_possible_truncation, reason = "a number of two bytes")]
+            {
+                output.half(kind as u32);
+                output.half(count as u32);
+            }
+            let mut room = total;
+            let mut cursor = Cursor::new(older(kind));
+            for index in 0..count {
+                site.collect(record, first + index, kind, cursor.next(), shift);
+                let length = if site.length < room {
+                    site.length
+                } else {
+                    room
+                };
+                room -= length;
+                #[allow(clippy::cast_possible_truncation, reason = "at most 255")]
+                output.byte(length as u8);
+            }
+            output.zeros(padding(8 + count));
+            room = total;
+            cursor = Cursor::new(older(kind));
+            for index in 0..count {
+                site.collect(record, first + index, kind, cursor.next(), shift);
+                for &[value, count] in site.values.iter().take(site.length).take(room) {
+                    output.word(value);
+                    output.word(count);
+                    room -= 1;
+                }
+            }
+            first += count;
+        }
+    }
+}
+
+/// Goes through the sites of one kind in an older profile.
+struct Cursor {
+    kind: Option<Kind>,
+    site: usize,
+    at: usize,
+}
+
+impl Cursor {
+    fn new(kind: Option<Kind>) -> Self {
+        Self {
+            at: match kind {
+                Some(kind) => kind.values,
+                None => 0,
+            },
+            kind,
+            site: 0,
+        }
+    }
+
+    /// Returns the address and the number of the next site's values.
+    ///
+    /// # Safety
+    /// The caller must call this at most once per site.
+    unsafe fn next(&mut self) -> (usize, usize) {
+        match self.kind {
+            None => (0, 0),
+            Some(kind) => {
+                // SAFETY: the caller promises that there is a next site.
+                let count = unsafe { kind.count(self.site) };
+                let at = self.at;
+                self.site += 1;
+                self.at += count * 16;
+                (at, count)
+            }
+        }
+    }
+}
+
+/// Sets the number of sites of one kind in a function record, as compilers' tests do.
+///
+/// # Safety
+/// The caller must pass the address of a writable function record.
+pub unsafe fn set_sites(record: usize, kind: usize, count: u16) {
+    if kind < LAYOUT.kinds {
+        // SAFETY: the caller promises that the record is writable.
+        unsafe { store(record + LAYOUT.num_sites + kind * 2, count) };
+    }
+}

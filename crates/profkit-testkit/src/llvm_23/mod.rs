@@ -1,0 +1,28 @@
+//! Writes profiles as LLVM 23 does, for tests. No LLVM 23 tool can be had for these tests, so the files follow what is
+//! known of the format (docs/formats: indexed.md, raw.md, sample.md). Nothing is shared with the readers and writers
+//! that are tested.
+mod indexed;
+mod raw;
+mod sample;
+
+pub use indexed::{Bytes23, IndexedFunction, IndexedRecord, indexed_profile};
+pub use raw::{RawFunction, raw_profile};
+pub use sample::{Composite, SampleForm, Sampled, sample_forms, sample_profile, sampled_functions};
+
+use md5::{Digest, Md5};
+
+/// The low 64 bits of the MD5 of a name.
+fn hash_of(name: &str) -> u64 {
+    let digest: [u8; 16] = Md5::digest(name).into();
+    let mut low = [0; 8];
+    low.copy_from_slice(&digest[..8]);
+    u64::from_le_bytes(low)
+}
+
+/// The fixtures in `tests/fixtures/llvm-23`: the name of each, and its bytes.
+pub fn llvm_23_fixtures() -> Vec<(&'static str, Vec<u8>)> {
+    let mut fixtures = indexed::fixtures();
+    fixtures.extend(raw::fixtures());
+    fixtures.extend(sample::fixtures());
+    fixtures
+}

@@ -1,0 +1,654 @@
+//! `cargo xtask page`: the pages of `profkit report` in a browser. Every view of every kind of profile is opened, sorted,
+//! searched and left by mouse and by keyboard; axe-core looks for what shuts people out; the script is type-checked.
+pub mod bridges;
+mod browser;
+mod tables;
+
+use crate::steps::cargo;
+use anyhow::{Context as _, Result, bail, ensure};
+use browser::{Browser, DOWN, ENTER, ESCAPE, RIGHT, TAB};
+use object::{Object as _, ObjectSymbol as _};
+use profkit_testkit::{RELEASES, repo_root, skip, target_folder};
+use serde_json::Value;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+/// A function that would become an element if it were not treated as text.
+const HOSTILE: &str = "</script><img src=x onerror=document.title='broken'>";
+
+/// The version of axe-core that is fetched.
+const AXE: &str = "axe-core@4.14.1";
+
+/// What the chore does.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Job {
+    Check,
+    Bench,
+    Pictures,
+}
+
+/// Runs the checks; with `--bench`, measures large pages; with `--pictures`, makes the pictures of the README.
+pub fn run(arguments: &[String]) -> Result<()> {
+    let job = match arguments {
+        [] => Job::Check,
+        [only] if only == "--bench" => Job::Bench,
+        [only] if only == "--pictures" => Job::Pictures,
+        _ => bail!("cargo xtask page [--bench | --pictures]"),
+    };
+    let folder = target_folder().join("page");
+    fs::create_dir_all(&folder)?;
+    types()?;
+    let Some(browser) = Browser::start()? else {
+        require("the pages are not opened: chromium or chromium-driver is not installed")?;
+        return Ok(());
+    };
+    if job == Job::Bench {
+        cargo(&["build", "-q", "--release", "-p", "profkit-cli"], &[])?;
+        return measure(&browser, &folder);
+    }
+    cargo(&["build", "-q", "-p", "profkit-cli"], &[])?;
+    if job == Job::Pictures {
+        return documented(&browser, &folder);
+    }
+    let pages = pages(&folder)?;
+    let axe = axe(&folder)?;
+    let mut problems = String::new();
+    for page in &pages {
+        visit(&browser, page, axe.as_deref(), &folder, &mut problems)
+            .with_context(|| format!("{}", page.file.display()))?;
+    }
+    functions(&browser, &pages[0].file).context("the list of functions")?;
+    hostile(&browser, &pages[0].file).context("a hostile name")?;
+    pictures(&browser, &pages).context("pictures by keyboard")?;
+    let logged = browser.logged()?;
+    ensure!(logged.is_empty(), "the pages were not quiet:\n{logged}");
+    ensure!(problems.is_empty(), "axe-core found:\n{problems}");
+    println!(
+        "{} pages, every view; screenshots in {}",
+        pages.len(),
+        folder.display()
+    );
+    Ok(())
+}
+
+/// A part that is not run: an error where everything has to run.
+fn require(text: &str) -> Result<()> {
+    ensure!(std::env::var_os("PROFKIT_REQUIRE_LLVM").is_none(), "{text}");
+    skip(text);
+    Ok(())
+}
+
+/// Checks the types of the script.
+fn types() -> Result<()> {
+    let config = repo_root().join("crates/profkit-page/src/assets/tsconfig.json");
+    let Ok(output) = Command::new("tsc").arg("-p").arg(&config).output() else {
+        return require(
+            "the types of the script are not checked: node-typescript is not installed",
+        );
+    };
+    let text = String::from_utf8_lossy(&output.stdout);
+    ensure!(
+        output.status.success(),
+        "the types of the page's script:\n{text}"
+    );
+    Ok(())
+}
+
+struct Page {
+    file: PathBuf,
+    views: &'static [&'static str],
+}
+
+/// Makes a page of each kind of profile.
+fn pages(folder: &Path) -> Result<Vec<Page>> {
+    let instr = |scale: u64| {
+        let mut text = ":ir\n:temporal_prof_traces\n# Num Traces\n1\n# Stream Size\n1\n1\nmain,_ZN2ns5parseEi,_ZN2ns5writeEv\n".to_owned();
+        let functions = [
+            "main",
+            "_ZN2ns5parseEi",
+            "_ZN2ns5writeEv",
+            "a.c;local",
+            "_RNvC3lib3run",
+            HOSTILE,
+        ];
+        for (at, name) in (1..).zip(functions) {
+            let _ = write!(
+                text,
+                "{name}\n{at}\n3\n{}\n{}\n0\n1\n0\n1\n1\n_ZN2ns5parseEi:{}\n\n",
+                at * 100,
+                at * scale,
+                at * 10
+            );
+        }
+        for at in 0..500 {
+            let _ = write!(text, "_ZN2ns4deep{}fn{at:03}Ev\n{at}\n1\n{}\n\n", 5, at % 7);
+        }
+        text
+    };
+    let sample = "main:700:1\n 1: 100\n 2.1: 200 parse:150 other:50\n 3: inner:400\n  1: 300\n  2: deeper:100\n   1: 100\nparse:90:10\n 1: 90\n";
+    let contexts = "[main:3 @ work]:500:20\n 1: 500\n[main:3 @ work:1 @ leaf]:100:5\n 1: 100\n[main]:50:1\n 3: 50\n";
+    let heap = repo_root().join("docs/pictures");
+    let files = [
+        ("new.proftext", instr(1000)),
+        ("old.proftext", instr(40)),
+        ("flat.prof", sample.to_owned()),
+        ("contexts.prof", contexts.to_owned()),
+    ];
+    for (name, text) in files {
+        fs::write(folder.join(name), text)?;
+    }
+    let profkit = target_folder().join("debug/profkit");
+    let fixtures = repo_root().join("tests/fixtures/mip");
+    for (command, files) in [
+        ("create", &["mixed.mipmap"][..]),
+        ("merge", &["mixed-1.mipraw", "mixed-2.mipraw"]),
+    ] {
+        let files = files.iter().map(|file| fixtures.join(file));
+        let output = Command::new(&profkit)
+            .current_dir(folder)
+            .args(["mip", command, "-p", "runs.mip"])
+            .args(files)
+            .output()?;
+        ensure!(
+            output.status.success(),
+            "mip {command}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+    let (dump, debug) = (heap.join("heap.memprofraw"), heap.join("heap.debug"));
+    let [dump, debug] = [&dump, &debug].map(|path| path.display().to_string());
+    let jobs: [(&str, Vec<&str>, &[&str]); 6] = [
+        (
+            "instr",
+            vec!["new.proftext"],
+            &["summary", "functions", "map", "start", "function/main"],
+        ),
+        (
+            "diff",
+            vec!["new.proftext", "old.proftext"],
+            &[
+                "summary",
+                "diff",
+                "functions",
+                "map",
+                "start",
+                "function/ns::parse(int)",
+            ],
+        ),
+        (
+            "sample",
+            vec!["flat.prof"],
+            &["summary", "functions", "map", "flame", "function/main"],
+        ),
+        (
+            "contexts",
+            vec!["contexts.prof"],
+            &["summary", "functions", "map", "flame"],
+        ),
+        (
+            "heap",
+            vec![&dump, "--binaries", &debug],
+            &["summary", "flame"],
+        ),
+        (
+            "mip",
+            vec!["runs.mip"],
+            &["summary", "functions", "map", "start"],
+        ),
+    ];
+    let mut pages = Vec::new();
+    for (name, arguments, views) in jobs {
+        let file = folder.join(format!("{name}.html"));
+        let output = Command::new(&profkit)
+            .current_dir(folder)
+            .arg("report")
+            .args(arguments)
+            .arg("-o")
+            .arg(&file)
+            .output()?;
+        ensure!(
+            output.status.success(),
+            "{name}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        pages.push(Page { file, views });
+    }
+    Ok(pages)
+}
+
+/// Opens all views of a page in a light and a dark window and on phones, and takes pictures. The narrow phone is there because
+/// fonts differ between machines: what just fits on the other one here may not fit elsewhere.
+fn visit(
+    browser: &Browser,
+    page: &Page,
+    axe: Option<&str>,
+    folder: &Path,
+    problems: &mut String,
+) -> Result<()> {
+    let name = page.file.file_stem().context("no name")?.to_string_lossy();
+    for (mode, width, height, dark) in [
+        ("light", 1200, 850, false),
+        ("dark", 1200, 850, true),
+        ("phone", 390, 800, false),
+        ("narrow", 320, 640, false),
+    ] {
+        browser.look(width, height, dark)?;
+        browser.open(&page.file, "")?;
+        let shown = browser.run(
+            "return [...document.querySelectorAll('#views a')].map((a) => a.hash.slice(1));",
+        )?;
+        let expected: Vec<_> = page
+            .views
+            .iter()
+            .filter(|view| !view.contains('/'))
+            .collect();
+        let shown: Vec<_> = shown
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
+        ensure!(
+            shown.iter().collect::<Vec<_>>() == expected,
+            "found the views {shown:?}, expected {expected:?}"
+        );
+        for view in page.views {
+            browser.run(&format!(
+                "location.hash = '#{}';",
+                view.replace("::", "%3A%3A")
+            ))?;
+            let view = view.split('/').next().unwrap_or(view);
+            browser.wait(&format!("document.documentElement.dataset.view === '{view}' && document.querySelector('main h2')"))?;
+            let wide = browser.text("document.documentElement.scrollWidth - innerWidth")?;
+            ensure!(
+                wide.parse::<i64>().is_ok_and(|wide| wide <= 0),
+                "{view}, {mode}: the page is {wide} pixels too wide"
+            );
+            if mode == "narrow" {
+                continue;
+            }
+            browser.picture(&folder.join(format!("{name}-{view}-{mode}.png")))?;
+            if let Some(axe) = axe {
+                browser.run(axe)?;
+                let found = browser.run_async("return (await axe.run(document)).violations.map((one) => [one.impact, one.id, one.help, one.nodes[0].html].join(' | '));")?;
+                for one in found
+                    .as_array()
+                    .into_iter()
+                    .flatten()
+                    .filter_map(Value::as_str)
+                {
+                    if one.starts_with("serious") || one.starts_with("critical") {
+                        let _ = writeln!(problems, "{name} {view} {mode}: {one}");
+                    }
+                }
+            }
+        }
+    }
+    browser.look(1200, 850, false)
+}
+
+/// The first cell of each row that the list of functions shows.
+const ROWS: &str = "[...document.querySelectorAll('main tbody tr:not(.space)')].map((row) => row.cells[0].textContent)";
+
+/// Sorts, searches and follows links by keyboard.
+fn functions(browser: &Browser, file: &Path) -> Result<()> {
+    let first = |browser: &Browser| browser.text(&format!("{ROWS}[0]"));
+    browser.open(file, "#functions")?;
+    ensure!(
+        first(browser)? == HOSTILE,
+        "the function with the largest sum is not first: {}",
+        first(browser)?
+    );
+    browser.click("th button")?;
+    ensure!(
+        browser.text("document.querySelector('th[aria-sort]').textContent")? == "Function",
+        "not sorted by name"
+    );
+    ensure!(
+        first(browser)? == HOSTILE,
+        "the first name is {}",
+        first(browser)?
+    );
+    browser.click("th button")?;
+    ensure!(
+        first(browser)? == "ns::write()",
+        "the last name is {}",
+        first(browser)?
+    );
+    browser.press(&["/"])?;
+    browser.press(&["fn0", "01"])?;
+    browser.wait(&format!("{ROWS}.length === 1"))?;
+    ensure!(
+        browser
+            .text("document.querySelector('.status').textContent")?
+            .starts_with("1 of 506 functions"),
+        "the search says something else"
+    );
+    browser.wait("location.hash.includes('q=fn001')")?;
+    browser.run("const input = document.querySelector('input'); input.value = '/^ns::deep.*fn49\\\\d/'; input.dispatchEvent(new Event('input'));")?;
+    browser.wait(&format!("{ROWS}.length === 10"))?;
+    // Rows are chosen with the arrow keys.
+    browser.run("document.querySelector('.scroll').focus();")?;
+    browser.press(&[DOWN, DOWN, ENTER])?;
+    browser.wait("document.documentElement.dataset.view === 'function'")?;
+    ensure!(
+        browser
+            .text("document.querySelector('main h2').textContent")?
+            .starts_with("ns::deep"),
+        "another function was opened"
+    );
+    browser.run("history.back();")?;
+    browser.wait("document.documentElement.dataset.view === 'functions'")?;
+    browser.wait(&format!("{ROWS}.length === 10"))?;
+    browser.open(file, "#functions")?;
+    browser.press(&[TAB, ENTER])?;
+    browser.wait("document.documentElement.dataset.view === 'summary'")?;
+    browser.open(file, "#function/ns%3A%3Awrite()")?;
+    ensure!(
+        browser.text("document.querySelector('main a').textContent")? == "ns::parse(int)",
+        "the call target has no link"
+    );
+    browser.click("main a")?;
+    browser.wait("document.querySelector('h2').textContent === 'ns::parse(int)'")
+}
+
+/// A name that looks like HTML stays text.
+fn hostile(browser: &Browser, file: &Path) -> Result<()> {
+    for view in [
+        "#summary",
+        "#functions",
+        "#map",
+        &format!(
+            "#function/{}",
+            HOSTILE.replace('%', "%25").replace('#', "%23")
+        ),
+    ] {
+        browser.open(file, view)?;
+        let state = browser.text("document.querySelectorAll('img').length + document.title")?;
+        ensure!(
+            state == "0new.proftext",
+            "{view}: the name became an element: {state}"
+        );
+    }
+    ensure!(
+        browser.text("document.querySelector('h2').textContent")? == HOSTILE,
+        "the name is not shown"
+    );
+    Ok(())
+}
+
+/// Walks through the pictures by keyboard.
+fn pictures(browser: &Browser, pages: &[Page]) -> Result<()> {
+    let live = "document.getElementById('live').textContent";
+    browser.open(&pages[0].file, "#map")?;
+    browser.run("document.querySelector('canvas').focus();")?;
+    browser.press(&[RIGHT])?;
+    let said = browser.text(live)?;
+    ensure!(said.contains("% of counts"), "the map said {said:?}");
+    for page in pages.iter().filter(|page| page.views.contains(&"flame")) {
+        browser.open(&page.file, "#flame")?;
+        browser.run("document.querySelector('canvas').focus();")?;
+        browser.press(&[DOWN, ENTER])?;
+        let said = browser.text(live)?;
+        ensure!(said.starts_with("main: "), "the flame graph said {said:?}");
+        browser.press(&[ESCAPE])?;
+        ensure!(
+            browser.text(live)?.starts_with("all: "),
+            "Escape did not go back"
+        );
+        browser.click("button[aria-pressed]")?;
+        ensure!(
+            browser.text("document.querySelector('button[aria-pressed]').ariaPressed")? == "true",
+            "not inverted"
+        );
+    }
+    Ok(())
+}
+
+/// Makes the pictures of the README and the guide: pages of lua, which `cargo xtask two-commits` profiled, and of a heap.
+fn documented(browser: &Browser, folder: &Path) -> Result<()> {
+    let work = target_folder().join("two-commits/work");
+    for (name, profile) in [
+        ("lua-old", "lua-old-fprofile-generate"),
+        ("lua-new", "lua-new-fprofile-generate"),
+    ] {
+        let from = work.join(format!("{profile}.profdata"));
+        fs::copy(&from, folder.join(format!("{name}.profdata")))
+            .with_context(|| format!("{}: run cargo xtask two-commits first", from.display()))?;
+    }
+    let pictures = repo_root().join("docs/pictures");
+    let [dump, debug] =
+        ["heap.memprofraw", "heap.debug"].map(|name| pictures.join(name).display().to_string());
+    let pages: [(&str, &[&str]); 2] = [
+        ("lua", &["lua-new.profdata", "lua-old.profdata"]),
+        ("heap", &[&dump, "--binaries", &debug]),
+    ];
+    let profkit = target_folder().join("debug/profkit");
+    for (name, arguments) in pages {
+        let output = Command::new(&profkit)
+            .current_dir(folder)
+            .arg("report")
+            .args(arguments)
+            .args(["-o", &format!("{name}.html")])
+            .output()?;
+        ensure!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+    let views = [
+        ("page-functions", "lua", "#functions", false),
+        ("page-changes", "lua", "#diff", false),
+        ("page-map", "lua", "#map", true),
+        ("page-heap", "heap", "#flame", false),
+    ];
+    for (name, page, view, dark) in views {
+        browser.look(1000, 640, dark)?;
+        browser.open(&folder.join(format!("{page}.html")), view)?;
+        if name == "page-map" {
+            browser.run("const choice = document.querySelector('select'); choice.value = 'sum'; choice.dispatchEvent(new Event('change'));")?;
+        }
+        browser.picture(&pictures.join(format!("{name}.png")))?;
+    }
+    Ok(())
+}
+
+/// The text of axe-core, which is fetched once. It is a tool of the check; nothing of it is part of profkit.
+fn axe(folder: &Path) -> Result<Option<String>> {
+    let path = folder.join("package/axe.min.js");
+    if !path.exists() {
+        let fetched = Command::new("npm")
+            .args(["pack", "--silent", AXE])
+            .current_dir(folder)
+            .output();
+        let archive = match fetched {
+            Ok(output) if output.status.success() => {
+                String::from_utf8_lossy(&output.stdout).trim().to_owned()
+            }
+            _ => {
+                // Not `skip`: the registry of npm is not a part of the machine that CI can install.
+                eprintln!(
+                    "skipped: axe-core does not look at the pages: npm is not installed, or has no network"
+                );
+                return Ok(None);
+            }
+        };
+        let status = Command::new("tar")
+            .arg("xzf")
+            .arg(&archive)
+            .current_dir(folder)
+            .status()?;
+        ensure!(status.success(), "{archive} cannot be unpacked");
+    }
+    Ok(Some(fs::read_to_string(path)?))
+}
+
+/// The number of functions of the large profile.
+const FUNCTIONS: usize = 400_000;
+/// The number of contexts of the large heap profile.
+const CONTEXTS: usize = 100_000;
+
+/// Measures pages of many functions and of many contexts: how long they take to write, their size, how long until they
+/// can be used, and how long a search and a sort take.
+fn measure(browser: &Browser, folder: &Path) -> Result<()> {
+    let profkit = target_folder().join("release/profkit");
+    let jobs = [
+        ("functions", "proftext", large_functions()?),
+        ("heap", "yaml", large_heap()),
+    ];
+    for (name, form, text) in jobs {
+        let (text_file, profile, page) = (
+            folder.join(format!("large-{name}.{form}")),
+            folder.join(format!("large-{name}.profdata")),
+            folder.join(format!("large-{name}.html")),
+        );
+        fs::write(&text_file, text)?;
+        let merge = [text_file.as_os_str(), "-o".as_ref(), profile.as_os_str()];
+        let status = Command::new(&profkit)
+            .args(["merge", "-q"])
+            .args(merge)
+            .status()?;
+        ensure!(status.success(), "merge of {name}");
+        let mut times = Vec::new();
+        for _ in 0..5 {
+            let started = Instant::now();
+            let report = [profile.as_os_str(), "-o".as_ref(), page.as_os_str()];
+            let output = Command::new(&profkit).arg("report").args(report).output()?;
+            ensure!(output.status.success(), "report of {name}");
+            times.push(started.elapsed());
+            print!("{}", String::from_utf8_lossy(&output.stderr));
+        }
+        times.sort();
+        let size = fs::metadata(&page)?.len();
+        println!(
+            "{name}: page of {size} bytes written in {:.2} s (median of 5)",
+            times[2].as_secs_f64()
+        );
+        let view = if name == "heap" {
+            "#flame"
+        } else {
+            "#functions"
+        };
+        let mut ready: Vec<_> = (0..5)
+            .map(|_| browser.open(&page, view))
+            .collect::<Result<_>>()?;
+        ready.sort();
+        println!(
+            "{name}: ready in Chromium after {:.2} s (median of 5)",
+            ready[2].as_secs_f64()
+        );
+        if name == "functions" {
+            for query in ["p", "pa", "par", "parse", "/^llvm::.*get.*Info/"] {
+                let script = format!(
+                    "const input = document.querySelector('input'); input.value = {query:?}; const from = performance.now(); input.dispatchEvent(new Event('input')); return performance.now() - from;"
+                );
+                println!("search for {query}: {} ms", tenths(&browser.run(&script)?));
+            }
+            let sort = "const from = performance.now(); document.querySelectorAll('th button')[1].click(); return performance.now() - from;";
+            println!("sort by another column: {} ms", tenths(&browser.run(sort)?));
+        }
+    }
+    let logged = browser.logged()?;
+    ensure!(logged.is_empty(), "the pages were not quiet:\n{logged}");
+    Ok(())
+}
+
+fn tenths(value: &Value) -> String {
+    format!("{:.1}", value.as_f64().unwrap_or(f64::NAN))
+}
+
+/// A text profile with the names of functions that LLVM's libraries export, which are as long as those of real programs.
+fn large_functions() -> Result<String> {
+    let mut names = std::collections::BTreeSet::new();
+    for release in RELEASES {
+        for library in ["libLLVM", "libclang-cpp"] {
+            for folder in [
+                format!("/usr/lib/llvm-{release}/lib"),
+                "/usr/lib/x86_64-linux-gnu".to_owned(),
+            ] {
+                for file in [
+                    format!("{folder}/{library}.so.{release}"),
+                    format!("{folder}/{library}-{release}.so.1"),
+                    format!("{folder}/{library}.so.{release}.1"),
+                ] {
+                    let Ok(data) = fs::read(&file) else { continue };
+                    let binary = object::File::parse(&*data)?;
+                    let text = binary
+                        .dynamic_symbols()
+                        .filter(|symbol| symbol.kind() == object::SymbolKind::Text);
+                    names.extend(text.filter_map(|symbol| symbol.name().ok().map(str::to_owned)));
+                }
+            }
+        }
+    }
+    ensure!(
+        names.len() > 10_000,
+        "LLVM's libraries are not installed: {} names",
+        names.len()
+    );
+    println!("{} names of LLVM's libraries", names.len());
+    let mut text = ":ir\n".to_owned();
+    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut next = move || {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        random
+    };
+    let copies = (0u32..).flat_map(|copy| names.iter().map(move |name| (copy, name)));
+    for (at, (copy, name)) in copies.take(FUNCTIONS).enumerate() {
+        let suffix = if copy == 0 {
+            String::new()
+        } else {
+            format!(".llvm.{copy}")
+        };
+        let counters = 1 + next() % 8;
+        let _ = write!(text, "{name}{suffix}\n{}\n{counters}\n", next() >> 4);
+        // Most functions never run, and few run often.
+        let ran = next() % 10 < 4;
+        for _ in 0..counters {
+            let count = if ran {
+                next() % (1 + (1 << 40) / (1 + (at as u64 * 2_654_435_761) % 0xffff_ffff))
+            } else {
+                0
+            };
+            let _ = writeln!(text, "{count}");
+        }
+        text.push('\n');
+    }
+    Ok(text)
+}
+
+/// A heap profile as YAML: call stacks of ten frames, whose outer ones are shared.
+fn large_heap() -> String {
+    let mut text = "---\nHeapProfileRecords:\n- GUID: 0x1\n  AllocSites:\n".to_owned();
+    for at in 0..CONTEXTS {
+        text += "  - Callstack:\n";
+        for depth in 0..10 {
+            let function = if depth == 0 {
+                1
+            } else {
+                2 + depth * 1000 + (at >> depth) % 997
+            };
+            let _ = writeln!(
+                text,
+                "    - {{ Function: {function:#x}, LineOffset: {}, Column: 1, IsInlineFrame: false }}",
+                at % (depth * 50 + 1) + if depth == 0 { at } else { 0 }
+            );
+        }
+        let _ = write!(
+            text,
+            "    MemInfoBlock:\n      AllocCount: {}\n      TotalSize: {}\n      TotalLifetime: {}\n      TotalLifetimeAccessDensity: {}\n",
+            1 + at % 10,
+            16 + at % 5000,
+            (at % 7) * 100_000,
+            (at % 3) * 100
+        );
+    }
+    text += "  CallSites: []\n";
+    text
+}

@@ -1,0 +1,126 @@
+//! What `profkit export` writes as tables, read by pyarrow and queried by DuckDB.
+use anyhow::{Result, ensure};
+use profkit_testkit::{skip, target_folder};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const READERS: [&str; 2] = ["pyarrow==26.0.1", "duckdb==2.0.0"];
+
+/// Reads a table in three forms, compares them, and prints the answer of a query.
+const QUERY: &str = r#"
+import sys, duckdb, pyarrow.csv, pyarrow.feather, pyarrow.parquet
+name, query = sys.argv[1:]
+parquet = pyarrow.parquet.read_table(name + ".parquet")
+arrow = pyarrow.feather.read_table(name + ".arrow")
+assert parquet.schema.metadata[b"profkit.schema_version"] == b"1", parquet.schema
+assert parquet.schema.metadata == arrow.schema.metadata
+assert parquet.to_pylist() == arrow.to_pylist()
+rows = pyarrow.csv.read_csv(name + ".csv")
+assert rows.num_rows == parquet.num_rows and rows.column_names == parquet.column_names, rows.column_names
+print(duckdb.sql(query.replace("TABLE", f"'{name}.parquet'")).fetchall())
+"#;
+
+/// A table: the profile, the table, a query of DuckDB, and its answer.
+type Check = (
+    &'static str,
+    &'static [&'static str],
+    &'static str,
+    &'static str,
+    &'static str,
+);
+const CHECKS: &[Check] = &[
+    (
+        "counts.proftext",
+        &[],
+        "functions",
+        "SELECT demangled, entry, sum, hot_percentile FROM TABLE ORDER BY sum DESC",
+        "[('ns::parse(int)', 400, 400, 1.0), ('main', 9, 14, 99.0), ('idle', 0, 0, None)]",
+    ),
+    (
+        "counts.proftext",
+        &[],
+        "counters",
+        "SELECT function, sum(count)::UBIGINT FROM TABLE GROUP BY function ORDER BY 2 DESC, 1",
+        "[('_ZN2ns5parseEi', 400), ('main', 14), ('idle', 0)]",
+    ),
+    (
+        "contexts.prof",
+        &[],
+        "lines",
+        "SELECT context, function, line, samples FROM TABLE ORDER BY samples DESC",
+        "[('main:3', 'work', 1, 500), ('main:3 @ work:1', 'leaf', 1, 100), (None, 'main', 3, 50)]",
+    ),
+    (
+        "heap.memprofraw",
+        &["--binaries", "heap.debug"],
+        "contexts",
+        "SELECT count(*) > 3, bool_and(stack[-1].\"function\" = '_start' OR len(stack) > 1), sum(bytes) > 0 FROM TABLE",
+        "[(True, True, True)]",
+    ),
+];
+
+/// Writes tables of the profiles in the folder and reads them.
+pub fn check(folder: &Path, pictures: &Path) -> Result<()> {
+    let Some(python) = python(folder)? else {
+        skip("tables are not read: pyarrow and duckdb cannot be had from PyPI");
+        return Ok(());
+    };
+    for (profile, options, table, query, answer) in CHECKS {
+        let name = format!("{profile}.{table}");
+        for form in ["parquet", "arrow", "csv"] {
+            let output = Command::new(target_folder().join("debug/profkit"))
+                .current_dir(if options.is_empty() { folder } else { pictures })
+                .args(["export", profile])
+                .args(*options)
+                .args(["--to", form, "--table", table, "-o"])
+                .arg(folder.join(format!("{name}.{form}")))
+                .output()?;
+            ensure!(
+                output.status.success(),
+                "{name}.{form}: {}",
+                String::from_utf8_lossy(&output.stderr)
+            );
+        }
+        let output = Command::new(&python)
+            .current_dir(folder)
+            .args(["-c", QUERY, &name, query])
+            .output()?;
+        let (found, errors) = (
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr),
+        );
+        ensure!(output.status.success(), "{name}: {errors}");
+        ensure!(
+            found.trim() == *answer,
+            "{name}: found {found}, expected {answer}"
+        );
+    }
+    println!("{} tables read by pyarrow and DuckDB", CHECKS.len());
+    Ok(())
+}
+
+/// A Python with the readers, installed once in an environment of its own.
+fn python(folder: &Path) -> Result<Option<PathBuf>> {
+    let home = folder.join("python");
+    let python = home.join("bin/python");
+    let done = home.join("done");
+    if !done.exists() {
+        let made = Command::new("python3")
+            .args(["-m", "venv"])
+            .arg(&home)
+            .status();
+        if !made.is_ok_and(|status| status.success()) {
+            return Ok(None);
+        }
+        let installed = Command::new(&python)
+            .args(["-m", "pip", "install", "--quiet"])
+            .args(READERS)
+            .status()?;
+        if !installed.success() {
+            return Ok(None);
+        }
+        fs::write(&done, "")?;
+    }
+    Ok(Some(python))
+}

@@ -32,6 +32,7 @@
 //! limits are constants in this module. Debug info that cannot be read causes a warning ([`Locations::warnings`]), and
 //! its addresses have fewer frames or none.
 
+mod declarations;
 mod files;
 mod functions;
 mod inlined;
@@ -43,12 +44,14 @@ mod symbols;
 mod table;
 mod unit;
 mod units;
+mod visits;
 
 use profkit_data::{Error, ErrorKind, Result, Structure};
 use rayon::prelude::*;
 use std::fmt;
 use std::sync::Arc;
 
+pub use declarations::{Declaration, Declarations, DeclaringBinary};
 pub use files::ProgramFiles;
 pub use inlined::{InlinedFunctions, inlined_functions};
 pub use subprograms::{Subprogram, Subprograms};

@@ -13,6 +13,8 @@ pub(super) struct Own<'a> {
     pub(super) linkage_name: Option<Value<'a>>,
     pub(super) name: Option<Value<'a>>,
     pub(super) line: Option<u32>,
+    /// The number of the file in the line table of the unit.
+    pub(super) file: Option<u64>,
     pub(super) origin: Option<Value<'a>>,
     pub(super) specification: Option<Value<'a>>,
 }
@@ -25,6 +27,12 @@ impl<'a> Own<'a> {
             dw::DW_AT_linkage_name | dw::DW_AT_MIPS_linkage_name => self.linkage_name = Some(value),
             dw::DW_AT_name => self.name = Some(value),
             dw::DW_AT_decl_line => self.line = value.udata_value().map(super::lines::narrow),
+            dw::DW_AT_decl_file => {
+                self.file = match value {
+                    AttributeValue::FileIndex(file) => Some(file),
+                    value => value.udata_value(),
+                }
+            }
             dw::DW_AT_abstract_origin => self.origin = Some(value),
             dw::DW_AT_specification => self.specification = Some(value),
             _ => {}
@@ -51,11 +59,21 @@ struct Place {
     offset: UnitOffset,
 }
 
-/// A function's name, as an index in the caller's table of strings, and the line of the function's declaration.
+/// A source file as a DWARF entry names it: a number in the line table of a unit, which is the current one or another unit
+/// of the same file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct FileNumber {
+    pub(super) other: Option<usize>,
+    pub(super) number: u64,
+}
+
+/// A function's name, as an index in the caller's table of strings, and the line and the file of the function's
+/// declaration.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Named {
     pub(super) function: Option<u32>,
     pub(super) line: u32,
+    pub(super) file: Option<FileNumber>,
 }
 
 /// Finds the names of functions in one compile unit.
@@ -97,7 +115,9 @@ impl<'c, 'i, 'a> Names<'c, 'i, 'a> {
             own.specification,
             own.origin,
         ) {
-            (None, None, None, None, Some(origin)) => self.place(None, origin),
+            (None, None, None, None, Some(origin)) if own.file.is_none() => {
+                self.place(None, origin)
+            }
             _ => None,
         };
         if let Some(known) = only.and_then(|place| self.known.get(&place)) {
@@ -113,7 +133,7 @@ impl<'c, 'i, 'a> Names<'c, 'i, 'a> {
     /// Searches the entry, then depth first the entries that it refers to. `DW_AT_specification` is followed before
     /// `DW_AT_abstract_origin`.
     fn search(&self, own: &Own<'a>, keep: impl FnOnce(&[u8]) -> u32) -> Named {
-        let (mut linkage_name, mut name, mut line) = (None, None, None);
+        let (mut linkage_name, mut name, mut line, mut file) = (None, None, None, None);
         let mut current = Some((None, *own));
         let mut waiting = Vec::new();
         let mut seen: Vec<Place> = Vec::new();
@@ -126,11 +146,14 @@ impl<'c, 'i, 'a> Names<'c, 'i, 'a> {
                 linkage_name = linkage_name.or_else(|| string(own.linkage_name));
                 name = name.or_else(|| string(own.name));
                 line = line.or(own.line);
+                let here = |number| FileNumber { other, number };
+                file = file.or(own.file.map(here));
                 for value in [own.origin, own.specification].into_iter().flatten() {
                     waiting.extend(self.place(other, value));
                 }
             }
-            if linkage_name.is_some() && line.is_some() || seen.len() >= MAX_REFERENCES {
+            let all = linkage_name.is_some() && line.is_some() && file.is_some();
+            if all || seen.len() >= MAX_REFERENCES {
                 break;
             }
             let Some(place) = waiting.pop() else { break };
@@ -143,7 +166,13 @@ impl<'c, 'i, 'a> Names<'c, 'i, 'a> {
         Named {
             function: linkage_name.or(name).map(|name| keep(&name)),
             line: line.unwrap_or(0),
+            file,
         }
+    }
+
+    /// Returns the unit with this index among all units of the file.
+    pub(super) fn other_unit(&self, other: usize) -> Option<&'c Unit<Slice<'a>>> {
+        self.index?.unit(other).ok()
     }
 
     fn unit_of(&self, other: Option<usize>) -> Option<&Unit<Slice<'a>>> {

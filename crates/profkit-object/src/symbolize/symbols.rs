@@ -48,6 +48,13 @@ impl<'data> Symbols<'data> {
         self.symbols.is_empty()
     }
 
+    /// The address and the name of each symbol, sorted by address.
+    pub(super) fn functions(&self) -> impl Iterator<Item = (u64, &'data [u8])> {
+        self.symbols
+            .iter()
+            .map(|symbol| (symbol.address, symbol.name))
+    }
+
     fn collect<R: ReadRef<'data>>(&mut self, file: &object::File<'data, R>, dynamic: bool) {
         let elf = file.format() == BinaryFormat::Elf;
         self.files.clear();

@@ -30,10 +30,19 @@ impl Strings {
         self.bytes.get(start..end)
     }
 
+    /// Returns the index of a string, if it is in the set.
+    pub(super) fn find(&self, string: &[u8]) -> Option<u32> {
+        self.with_hash(FxBuildHasher.hash_one(string), string)
+    }
+
+    fn with_hash(&self, hash: u64, string: &[u8]) -> Option<u32> {
+        let mut same = self.lookup.get(&hash).into_iter().flatten().copied();
+        same.find(|&id| self.get(id) == Some(string))
+    }
+
     pub(super) fn intern(&mut self, string: &[u8]) -> u32 {
         let hash = FxBuildHasher.hash_one(string);
-        let same = self.lookup.get(&hash).into_iter().flatten().copied();
-        if let Some(id) = same.into_iter().find(|&id| self.get(id) == Some(string)) {
+        if let Some(id) = self.with_hash(hash, string) {
             return id;
         }
         let Some(id) = u32::try_from(self.ends.len()).ok().filter(|&id| id != NONE) else {

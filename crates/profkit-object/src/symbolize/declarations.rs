@@ -1,0 +1,447 @@
+//! The source file and the line where each function of a program is declared.
+use super::functions::has_code;
+use super::lines::Paths;
+use super::names::{FileNumber, Own};
+use super::table::{NONE, Strings};
+use super::visits::{UnitView, UnitVisitor};
+use super::{DebugInfo, Options, ProgramFiles, Symbolizer};
+use crate::binary::programs_in;
+use crate::build_id::build_id;
+use crate::debug_files::DebugFolders;
+use crate::names::{symbol_of, without_suffix, without_unique};
+use gimli::{Abbreviation, Section, constants as dw};
+use profkit_data::ids::{BuildId, NameRef};
+use profkit_data::{Error, ErrorKind, Result, system_text};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+/// The limit for all names and paths of one compile unit together: this many bytes, and [`TEXT_PER_BYTE`] bytes for each
+/// byte that may hold them, which are its entries, the line tables and the sections of strings. Compilers write a name once.
+/// With a larger limit, malicious units that share strings need more memory.
+const TEXT_OF_UNIT: usize = 1 << 16;
+const TEXT_PER_BYTE: usize = 4;
+
+/// The largest number of declarations of one name that are compared with the file in a profile's name.
+const MOST_OF_A_NAME: usize = 1024;
+
+/// Where a function is declared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Declaration<'table> {
+    /// The path of the source file. The unit's directory stands before a relative path, and the parts `.` and `..` are
+    /// resolved, without a look at the file system.
+    pub file: &'table [u8],
+    /// The line of the function's name, from 1. If the debug info has only line tables, the line of the function's first
+    /// instruction. 0 if it is unknown.
+    pub line: u32,
+}
+
+/// A binary whose declarations were read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DeclaringBinary {
+    /// The path of the binary.
+    pub path: PathBuf,
+    /// Its build id, if it has one.
+    pub build_id: Option<BuildId>,
+    /// What it has of debug info. [`DebugInfo::SymbolsOnly`] and [`DebugInfo::Nothing`] name no files.
+    pub debug_info: DebugInfo,
+    /// The number of functions whose source file is known.
+    pub functions: usize,
+    /// The number of compile units whose split debug info (`.dwo`, `.dwp`) was not found.
+    pub missing_split: usize,
+    /// Debug info that could not be read.
+    pub warnings: Vec<Error>,
+}
+
+/// The declarations of all functions of programs, by the names that profiles have.
+///
+/// They come from the entries of the debug info (DWARF 5, sections 2.14 and 3.3): of functions with code and of inlined
+/// functions. Functions with code but without such an entry, as in programs built with `-gline-tables-only`, have the
+/// file and line of their first instruction; functions that are only inlined are not known then.
+///
+/// ```
+/// use profkit_object::debug_files::DebugFolders;
+/// use profkit_object::symbolize::Declarations;
+///
+/// let program = std::env::current_exe()?;
+/// let declarations = Declarations::read(&[program], &DebugFolders::default())?;
+/// for binary in &declarations.binaries {
+///     println!("{}: {} functions", binary.path.display(), binary.functions);
+/// }
+/// if let Some(main) = declarations.find(b"main") {
+///     println!("{}:{}", String::from_utf8_lossy(main.file), main.line);
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Default)]
+pub struct Declarations {
+    /// The binaries that were read.
+    pub binaries: Vec<DeclaringBinary>,
+    /// Programs in folders that could not be read, and why.
+    pub unreadable: Vec<(PathBuf, Error)>,
+    strings: Strings,
+    /// Sorted by the bytes of the name, then by file. Each pair of both is there once.
+    list: Vec<Entry>,
+    /// The functions by the hash of their name, sorted by hash.
+    hashes: OnceLock<Vec<(NameRef, u32)>>,
+}
+
+/// A function with its file and line. Name and file are numbers in a table of strings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Entry {
+    name: u32,
+    file: u32,
+    line: u32,
+}
+
+impl Declarations {
+    /// Reads programs, libraries and debug files; of a folder all programs and libraries below it. Separate debug files
+    /// are looked for in `folders` too, and split debug info where the program says that it is.
+    ///
+    /// # Errors
+    /// If a path does not exist, or if a file that is named is no binary or is damaged. Programs in folders that cannot be
+    /// read are in [`Declarations::unreadable`].
+    pub fn read(paths: &[PathBuf], folders: &DebugFolders) -> Result<Self> {
+        let mut declarations = Declarations::default();
+        for path in paths {
+            if !path.is_dir() {
+                declarations.add_file(path, folders)?;
+                continue;
+            }
+            let programs = programs_in(path).map_err(|error| {
+                let what = format!("the folder cannot be read: {}", system_text(&error));
+                Error::new(ErrorKind::UnrecognizedFormat, what).within(path.display().to_string())
+            })?;
+            for program in programs {
+                if let Err(error) = declarations.add_file(&program, folders) {
+                    declarations.unreadable.push((program, error));
+                }
+            }
+        }
+        declarations.sort();
+        Ok(declarations)
+    }
+
+    fn add_file(&mut self, path: &Path, folders: &DebugFolders) -> Result<()> {
+        let files = ProgramFiles::open(path, folders)?;
+        let build_id = build_id(&files.program()?)?;
+        let symbolizer = files.symbolizer(&Options::default())?;
+        let binary = self.add(&symbolizer);
+        self.binaries.push(DeclaringBinary {
+            path: path.to_owned(),
+            build_id,
+            ..binary
+        });
+        Ok(())
+    }
+
+    /// Adds the functions of a program. The list has to be sorted afterwards.
+    fn add(&mut self, symbolizer: &Symbolizer<'_>) -> DeclaringBinary {
+        let visited = symbolizer.visit_units::<OfUnit>();
+        let mut warnings = visited.warnings;
+        let mut found = FxHashSet::default();
+        for unit in visited.units {
+            if unit.too_much {
+                warnings.push(Error::new(
+                    ErrorKind::LimitExceeded,
+                    "debug info is left out: the names of functions or files in a unit are too long",
+                ));
+            }
+            for entry in unit.list {
+                let text = |id| unit.strings.get(id).unwrap_or_default();
+                let name = self.strings.intern(text(entry.name));
+                let file = self.strings.intern(&clean(text(entry.file)));
+                found.insert(name);
+                self.list.push(Entry {
+                    name,
+                    file,
+                    ..entry
+                });
+            }
+        }
+        self.add_by_lines(symbolizer, &mut found);
+        DeclaringBinary {
+            path: PathBuf::new(),
+            build_id: None,
+            debug_info: symbolizer.debug_info(),
+            functions: found.len(),
+            missing_split: visited.missing_split,
+            warnings,
+        }
+    }
+
+    /// Adds the functions that have a symbol, no entry, and rows in a line table.
+    fn add_by_lines(&mut self, symbolizer: &Symbolizer<'_>, found: &mut FxHashSet<u32>) {
+        if symbolizer.debug_info() == DebugInfo::SymbolsOnly {
+            return;
+        }
+        let unknown: Vec<(u64, &[u8])> = symbolizer
+            .symbols
+            .functions()
+            .filter(|(_, name)| {
+                let known = |name| {
+                    self.strings
+                        .find(name)
+                        .is_some_and(|id| found.contains(&id))
+                };
+                !known(name) && !known(without_suffix(name))
+            })
+            .collect();
+        if unknown.is_empty() {
+            return;
+        }
+        let addresses: Vec<u64> = unknown.iter().map(|(address, _)| *address).collect();
+        let locations = symbolizer.symbolize(&addresses);
+        for (index, (_, name)) in unknown.into_iter().enumerate() {
+            let Some(frame) = locations.stack(index).last() else {
+                continue;
+            };
+            // Without a line, the file is that of a local symbol in the symbol table: a name without a folder.
+            let Some(file) = frame.file.filter(|_| frame.line > 0) else {
+                continue;
+            };
+            let name = self.strings.intern(without_suffix(name));
+            found.insert(name);
+            // The function may have an entry under another name.
+            let line = match frame.function_line {
+                0 => frame.line,
+                line => line,
+            };
+            let file = self.strings.intern(&clean(file));
+            self.list.push(Entry { name, file, line });
+        }
+    }
+
+    fn sort(&mut self) {
+        let strings = &self.strings;
+        let key = |entry: &Entry| (strings.get(entry.name), strings.get(entry.file), entry.line);
+        self.list.sort_by(|one, two| key(one).cmp(&key(two)));
+        self.list
+            .dedup_by(|one, two| (one.name, one.file) == (two.name, two.file));
+        self.hashes = OnceLock::new();
+    }
+
+    /// The number of functions whose source file is known. Functions with the same name in several files count as often.
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Whether no function is known.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// Finds a function by a name as profiles have it: the symbol, `file.c;symbol` for a local function (before LLVM 17
+    /// `file.c:symbol`), or the symbol with a suffix such as `.llvm.123`. `None` if no such function is known, or if
+    /// functions in several files have this name and the name does not say which file is meant.
+    pub fn find(&self, name: &[u8]) -> Option<Declaration<'_>> {
+        let symbol = symbol_of(name);
+        let plain = without_suffix(symbol);
+        let candidates = [name, symbol, plain, without_unique(plain)];
+        let found = candidates
+            .into_iter()
+            .map(|name| self.of_name(name))
+            .find(|found| !found.is_empty())?;
+        let file = name.get(..(name.len() - symbol.len()).saturating_sub(1));
+        self.only(found, file.unwrap_or_default())
+    }
+
+    /// Finds a function by the MD5 hash of its name, as in sample profiles without names; otherwise the same as
+    /// [`find`](Self::find).
+    pub fn find_hash(&self, hash: NameRef) -> Option<Declaration<'_>> {
+        let hashes = self.hashes.get_or_init(|| {
+            let of_entry = |(index, entry): (usize, &Entry)| {
+                let hash = NameRef::of(self.strings.get(entry.name)?);
+                Some((hash, u32::try_from(index).ok()?))
+            };
+            let mut hashes: Vec<_> = self.list.iter().enumerate().filter_map(of_entry).collect();
+            hashes.sort_unstable();
+            hashes
+        });
+        let at = hashes.partition_point(|(other, _)| *other < hash);
+        let (_, index) = hashes.get(at).filter(|(found, _)| *found == hash)?;
+        let name = self.list.get(*index as usize)?.name;
+        self.only(self.of_name(self.strings.get(name)?), b"")
+    }
+
+    /// The declarations of a name.
+    fn of_name(&self, name: &[u8]) -> &[Entry] {
+        let text = |entry: &Entry| self.strings.get(entry.name).unwrap_or_default();
+        let start = self.list.partition_point(|entry| text(entry) < name);
+        let rest = self.list.get(start..).unwrap_or_default();
+        let len = rest.partition_point(|entry| text(entry) <= name);
+        rest.get(..len).unwrap_or_default()
+    }
+
+    /// The only one of several declarations that is in `file`, or the only one at all.
+    fn only(&self, found: &[Entry], file: &[u8]) -> Option<Declaration<'_>> {
+        let declaration = |entry: &Entry| {
+            Some(Declaration {
+                file: self.strings.get(entry.file)?,
+                line: entry.line,
+            })
+        };
+        if let [one] = found {
+            return declaration(one);
+        }
+        let file = clean(file);
+        let is_meant = |entry: &&Entry| {
+            let path = self.strings.get(entry.file).unwrap_or_default();
+            !file.is_empty() && ends_with_path(path, &file)
+        };
+        let mut meant = found.iter().take(MOST_OF_A_NAME).filter(is_meant);
+        match (meant.next(), meant.next()) {
+            (Some(one), None) => declaration(one),
+            _ => None,
+        }
+    }
+}
+
+/// The declarations of one unit.
+#[derive(Default)]
+struct OfUnit {
+    strings: Strings,
+    list: Vec<Entry>,
+    too_much: bool,
+}
+
+impl UnitVisitor for OfUnit {
+    fn visit(&mut self, view: UnitView<'_, '_, '_>) -> gimli::Result<()> {
+        let UnitView {
+            dwarf,
+            unit,
+            mut names,
+            files,
+        } = view;
+        let mut paths: FxHashMap<Option<usize>, Paths> = FxHashMap::default();
+        let mut budget = [
+            dwarf.debug_str.reader().len(),
+            dwarf.debug_line_str.reader().len(),
+            dwarf.debug_line.reader().len(),
+        ]
+        .into_iter()
+        .fold(unit.header.length_including_self(), usize::saturating_add)
+        .saturating_mul(TEXT_PER_BYTE)
+        .saturating_add(TEXT_OF_UNIT);
+        let mut entries = unit.entries_raw(None)?;
+        while !entries.is_empty() {
+            let Some(abbreviation) = entries.read_abbreviation()? else {
+                continue;
+            };
+            if abbreviation.tag() != dw::DW_TAG_subprogram || !is_defined(abbreviation) {
+                entries.skip_attributes(abbreviation.attributes())?;
+                continue;
+            }
+            let mut own = Own::default();
+            for &spec in abbreviation.attributes() {
+                let attribute = entries.read_attribute(spec)?;
+                own.take(attribute.name(), attribute.value());
+            }
+            let strings = &mut self.strings;
+            let mut keep = |text: &[u8]| match budget.checked_sub(text.len()) {
+                Some(left) => {
+                    budget = left;
+                    strings.intern(text)
+                }
+                None => NONE,
+            };
+            let named = names.resolve(&own, &mut keep);
+            let (Some(name), Some(FileNumber { other, number })) = (named.function, named.file)
+            else {
+                continue;
+            };
+            // References to other units exist only in debug info that is not split.
+            let (dwarf, unit) = match other {
+                Some(other) => match names.other_unit(other) {
+                    Some(unit) => (dwarf, unit),
+                    None => continue,
+                },
+                None => files,
+            };
+            let paths = paths.entry(other).or_insert_with(Paths::new);
+            let Some(file) = paths.get(dwarf, unit, number, &mut keep) else {
+                self.too_much |= paths.too_long;
+                continue;
+            };
+            if name == NONE || file == NONE {
+                self.too_much = true;
+                continue;
+            }
+            let line = named.line;
+            self.list.push(Entry { name, file, line });
+        }
+        Ok(())
+    }
+}
+
+/// Whether entries with this abbreviation describe a function that has code or was inlined, not only its declaration.
+fn is_defined(abbreviation: &Abbreviation) -> bool {
+    let mut attributes = abbreviation.attributes().iter();
+    has_code(abbreviation) || attributes.any(|spec| spec.name() == dw::DW_AT_inline)
+}
+
+/// Resolves the parts `.` and `..` of a path with slashes, and removes repeated slashes.
+fn clean(path: &[u8]) -> Vec<u8> {
+    let mut parts: Vec<&[u8]> = Vec::new();
+    let absolute = path.first() == Some(&b'/');
+    for part in path.split(|&byte| byte == b'/') {
+        match part {
+            b"" | b"." => {}
+            b".." if parts.last().is_some_and(|last| last != b"..") => {
+                parts.pop();
+            }
+            b".." if absolute => {}
+            part => parts.push(part),
+        }
+    }
+    let mut cleaned = if absolute { vec![b'/'] } else { Vec::new() };
+    cleaned.extend(parts.join(&b'/'));
+    cleaned
+}
+
+/// Whether a path ends with all parts of another path.
+fn ends_with_path(path: &[u8], end: &[u8]) -> bool {
+    let rest = path.strip_suffix(end);
+    rest.is_some_and(|rest| rest.is_empty() || rest.ends_with(b"/") || end.starts_with(b"/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_resolved_without_the_file_system() {
+        let cleaned = |path: &str| String::from_utf8(clean(path.as_bytes())).unwrap_or_default();
+        assert_eq!(cleaned("/b/./src/../src//a.c"), "/b/src/a.c");
+        assert_eq!(cleaned("../../a.c"), "../../a.c");
+        assert_eq!(cleaned("/../a.c"), "/a.c");
+        assert_eq!(cleaned("C:\\src\\a.c"), "C:\\src\\a.c");
+    }
+
+    #[test]
+    fn the_file_in_a_name_decides_between_functions_of_that_name() {
+        let mut declarations = Declarations::default();
+        for (name, file, line) in [
+            ("run", "/src/one.c", 3),
+            ("run", "/src/two.c", 4),
+            ("run", "/src/lib/two.c", 5),
+            ("main", "/src/one.c", 9),
+            ("main", "/src/one.c", 9),
+        ] {
+            let name = declarations.strings.intern(name.as_bytes());
+            let file = declarations.strings.intern(file.as_bytes());
+            declarations.list.push(Entry { name, file, line });
+        }
+        declarations.sort();
+        let line = |name: &[u8]| declarations.find(name).map(|found| found.line);
+        assert_eq!(line(b"one.c;run"), Some(3));
+        assert_eq!(line(b"./src/two.c:run"), Some(4));
+        assert_eq!(line(b"lib/two.c;run"), Some(5));
+        assert_eq!((line(b"two.c;run"), line(b"run")), (None, None));
+        assert_eq!(line(b"main.llvm.77"), Some(9));
+        assert_eq!(line(b"absent"), None);
+        let hash = |name: &[u8]| declarations.find_hash(NameRef::of(name));
+        assert_eq!(hash(b"main"), declarations.find(b"main"));
+        assert_eq!((hash(b"run"), hash(b"absent")), (None, None));
+    }
+}

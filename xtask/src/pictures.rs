@@ -33,6 +33,21 @@ const SCREENS: &[Screen] = &[
         name: "doctor",
         commands: &["profkit doctor runs"],
     },
+    Screen {
+        name: "show-samples",
+        commands: &["profkit show program.prof"],
+    },
+    Screen {
+        name: "show-heap",
+        commands: &["profkit show heap.memprofraw --binaries heap.debug --top 4"],
+    },
+    Screen {
+        name: "show-mip",
+        commands: &[
+            "profkit mip merge -p program.mip mip/*.mipraw",
+            "profkit show program.mip",
+        ],
+    },
 ];
 
 /// The recording.
@@ -133,8 +148,16 @@ fn prepare(folder: &Path) -> Result<()> {
     ] {
         fs::copy(fixtures.join(file), runs.join(copy))?;
     }
-    let plain = fixtures.join("indexed/clang-22-ir-plain.profdata");
-    fs::copy(plain, folder.join("plain.profdata"))?;
+    fs::create_dir(folder.join("mip"))?;
+    for (file, copy) in [
+        ("indexed/clang-22-ir-plain.profdata", "plain.profdata"),
+        ("sample/llvm-22-nested-ext.sampleprof", "program.prof"),
+        ("mip/mixed-empty.mip", "program.mip"),
+        ("mip/mixed-1.mipraw", "mip/1.mipraw"),
+        ("mip/mixed-2.mipraw", "mip/2.mipraw"),
+    ] {
+        fs::copy(fixtures.join(file), folder.join(copy))?;
+    }
     for file in ["heap.memprofraw", "heap.debug"] {
         fs::copy(
             repo_root().join("docs/pictures").join(file),

@@ -1,7 +1,7 @@
 //! Opens a sample profile of any encoding, and answers questions about its functions and sums.
 use crate::faults::Faults;
 use crate::names::{self, Spelling};
-use crate::ranking::{FunctionNumbers, FunctionOrder, Group, GroupBy, Groups};
+use crate::ranking::{FunctionNumbers, FunctionOrder, Group, Groups};
 use crate::selection::{Selection, is_sample};
 use profkit_data::Result;
 use profkit_data::index_vec::IndexVec;
@@ -161,28 +161,27 @@ impl<'data> SampleView<'data> {
         functions
     }
 
-    /// Returns the selected functions in groups. Samples of a function that was inlined count for its own group, not for
-    /// that of the function that it is part of.
-    pub fn groups(&self, selection: &Selection, by: GroupBy, order: FunctionOrder) -> Vec<Group> {
+    /// Returns the selected functions in groups, which `group` names. Samples of a function that was inlined count for its
+    /// own group, not for that of the function that it is part of.
+    pub fn groups(
+        &self,
+        selection: &Selection,
+        group: impl Fn(SampleName<'_>) -> Option<String>,
+        order: FunctionOrder,
+    ) -> Vec<Group> {
         let mut groups = Groups::default();
+        let group = |samples: &Samples| group(self.profile.names.get(samples.name));
         for function in self.selected(selection) {
             let entered = u64::from(function.samples.total > 0);
-            groups.add(self.group(&function.samples, by), 1, entered, 0);
+            groups.add(group(&function.samples), 1, entered, 0);
             let mut pending = vec![&function.samples];
             while let Some(samples) = pending.pop() {
                 let sum = self_samples(samples);
-                groups.add(self.group(samples, by), 0, 0, sum.into());
+                groups.add(group(samples), 0, 0, sum.into());
                 pending.extend(samples.inlined.iter().map(|inlined| &inlined.samples));
             }
         }
         groups.into_sorted(order)
-    }
-
-    fn group(&self, samples: &Samples, by: GroupBy) -> Option<String> {
-        match self.profile.names.get(samples.name) {
-            SampleName::Text(name) => by.of(name),
-            SampleName::Guid(_) => None,
-        }
     }
 
     /// The number of functions that have a sample in any calling context, and the number of functions that have a calling context.

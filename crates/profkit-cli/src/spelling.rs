@@ -103,7 +103,7 @@ fn of_llvm(command: &Command, of: &str, written: &str, name: &str) -> Failure {
     };
     let advice = SPELLINGS.lines().find_map(|line| {
         let (option, advice) = line.split_once(": ")?;
-        (option.split_once(' ')? == (of, name)).then_some(advice)
+        (option.rsplit_once(' ')? == (of, name)).then_some(advice)
     });
     let failure = match advice {
         Some(advice) => failure.with_hint(advice),
@@ -166,19 +166,17 @@ pub fn failure(error: &clap::Error, args: &[OsString]) -> Failure {
                 return of_llvm(of, &command, &argument, name);
             }
             if name.parse::<f64>().is_ok() && argument.starts_with('-') {
-                return Failure::usage(format_args!("{argument}: a number cannot be below 0 here"))
-                    .with_hint(help);
+                let option = option_before(args, &argument).unwrap_or_default();
+                let what = format!("{option}{argument}: a number cannot be below 0 here");
+                return Failure::usage(what).with_hint(help);
             }
             let failure = if argument.starts_with('-') {
                 Failure::usage(format_args!(
                     "{argument} is not an option of profkit {command}"
                 ))
             } else {
-                let usage = of.clone().render_usage().to_string();
-                let usage = usage.trim_start_matches("Usage: ");
-                let usage = usage.strip_prefix(of.get_name()).unwrap_or(usage);
                 return Failure::usage(format_args!("{argument} is one argument too many"))
-                    .with_hint(format_args!("the form is profkit {command}{usage}"));
+                    .with_hint(form(of, &command));
             };
             match text(ContextKind::SuggestedArg) {
                 Some(near) => {
@@ -214,8 +212,19 @@ pub fn failure(error: &clap::Error, args: &[OsString]) -> Failure {
             } else {
                 Failure::usage(format_args!("{argument}: {value} is not one of its values"))
             };
+            let failure = match value.as_str() {
+                "json" => {
+                    failure.with_hint("`profkit show --format json` prints a profile as JSON")
+                }
+                _ => failure,
+            };
             if known.is_empty() {
                 failure.with_hint(help)
+            } else if let Some(missing) = value_missing(&argument, &value) {
+                failure.with_hint(format_args!(
+                    "{missing}; its values are {}",
+                    known.join(", ")
+                ))
             } else {
                 failure.with_hint(format_args!("the values are {}", known.join(", ")))
             }
@@ -225,18 +234,20 @@ pub fn failure(error: &clap::Error, args: &[OsString]) -> Failure {
             if argument.starts_with("--threads") {
                 return failure.with_hint("without -j, there is one thread per core");
             }
-            failure.with_hint(help)
+            if argument.ends_with("<BYTES>") && !value.is_empty() {
+                let option = argument.trim_end_matches(" <BYTES>");
+                return failure.with_hint(format_args!(
+                    "write the number of bytes in digits, as in {option} 1000000"
+                ));
+            }
+            failure.with_hint(value_missing(&argument, &value).unwrap_or(help))
         }
         ErrorKind::MissingRequiredArgument => {
             let missing = list(ContextKind::InvalidArg);
-            Failure::usage(format_args!(
-                "profkit {command} needs {}",
-                missing
-                    .join(" and ")
-                    .replace(['<', '>'], "")
-                    .replace("...", " …")
-            ))
-            .with_hint(help)
+            let missing = missing.join(" and ").replace(['<', '>'], "");
+            let missing = missing.replace("...", " …");
+            Failure::usage(format_args!("profkit {command} needs {missing}"))
+                .with_hint(form(of, &command))
         }
         ErrorKind::ArgumentConflict => {
             let other = list(ContextKind::PriorArg);
@@ -260,6 +271,27 @@ pub fn failure(error: &clap::Error, args: &[OsString]) -> Failure {
         ErrorKind::InvalidUtf8 => Failure::usage("an option is not valid UTF-8").with_hint(help),
         _ => Failure::usage("the command line cannot be understood").with_hint(help),
     }
+}
+
+/// Returns the form of a command for a hint.
+fn form(command: &Command, name: &str) -> String {
+    let usage = command.clone().render_usage().to_string();
+    let usage = usage.trim_start_matches("Usage: ");
+    let usage = usage.strip_prefix(command.get_name()).unwrap_or(usage);
+    format!("the form is profkit {name}{usage}")
+}
+
+/// Returns the hint that an option lacks its value, if the word after it is a file and was taken for the value.
+fn value_missing(argument: &str, value: &str) -> Option<String> {
+    let is_file = std::path::Path::new(value).exists();
+    is_file.then(|| format!("the value is missing before {value}: write {argument}"))
+}
+
+/// Returns the option that stands before a word, with a space after it.
+fn option_before(args: &[OsString], word: &str) -> Option<String> {
+    let at = args.iter().position(|one| one == word)?;
+    let before = args.get(at.checked_sub(1)?)?.to_str()?;
+    before.starts_with('-').then(|| format!("{before} "))
 }
 
 /// Returns why a value is not accepted: what is wrong with a number, or the message of the function that parses the

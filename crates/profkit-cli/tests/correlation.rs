@@ -476,9 +476,16 @@ fn wrong_missing_and_contradicting_binaries_are_told() {
     hint: the file was cut, or its header is damaged: a program that is killed while it writes leaves such files
     warning: raw: repaired: the counters of 1 function are cut off at offset 0x90
     hint: the program was stopped while it wrote, or the disk was full: run it again
+
     wrote out.profdata (664 bytes, indexed version 13): 1 function from 1 file (180 bytes)
-      1 file repaired
-      1 function dropped from inputs
+
+    Files
+      kept      0
+      repaired  1  100.0%
+
+    Functions
+      written              1
+      dropped from inputs  1
     ");
     fs::write(folder.join("raw"), &bare).unwrap();
     let one = said(&["--binaries", "app"]);

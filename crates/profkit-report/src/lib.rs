@@ -19,6 +19,7 @@ pub mod flame;
 pub mod flame_graph;
 pub mod flame_svg;
 mod folded;
+mod grouping;
 pub mod heap;
 pub mod matching;
 pub mod merge;
@@ -35,6 +36,7 @@ mod table;
 
 pub use bars::{BarStyle, bar};
 pub use console::{Console, Look, Style};
+pub use grouping::Grouping;
 pub use numbers::{grouped, percent, plural, quoted, size, tenths};
 pub use rows::{GROUP_COLUMNS, RowForm, RowWriter, group_json, group_word};
 pub use steps::{read_step, seconds};

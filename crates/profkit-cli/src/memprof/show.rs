@@ -4,9 +4,9 @@ use super::flame::{self, Weight};
 use super::heap::{Heap, ThresholdArgs};
 use crate::exit::{self, Failure, Status};
 use crate::print::{RowFormat, stdout_for};
+use crate::show::files::Groups;
 use crate::show::{ShowArgs, Sort};
 use clap::Args;
-use profkit_analysis::ranking::GroupBy;
 use profkit_merge::files::Input;
 use profkit_report::RowForm;
 use profkit_report::flame::{HeapWeight, of_heap, print_folded, unit};
@@ -70,6 +70,7 @@ pub fn run(show: &ShowArgs, input: &Input) -> exit::Result {
         ));
     }
     let shown = Heap::open(&show.correlation, input)?;
+    let groups = Groups::of(show)?;
     let thresholds = args.thresholds.thresholds();
     let view = HeapShow {
         view: shown.view(input, show.spelling()),
@@ -77,7 +78,7 @@ pub fn run(show: &ShowArgs, input: &Input) -> exit::Result {
         thresholds,
         order: show.sort.and_then(Sort::of_contexts).unwrap_or_default(),
         most: show.top,
-        by: show.by.map(GroupBy::from),
+        by: groups.as_ref().map(Groups::grouping),
     };
     let folded = args.folded.map(HeapWeight::from);
     let drawn = HeapWeight::from(args.flamegraph_weight);

@@ -18,7 +18,7 @@ pub fn put(report: &MergeReport<'_>, print: bool, json: Option<&Path>) -> Result
             let _ = write!(print::stderr(), "{correlation}");
         }
         // A failed write is ignored: stderr is closed.
-        let _ = write!(print::stderr(), "{report}");
+        let _ = report.text(&mut print::stderr());
     }
     match json {
         Some(path) => write_json(path, report),

@@ -78,7 +78,7 @@ pub fn run(args: &ShowArgs) -> Result {
             .as_ref()
             .map(|located| (&located.tables, &located.stacks)),
         mangled: args.mangled,
-        by: args.by.map(GroupBy::from),
+        by: args.by.map(|by| GroupBy::from(by).into()),
     };
     let mut out = stdout_for(args.format);
     match args.format {

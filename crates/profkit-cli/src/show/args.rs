@@ -28,6 +28,7 @@ Examples:
   profkit show --function 'ns::parse(int)' --counts --targets merged.profdata
   profkit show --sort entry --top 20 merged.profdata
   profkit show --by namespace merged.profdata
+  profkit show --by file --binaries program merged.profdata
   profkit show --format csv merged.profdata > functions.csv
   profkit show --functions --format json merged.profdata | jq '.functions[] | select(.max > 1000)'
   profkit show --header --sections broken.profraw
@@ -170,7 +171,8 @@ pub struct ShowArgs {
     /// Show sums for each source file, Rust crate, or namespace (C++ namespaces and Rust modules, with the types in them)
     ///
     /// The names of the functions say where they belong. Profiles name the source files of local functions only; raw heap
-    /// profiles have the files of all functions that allocate.
+    /// profiles have the files of all functions that allocate. With --by file, --binaries names programs whose debug info
+    /// says where all other functions are declared.
     #[arg(long, value_enum, value_name = "WHAT")]
     pub by: Option<By>,
 

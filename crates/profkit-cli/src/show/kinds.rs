@@ -1,5 +1,5 @@
 //! Which options fit which kind of profile.
-use super::ShowArgs;
+use super::{By, ShowArgs};
 use crate::exit::{Failure, Result};
 use crate::memprof::flame::Weight;
 use crate::memprof::is_memprof_input;
@@ -57,14 +57,6 @@ const INSTR: &[Kind] = &[Kind::Raw, Kind::Indexed, Kind::Text];
 const WITH_FUNCTIONS: &[Kind] = &[Kind::Raw, Kind::Indexed, Kind::Text, Kind::Sample];
 const WITH_BINARIES: &[Kind] = &[Kind::Raw, Kind::Heap];
 const HEAP: &[Kind] = &[Kind::Heap];
-const WITH_GROUPS: &[Kind] = &[
-    Kind::Raw,
-    Kind::Indexed,
-    Kind::Text,
-    Kind::Sample,
-    Kind::Heap,
-];
-
 const PROFILES: &[Kind] = &[
     Kind::Raw,
     Kind::Indexed,
@@ -90,7 +82,7 @@ const FITS: [(&str, &[Kind]); 30] = [
     ("sections", &[Kind::Raw, Kind::Indexed, Kind::Sample]),
     ("detailed-summary", WITH_FUNCTIONS),
     ("symbols", &[Kind::Sample]),
-    ("by", WITH_GROUPS),
+    ("by", PROFILES),
     ("memory", HEAP),
     ("folded", &[Kind::Heap, Kind::Sample]),
     ("flamegraph", &[Kind::Heap, Kind::Sample]),
@@ -108,6 +100,9 @@ const FITS: [(&str, &[Kind]); 30] = [
     ("mangled", PROFILES),
 ];
 
+/// The options that fit all kinds with `--by file`.
+const FOR_FILES: [&str; 2] = ["binaries", "debug-file-directory"];
+
 /// Whether an option stands on the command line.
 pub fn is_given(matches: &ArgMatches, option: &str) -> bool {
     let id = option.replace('-', "_");
@@ -124,9 +119,10 @@ pub fn check(args: &ShowArgs, matches: &ArgMatches, kind: Kind, input: &Input) -
         check_weight(args, kind, input)?;
     }
     check_rows(args, matches)?;
-    let wrong = FITS
-        .iter()
-        .find(|(option, kinds)| !kinds.contains(&kind) && is_given(matches, option));
+    let wrong = FITS.iter().find(|(option, kinds)| {
+        let names_files = args.by == Some(By::File) && FOR_FILES.contains(option);
+        !kinds.contains(&kind) && !names_files && is_given(matches, option)
+    });
     let Some((option, kinds)) = wrong else {
         return Ok(());
     };
@@ -159,6 +155,12 @@ pub fn check(args: &ShowArgs, matches: &ArgMatches, kind: Kind, input: &Input) -
         in_words(&names, "and")
     ));
     let has_heap = kind == Kind::Indexed && kinds.contains(&Kind::Heap);
+    let failure = match *option {
+        "binaries" if PROFILES.contains(&kind) => failure.with_hint(
+            "with --by file, the debug info of the binaries names the source files of functions",
+        ),
+        _ => failure,
+    };
     Err(if has_heap {
         failure.with_hint(format_args!(
             "with --memory, --{option} works for the heap profile in this file, if it has one"

@@ -2,6 +2,7 @@
 //! memory does not grow with their number.
 mod args;
 pub(crate) mod correlation;
+pub(crate) mod files;
 mod kinds;
 pub mod recording;
 mod sample;
@@ -23,13 +24,14 @@ use profkit_analysis::instr::{
     text_has_records,
 };
 use profkit_analysis::names::Spelling;
-use profkit_analysis::ranking::{GroupBy, Groups, Ranking};
+use profkit_analysis::ranking::{Groups, Ranking};
 use profkit_analysis::selection::Selection;
 use profkit_data::instr::indexed::IndexedHeader;
 use profkit_data::instr::raw::RawMetadataSource;
 use profkit_data::instr::{InstrKind, Record};
 use profkit_merge::files::Input;
-use profkit_report::mip::MipShow;
+use profkit_report::Grouping;
+use profkit_report::mip::{MipForm, MipFunctions, MipShow};
 use profkit_report::show::json::JsonPrinter;
 use profkit_report::show::text::TextPrinter;
 use profkit_report::show::{Context, Layout, Printer, RecordView, RowPrinter};
@@ -79,8 +81,10 @@ pub fn run(args: &ShowArgs, matches: &ArgMatches) -> exit::Result {
     if let InstrReader::Text(_) = &source {
         text_has_records(input.bytes()).map_err(|error| Failure::file(input.name(), &error))?;
     }
+    let groups = files::Groups::of(args)?;
     let mut show = Show {
         args,
+        by: groups.as_ref().map(files::Groups::grouping),
         input: &input,
         printer: &mut *printer,
         faults: Faults::default(),
@@ -96,6 +100,25 @@ pub fn run(args: &ShowArgs, matches: &ArgMatches) -> exit::Result {
 /// Shows a MIP profile.
 fn mip(args: &ShowArgs, input: &Input) -> exit::Result {
     let opened = mip_profile(input)?;
+    if let Some(groups) = files::Groups::of(args)? {
+        let show = MipFunctions {
+            path: input.name(),
+            profile: &opened.profile,
+            form: MipForm::Profile(opened.version),
+            wanted: &|_| true,
+            located: None,
+            mangled: args.mangled,
+            by: Some(groups.grouping()),
+        };
+        let mut out = stdout_for(args.format.document());
+        match (args.format.rows(), args.format.document()) {
+            (Some(form), _) => show.group_rows(form, args.top.unwrap_or(usize::MAX), out),
+            (None, Format::Text) => show.text(&mut out),
+            (None, Format::Json) => show.json(&mut out),
+        }
+        .map_err(|error| Failure::print(&error))?;
+        return Ok(Status::Done);
+    }
     let show = MipShow {
         path: input.name(),
         size: input.len() as u64,
@@ -171,6 +194,7 @@ fn finish(args: &ShowArgs, input: &Input, faults: &Faults, missing: &[&str]) -> 
 
 struct Show<'a> {
     args: &'a ShowArgs,
+    by: Option<Grouping<'a>>,
     input: &'a Input,
     printer: &'a mut dyn Printer,
     faults: Faults,
@@ -198,7 +222,7 @@ impl Show<'_> {
             facts.instrumentation.contains(InstrKind::CONTEXT_SENSITIVE),
         );
         let (details, printer) = (args.details(), &mut *self.printer);
-        let by = args.by.map(GroupBy::from);
+        let by = self.by;
         let mut groups = Groups::default();
         // Records in an order other than the file's, and the first of them, have to be read before one is printed.
         let first = args.top.filter(|_| args.format.rows().is_some());

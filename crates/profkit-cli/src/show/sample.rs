@@ -1,9 +1,9 @@
 //! `profkit show` of sample profiles.
 use super::args::ShowArgs;
+use super::files::Groups;
 use crate::exit::{self, Failure};
 use crate::memprof::flame;
 use crate::print::{self, Format};
-use profkit_analysis::ranking::GroupBy;
 use profkit_analysis::samples::SampleView;
 use profkit_merge::files::Input;
 use profkit_report::flame::{of_samples, print_folded_samples};
@@ -32,6 +32,7 @@ pub fn run(args: &ShowArgs, input: &Input) -> exit::Result {
         printed.map_err(|error| Failure::print(&error))?;
         return finish(args, input, &view);
     }
+    let groups = Groups::of(args)?;
     let show = SampleShow {
         path: input.name(),
         size: input.len() as u64,
@@ -46,7 +47,7 @@ pub fn run(args: &ShowArgs, input: &Input) -> exit::Result {
             detailed: args.detailed_summary,
             top: args.most_functions(),
             order: args.order(),
-            by: args.by.map(GroupBy::from),
+            by: groups.as_ref().map(Groups::grouping),
         },
     };
     let mut out = print::stdout_for(args.format.document());

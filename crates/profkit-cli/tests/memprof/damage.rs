@@ -81,8 +81,12 @@ fn an_empty_profile_is_dropped_and_the_others_are_merged() {
     insta::assert_snapshot!(said, @"
     warning: empty: dropped: the profile is empty in MemProf YAML: expected records under HeapProfileRecords or DataAccessProfiles
     hint: leave the file out, or write it again from a profile with a MemProf section
+
     wrote out (768 bytes, indexed version 13): 0 functions from 1 of 2 files (240 bytes)
-      1 file dropped
+
+    Files
+      kept     1
+      dropped  1  50.0%
     exit code 0
     ");
 }

@@ -3,12 +3,15 @@ use super::{HeapView, JsonFrame, JsonSum, hotness_name, hotness_style};
 use crate::rows::{RowForm, RowWriter, group_word, number, share};
 use crate::show::json::{SCHEMA_VERSION, error as json_error};
 use crate::show::text::{GroupTitles, facts, groups_table, read_by};
-use crate::{Cell, Column, Console, Style, Table, grouped, percent, plural, size, tenths};
+use crate::{
+    Cell, Column, Console, Grouping, Style, Table, grouped, percent, plural, size, tenths,
+};
 use profkit_analysis::heap::{
     ContextOrder, ContextSum, LocationSizes, access_density, average, top_contexts,
 };
 use profkit_analysis::names;
 use profkit_analysis::ranking::{FunctionOrder, Group, GroupBy, Groups};
+use profkit_data::ids::NameRef;
 use profkit_data::memprof::{Allocations, Field, Hotness, Thresholds};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -28,7 +31,7 @@ pub struct HeapShow<'a> {
     /// The largest number of contexts, groups or rows to show, if one was asked for.
     pub most: Option<usize>,
     /// What the contexts are grouped by, if they are.
-    pub by: Option<GroupBy>,
+    pub by: Option<Grouping<'a>>,
 }
 
 /// The number of contexts that are shown if no other number is asked for.
@@ -147,13 +150,16 @@ impl HeapShow<'_> {
 
     /// The contexts in groups, by the function that allocates: with the number of contexts, of contexts with allocations, and
     /// the bytes.
-    fn groups(&self, by: GroupBy) -> Vec<Group> {
+    fn groups(&self, by: Grouping<'_>) -> Vec<Group> {
         let mut groups = Groups::default();
         for context in self.contexts {
             let site = self.view.heap.frames(context.stack).next();
-            let name = site.and_then(|site| match (by, site.location) {
+            let name = site.and_then(|site| match (by.by, site.location) {
                 (GroupBy::File, Some(place)) => Some(names::printable(&place.file).into_owned()),
-                _ => site.name.and_then(|name| by.of(name)),
+                _ => match site.name {
+                    Some(name) => by.of(name),
+                    None => by.of_hash(NameRef(site.frame.function)),
+                },
             });
             let field = |field| context.block.get(field);
             let bytes = field(Field::TotalSize).into();
@@ -271,7 +277,7 @@ impl HeapShow<'_> {
             warm: self.sum(Hotness::Warm).into(),
             hot: self.sum(Hotness::Hot).into(),
             locations: self.view.heap.location_sizes().map(Into::into),
-            by: self.by.map(group_word),
+            by: self.by.map(|by| group_word(by.by)),
             groups: self.by.map(|by| {
                 let all = ContextSum::of(self.contexts).bytes.into();
                 let groups = self.groups(by);

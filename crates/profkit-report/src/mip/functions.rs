@@ -1,8 +1,8 @@
 //! MIP profiles function by function, or summed up in groups: the output of `profkit mip show`.
 use super::{MipForm, identity_fact};
-use crate::rows::{group_json, group_word};
+use crate::rows::{GROUP_COLUMNS, RowForm, RowWriter, group_json, group_word};
 use crate::show::text::groups_table;
-use crate::{Console, Style, grouped, percent};
+use crate::{Console, Grouping, Style, grouped, percent};
 use profkit_analysis::names::{self, display};
 use profkit_analysis::ranking::{FunctionOrder, Group, GroupBy, Groups};
 use profkit_data::index_vec::IndexVec;
@@ -30,7 +30,7 @@ pub struct MipFunctions<'a> {
     /// Whether names are printed mangled.
     pub mangled: bool,
     /// What functions are grouped by; `None` for each function by itself.
-    pub by: Option<GroupBy>,
+    pub by: Option<Grouping<'a>>,
 }
 
 impl fmt::Debug for MipFunctions<'_> {
@@ -57,7 +57,7 @@ impl MipFunctions<'_> {
     }
 
     /// The groups, and the sum of all: calls, or runs if calls are not counted.
-    fn groups(&self, by: GroupBy) -> (Vec<Group>, u128, &'static str) {
+    fn groups(&self, by: Grouping<'_>) -> (Vec<Group>, u128, &'static str) {
         let whole = || self.functions().filter(|(_, function)| !function.is_part());
         let has_calls = whole().any(|(_, function)| function.calls > 0);
         let mut groups = Groups::default();
@@ -70,7 +70,7 @@ impl MipFunctions<'_> {
             };
             let place = self.frames(id);
             let path = place.first().and_then(|frame| frame.path.as_deref());
-            let name = match (by, path) {
+            let name = match (by.by, path) {
                 (GroupBy::File, Some(path)) => Some(names::printable(path).into_owned()),
                 _ => by.of(&function.name),
             };
@@ -179,6 +179,20 @@ impl MipFunctions<'_> {
         }
     }
 
+    /// Prints the groups as rows; `most` is the largest number of them. Without groups, nothing is printed.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn group_rows<W: Write>(&self, form: RowForm, most: usize, out: W) -> io::Result<()> {
+        let mut rows = RowWriter::new(out, form, &GROUP_COLUMNS);
+        if let Some(by) = self.by {
+            let (groups, total, _) = self.groups(by);
+            let mut groups = groups.iter().take(most);
+            groups.try_for_each(|group| rows.row(&group_json(group, total)))?;
+        }
+        rows.end()
+    }
+
     /// Prints one JSON object. docs/formats/mip-json.md describes it.
     ///
     /// # Errors
@@ -206,7 +220,7 @@ impl MipFunctions<'_> {
         let (name, list) = match self.by {
             Some(by) => {
                 let (groups, total, _) = self.groups(by);
-                json["by"] = group_word(by).into();
+                json["by"] = group_word(by.by).into();
                 let groups = groups.iter().map(|group| group_json(group, total));
                 ("groups", groups.collect())
             }

@@ -178,8 +178,9 @@ impl MipShow<'_> {
     pub fn text<W: Write>(&self, out: &mut Console<W>) -> io::Result<()> {
         let profile = self.profile;
         out.title(self.path, MipForm::Profile(self.version))?;
+        // The names of modes are titles in files: "Function Call Count".
         let modes: Vec<_> = profile.modes().names().collect();
-        out.fact("records", modes.join(", "))?;
+        out.fact("records", modes.join(", ").to_lowercase())?;
         out.fact("size", format_args!("{} bytes", grouped(self.size)))?;
         identity_fact(&profile.identity, out)?;
         writeln!(out)?;

@@ -2,6 +2,7 @@
 //! its members.
 use super::text::{bits, endian_name};
 use super::{Context, Details, Layout, Printer, RecordView};
+use crate::Grouping;
 use crate::rows::{group_json, group_word, number, share};
 use profkit_abi::value_kind;
 use profkit_analysis::doctor::Readers;
@@ -10,7 +11,7 @@ use profkit_analysis::heap::ContextSum;
 use profkit_analysis::instr::InstrFacts;
 use profkit_analysis::instr::{Totals, ValueTotals, counter_sum};
 use profkit_analysis::names::{self, Spelling};
-use profkit_analysis::ranking::{FunctionOrder, Group, GroupBy, RankedFunction};
+use profkit_analysis::ranking::{FunctionOrder, Group, RankedFunction};
 use profkit_data::Error;
 use profkit_data::ids::{BuildId, NameRef};
 use profkit_data::instr::releases::Release;
@@ -291,8 +292,8 @@ impl<W: Write> Printer for JsonPrinter<W> {
         self.member("hot", &hot)
     }
 
-    fn groups(&mut self, groups: &[Group], by: GroupBy, total: u128) -> io::Result<()> {
-        self.member("by", &group_word(by))?;
+    fn groups(&mut self, groups: &[Group], by: Grouping<'_>, total: u128) -> io::Result<()> {
+        self.member("by", &group_word(by.by))?;
         let groups = groups.iter().map(|group| group_json(group, total));
         self.member("groups", &groups.collect::<Vec<_>>())
     }

@@ -5,12 +5,13 @@ mod rows;
 pub mod sample;
 pub mod text;
 
+use crate::Grouping;
 use profkit_abi::indexed;
 use profkit_analysis::doctor::Readers;
 use profkit_analysis::faults::Faults;
 use profkit_analysis::heap::ContextSum;
 use profkit_analysis::instr::{InstrFacts, InstrReader, SectionPlace, Totals};
-use profkit_analysis::ranking::{FunctionOrder, Group, GroupBy, RankedFunction};
+use profkit_analysis::ranking::{FunctionOrder, Group, RankedFunction};
 use profkit_data::ids::BuildId;
 use profkit_data::instr::{Record, TemporalTraces};
 use profkit_data::summary::Summary;
@@ -94,7 +95,7 @@ pub trait Printer {
     /// Prints the first functions of an order. `total` is the sum of all counts.
     fn hot(&mut self, hot: &[RankedFunction], order: FunctionOrder, total: u128) -> io::Result<()>;
     /// Prints functions in groups. `total` is the sum of all counts.
-    fn groups(&mut self, groups: &[Group], by: GroupBy, total: u128) -> io::Result<()>;
+    fn groups(&mut self, groups: &[Group], by: Grouping<'_>, total: u128) -> io::Result<()>;
     /// Prints the summaries of the records without and with context sensitivity, and the totals.
     fn summaries(
         &mut self,

@@ -1,13 +1,14 @@
 //! The functions of an instrumentation profile as rows.
 use super::json::JsonNames;
 use super::{Context, Details, Layout, Printer, RecordView};
+use crate::Grouping;
 use crate::rows::{GROUP_COLUMNS, RowForm, RowWriter, group_json};
 use profkit_analysis::doctor::Readers;
 use profkit_analysis::faults::Faults;
 use profkit_analysis::heap::ContextSum;
 use profkit_analysis::instr::{InstrFacts, Totals};
 use profkit_analysis::names::Spelling;
-use profkit_analysis::ranking::{FunctionOrder, Group, GroupBy, RankedFunction};
+use profkit_analysis::ranking::{FunctionOrder, Group, RankedFunction};
 use profkit_data::ids::BuildId;
 use profkit_data::instr::TemporalTraces;
 use profkit_data::summary::Summary;
@@ -85,7 +86,7 @@ impl<W: Write> Printer for RowPrinter<W> {
         Ok(())
     }
 
-    fn groups(&mut self, groups: &[Group], _: GroupBy, total: u128) -> io::Result<()> {
+    fn groups(&mut self, groups: &[Group], _: Grouping<'_>, total: u128) -> io::Result<()> {
         let mut groups = groups.iter();
         groups.try_for_each(|group| self.rows.row(&group_json(group, total)))
     }

@@ -2,12 +2,14 @@
 use super::json::{SCHEMA_VERSION, bare_error};
 use super::text::{GroupTitles, cutoffs_table, facts, groups_table, ranking_table, top_title};
 use crate::rows::{GROUP_COLUMNS, RowForm, RowWriter, group_json, group_word};
-use crate::{Console, Style, grouped, percent};
+use crate::{Console, Grouping, Style, grouped, percent};
 use profkit_analysis::names::{self, Spelling};
-use profkit_analysis::ranking::{FunctionNumbers, FunctionOrder, Group, GroupBy};
+use profkit_analysis::ranking::{FunctionNumbers, FunctionOrder, Group};
 use profkit_analysis::samples::{SampleView, numbers, self_samples};
 use profkit_analysis::selection::Selection;
-use profkit_data::sample::{Function, Location, NameId, ProfileKind, SampleEncoding, Samples};
+use profkit_data::sample::{
+    Function, Location, NameId, ProfileKind, SampleEncoding, SampleName, Samples,
+};
 use profkit_data::summary::Summary;
 use serde_json::{Value, json};
 use std::borrow::Cow;
@@ -20,7 +22,7 @@ const COLUMNS: [&str; 6] = ["name", "context", "total", "self", "max_line", "hea
 
 /// The parts of a sample profile that are shown.
 #[derive(Clone, Debug, Default)]
-pub struct SampleParts {
+pub struct SampleParts<'a> {
     /// The functions that are shown.
     pub selection: Selection,
     /// Whether functions are shown.
@@ -38,7 +40,7 @@ pub struct SampleParts {
     /// The order of the functions; `None` if no order was asked for.
     pub order: Option<FunctionOrder>,
     /// What the functions are grouped by, if they are.
-    pub by: Option<GroupBy>,
+    pub by: Option<Grouping<'a>>,
 }
 
 /// A sample profile that is shown.
@@ -53,7 +55,7 @@ pub struct SampleShow<'a> {
     /// How names are printed.
     pub spelling: Spelling,
     /// What is shown.
-    pub parts: &'a SampleParts,
+    pub parts: &'a SampleParts<'a>,
 }
 
 /// The properties of a profile's kind: the flag, its name in JSON, and its description in text.
@@ -129,10 +131,11 @@ impl SampleShow<'_> {
     }
 
     /// The groups, if they are asked for, with their sum.
-    fn groups(&self) -> Option<(GroupBy, Vec<Group>, u128)> {
+    fn groups(&self) -> Option<(Grouping<'_>, Vec<Group>, u128)> {
         let by = self.parts.by?;
         let order = self.parts.order.unwrap_or_default();
-        let groups = self.view.groups(&self.parts.selection, by, order);
+        let group = |name: SampleName<'_>| by.of_sample(name);
+        let groups = self.view.groups(&self.parts.selection, group, order);
         let total = groups.iter().map(|group| group.sum).sum();
         Some((by, groups, total))
     }
@@ -456,7 +459,7 @@ impl SampleShow<'_> {
         }
         if let Some((by, groups, total)) = self.groups() {
             let groups = groups.iter().map(|group| group_json(group, total));
-            member(out, "by", group_word(by).into())?;
+            member(out, "by", group_word(by.by).into())?;
             member(out, "groups", groups.collect())?;
         } else if let Some(count) = self.parts.top {
             let row = |it: &Function| json!({"name": self.plain(it.samples.name), "total": it.samples.total, "self": self_samples(&it.samples), "max_line": numbers(&it.samples).max, "head": it.samples.head});

@@ -1,5 +1,6 @@
 //! Profiles as text for people.
 use super::{Context, Details, Layout, Printer, RecordView};
+use crate::Grouping;
 use crate::rows::group_word;
 use crate::{Cell, Column, Console, Style, Table, grouped, percent, plural};
 use profkit_abi::value_kind;
@@ -9,7 +10,7 @@ use profkit_analysis::heap::ContextSum;
 use profkit_analysis::instr::InstrFacts;
 use profkit_analysis::instr::{Totals, counter_sum};
 use profkit_analysis::names::{self, Spelling};
-use profkit_analysis::ranking::{FunctionNumbers, FunctionOrder, Group, GroupBy, RankedFunction};
+use profkit_analysis::ranking::{FunctionNumbers, FunctionOrder, Group, RankedFunction};
 use profkit_data::bytes::Endian;
 use profkit_data::ids::{BuildId, NameRef};
 use profkit_data::instr::raw::PointerWidth;
@@ -373,7 +374,7 @@ impl<W: Write> Printer for TextPrinter<W> {
         ranking_table(&INSTR_TITLES, order, rows.collect(), total, &mut self.out)
     }
 
-    fn groups(&mut self, groups: &[Group], by: GroupBy, total: u128) -> io::Result<()> {
+    fn groups(&mut self, groups: &[Group], by: Grouping<'_>, total: u128) -> io::Result<()> {
         groups_table(&INSTR_GROUPS, groups, by, total, &mut self.out)
     }
 
@@ -561,11 +562,11 @@ const INSTR_GROUPS: GroupTitles = ["Functions", "functions", "entered", "sum"];
 pub(crate) fn groups_table<W: Write>(
     &[what, count, entered, sum]: &GroupTitles,
     groups: &[Group],
-    by: GroupBy,
+    by: Grouping<'_>,
     total: u128,
     out: &mut Console<W>,
 ) -> io::Result<()> {
-    let word = group_word(by);
+    let word = group_word(by.by);
     let mut table = Table::new([
         Column::right(count),
         Column::right(entered),
@@ -574,14 +575,7 @@ pub(crate) fn groups_table<W: Write>(
         Column::left("").optional(),
         Column::left(word),
     ]);
-    let (unknown, why) = match by {
-        GroupBy::File => (
-            "(not known)",
-            Some("a profile has the source files of local (static) functions only"),
-        ),
-        GroupBy::Crate => ("(not of Rust)", None),
-        GroupBy::Namespace => ("(no namespace)", None),
-    };
+    let (unknown, why) = by.unknown();
     let largest = groups.iter().map(|group| group.sum).max().unwrap_or(0);
     for group in groups {
         let name = match &group.name {

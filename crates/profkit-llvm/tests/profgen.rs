@@ -5,6 +5,7 @@
     clippy::indexing_slicing,
     reason = "tests"
 )]
+use profkit_data::sample::{SampleProfile, text};
 use profkit_llvm::{Io, profgen};
 use profkit_testkit::simulate::{self, Simulation, Step};
 use profkit_testkit::{Llvm, repo_root, require_or_skip};
@@ -78,6 +79,42 @@ fn theirs(args: &[String], output: &Path) -> Option<Run> {
     })
 }
 
+/// The last section of extensible binary files has the checksums and attributes of functions, in LLVM in the order of a hash
+/// table. If the profiles are the same, its bytes are sorted in both.
+fn sort_metadata(one: &mut [u8], other: &mut [u8]) {
+    /// The kind of the section.
+    const METADATA: u64 = 5;
+    let text = |bytes: &[u8]| {
+        let mut profile = SampleProfile::new();
+        let report = profkit_data::sample::read(bytes, &mut profile, 1);
+        report.strict().ok()?;
+        let mut text = Vec::new();
+        text::write(&profile, &text::TextOptions::new(), &mut text).ok()?;
+        Some(text)
+    };
+    let number = |bytes: &[u8], at: usize| -> Option<u64> {
+        let bytes = bytes.get(at..at + 8)?;
+        Some(u64::from_le_bytes(bytes.try_into().expect("8 bytes")))
+    };
+    // The table of sections has an entry with kind, flags, offset and size of each.
+    let metadata = |bytes: &[u8]| {
+        let mut places = 0..bytes.len();
+        places.find_map(|at| {
+            let (kind, offset) = (number(bytes, at)?, number(bytes, at + 16)?);
+            let ends = offset.checked_add(number(bytes, at + 24)?)? == bytes.len() as u64;
+            let is_it = kind == METADATA && ends;
+            usize::try_from(offset).ok().filter(|_| is_it)
+        })
+    };
+    let Some(start) = metadata(one).filter(|_| one.len() == other.len()) else {
+        return;
+    };
+    if one[..start] == other[..start] && text(one).is_some_and(|it| text(other) == Some(it)) {
+        one[start..].sort_unstable();
+        other[start..].sort_unstable();
+    }
+}
+
 /// Runs both with the same arguments.
 fn compare(args: &[&str]) {
     let args: Vec<String> = args.iter().map(|&arg| arg.to_owned()).collect();
@@ -91,7 +128,10 @@ fn compare(args: &[&str]) {
         theirs.output = None;
     }
     let _ = std::fs::remove_file(&output);
-    let ours = ours(&args, &output);
+    let mut ours = ours(&args, &output);
+    if let (Some(one), Some(other)) = (&mut ours.output, &mut theirs.output) {
+        sort_metadata(one, other);
+    }
     if ours != theirs {
         let text = |run: &Run| {
             run.output
@@ -182,6 +222,141 @@ impl Case {
     fn compare(&self, args: &[&str]) {
         let binary = format!("--binary={}", self.binary);
         compare(&[&[binary.as_str()], args].concat());
+    }
+}
+
+/// A simulated program with pseudo probes, and what `perf script` would print of samples with call chains.
+fn with_chains(llvm: &Llvm, source: &str, arguments: &[&str], simulation: &Simulation) -> Case {
+    let case = Case::of(llvm, source, arguments);
+    let program = simulate::Program::open(Path::new(&case.binary));
+    let steps = [
+        Step::Start {
+            pid: 10,
+            program: 0,
+        },
+        Step::Samples(1500),
+    ];
+    let mut script = simulate::PerfScript::new(Vec::new(), true);
+    let ran = simulation.run(std::slice::from_ref(&program), &steps, &mut script);
+    ran.expect("a recording");
+    case.file("script", script.into_inner());
+    case
+}
+
+const PROBES: [&str; 4] = [
+    "-O2",
+    "-g",
+    "-fpseudo-probe-for-profiling",
+    "-mno-omit-leaf-frame-pointer",
+];
+
+#[test]
+fn contexts_are_written_in_the_encodings_of_llvm_profgen() {
+    let llvm = require_or_skip!(22);
+    for (seed, source) in [(3, "walked.c"), (4, "sampled.c")] {
+        let simulation = Simulation::new(seed).depth(16).chains(true);
+        let case = with_chains(&llvm, source, &PROBES, &simulation);
+        let script = format!("--ps={}", case.path("script"));
+        for more in [
+            &[][..],
+            &["--use-md5"],
+            &["--populate-profile-symbol-list"],
+            &["--format=binary"],
+            &["--gen-cs-nested-profile=0"],
+            &["--gen-cs-nested-profile=0", "--use-md5"],
+            &["--gen-cs-nested-profile=0", "--format=text"],
+            &["--csspgo-preinliner=0", "--gen-cs-nested-profile=0"],
+            &["--csspgo-preinliner=0", "--csprof-merge-cold-context=0"],
+            &["--mark-all-context-preinlined"],
+            &["--mark-all-context-preinlined", "--format=text"],
+            &[
+                "--mark-all-context-preinlined",
+                "--gen-cs-nested-profile=0",
+                "--csspgo-preinliner=0",
+            ],
+            &[
+                "--mark-all-context-preinlined",
+                "--ignore-stack-samples",
+                "--format=text",
+            ],
+            &["--mark-all-context-preinlined", "--ignore-stack-samples"],
+            &["--generate-merged-base-profiles"],
+            &[
+                "--skip-symbolization",
+                "--csprof-max-unsymbolized-context-depth=1",
+            ],
+            &[
+                "--skip-symbolization",
+                "--csprof-max-unsymbolized-context-depth=3",
+                "--csprof-max-context-depth=2",
+            ],
+            &[
+                "--skip-symbolization",
+                "--csprof-max-unsymbolized-context-depth=-2",
+                "--csprof-max-context-depth=2",
+            ],
+            &[
+                "--skip-symbolization",
+                "--csprof-max-unsymbolized-context-depth=0",
+            ],
+        ] {
+            case.compare(&[&[script.as_str()], more].concat());
+        }
+    }
+}
+
+#[test]
+fn finished_profiles_with_contexts_get_the_last_steps_again() {
+    let llvm = require_or_skip!(22);
+    let simulation = Simulation::new(5).depth(16).chains(true);
+    let case = with_chains(&llvm, "walked.c", &PROBES, &simulation);
+    for (index, made) in [
+        &["--format=text"][..],
+        &["--format=text", "--use-dwarf-correlation"],
+        &["--format=extbinary"],
+        &["--use-md5"],
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let profile = case.path(&format!("profile{index}"));
+        let mut args = vec![
+            format!("--binary={}", case.binary),
+            format!("--ps={}", case.path("script")),
+            "--csspgo-preinliner=0".to_owned(),
+            "--gen-cs-nested-profile=0".to_owned(),
+            "--csprof-merge-cold-context=0".to_owned(),
+        ];
+        args.extend(made.iter().map(|&arg| arg.to_owned()));
+        let run = ours(&args, Path::new(&profile));
+        assert_eq!(run.code, 0, "{run:?}");
+        let input = format!("--llvm-sample-profile={profile}");
+        let lines: &[&str] = if made.contains(&"--use-dwarf-correlation") {
+            &["--use-dwarf-correlation"]
+        } else {
+            &[]
+        };
+        for more in [
+            &["--format=text"][..],
+            &["--format=text", "--gen-cs-nested-profile=0"],
+            &[
+                "--format=text",
+                "--gen-cs-nested-profile=0",
+                "--sample-profile-hot-inline-threshold=3000",
+                "--sample-profile-cold-inline-threshold=45",
+            ],
+            &["--format=text", "--csspgo-preinliner=0"],
+            &[
+                "--format=text",
+                "--csspgo-preinliner=0",
+                "--gen-cs-nested-profile=0",
+                "--trim-cold-profile",
+            ],
+            &["--gen-cs-nested-profile=0"],
+            &[],
+        ] {
+            case.compare(&[&[input.as_str()], lines, more].concat());
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use profkit_perf::Recording;
 use profkit_perf::collect::{CollectOptions, Counts, collect};
 use profkit_perf::text::{TextOptions, read_text};
 use profkit_profgen::contexts::{
-    ContextOptions, Contexts, make_profile, read_contexts, unwind, write_contexts,
+    ContextOptions, Contexts, PreinlineOptions, make_profile, read_contexts, unwind, write_contexts,
 };
 use profkit_profgen::{Program, ProgramOptions};
 use profkit_testkit::simulate::{self, Simulation};
@@ -58,8 +58,87 @@ fn cases() -> Vec<(ContextOptions, &'static [&'static str])> {
     lines.preinline.as_mut().expect("it is on").code_sizes = false;
     lines.nest = false;
     lines.trim_cold = true;
+    let mut bases = default;
+    bases.keep_bases = true;
+    let mut all_bases = nested;
+    all_bases.keep_bases = true;
+    let mut shallow = all;
+    shallow.max_calls = Some(2);
+    shallow.max_depth = Some(4);
+    let with = |change: fn(&mut PreinlineOptions)| {
+        let mut options = default;
+        change(options.preinline.as_mut().expect("it is on"));
+        options.nest = false;
+        options
+    };
+    let large = with(|how| (how.hot_threshold, how.cold_threshold) = (3000, 45));
+    let small = with(|how| {
+        (how.hot_threshold, how.was_inlined_factor) = (1, 1);
+        (how.growth_limit, how.limit_min, how.limit_max) = (2, 20, 400);
+    });
+    let tiny = with(|how| (how.limit_min, how.limit_max) = (1, 60));
+    let negative = with(|how| (how.hot_threshold, how.cold_threshold) = (-3, -1));
+    let replayed = with(|how| how.replay = true);
     vec![
         (default, &[]),
+        (bases, &["--generate-merged-base-profiles=1"]),
+        (
+            all_bases,
+            &[
+                "--csspgo-preinliner=0",
+                "--csprof-merge-cold-context=0",
+                "--generate-merged-base-profiles=1",
+            ],
+        ),
+        (
+            shallow,
+            &[
+                "--csspgo-preinliner=0",
+                "--gen-cs-nested-profile=0",
+                "--csprof-merge-cold-context=0",
+                "--csprof-max-unsymbolized-context-depth=2",
+                "--csprof-max-context-depth=4",
+            ],
+        ),
+        (
+            large,
+            &[
+                "--gen-cs-nested-profile=0",
+                "--sample-profile-hot-inline-threshold=3000",
+                "--sample-profile-cold-inline-threshold=45",
+            ],
+        ),
+        (
+            small,
+            &[
+                "--gen-cs-nested-profile=0",
+                "--sample-profile-hot-inline-threshold=1",
+                "--csspgo-preinliner-multiplier-for-previous-inlining=1",
+                "--sample-profile-inline-growth-limit=2",
+                "--sample-profile-inline-limit-min=20",
+                "--sample-profile-inline-limit-max=400",
+            ],
+        ),
+        (
+            tiny,
+            &[
+                "--gen-cs-nested-profile=0",
+                "--sample-profile-inline-limit-min=1",
+                "--sample-profile-inline-limit-max=60",
+            ],
+        ),
+        (
+            negative,
+            &[
+                "--gen-cs-nested-profile=0",
+                "--sample-profile-hot-inline-threshold=-3",
+                "--sample-profile-cold-inline-threshold=-1",
+            ],
+        ),
+        (
+            replayed,
+            &["--gen-cs-nested-profile=0", "--csspgo-replay-preinline"],
+        ),
         (
             all,
             &[

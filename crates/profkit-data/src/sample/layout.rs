@@ -2,11 +2,11 @@
 //! become flat ones (LLVM's `ProfileConverter` in `SampleProf.h` and `SampleProf.cpp`).
 use super::{
     AddOutcome, Additions, BodyLine, Frame, Function, Inlined, Location, NameId, ProfileKind,
-    SampleProfile, Samples,
+    SampleNames, SampleProfile, Samples,
 };
 use crate::ids::NameRef;
 use rustc_hash::FxHashMap;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How a sample profile stores functions that were inlined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,7 +143,12 @@ pub fn nest(profile: &mut SampleProfile, keep_bases: bool) -> AddOutcome {
         return outcome;
     }
     let mut root = Node::default();
-    for function in profile.take_functions() {
+    let functions = profile.take_functions();
+    let mut keys = Keys {
+        names: &profile.names,
+        hashes: vec![None; profile.names.len()],
+    };
+    for function in functions {
         let Function { callers, samples } = function;
         let mut node = &mut root;
         let mut location = Location::default();
@@ -152,19 +157,19 @@ pub fn nest(profile: &mut SampleProfile, keep_bases: bool) -> AddOutcome {
             location: site,
         } in callers
         {
-            node = node.children.entry((location, name)).or_default();
+            node = node.children.entry(keys.of(location, name)).or_default();
             location = site;
         }
-        let name = samples.name;
-        node.children.entry((location, name)).or_default().samples = Some(samples);
+        let key = keys.of(location, samples.name);
+        node.children.entry(key).or_default().samples = Some(samples);
     }
     let mut nesting = Nesting {
         bases: profile.additions(),
         keep_bases,
         outcome: &mut outcome,
     };
-    for ((_, name), node) in root.children {
-        if let Some(samples) = nesting.nest(name, node) {
+    for (key, node) in root.children {
+        if let Some(samples) = nesting.nest(key.name, node) {
             nesting.add_base(&samples);
         }
     }
@@ -173,11 +178,50 @@ pub fn nest(profile: &mut SampleProfile, keep_bases: bool) -> AddOutcome {
     outcome
 }
 
+/// The key of a callee among the callees of one function. LLVM keeps callees in the order of a hash. The order decides
+/// which of several callees at one call site takes the samples of the call, and which of several contexts gives a base
+/// profile its attributes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    hash: u64,
+    location: Location,
+    name: NameId,
+}
+
+/// Makes keys. The MD5 of each name is computed once.
+struct Keys<'p> {
+    names: &'p SampleNames,
+    hashes: Vec<Option<u64>>,
+}
+
+impl Keys<'_> {
+    fn of(&mut self, location: Location, name: NameId) -> Key {
+        let names = self.names;
+        let of_name = || names.get(name).guid().0;
+        let name_hash = match self.hashes.get_mut(name.index()) {
+            Some(known) => *known.get_or_insert_with(of_name),
+            None => of_name(),
+        };
+        Key {
+            hash: call_site_hash(name_hash, location),
+            location,
+            name,
+        }
+    }
+}
+
+/// LLVM's hash of a function that is called at a location (`SampleContextFrame::getHashCode`). `name` is the MD5 of the
+/// function's name.
+pub fn call_site_hash(name: u64, location: Location) -> u64 {
+    let place = u64::from(location.discriminator) << 32 | u64::from(location.line);
+    name.wrapping_add(place << 5).wrapping_add(place)
+}
+
 /// A node in the tree of calling contexts.
 #[derive(Default)]
 struct Node {
     samples: Option<Samples>,
-    children: BTreeMap<(Location, NameId), Node>,
+    children: BTreeMap<Key, Node>,
 }
 
 struct Nesting<'p> {
@@ -192,8 +236,8 @@ impl Nesting<'_> {
     fn nest(&mut self, name: NameId, node: Node) -> Option<Samples> {
         let mut samples = node.samples;
         let mut moves = Moves::default();
-        for ((location, child_name), child) in node.children {
-            let Some(mut child) = self.nest(child_name, child) else {
+        for (Key { location, name, .. }, child) in node.children {
+            let Some(mut child) = self.nest(name, child) else {
                 continue;
             };
             let Some(parent) = &mut samples else {
@@ -228,16 +272,18 @@ impl Nesting<'_> {
 /// callees' keys, and then applied together.
 #[derive(Default)]
 struct Moves {
-    lines: Vec<Location>,
-    targets: Vec<(Location, NameId)>,
+    /// The lines that have no samples left, and their targets with them.
+    lines: BTreeSet<Location>,
+    targets: BTreeSet<(Location, NameId)>,
     inlined: Vec<Inlined>,
 }
 
 impl Moves {
     /// Subtracts the samples of a call from the line of the call, because they are now counted in the inlined function.
-    /// Returns the number of samples that were subtracted (`removeCalledTargetAndBodySample`).
+    /// A line without samples is removed. Returns the number of samples that were subtracted
+    /// (`removeCalledTargetAndBodySample`).
     fn take_call(&mut self, samples: &mut Samples, location: Location, callee: NameId) -> u64 {
-        if self.lines.last() == Some(&location) {
+        if self.lines.contains(&location) {
             return 0;
         }
         let find = |line: &BodyLine| line.location.cmp(&location);
@@ -248,24 +294,25 @@ impl Moves {
         let key = (location, callee);
         let targets = &samples.targets;
         let target = targets.binary_search_by_key(&key, |target| (target.location, target.name));
-        let Some(target) = target.ok().and_then(|at| targets.get(at)) else {
-            return 0;
-        };
-        self.targets.push(key);
-        let count = target.count.min(line.samples);
+        let target = target.ok().and_then(|at| targets.get(at));
+        let called = target.map_or(0, |target| target.count);
+        if target.is_some() {
+            self.targets.insert(key);
+        }
+        let count = called.min(line.samples);
         line.samples -= count;
         if line.samples == 0 {
-            self.lines.push(location);
+            self.lines.insert(location);
         }
         count
     }
 
     fn finish(self, samples: &mut Samples) {
-        let stays = |location| self.lines.binary_search(&location).is_err();
+        let stays = |location| !self.lines.contains(&location);
         samples.body.retain(|line| stays(line.location));
         samples.targets.retain(|target| {
             let key = (target.location, target.name);
-            stays(target.location) && self.targets.binary_search(&key).is_err()
+            stays(target.location) && !self.targets.contains(&key)
         });
         let mut adding = samples.adding();
         for inlined in self.inlined {

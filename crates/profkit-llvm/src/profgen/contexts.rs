@@ -1,5 +1,6 @@
 //! Samples with call chains, and the profiles with calling contexts that are made of them.
 use super::binary::{Binary, share};
+use super::counts::{EXTERNAL, Stacks};
 use super::unsymbolized::origin;
 use crate::command_line::Parsed;
 use crate::messages::{Fault, Session};
@@ -8,7 +9,8 @@ use crate::profdata::thresholds;
 use profkit_data::sample::SampleProfile;
 use profkit_merge::files::Content;
 use profkit_profgen::contexts::{
-    ContextFigures, ContextOptions, Contexts, Samples, make_profile, unwind_samples, write_contexts,
+    ContextFigures, ContextOptions, Contexts, Samples, finish_again, make_profile, unwind_samples,
+    write_contexts,
 };
 
 /// The options that the command line gives.
@@ -23,6 +25,7 @@ pub fn options(parsed: &Parsed) -> ContextOptions {
     let on = |name| parsed.given_flag(name) != Some(false);
     options.compress_recursion = limit("compress-recursion");
     options.max_depth = limit("csprof-max-context-depth");
+    options.max_calls = Some(max_calls(parsed));
     options.infer_missing_frames = on("infer-missing-frames");
     if let Some(depth) = parsed.number("max-search-depth") {
         options.max_search_depth = u32::try_from(depth).unwrap_or(u32::MAX);
@@ -57,6 +60,22 @@ pub fn options(parsed: &Parsed) -> ContextOptions {
     options
 }
 
+/// How many calls a context by address keeps. LLVM's tool takes the smaller of two numbers, and a negative one is no limit
+/// unless it is -1.
+fn max_calls(parsed: &Parsed) -> usize {
+    const UNLIMITED: i32 = -1;
+    let limits = [
+        "csprof-max-context-depth",
+        "csprof-max-unsymbolized-context-depth",
+    ]
+    .map(|name| parsed.signed(name).unwrap_or(UNLIMITED));
+    let given = limits.into_iter().filter(|&limit| limit != UNLIMITED);
+    let smallest = given.min();
+    smallest
+        .and_then(|limit| usize::try_from(limit).ok())
+        .unwrap_or(usize::MAX)
+}
+
 /// Finds the contexts of samples, warns about what does not fit, and writes the unsymbolized profile if it was asked for.
 ///
 /// # Errors
@@ -82,7 +101,29 @@ pub fn unwind(
         samples.len() as u64,
         "of truncated stack samples due to invalid return address, likely caused by frame pointer omission.",
     );
+    let mut stacks = Stacks::default();
+    for (branches, count) in samples.branches() {
+        let end = |end: Option<u64>| end.unwrap_or(EXTERNAL);
+        let branches = branches.iter().map(|&(from, to)| (end(from), end(to)));
+        stacks.add(&branches.collect::<Vec<_>>(), count);
+    }
+    // The ranges only give warnings here.
+    let _ = stacks.check(parsed, binary, session);
     let contexts = unwind_samples(&binary.program, samples, &options(parsed));
+    if contexts.figures.foreign_callers {
+        if parsed.flag("show-detailed-warning") {
+            let text = format!(
+                "Profile context truncated due to missing probe for call instruction at 0x{EXTERNAL:x}"
+            );
+            session.warning(b"", &text);
+        }
+        share(
+            session,
+            1,
+            contexts.counts.len() as u64,
+            "of profiled contexts are truncated due to missing probe for call instruction.",
+        );
+    }
     warn(session, &contexts.figures);
     if parsed.flag("skip-symbolization") {
         let name = parsed.output();
@@ -128,6 +169,20 @@ pub fn profile(
     contexts: &Contexts,
 ) -> Result<SampleProfile, Fault> {
     make_profile(&binary.program, contexts, &options(parsed))
+        .map(|(made, _)| made.profile)
+        .map_err(|error| Fault::of(parsed.text("binary"), error.to_string()))
+}
+
+/// Does the last steps of a finished profile with contexts again.
+///
+/// # Errors
+/// If the pseudo probes of the binary are damaged. LLVM's tool crashes.
+pub fn again(
+    parsed: &Parsed,
+    binary: &Binary<'_>,
+    profile: SampleProfile,
+) -> Result<SampleProfile, Fault> {
+    finish_again(&binary.program, profile, &options(parsed))
         .map(|(made, _)| made.profile)
         .map_err(|error| Fault::of(parsed.text("binary"), error.to_string()))
 }

@@ -10,7 +10,7 @@ use profkit_data::sample::{
     text,
 };
 use profkit_merge::files::Content;
-use profkit_profgen::{Density, density, drop_ambiguous};
+use profkit_profgen::{Density, density, drop_ambiguous, mark_preinlined};
 
 /// Reads a finished profile.
 ///
@@ -59,6 +59,9 @@ pub fn conclude(
     session: &Session<'_>,
 ) -> Result<(), Fault> {
     drop_ambiguous(profile);
+    if parsed.flag("mark-all-context-preinlined") {
+        mark_preinlined(profile);
+    }
     show_density(parsed, profile, session);
     if parsed.flag("populate-profile-symbol-list") {
         let names = binary.program.function_names();

@@ -15,6 +15,7 @@ use crate::command_line::{Outcome, Parsed, file_name, parse};
 use crate::messages::{Fault, Session};
 use counts::Counts;
 use profkit_data::path_from_bytes;
+use profkit_data::sample::ProfileKind;
 use std::ffi::OsString;
 
 pub use crate::command_line::{OptionKind, OptionSpec};
@@ -143,6 +144,10 @@ fn make(parsed: &Parsed, session: &Session<'_>) -> Result<(), Fault> {
     let binary = files.load(parsed, session)?;
     if input == Input::Profile {
         let mut profile = finish::read(parsed, path, session)?;
+        if profile.kind.contains(ProfileKind::CONTEXT_SENSITIVE) {
+            profile = contexts::again(parsed, &binary, profile)?;
+            return finish::conclude(parsed, &binary, &mut profile, session);
+        }
         return finish::run(parsed, &binary, &mut profile, session);
     }
     let counts = match input {

@@ -227,7 +227,7 @@ impl State<'_, '_, '_> {
         let mut events = recording.events().iter();
         let has_chains = events.any(|event| event.attr.has(sample_type::CALLCHAIN));
         let ignore_chains = self.ignore_chains;
-        let wanted = self.pid;
+        let (wanted, kernel) = (self.pid, self.kernel);
         let places = program.places();
         let code = program.code();
         let (sum, _) = recording.samples(
@@ -245,7 +245,14 @@ impl State<'_, '_, '_> {
                         address,
                     )?;
                     let is_ours = ours.get(found.binary.index()).copied().unwrap_or(false);
-                    let address = is_ours.then(|| places.address(found.offset)).flatten()?;
+                    let address = if kernel {
+                        program.base().wrapping_add(found.offset)
+                    } else {
+                        places.address(found.offset)?
+                    };
+                    if !is_ours {
+                        return None;
+                    }
                     code.is_code(address).then_some(address)
                 };
                 let branches = sample.branches.iter().filter_map(|branch| {

@@ -12,14 +12,8 @@ use profkit_data::sample::{
 };
 use profkit_data::summary::Summary;
 
-/// Makes the profile.
-pub fn finish(
-    mut trie: Trie,
-    mut sizes: Sizes,
-    kind: ProfileKind,
-    options: &ContextOptions,
-    figures: &mut ContextFigures,
-) -> Made {
+/// Sums up the samples of each context: its total from its lines if that is asked for, and lines from their calls.
+pub fn sum_up(trie: &mut Trie, kind: ProfileKind, options: &ContextOptions) {
     for id in trie.breadth_first() {
         if let Some(samples) = &mut trie.node_mut(id).samples {
             if options.totals_of_lines {
@@ -30,10 +24,20 @@ pub fn finish(
             }
         }
     }
+}
+
+/// Makes the profile: decides about inlining, leaves cold contexts out, and nests.
+pub fn finish(
+    mut trie: Trie,
+    sizes: &Sizes,
+    kind: ProfileKind,
+    options: &ContextOptions,
+    figures: &mut ContextFigures,
+) -> Made {
     let summary = summary(&trie);
     if let Some(how) = options.preinline {
         let thresholds = (&summary, &options.thresholds);
-        figures.inlined = preinline(&mut trie, &mut sizes, how, thresholds);
+        figures.inlined = preinline(&mut trie, sizes, how, thresholds);
     }
     let mut profile = profile(trie);
     profile.kind = kind | ProfileKind::CONTEXT_SENSITIVE;

@@ -17,7 +17,8 @@ struct Graph {
     calls: Vec<Vec<Edge>>,
 }
 
-/// Returns the functions of all contexts, callers first. Calls that occurred at most `cold` times do not count.
+/// Returns the functions of all contexts, callers first. Calls between two functions that occurred at most `cold` times in
+/// all contexts together do not count, unless `cold` is 0.
 pub fn callers_first(trie: &Trie, cold: u64) -> Vec<NameId> {
     let ranks = trie.names.ranks();
     let mut functions: BTreeMap<u32, NameId> = BTreeMap::new();
@@ -34,7 +35,7 @@ pub fn callers_first(trie: &Trie, cold: u64) -> Vec<NameId> {
         let sum = weights
             .entry((caller.unwrap_or(u32::MAX), rank))
             .or_default();
-        *sum = weight.max(*sum);
+        *sum = sum.saturating_add(weight);
     }
     let numbers: FxHashMap<u32, usize> = functions
         .keys()
@@ -48,7 +49,7 @@ pub fn callers_first(trie: &Trie, cold: u64) -> Vec<NameId> {
         let (Some(&from), Some(&to)) = (numbers.get(&from), numbers.get(&to)) else {
             continue;
         };
-        if weight > cold
+        if (cold == 0 || weight > cold)
             && let Some(calls) = graph.calls.get_mut(from)
         {
             calls.push(Edge { from, to, weight });

@@ -3,6 +3,7 @@ use super::sizes::Sizes;
 use super::trie::{NodeId, ROOT, Trie, add_line, add_target, raise_line};
 use super::{Context, ContextOptions, Contexts, LineFrame};
 use crate::checked::add;
+use crate::probes::functions_of;
 use crate::program::Program;
 use crate::ranges::disjoint;
 use profkit_data::limits::SAMPLE_INLINE_DEPTH;
@@ -12,7 +13,7 @@ use profkit_data::sample::{
     head_estimate,
 };
 use profkit_object::symbolize::FrameId;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The line offsets of sample profiles have 16 bits.
 const OFFSET_MASK: u32 = 0xffff;
@@ -156,7 +157,15 @@ pub fn fill(
         }
     }
     infer_calls(trie);
-    Sizes::of_lines(program, contexts, options)
+    let mut functions = FxHashSet::default();
+    if Sizes::is_wanted(options) {
+        let by_line = contexts.counts.iter();
+        for (_, counts) in by_line.filter(|(it, _)| matches!(it, Context::Lines(_))) {
+            let (ranges, branches) = (counts.ranges.keys(), counts.branches.keys());
+            functions_of(program, ranges.copied(), branches.copied(), &mut functions);
+        }
+    }
+    Sizes::of_lines(program, &functions, options)
 }
 
 /// Returns the node of a context.

@@ -3,8 +3,18 @@
 use super::Contexts;
 use crate::code::Flow;
 use crate::program::{FunctionId, Program};
+use profkit_data::limits::SAMPLE_CONTEXT_DEPTH;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// The steps that all searches together may take. A step is a call that is followed or a call that is copied; what is
+/// remembered between two functions counts for [`REMEMBERED`] steps, because it takes about 60 bytes. Real programs need
+/// some thousands of steps. In a malicious recording, each of many calls can lead to each of many functions.
+const STEPS: u64 = 64 << 20;
+const REMEMBERED: u64 = 8;
+
+/// More than one way, or so many that they were not all looked at.
+const MANY: u32 = 2;
 
 pub struct Missing<'m, 'files> {
     program: &'m Program<'files>,
@@ -24,6 +34,10 @@ pub struct Missing<'m, 'files> {
     depth: u32,
     /// The calls between which frames were added.
     inferred: FxHashSet<(u64, FunctionId)>,
+    /// The steps that are left.
+    steps: u64,
+    /// The searches that were not made, because no step was left or the context had become too long.
+    given_up: u64,
 }
 
 impl<'m, 'files> Missing<'m, 'files> {
@@ -40,6 +54,8 @@ impl<'m, 'files> Missing<'m, 'files> {
             visiting: FxHashSet::default(),
             depth: 0,
             inferred: FxHashSet::default(),
+            steps: STEPS,
+            given_up: 0,
         };
         let branches = contexts
             .counts
@@ -93,6 +109,18 @@ impl<'m, 'files> Missing<'m, 'files> {
         self.inferred.len() as u64
     }
 
+    /// The number of searches that were given up.
+    pub fn given_up(&self) -> u64 {
+        self.given_up
+    }
+
+    /// Takes steps. `false` if there are too few left.
+    fn step(&mut self, steps: u64) -> bool {
+        let has_enough = self.steps >= steps;
+        self.steps = self.steps.saturating_sub(steps);
+        has_enough
+    }
+
     /// Returns calls with the missing ones between them; the last is the address itself, to which the calls lead.
     pub fn between(&mut self, calls: &[u64], address: u64) -> Vec<u64> {
         let mut all = Vec::with_capacity(calls.len() + 1);
@@ -114,6 +142,10 @@ impl<'m, 'files> Missing<'m, 'files> {
         };
         // A tail call and a call to the same function look alike here. The call alone is likely.
         if called.contains(&target) || !self.tail_called.contains(&target) {
+            return;
+        }
+        if self.steps == 0 || path.len() >= SAMPLE_CONTEXT_DEPTH {
+            self.given_up += 1;
             return;
         }
         let called: Vec<FunctionId> = called.iter().copied().collect();
@@ -144,8 +176,9 @@ impl<'m, 'files> Missing<'m, 'files> {
             return 0;
         }
         if let Some((ways, known)) = self.known.get(&(from, to)) {
+            let (ways, copied) = (*ways, known.len() as u64);
             path.extend(known);
-            return *ways;
+            return if self.step(copied) { ways } else { MANY };
         }
         let start = path.len();
         let mut ways = 0;
@@ -162,6 +195,9 @@ impl<'m, 'files> Missing<'m, 'files> {
             path.truncate(start);
         }
         let found = path.get(start..).unwrap_or_default().to_vec();
+        if !self.step(REMEMBERED + found.len() as u64) {
+            return MANY;
+        }
         self.known.insert((from, to), (ways, found));
         ways
     }
@@ -169,6 +205,9 @@ impl<'m, 'files> Missing<'m, 'files> {
     fn ways_from_call(&mut self, call: u64, to: FunctionId, path: &mut Vec<u64>) -> u32 {
         /// Deeper searches would need too much of the thread's stack; no chain of tail calls is that long.
         const DEEPEST: u32 = 1000;
+        if !self.step(1) {
+            return MANY;
+        }
         if self.depth >= self.max_depth.min(DEEPEST) {
             return 0;
         }

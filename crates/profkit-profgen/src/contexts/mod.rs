@@ -11,6 +11,7 @@ mod lines;
 mod missing;
 mod preinline;
 mod probes;
+mod queue;
 mod sizes;
 mod trie;
 mod unsymbolized;
@@ -21,9 +22,10 @@ pub use unwind::{Samples, is_complete, unwind, unwind_samples};
 
 use crate::checked::add;
 use crate::lines::Made;
+use crate::probes::probes_of;
 use crate::program::Program;
 use profkit_data::Result;
-use profkit_data::sample::{Location, ProfileKind};
+use profkit_data::sample::{Location, ProfileKind, SampleProfile};
 use profkit_data::summary::Thresholds;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -54,12 +56,16 @@ pub struct ContextFigures {
     pub mismatched_calls: u64,
     /// Branches from outside of the binary that are not where the call chain says.
     pub mismatched_outside: u64,
+    /// Whether frames outside of the binary called code of the binary: the contexts of that code begin there.
+    pub foreign_callers: bool,
     /// The different contexts.
     pub contexts: u64,
     /// Contexts that were cut, because a call site has no probe.
     pub without_probe: u64,
     /// Places between two frames at which calls without a frame were found.
     pub inferred_frames: u64,
+    /// Places at which calls without a frame were not looked for, because the search would have taken too long.
+    pub searches_given_up: u64,
     /// Contexts that were decided to be inlined.
     pub inlined: u64,
 }
@@ -134,6 +140,9 @@ pub struct ContextOptions {
     pub compress_recursion: Option<usize>,
     /// The number of callers that a context keeps; `None` keeps all.
     pub max_depth: Option<usize>,
+    /// The number of calls that a context by address keeps while samples are added up, before functions that were inlined
+    /// become callers too; `None` keeps as many as `max_depth`. Only programs with probes.
+    pub max_calls: Option<usize>,
     /// Whether frames that tail calls left out are looked for. Only programs with probes.
     pub infer_missing_frames: bool,
     /// The longest chain of tail calls that is looked for.
@@ -164,6 +173,7 @@ impl Default for ContextOptions {
         ContextOptions {
             compress_recursion: None,
             max_depth: None,
+            max_calls: None,
             infer_missing_frames: true,
             max_search_depth: u32::MAX - 1,
             totals_of_lines: false,
@@ -242,6 +252,41 @@ pub fn make_profile(
     if program.fs_discriminators {
         kind |= ProfileKind::FS_DISCRIMINATORS;
     }
-    let made = finish::finish(trie, sizes, kind, options, &mut figures);
+    finish::sum_up(&mut trie, kind, options);
+    let made = finish::finish(trie, &sizes, kind, options, &mut figures);
+    Ok((made, figures))
+}
+
+/// Does the last steps of a finished profile with contexts again: decisions about inlining, cold contexts, nesting. The
+/// figures have only what these steps know.
+///
+/// # Errors
+/// If the sections of the pseudo probes are damaged.
+pub fn finish_again(
+    program: &Program<'_>,
+    mut profile: SampleProfile,
+    options: &ContextOptions,
+) -> Result<(Made, ContextFigures)> {
+    let mut kind = profile.kind.without(ProfileKind::FS_DISCRIMINATORS);
+    let mut trie = trie::Trie::of(&mut profile);
+    let sizes = if sizes::Sizes::is_wanted(options) {
+        let functions = program.functions_with(&trie.guids());
+        if program.has_probes() {
+            let map = probes_of(program, &functions)?;
+            sizes::Sizes::of_probes(program, &functions, &map, options)
+        } else {
+            sizes::Sizes::of_lines(program, &functions, options)
+        }
+    } else {
+        sizes::Sizes::default()
+    };
+    if program.fs_discriminators {
+        kind |= ProfileKind::FS_DISCRIMINATORS;
+    }
+    let mut figures = ContextFigures {
+        contexts: trie.with_samples(),
+        ..ContextFigures::default()
+    };
+    let made = finish::finish(trie, &sizes, kind, options, &mut figures);
     Ok((made, figures))
 }

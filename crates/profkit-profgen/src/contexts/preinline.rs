@@ -1,33 +1,41 @@
 //! Decides which contexts a compiler shall inline. The samples of all others are added to those of the function alone.
 use super::PreinlineOptions;
 use super::inline_order::{callers_first, weight};
+use super::queue::Queue;
 use super::sizes::Sizes;
 use super::trie::{NodeId, ROOT, Trie};
+use crate::finish::SHOULD_BE_INLINED;
 use profkit_data::sample::{AddOutcome, Location, NameId};
 use profkit_data::summary::{Summary, Thresholds};
 use rustc_hash::FxHashMap;
-use std::collections::BinaryHeap;
+use std::cmp::{Ordering, Reverse};
 
-/// LLVM's attributes of contexts.
+/// LLVM's attribute of a context whose function the recorded program has inlined.
 const WAS_INLINED: u32 = 1;
-const SHOULD_BE_INLINED: u32 = 2;
 
 /// The cutoff of the counts with which hotness is compared, in millionths.
 const VERY_HOT: u64 = 100_000;
 
-/// A function that may be inlined. The largest comes first: those without code, then those called most, then small ones.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// A function that may be inlined.
+#[derive(Clone, Copy, Debug)]
 struct Candidate {
-    is_empty: bool,
     count: u64,
-    size: std::cmp::Reverse<u64>,
+    size: u64,
     hash: u64,
-    node: std::cmp::Reverse<NodeId>,
+    node: NodeId,
+}
+
+impl Candidate {
+    /// The largest comes first: those without code, then those called most, then small ones.
+    fn order(&self, other: &Self) -> Ordering {
+        let key = |it: &Self| (it.size == 0, it.count, Reverse(it.size), it.hash);
+        key(self).cmp(&key(other))
+    }
 }
 
 struct Preinliner<'p> {
     trie: &'p mut Trie,
-    sizes: &'p mut Sizes,
+    sizes: &'p Sizes,
     options: PreinlineOptions,
     cold: u64,
     very_hot: u64,
@@ -41,7 +49,7 @@ struct Preinliner<'p> {
 /// Decides for all functions, and returns the number of contexts that are inlined.
 pub fn preinline(
     trie: &mut Trie,
-    sizes: &mut Sizes,
+    sizes: &Sizes,
     options: PreinlineOptions,
     (summary, thresholds): (&Summary, &Thresholds),
 ) -> u64 {
@@ -93,7 +101,7 @@ impl Preinliner<'_> {
         let limit = limit
             .min(options.limit_max.into())
             .max(options.limit_min.into());
-        let mut queue = BinaryHeap::new();
+        let mut queue = Queue::new(Candidate::order);
         self.add_candidates(base, &mut queue);
         while size < limit
             && let Some(candidate) = queue.pop()
@@ -101,14 +109,14 @@ impl Preinliner<'_> {
             if !self.is_inlined(&candidate) {
                 continue;
             }
-            let node = self.trie.node_mut(candidate.node.0);
+            let node = self.trie.node_mut(candidate.node);
             node.inlined = true;
             if let Some(samples) = &mut node.samples {
                 samples.attributes |= SHOULD_BE_INLINED;
             }
             self.inlined += 1;
-            size = size.saturating_add(candidate.size.0);
-            self.add_candidates(candidate.node.0, &mut queue);
+            size = size.saturating_add(candidate.size);
+            self.add_candidates(candidate.node, &mut queue);
         }
     }
 
@@ -120,7 +128,7 @@ impl Preinliner<'_> {
         samples.map_or(0, |samples| samples.body.len() as u64)
     }
 
-    fn add_candidates(&mut self, caller: NodeId, queue: &mut BinaryHeap<Candidate>) {
+    fn add_candidates(&mut self, caller: NodeId, queue: &mut Queue<Candidate>) {
         for node in self.trie.children(caller) {
             if self.trie.node(node).samples.is_none() {
                 continue;
@@ -128,11 +136,10 @@ impl Preinliner<'_> {
             let size = self.size(node);
             let name = self.trie.node(node).name;
             queue.push(Candidate {
-                is_empty: size == 0,
                 count: weight(self.trie, caller, node),
-                size: std::cmp::Reverse(size),
+                size,
                 hash: self.trie.hash(name),
-                node: std::cmp::Reverse(node),
+                node,
             });
         }
     }
@@ -145,13 +152,13 @@ impl Preinliner<'_> {
     )]
     fn is_inlined(&self, candidate: &Candidate) -> bool {
         let options = &self.options;
-        let samples = self.trie.node(candidate.node.0).samples.as_ref();
+        let samples = self.trie.node(candidate.node).samples.as_ref();
         let was_inlined = samples.is_some_and(|it| it.attributes & WAS_INLINED != 0);
         if options.replay {
             return was_inlined;
         }
         let threshold = if candidate.count <= self.cold {
-            u32::try_from(options.cold_threshold).unwrap_or(0)
+            options.cold_threshold.cast_unsigned()
         } else {
             let (low, high) = (self.cold as f64, self.very_hot as f64);
             let hotness = ((candidate.count as f64 - low) / (high - low)).min(1.0);
@@ -163,9 +170,10 @@ impl Preinliner<'_> {
             } else {
                 1
             };
-            (threshold as u32).wrapping_mul(factor)
+            // On x86-64, LLVM's tool keeps the low 32 bits of the number.
+            (threshold as i64 as u32).wrapping_mul(factor)
         };
-        candidate.size.0 < threshold.into()
+        candidate.size < threshold.into()
     }
 
     /// Returns the context of a function without callers, after all contexts that are not inlined were added to it.

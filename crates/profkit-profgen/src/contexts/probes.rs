@@ -7,10 +7,10 @@ use super::{Context, ContextFigures, ContextOptions, Contexts};
 use crate::checked::add;
 use crate::lines::line_at;
 use crate::probes::{CopyId, Probe, ProbeFrame, ProbeMap, functions_of, probes_of};
-use crate::program::Program;
+use crate::program::{FunctionId, Program};
 use crate::ranges::disjoint;
 use profkit_data::Result;
-use profkit_data::limits::SAMPLE_INLINE_DEPTH;
+use profkit_data::limits::{SAMPLE_CONTEXT_DEPTH, SAMPLE_INLINE_DEPTH};
 use profkit_data::memprof::canonical_name;
 use profkit_data::sample::{Location, NameId};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -26,10 +26,15 @@ struct Builder<'b, 'files> {
     options: &'b ContextOptions,
     /// The name of each function.
     names: FxHashMap<u64, NameId>,
-    /// The frames of a context, for the function whose samples were added last.
+    /// The frames of the calls that were looked at last.
     frames: FxHashMap<Vec<u64>, Vec<Call>>,
+    /// The contexts of the copies of functions that the current calls lead to, by the function in which the code is.
+    nodes: FxHashMap<(CopyId, Option<FunctionId>), Option<NodeId>>,
     cut: u64,
 }
+
+/// The number of lists of calls whose frames are remembered.
+const REMEMBERED: usize = 1024;
 
 /// Fills the tree with the samples of contexts.
 pub fn fill(
@@ -59,15 +64,18 @@ pub fn fill(
         options,
         names: FxHashMap::default(),
         frames: FxHashMap::default(),
+        nodes: FxHashMap::default(),
         cut: 0,
     };
     for (context, counts) in &contexts.counts {
         if let Context::Calls(calls) = context {
+            builder.nodes.clear();
             builder.add_ranges(trie, calls, &counts.ranges);
             builder.add_branches(trie, calls, &counts.branches);
         }
     }
     figures.without_probe = builder.cut;
+    figures.searches_given_up = builder.missing.as_ref().map_or(0, Missing::given_up);
     figures.inferred_frames = builder.missing.as_ref().map_or(0, Missing::inferred);
     Ok(Sizes::of_probes(program, &functions, &map, options))
 }
@@ -111,8 +119,20 @@ impl Builder<'_, '_> {
         Some(frames)
     }
 
-    /// Returns the context of a probe that was reached by calls.
+    /// Returns the context of a probe that was reached by the current calls. All probes of one copy of a function have one
+    /// context.
     fn node(&mut self, trie: &mut Trie, calls: &[u64], probe: &Probe) -> Option<NodeId> {
+        let function = self.program.range_at(probe.address);
+        let key = (probe.copy, function.map(|range| range.function));
+        if let Some(known) = self.nodes.get(&key) {
+            return *known;
+        }
+        let node = self.find_node(trie, calls, probe);
+        self.nodes.insert(key, node);
+        node
+    }
+
+    fn find_node(&mut self, trie: &mut Trie, calls: &[u64], probe: &Probe) -> Option<NodeId> {
         let inferred = match &mut self.missing {
             Some(missing) => {
                 let mut inferred = missing.between(calls, probe.address);
@@ -126,6 +146,9 @@ impl Builder<'_, '_> {
             Some(known) => known.clone(),
             None => {
                 let frames = self.frames_of(trie, &inferred)?;
+                if self.frames.len() >= REMEMBERED {
+                    self.frames.clear();
+                }
                 self.frames.insert(inferred, frames.clone());
                 frames
             }
@@ -136,6 +159,8 @@ impl Builder<'_, '_> {
         }
         frames.extend(self.named(trie, known)?);
         let (leaf, _) = frames.pop()?;
+        // Longer contexts are of runaway recursion, and comparing all their parts would take too long.
+        cut(&mut frames, Some(SAMPLE_CONTEXT_DEPTH));
         compress(&mut frames, self.options.compress_recursion);
         cut(&mut frames, self.options.max_depth);
         cut(&mut frames, Some(SAMPLE_INLINE_DEPTH - 1));

@@ -1,10 +1,10 @@
 //! The code sizes of functions, by the context into which they were inlined.
+use super::ContextOptions;
 use super::lines::LineStacks;
 use super::trie::{NodeId, ROOT, Trie};
-use super::{Context, ContextOptions, Contexts};
-use crate::probes::{CopyId, ProbeMap, functions_of};
+use crate::probes::{CopyId, ProbeMap};
 use crate::program::{FunctionId, Program};
-use profkit_data::sample::{Location, NameId, SampleName};
+use profkit_data::sample::Location;
 use rustc_hash::FxHashSet;
 
 /// The bit of a probe's discriminator that says that it has a discriminator of its own.
@@ -33,25 +33,21 @@ impl Sizes {
         self.sizes.get(node.index()).copied().flatten()
     }
 
-    fn is_wanted(options: &ContextOptions) -> bool {
+    /// Whether decisions about inlining need sizes of code.
+    pub fn is_wanted(options: &ContextOptions) -> bool {
         options.preinline.is_some_and(|options| options.code_sizes)
     }
 
-    /// The sizes of the functions of contexts by source line.
-    pub fn of_lines(program: &Program<'_>, contexts: &Contexts, options: &ContextOptions) -> Self {
+    /// The sizes of functions by source line.
+    pub fn of_lines(
+        program: &Program<'_>,
+        functions: &FxHashSet<FunctionId>,
+        options: &ContextOptions,
+    ) -> Self {
         let mut sizes = Sizes::default();
-        if !Self::is_wanted(options) {
-            return sizes;
+        if Self::is_wanted(options) {
+            sizes.add_code(program, functions, false);
         }
-        let mut functions = FxHashSet::default();
-        for (context, counts) in &contexts.counts {
-            if let Context::Calls(_) = context {
-                continue;
-            }
-            let (ranges, branches) = (counts.ranges.keys(), counts.branches.keys());
-            functions_of(program, ranges.copied(), branches.copied(), &mut functions);
-        }
-        sizes.add_code(program, &functions, false);
         sizes
     }
 
@@ -146,7 +142,7 @@ impl Sizes {
 
     /// The size of a function in a context: that in the longest part of the context, from the function outwards, that the
     /// program has; otherwise that in any context. 0 if the function has no code.
-    pub fn of(&mut self, trie: &Trie, node: NodeId) -> u64 {
+    pub fn of(&self, trie: &mut Trie, node: NodeId) -> u64 {
         let mut at = Some(ROOT);
         let mut last = ROOT;
         let mut size = None;
@@ -156,7 +152,8 @@ impl Sizes {
             && let Some(parent) = trie.node(frame).parent
         {
             last = here;
-            at = self.find(trie, here, site, trie.node(frame).name);
+            let key = trie.key(trie.node(frame).name, site);
+            at = self.tree.node(here).children.get(&key).copied();
             if let Some(found) = at.and_then(|node| self.get(node)) {
                 size = Some(found);
             }
@@ -172,20 +169,6 @@ impl Sizes {
             size = self.get(first);
         }
         size.unwrap_or(0)
-    }
-
-    fn find(
-        &mut self,
-        trie: &Trie,
-        parent: NodeId,
-        site: Location,
-        name: NameId,
-    ) -> Option<NodeId> {
-        let SampleName::Text(text) = trie.names.get(name) else {
-            return None;
-        };
-        let name = self.tree.names.find(SampleName::Text(text))?;
-        self.tree.find(parent, site, name)
     }
 }
 

@@ -1,5 +1,9 @@
 //! The tree of calling contexts while a profile is made.
-use profkit_data::sample::{AddOutcome, Location, NameId, SampleName, SampleNames, Samples};
+use profkit_data::sample::{
+    AddOutcome, Function, Location, NameId, SampleName, SampleNames, SampleProfile, Samples,
+    call_site_hash,
+};
+use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
 
 /// The number of a context: an index of the tree.
@@ -48,6 +52,52 @@ impl Default for Trie {
     }
 }
 
+impl Trie {
+    /// The contexts of a profile, which loses its functions and names.
+    pub fn of(profile: &mut SampleProfile) -> Self {
+        let functions = profile.take_functions();
+        let mut trie = Trie {
+            names: std::mem::take(&mut profile.names),
+            ..Trie::default()
+        };
+        for Function { callers, samples } in functions {
+            let mut node = ROOT;
+            let mut site = Location::default();
+            for caller in &callers {
+                node = trie.child(node, site, caller.name);
+                site = caller.location;
+            }
+            let node = trie.child(node, site, samples.name);
+            match &mut trie.node_mut(node).samples {
+                None => trie.node_mut(node).samples = Some(samples),
+                Some(known) => {
+                    let mut outcome = AddOutcome::default();
+                    let mut adding = known.adding();
+                    adding.merge(&samples, false, |name| name, 1, &mut outcome);
+                }
+            }
+        }
+        trie
+    }
+
+    /// The MD5s of all functions that are in contexts.
+    pub fn guids(&mut self) -> FxHashSet<u64> {
+        let nodes = self.breadth_first();
+        nodes
+            .into_iter()
+            .map(|id| self.hash(self.node(id).name))
+            .collect()
+    }
+
+    /// The number of contexts with samples.
+    pub fn with_samples(&self) -> u64 {
+        self.nodes
+            .iter()
+            .filter(|node| node.samples.is_some())
+            .count() as u64
+    }
+}
+
 impl NodeId {
     /// The index in the tree.
     pub fn index(self) -> usize {
@@ -90,8 +140,7 @@ impl Trie {
 
     /// The key of a child, which decides the order of children.
     pub fn key(&mut self, name: NameId, site: Location) -> u64 {
-        let place = u64::from(site.discriminator) << 32 | u64::from(site.line);
-        self.hash(name).wrapping_add(place << 5).wrapping_add(place)
+        call_site_hash(self.hash(name), site)
     }
 
     /// Returns the context of a function that is called at a site.

@@ -1,6 +1,7 @@
 //! The unsymbolized profiles of llvm-profgen with contexts.
 use super::{Context, ContextCounts, Contexts, LineFrame};
 use crate::program::Program;
+use profkit_data::limits::SAMPLE_CONTEXT_DEPTH;
 use profkit_data::sample::Location;
 use profkit_perf::collect::BinaryCounts;
 use std::collections::BTreeMap;
@@ -44,12 +45,16 @@ pub fn read_contexts(program: &Program<'_>, counts: &[&BinaryCounts]) -> Option<
 
 impl Context {
     /// Reads the text of a context without its brackets: `0x10 @ 0x20` by the places of calls, which `address` makes addresses,
-    /// or `main:1 @ foo:3.2 @ bar` by source line. `None` if it is not of this form.
+    /// or `main:1 @ foo:3.2 @ bar` by source line. `None` if it is not of this form, or has more than
+    /// [`SAMPLE_CONTEXT_DEPTH`] frames, which take some hundreds of bytes each.
     pub fn parse(
         text: &[u8],
         by_probes: bool,
         address: impl Fn(u64) -> Option<u64>,
     ) -> Option<Context> {
+        if memchr::memmem::find_iter(text, b" @ ").count() >= SAMPLE_CONTEXT_DEPTH {
+            return None;
+        }
         Some(if by_probes {
             Context::Calls(calls(text, address)?.into())
         } else {

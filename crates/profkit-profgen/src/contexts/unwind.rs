@@ -44,18 +44,21 @@ pub fn unwind_samples(
         mut figures,
     } = samples;
     let by_probes = program.has_probes();
+    let mut has_foreign = false;
     if by_probes {
         let mut sums: FxHashMap<Vec<u64>, ContextCounts> = FxHashMap::default();
         for (sample, &count) in &samples {
             let mut state = State::new(program, None, sample, count, &mut figures);
             state.run();
+            has_foreign |= state.trie.has_foreign_callers();
             state.trie.collect(&mut |chain, leaf| {
                 let mut calls: Vec<u64> = chain.iter().filter_map(|&at| at).collect();
                 compress(&mut calls, options.compress_recursion);
-                cut(&mut calls, options.max_depth);
+                cut(&mut calls, options.max_calls.or(options.max_depth));
                 leaf.add_to(sums.entry(calls).or_default());
             });
         }
+        figures.foreign_callers = has_foreign;
         let counts = sums.into_iter();
         return Contexts {
             counts: counts
@@ -70,6 +73,7 @@ pub fn unwind_samples(
     for (sample, &count) in &samples {
         let mut state = State::new(program, Some(&stacks), sample, count, &mut figures);
         state.run();
+        has_foreign |= state.trie.has_foreign_callers();
         state.trie.collect(&mut |chain, leaf| {
             let (frames, was_inlined) = expanded(program, &stacks, chain, options);
             // Recursion that is removed can leave contexts with and without inlining equal. The first decides.
@@ -80,6 +84,7 @@ pub fn unwind_samples(
             leaf.add_to(sum);
         });
     }
+    figures.foreign_callers = has_foreign;
     let frame = |(name, location)| LineFrame {
         name: stacks.name(name).into(),
         location,
@@ -157,6 +162,13 @@ impl Samples {
             add(ours, theirs);
         }
         ours.invalid_returns.extend(theirs.invalid_returns);
+    }
+
+    /// The branches of each different sample, the newest first, and how often it occurred. `None` is an address at which no
+    /// instruction of the binary begins.
+    pub fn branches(&self) -> impl Iterator<Item = (&[(Option<u64>, Option<u64>)], u64)> {
+        let list = self.list.iter();
+        list.map(|(sample, &count)| (sample.branches.as_slice(), count))
     }
 
     /// The number of different samples.
@@ -369,6 +381,12 @@ impl FrameTree {
         });
         self.get(parent).children.push(id);
         id
+    }
+
+    /// Whether a frame outside of the binary has callees.
+    fn has_foreign_callers(&self) -> bool {
+        let mut frames = self.frames.iter().skip(1);
+        frames.any(|frame| frame.address.is_none() && !frame.children.is_empty())
     }
 
     /// Calls `take` with the chain of each frame in which something ran, outermost first. Frames outside of the binary are

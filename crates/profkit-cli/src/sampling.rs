@@ -12,7 +12,7 @@ use profkit_object::build_id::build_id;
 use profkit_object::symbolize::ProgramFiles;
 use profkit_perf::collect::{CollectOptions, Counts, Selection, parse_times, read};
 use profkit_perf::text::write_addresses;
-use profkit_profgen::{Encoding, MakeOptions, Outcome, Program, find, seen};
+use profkit_profgen::{Encoding, Like, MakeOptions, Outcome, Program, find, seen};
 use profkit_report::sampling::{document, gate, lines, lost, made, refusal};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -88,6 +88,11 @@ pub struct SampleArgs {
     /// Make a profile with calling contexts (CSSPGO), of samples with call chains and branch stacks
     #[arg(long, conflicts_with_all = ["ips", "addresses"])]
     contexts: bool,
+
+    /// Count like another tool: profgen (llvm-profgen of LLVM 22), or autofdo (create_llvm_prof 0.19, and create_gcov with
+    /// --format gcov)
+    #[arg(long, value_parser = str::parse::<Like>, default_value = "profgen", value_name = "TOOL", conflicts_with_all = ["ips", "contexts"])]
+    like: Like,
 
     #[command(flatten)]
     select: SelectArgs,
@@ -265,7 +270,9 @@ fn make(
     {
         files = files.with_debug_file(&debug).map_err(failure)?;
     }
-    let options = MakeOptions::new(args.ips, args.lines, args.contexts);
+    let mut options = MakeOptions::new(args.ips, args.lines, args.contexts);
+    options.like = args.like;
+    options.whole_discriminators = matches!(args.format, Encoding::Gcov(_));
     let added = outcome.add(&files, (path, id), counts, only, &options, profile);
     added.map_err(failure)
 }

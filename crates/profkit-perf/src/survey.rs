@@ -4,7 +4,7 @@ use crate::figures::Figures;
 use crate::file::{BuildIdEntry, Features, Form, Head, Section};
 use crate::limits;
 use crate::losses::Losses;
-use crate::process::{Binary, KERNEL, Processes};
+use crate::process::{Binary, KERNEL, Processes, offset_of_mapping};
 use crate::record::{self, Chunk, Chunks, Mapping, Record, RecordKind};
 use crate::sample::{Mode, Sample};
 use profkit_data::bytes::{Cursor, Endian};
@@ -458,6 +458,7 @@ impl Changes {
                     build_id,
                     anonymous,
                 } => {
+                    let page_offset = offset_of_mapping(&path, range.0, page_offset);
                     let binary = (!anonymous).then(|| {
                         let known = by_path.get(path.as_slice()).or_else(|| {
                             // perf names the mapping of the kernel after one of its symbols: "[kernel.kallsyms]_text".

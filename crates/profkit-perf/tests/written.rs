@@ -95,7 +95,7 @@ const STORY: [&str; 6] = [
     "13 branches 11 shell: /bin/shell+0x200 (build id of 20)",
     "15 cycles:u 11 shell: /bin/shell+0x400 (build id of 20)",
     "22 cycles:u 11 program: /opt/program+0x3300 (build id of 0)",
-    "30 branches 10 shell: [kernel.kallsyms]_text+0x8000000000000055 (build id of 0)",
+    "30 branches 10 shell: [kernel.kallsyms]_text+0x55 (build id of 0)",
     "31 branches 12 : nowhere",
 ];
 

@@ -1,5 +1,5 @@
 //! What is done with a finished profile: names that mean several functions, and whether there are enough samples.
-use profkit_data::sample::{SampleName, SampleNames, SampleProfile, Samples};
+use profkit_data::sample::{ProfileKind, SampleName, SampleNames, SampleProfile, Samples};
 
 /// The beginnings of the names of functions that a program has many of. Their samples would be added up.
 const AMBIGUOUS: [&[u8]; 2] = [b"__cxx_global_var_init", b"__tls_init"];
@@ -29,6 +29,24 @@ pub fn drop_ambiguous(profile: &mut SampleProfile) {
     let names = std::mem::take(&mut profile.names);
     profile.retain(|function| !is_ambiguous(&names, &function.samples));
     profile.names = names;
+}
+
+/// LLVM's attribute of a function that compilers shall inline where the profile has it.
+pub(crate) const SHOULD_BE_INLINED: u32 = 2;
+
+/// Marks all functions of a profile, and those inlined into them, to be inlined: llvm-profgen's
+/// `--mark-all-context-preinlined`.
+pub fn mark_preinlined(profile: &mut SampleProfile) {
+    fn mark(samples: &mut Samples) {
+        samples.attributes |= SHOULD_BE_INLINED;
+        for inlined in &mut samples.inlined {
+            mark(&mut inlined.samples);
+        }
+    }
+    profile.kind |= ProfileKind::PRE_INLINED;
+    for function in profile.parts_mut().1 {
+        mark(&mut function.samples);
+    }
 }
 
 /// How many samples the lines of a profile have.

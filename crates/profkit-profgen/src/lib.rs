@@ -9,6 +9,7 @@
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 
+mod autofdo;
 mod checked;
 mod code;
 pub mod contexts;
@@ -21,12 +22,13 @@ mod program;
 mod ranges;
 mod sampling;
 
+pub use autofdo::autofdo_profile;
 pub use checked::{CheckedCounts, Figures, RangeFault};
 pub use code::{Code, Flow, Instruction, Machine};
 pub use encoding::Encoding;
-pub use finish::{Density, density, drop_ambiguous};
+pub use finish::{Density, density, drop_ambiguous, mark_preinlined};
 pub use lines::{LineOptions, Made, make_profile, profile_of};
 pub use program::{Facts, Places, Program, ProgramOptions};
 pub use sampling::{
-    BinaryOutcome, Found, FoundBy, MakeOptions, Outcome, Problem, Seen, find, seen,
+    BinaryOutcome, Found, FoundBy, Like, MakeOptions, Outcome, Problem, Seen, find, seen,
 };

@@ -11,7 +11,7 @@ use profkit_data::{Error, ErrorKind, Result};
 use profkit_object::binary::Image;
 use profkit_object::symbolize::{DebugInfo, Options, ProgramFiles, Symbolizer};
 use profkit_perf::collect::Numbering;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 
 /// The size of a page to which llvm-profgen rounds the addresses of segments down.
@@ -88,6 +88,9 @@ pub struct Program<'files> {
     pub(crate) ranges: BTreeMap<u64, FunctionRange>,
     pub(crate) symbolizer: Symbolizer<'files>,
     pub(crate) fs_discriminators: bool,
+    /// The addresses of `_text` and `_stext`, from which the places of kernels count.
+    kernel_text: Option<u64>,
+    kernel_stext: Option<u64>,
     /// The sections of pseudo probes.
     pub(crate) probes: Option<Sections<'files>>,
     /// The symbols in the order of their addresses. Empty without probes.
@@ -226,6 +229,8 @@ impl<'files> Program<'files> {
             ranges,
             symbolizer,
             fs_discriminators: symbols.fs_discriminators,
+            kernel_text: symbols.kernel_text,
+            kernel_stext: symbols.kernel_stext,
             probes,
             symbols: named,
             facts,
@@ -300,6 +305,8 @@ impl<'files> Program<'files> {
             Numbering::Address => Some(place),
             Numbering::FromBase => Some(place.wrapping_add(self.base)),
             Numbering::FileOffset => self.places.address(place),
+            Numbering::FromText => Some(place.wrapping_add(self.kernel_text?)),
+            Numbering::FromStext => Some(place.wrapping_add(self.kernel_stext?)),
         }
     }
 
@@ -313,6 +320,21 @@ impl<'files> Program<'files> {
     pub(crate) fn entered_at(&self, address: u64) -> Option<&Function> {
         let range = self.ranges.get(&address).filter(|range| range.is_entry)?;
         self.function(range.function)
+    }
+
+    /// Whether only the symbol table has a function.
+    pub(crate) fn is_of_symbols(&self, id: FunctionId) -> bool {
+        let of_debug_info = self.facts.functions.saturating_sub(self.facts.of_symbols);
+        id.0 as u64 >= of_debug_info
+    }
+
+    /// The functions whose names have these MD5s.
+    pub(crate) fn functions_with(&self, guids: &FxHashSet<u64>) -> FxHashSet<FunctionId> {
+        let functions = self.functions.iter().enumerate();
+        functions
+            .filter(|(_, function)| guids.contains(&NameRef::of(&function.name).0))
+            .map(|(index, _)| FunctionId(index))
+            .collect()
     }
 
     pub(crate) fn function(&self, id: FunctionId) -> Option<&Function> {
@@ -516,18 +538,25 @@ struct Symbols {
     /// Where data begin in sections with code.
     data: Vec<u64>,
     fs_discriminators: bool,
+    kernel_text: Option<u64>,
+    kernel_stext: Option<u64>,
 }
 
 impl Symbols {
     fn read(&mut self, image: &Image<'_>) {
         for symbol in image.symbols() {
+            let name = symbol.name_bytes().unwrap_or_default();
+            match name {
+                b"_text" => self.kernel_text = Some(symbol.address()),
+                b"_stext" => self.kernel_stext = Some(symbol.address()),
+                _ => {}
+            }
             let SymbolSection::Section(section) = symbol.section() else {
                 continue;
             };
             let Ok(section) = image.section_by_index(section) else {
                 continue;
             };
-            let name = symbol.name_bytes().unwrap_or_default();
             match section.kind() {
                 SectionKind::Text => {
                     // Mapping symbols of Arm: `$d` and `$d.1` begin data.

@@ -1,4 +1,5 @@
 //! Which counts belong to a binary, and what came of the binaries that a user asked for.
+use crate::autofdo::autofdo_profile;
 use crate::checked::{CheckedCounts, Figures};
 use crate::contexts::{self, ContextFigures, ContextOptions};
 use crate::finish::Density;
@@ -7,9 +8,11 @@ use crate::program::{Program, ProgramOptions};
 use profkit_data::ids::BuildId;
 use profkit_data::sample::{ProfileKind, SampleProfile, absorb};
 use profkit_data::{Error, ErrorKind, Result, path_text};
+use profkit_object::code_symbols::code_symbols;
 use profkit_object::symbolize::ProgramFiles;
 use profkit_perf::collect::{BinaryCounts, CountLosses, Counts, Numbering, Sums, same_build_id};
 use std::path::Path;
+use std::str::FromStr;
 
 /// By what the counts of a binary were found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,9 +49,11 @@ pub fn find<'c>(counts: &'c Counts, path: &Path, id: Option<&BuildId>, only: boo
     let mut found = Found::default();
     let mut by_name = Vec::new();
     let mut unnamed = Vec::new();
+    let is_kernel = name.starts_with(b"vmlinux");
     for binary in &counts.binaries {
         let key = &binary.key;
-        let same_name = last_part(&key.path) == name;
+        let of_kernel = matches!(key.numbering, Numbering::FromText | Numbering::FromStext);
+        let same_name = last_part(&key.path) == name || is_kernel && of_kernel;
         match (&key.build_id, id) {
             (Some(theirs), Some(ours)) if same_build_id(theirs, ours) => {
                 found.counts.push(binary);
@@ -72,6 +77,18 @@ pub fn find<'c>(counts: &'c Counts, path: &Path, id: Option<&BuildId>, only: boo
     }
     found.by = by.filter(|_| !found.counts.is_empty());
     found
+}
+
+/// The number of taken branches, or of samples if there is no branch.
+fn weight(counts: &[&BinaryCounts]) -> u64 {
+    let sum = |of: fn(&Sums) -> u64| {
+        let all = counts.iter().map(|binary| of(&binary.sums));
+        all.fold(0, u64::saturating_add)
+    };
+    match sum(Sums::taken) {
+        0 => sum(Sums::samples),
+        branches => branches,
+    }
 }
 
 /// What an input has of a binary.
@@ -133,6 +150,10 @@ pub struct BinaryOutcome {
     pub found_by: Option<FoundBy>,
     /// The number of other builds of the same name that have counts.
     pub other_builds: usize,
+    /// The branches of other builds, or their samples if the input has no branches.
+    pub of_other_builds: u64,
+    /// The same of this build.
+    pub counted: u64,
     /// The numbers of what was used and left out.
     pub figures: Figures,
     /// The density of its profile.
@@ -147,6 +168,29 @@ pub struct BinaryOutcome {
     pub warnings: Vec<Error>,
 }
 
+/// The tool whose counting is used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Like {
+    /// llvm-profgen of LLVM 22.
+    #[default]
+    Profgen,
+    /// google/autofdo 0.19: `create_llvm_prof` and, with whole discriminators, `create_gcov`.
+    Autofdo,
+}
+
+impl FromStr for Like {
+    type Err = String;
+
+    /// Reads `profgen` or `autofdo`.
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        match text {
+            "profgen" => Ok(Like::Profgen),
+            "autofdo" => Ok(Like::Autofdo),
+            _ => Err("expected profgen or autofdo".to_owned()),
+        }
+    }
+}
+
 /// What profile is made of counts.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
@@ -157,6 +201,10 @@ pub struct MakeOptions {
     pub lines: LineOptions,
     /// Calling contexts, if they are wanted. Unsymbolized profiles that have contexts always give them.
     pub contexts: Option<ContextOptions>,
+    /// The tool whose counting is used. With autofdo's, the other options of this struct have no effect.
+    pub like: Like,
+    /// Whether discriminators are kept whole, for GCC, and not taken apart as LLVM does. Only with autofdo's counting.
+    pub whole_discriminators: bool,
 }
 
 impl MakeOptions {
@@ -218,6 +266,30 @@ fn with_contexts(
     Ok((made, figures))
 }
 
+/// Makes a profile with autofdo's counting. The functions are those of the symbol table, which can be in the debug file.
+fn as_autofdo(
+    files: &ProgramFiles,
+    program: &Program<'_>,
+    found: &[&BinaryCounts],
+    options: &MakeOptions,
+) -> Result<Made> {
+    let mut symbols = code_symbols(&files.program()?);
+    if let Some(debug) = files.debug_image()? {
+        let of_debug = code_symbols(&debug);
+        if of_debug.len() > symbols.len() {
+            symbols = of_debug;
+        }
+    }
+    if symbols.is_empty() {
+        return Err(
+            Error::new(ErrorKind::Empty, "the binary has no symbols of functions")
+                .with_hint("give the binary as it was before strip, or leave out --like autofdo"),
+        );
+    }
+    let decode = !options.whole_discriminators;
+    Ok(autofdo_profile(program, &symbols, &sums_of(found), decode))
+}
+
 /// What came of all inputs and binaries.
 #[derive(Debug, Default)]
 pub struct Outcome {
@@ -254,12 +326,16 @@ impl Outcome {
             build_id: id,
             found_by: found.by,
             other_builds: found.other_builds.len(),
+            of_other_builds: weight(&found.other_builds),
+            counted: weight(&found.counts),
             ..BinaryOutcome::default()
         };
         if found.by.is_some() {
             let program = Program::open_with(files, options.program)?;
             let has_contexts = found.counts.iter().any(|it| !it.contexts.is_empty());
-            let made = if options.contexts.is_some() || has_contexts {
+            let made = if options.like == Like::Autofdo {
+                as_autofdo(files, &program, &found.counts, options)?
+            } else if options.contexts.is_some() || has_contexts {
                 let (made, figures) = with_contexts(&program, counts, &found.counts, options)?;
                 result.contexts = Some(figures);
                 made
@@ -277,7 +353,7 @@ impl Outcome {
                 .found("binaries with probes and binaries without")
                 .with_hint("make a profile of each binary, or add --lines"));
             }
-            result.by_probes = program.has_probes();
+            result.by_probes = made.profile.kind.contains(ProfileKind::PROBE_BASED);
             result.functions = made.profile.functions().len();
             result.figures = made.figures;
             result.density = made.density;

@@ -225,6 +225,14 @@ fn losses_of_binary(figures: &Figures) -> [Loss; 6] {
     ]
 }
 
+fn of_other_builds(binary: &BinaryOutcome) -> Loss {
+    (
+        binary.of_other_builds,
+        binary.of_other_builds.saturating_add(binary.counted),
+        "samples are of other builds of the binary",
+    )
+}
+
 fn losses_of_contexts(figures: &ContextFigures) -> [Loss; 6] {
     let (samples, branches) = (figures.samples, figures.branches);
     [
@@ -281,34 +289,34 @@ const ONE_IN: u64 = 20;
 /// The reasons not to trust the profile: a large share of its samples was lost, or does not fit the binary. `None` if there
 /// is no such reason.
 pub fn lost(outcome: &Outcome) -> Option<Refusal> {
-    let counted = &outcome.losses;
-    let recording = &counted.recording;
-    let while_recording = recording
-        .lost_samples
-        .saturating_add(recording.lost_records);
-    let mut losses: Vec<(Option<&str>, Loss)> = vec![
-        (
-            None,
-            (
-                while_recording,
-                counted.samples,
-                "samples were lost while recording",
-            ),
-        ),
-        (
-            None,
-            (
-                counted.damaged_lines,
-                0,
-                "lines of the text could not be read",
-            ),
-        ),
-    ];
+    let [
+        unmapped_samples,
+        unmapped_branches,
+        _,
+        _,
+        _,
+        without_ranges,
+        lost,
+        damaged,
+    ] = losses_of_counting(&outcome.losses);
+    let mut of_counting = vec![unmapped_samples, lost, damaged];
+    if !outcome.plain_addresses {
+        of_counting.extend([unmapped_branches, without_ranges]);
+    }
+    let mut losses: Vec<(Option<&str>, Loss)> =
+        of_counting.into_iter().map(|loss| (None, loss)).collect();
     for binary in &outcome.binaries {
         let [off_boundary, _, _, impossible, ..] = losses_of_binary(&binary.figures);
-        for loss in [off_boundary, impossible] {
-            losses.push((Some(&binary.path), loss));
+        let mut of_binary = vec![of_other_builds(binary), off_boundary, impossible];
+        if let Some(contexts) = &binary.contexts {
+            let [invalid_return, ..] = losses_of_contexts(contexts);
+            of_binary.push(invalid_return);
         }
+        losses.extend(
+            of_binary
+                .into_iter()
+                .map(|loss| (Some(&*binary.path), loss)),
+        );
     }
     let is_large = |(number, all, _): Loss| number.saturating_mul(ONE_IN) > all;
     let large = losses.into_iter().filter(|(_, loss)| is_large(*loss));
@@ -454,6 +462,7 @@ pub fn document(outcome: &Outcome) -> Value {
                 "all": contexts.contexts,
                 "inlined": contexts.inlined,
                 "inferred_frames": contexts.inferred_frames,
+                "searches_given_up": contexts.searches_given_up,
                 "samples": contexts.samples,
                 "branches": contexts.branches,
                 "leaf_elsewhere": contexts.leaf_elsewhere,

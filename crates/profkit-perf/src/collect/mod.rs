@@ -191,14 +191,17 @@ impl SumTable {
 /// What the numbers of places mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Numbering {
-    /// Offsets in the file of the binary. For the kernel itself: addresses of the kernel, as if it had been loaded where
-    /// it was linked to.
+    /// Offsets in the file of the binary.
     FileOffset,
     /// Virtual addresses, as the linker assigned them.
     Address,
     /// Distances from the address of the first segment with code, rounded down to whole pages, as llvm-profgen writes
     /// them.
     FromBase,
+    /// Distances from the kernel's symbol `_text`, wherever the kernel was loaded. Places before it wrap around.
+    FromText,
+    /// Distances from the kernel's symbol `_stext`.
+    FromStext,
 }
 
 /// Which binary counts belong to.

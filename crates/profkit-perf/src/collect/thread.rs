@@ -151,7 +151,7 @@ impl ThreadSums {
                 path: binary.path.clone(),
                 build_id: binary.build_id.clone(),
                 kernel: binary.kernel,
-                numbering: Numbering::FileOffset,
+                numbering: binary.numbering(),
             };
             table.binary(&key).sums.join(*sums);
             *number = table.number(&key);

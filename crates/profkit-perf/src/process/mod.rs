@@ -1,6 +1,7 @@
 //! The mappings of each process over time, and the binary that an address belongs to.
 mod space;
 
+use crate::collect::Numbering;
 use crate::limits;
 use profkit_data::ids::BuildId;
 use rustc_hash::FxHashMap;
@@ -28,13 +29,38 @@ pub struct Binary {
     pub kernel: bool,
 }
 
+/// How perf names the mapping of the kernel. The name of one of its symbols can follow.
+const KERNEL_NAME: &[u8] = b"[kernel.kallsyms]";
+
+impl Binary {
+    /// What the places of the binary mean.
+    pub fn numbering(&self) -> Numbering {
+        match self.path.strip_prefix(KERNEL_NAME) {
+            Some(b"_stext") => Numbering::FromStext,
+            Some(_) => Numbering::FromText,
+            None => Numbering::FileOffset,
+        }
+    }
+}
+
+/// The offset of a mapping. That of the kernel itself has the address at which one of its symbols was loaded, or 0 if that
+/// is not known; then the symbol is taken to be at the start. Its places become distances from the symbol, which do not
+/// depend on where the kernel was loaded.
+pub(crate) fn offset_of_mapping(path: &[u8], start: u64, page_offset: u64) -> u64 {
+    match (path.starts_with(KERNEL_NAME), page_offset) {
+        (false, _) => page_offset,
+        (true, 0) => 0,
+        (true, symbol) => start.wrapping_sub(symbol),
+    }
+}
+
 /// An address of a process, as a binary and an offset in its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Located {
     /// The binary.
     pub binary: BinaryId,
     /// The offset in the file of the binary: address - start of the mapping + offset of the mapping. For the kernel
-    /// itself this is the address - start + address of the symbol that the mapping names.
+    /// itself it is the distance from the symbol that the mapping names.
     pub offset: u64,
 }
 

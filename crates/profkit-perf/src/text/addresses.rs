@@ -3,7 +3,7 @@
 //! A line with [`MAGIC`] and the version; a line `losses NAME NUMBER` per number that is not 0; then for each binary a
 //! line `binary NUMBERING BUILD-ID PATH` and sections as in other texts: a line with the kind and the number of entries,
 //! and a line per entry.
-use super::sections::build_id;
+use super::sections::{build_id, check_depth};
 use super::words::{Lines, decimal, hex, malformed};
 use crate::collect::{BinaryCounts, BinaryKey, CountTable, Counts, Numbering, Place, Sums};
 use profkit_data::{Error, ErrorKind, Result};
@@ -14,10 +14,12 @@ pub const MAGIC: &[u8] = b"# profkit addresses ";
 /// The version in the first line.
 const VERSION: u64 = 1;
 
-const NUMBERINGS: [(&str, Numbering); 3] = [
+const NUMBERINGS: [(&str, Numbering); 5] = [
     ("file-offsets", Numbering::FileOffset),
     ("addresses", Numbering::Address),
     ("from-base", Numbering::FromBase),
+    ("from-text", Numbering::FromText),
+    ("from-stext", Numbering::FromStext),
 ];
 
 /// Writes counts as a file of addresses. The same counts are always the same bytes.
@@ -196,7 +198,9 @@ pub fn read(text: &[u8]) -> Result<Counts> {
         }
         let (key, context) = current.as_mut().ok_or_else(|| bad("a binary"))?;
         if let Some(name) = line.strip_prefix(b"context ") {
-            *context = Some(unescaped(name).ok_or_else(|| bad("`context NAME`"))?);
+            let name = unescaped(name).ok_or_else(|| bad("`context NAME`"))?;
+            check_depth(offset, &name)?;
+            *context = Some(name);
             continue;
         }
         let section = SECTIONS

@@ -10,7 +10,7 @@ use super::sections::build_id;
 use super::words::{Lines, decimal, hex, hex_0x};
 use crate::collect::{Counts, ThreadSums, increase};
 use crate::limits;
-use crate::process::{Binary, BinaryId, KERNEL, Processes};
+use crate::process::{Binary, BinaryId, KERNEL, Processes, offset_of_mapping};
 use memchr::memmem;
 use rayon::prelude::*;
 
@@ -157,7 +157,8 @@ impl Survey {
             });
             let range = (mapping.start, mapping.start.saturating_add(mapping.len));
             let pid = if mapping.kernel { KERNEL } else { ALL };
-            let kept = processes.map(pid, at as u64, range, mapping.page_offset, binary);
+            let offset = offset_of_mapping(mapping.path, mapping.start, mapping.page_offset);
+            let kept = processes.map(pid, at as u64, range, offset, binary);
             damaged += u64::from(!kept);
         }
         let mut before_is_address = false;

@@ -8,6 +8,7 @@ use super::words::{Lines, decimal, hex_0x, malformed};
 use super::{TextKind, TextOptions};
 use crate::collect::{BinaryKey, CountTable, Counts, Numbering, Place, SumTable};
 use profkit_data::ids::BuildId;
+use profkit_data::limits::SAMPLE_CONTEXT_DEPTH;
 use profkit_data::{Error, ErrorKind, Result};
 
 /// An entry of a section.
@@ -146,6 +147,7 @@ pub fn read(text: &[u8], kind: TextKind, options: TextOptions) -> Result<Counts>
             }
             let inner = line.strip_prefix(b"[").and_then(|l| l.strip_suffix(b"]"));
             let inner = inner.ok_or_else(|| malformed(offset, line, "a context in brackets"))?;
+            check_depth(offset, inner)?;
             context = Some(inner.to_vec());
             sections = 0;
             continue;
@@ -174,6 +176,24 @@ pub fn read(text: &[u8], kind: TextKind, options: TextOptions) -> Result<Counts>
     Ok(table.finish())
 }
 
+/// Checks the number of frames of a context: each frame becomes some hundreds of bytes in memory.
+///
+/// # Errors
+/// If there are more than [`SAMPLE_CONTEXT_DEPTH`].
+pub fn check_depth(offset: usize, context: &[u8]) -> Result<()> {
+    let frames = memchr::memmem::find_iter(context, b" @ ").count() + 1;
+    if frames <= SAMPLE_CONTEXT_DEPTH {
+        return Ok(());
+    }
+    Err(
+        Error::new(ErrorKind::LimitExceeded, "a context has too many frames")
+            .at(offset as u64)
+            .found(frames)
+            .expected(format_args!("at most {SAMPLE_CONTEXT_DEPTH}"))
+            .with_hint("the text is damaged, or of runaway recursion: make it with --csprof-max-context-depth"),
+    )
+}
+
 /// The shape of an entry in each kind of section.
 const SHAPES: [&str; 3] = ["`START-END:COUNT`", "`PLACE:COUNT`", "`FROM->TO:COUNT`"];
 
@@ -193,7 +213,7 @@ fn take(sums: &mut SumTable, kind: usize, numbering: Numbering, line: &[u8]) -> 
 /// distances from it; simpleperf writes 0.
 fn end_of_branch(place: u64, numbering: Numbering) -> Place {
     let elsewhere = match numbering {
-        Numbering::FileOffset => place == 0,
+        Numbering::FileOffset | Numbering::FromText | Numbering::FromStext => place == 0,
         Numbering::Address => place == 1,
         Numbering::FromBase => place == 1 || place >> 63 == 1,
     };

@@ -186,6 +186,8 @@ impl CodeMap {
         match numbering {
             Numbering::Address => Some(place),
             Numbering::FromBase => self.base().checked_add(place),
+            // The kernel has no sections of blocks that linkers lay out anew.
+            Numbering::FromText | Numbering::FromStext => None,
             Numbering::FileOffset => self.segments.iter().find_map(|segment| {
                 let distance = place.checked_sub(segment.offset)?;
                 (distance < segment.size).then(|| segment.address.wrapping_add(distance))

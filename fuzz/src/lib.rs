@@ -76,11 +76,6 @@ pub const TARGETS: &[Target] = &[
         seeds: &[],
     },
     Target {
-        name: "profgen_recording",
-        run: profgen::profgen_recording,
-        seeds: &["data"],
-    },
-    Target {
         name: "profgen_binary",
         run: profgen::profgen_binary,
         seeds: &["elf"],

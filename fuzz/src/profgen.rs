@@ -1,15 +1,9 @@
 //! Sample profiles of recordings, and llvm-profgen.
-use profkit_data::sample::{SampleProfile, text};
 use profkit_llvm::{Io, profgen};
-use profkit_object::build_id::build_id;
 use profkit_object::debug_files::DebugFolders;
 use profkit_object::symbolize::ProgramFiles;
-use profkit_perf::collect::{
-    BranchCount, CollectOptions, Numbering, Place, RangeCount, Sums, read,
-};
-use profkit_profgen::{
-    Like, LineOptions, MakeOptions, Outcome, Program, ProgramOptions, make_profile, seen,
-};
+use profkit_perf::collect::{BranchCount, Numbering, Place, RangeCount, Sums};
+use profkit_profgen::{LineOptions, Program, ProgramOptions, make_profile};
 use profkit_testkit::fixture_path;
 use std::ffi::OsString;
 use std::path::Path;
@@ -55,64 +49,6 @@ pub(crate) fn profgen_text(data: &[u8]) {
         folder.path(),
         &[&format!("--unsymbolized-profile={input}"), "--format=text"],
     );
-}
-
-/// A recording gives a profile of a binary, with all ways of counting, or a reason why there is none. The same recording
-/// always gives the same profile.
-///
-/// # Panics
-/// If that does not hold.
-pub(crate) fn profgen_recording(data: &[u8]) {
-    let mut options = CollectOptions::default();
-    options.stacks = true;
-    let Ok(counts) = read(data, &[], &options) else {
-        return;
-    };
-    let binary = fixture_path("debug_info/clang-22-dwarf-5.elf");
-    let files = ProgramFiles::open(&binary, &DebugFolders::default()).expect("the fixture");
-    let id = build_id(&files.program().expect("a program")).expect("sound notes");
-    let ways = [
-        MakeOptions::new(false, false, false),
-        MakeOptions::new(true, false, false),
-        MakeOptions::new(false, true, true),
-        MakeOptions::new(false, false, true),
-        {
-            let mut options = MakeOptions::default();
-            options.like = Like::Autofdo;
-            options
-        },
-    ];
-    for options in &ways {
-        let make = || {
-            let mut outcome = Outcome {
-                seen: seen(&counts),
-                losses: counts.losses.clone(),
-                plain_addresses: options.lines.plain_addresses,
-                with_contexts: options.contexts.is_some(),
-                ..Outcome::default()
-            };
-            let mut profile = SampleProfile::new();
-            let of = (binary.as_path(), id.clone());
-            let made = outcome.add(&files, of, &counts, true, options, &mut profile);
-            made.map(|()| (outcome, profile))
-        };
-        let Ok((outcome, profile)) = make() else {
-            // A context of a text is of another form than this way wants.
-            continue;
-        };
-        let figures = &outcome.binaries.first().expect("the binary").figures;
-        let left_out = figures.off_boundary + figures.impossible + figures.no_function;
-        assert!(figures.used <= figures.ranges && figures.ranges <= figures.used + left_out);
-        let is_empty = profile.functions().is_empty();
-        assert!(!is_empty || figures.calls == 0 || options.like == Like::Autofdo);
-        let text = |profile: &SampleProfile| {
-            let mut bytes = Vec::new();
-            text::write(profile, &text::TextOptions::new(), &mut bytes).expect("written");
-            bytes
-        };
-        let (_, again) = make().expect("it was made before");
-        assert_eq!(text(&again), text(&profile));
-    }
 }
 
 /// The ranges between all pairs of addresses of a small window in a binary of any bytes are used, or left out for one

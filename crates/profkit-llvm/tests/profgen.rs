@@ -253,55 +253,53 @@ const PROBES: [&str; 4] = [
 #[test]
 fn contexts_are_written_in_the_encodings_of_llvm_profgen() {
     let llvm = require_or_skip!(22);
-    for (seed, source) in [(3, "walked.c"), (4, "sampled.c")] {
-        let simulation = Simulation::new(seed).depth(16).chains(true);
-        let case = with_chains(&llvm, source, &PROBES, &simulation);
-        let script = format!("--ps={}", case.path("script"));
-        for more in [
-            &[][..],
-            &["--use-md5"],
-            &["--populate-profile-symbol-list"],
-            &["--format=binary"],
-            &["--gen-cs-nested-profile=0"],
-            &["--gen-cs-nested-profile=0", "--use-md5"],
-            &["--gen-cs-nested-profile=0", "--format=text"],
-            &["--csspgo-preinliner=0", "--gen-cs-nested-profile=0"],
-            &["--csspgo-preinliner=0", "--csprof-merge-cold-context=0"],
-            &["--mark-all-context-preinlined"],
-            &["--mark-all-context-preinlined", "--format=text"],
-            &[
-                "--mark-all-context-preinlined",
-                "--gen-cs-nested-profile=0",
-                "--csspgo-preinliner=0",
-            ],
-            &[
-                "--mark-all-context-preinlined",
-                "--ignore-stack-samples",
-                "--format=text",
-            ],
-            &["--mark-all-context-preinlined", "--ignore-stack-samples"],
-            &["--generate-merged-base-profiles"],
-            &[
-                "--skip-symbolization",
-                "--csprof-max-unsymbolized-context-depth=1",
-            ],
-            &[
-                "--skip-symbolization",
-                "--csprof-max-unsymbolized-context-depth=3",
-                "--csprof-max-context-depth=2",
-            ],
-            &[
-                "--skip-symbolization",
-                "--csprof-max-unsymbolized-context-depth=-2",
-                "--csprof-max-context-depth=2",
-            ],
-            &[
-                "--skip-symbolization",
-                "--csprof-max-unsymbolized-context-depth=0",
-            ],
-        ] {
-            case.compare(&[&[script.as_str()], more].concat());
-        }
+    let simulation = Simulation::new(3).depth(16).chains(true);
+    let case = with_chains(&llvm, "walked.c", &PROBES, &simulation);
+    let script = format!("--ps={}", case.path("script"));
+    for more in [
+        &[][..],
+        &["--use-md5"],
+        &["--populate-profile-symbol-list"],
+        &["--format=binary"],
+        &["--gen-cs-nested-profile=0"],
+        &["--gen-cs-nested-profile=0", "--use-md5"],
+        &["--gen-cs-nested-profile=0", "--format=text"],
+        &["--csspgo-preinliner=0", "--gen-cs-nested-profile=0"],
+        &["--csspgo-preinliner=0", "--csprof-merge-cold-context=0"],
+        &["--mark-all-context-preinlined"],
+        &["--mark-all-context-preinlined", "--format=text"],
+        &[
+            "--mark-all-context-preinlined",
+            "--gen-cs-nested-profile=0",
+            "--csspgo-preinliner=0",
+        ],
+        &[
+            "--mark-all-context-preinlined",
+            "--ignore-stack-samples",
+            "--format=text",
+        ],
+        &["--mark-all-context-preinlined", "--ignore-stack-samples"],
+        &["--generate-merged-base-profiles"],
+        &[
+            "--skip-symbolization",
+            "--csprof-max-unsymbolized-context-depth=1",
+        ],
+        &[
+            "--skip-symbolization",
+            "--csprof-max-unsymbolized-context-depth=3",
+            "--csprof-max-context-depth=2",
+        ],
+        &[
+            "--skip-symbolization",
+            "--csprof-max-unsymbolized-context-depth=-2",
+            "--csprof-max-context-depth=2",
+        ],
+        &[
+            "--skip-symbolization",
+            "--csprof-max-unsymbolized-context-depth=0",
+        ],
+    ] {
+        case.compare(&[&[script.as_str()], more].concat());
     }
 }
 

@@ -15,8 +15,6 @@ pub struct Figures {
     pub off_boundary: u64,
     /// Ranges in no function of the debug info.
     pub no_function: u64,
-    /// Ranges in functions that only the symbol table has.
-    pub of_symbols: u64,
     /// Ranges that go on after the end of their function.
     pub across_functions: u64,
     /// Ranges that run over a jump, a call or a return, or backwards.
@@ -97,9 +95,6 @@ impl CheckedCounts {
                 fault(RangeFault::OffBoundary, start, end);
             }
             let function = program.range_at(start);
-            if function.is_some_and(|range| program.is_of_symbols(range.function)) {
-                add(&mut figures.of_symbols, count);
-            }
             match function {
                 None => {
                     add(&mut figures.no_function, count);

@@ -322,12 +322,6 @@ impl<'files> Program<'files> {
         self.function(range.function)
     }
 
-    /// Whether only the symbol table has a function.
-    pub(crate) fn is_of_symbols(&self, id: FunctionId) -> bool {
-        let of_debug_info = self.facts.functions.saturating_sub(self.facts.of_symbols);
-        id.0 as u64 >= of_debug_info
-    }
-
     /// The functions whose names have these MD5s.
     pub(crate) fn functions_with(&self, guids: &FxHashSet<u64>) -> FxHashSet<FunctionId> {
         let functions = self.functions.iter().enumerate();

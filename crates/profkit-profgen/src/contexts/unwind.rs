@@ -12,6 +12,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// The address of a frame. `None` is code outside of the binary.
 type Address = Option<u64>;
 
+/// A branch instruction and its target. `None` is code outside of the binary.
+type Branch = (Address, Address);
+
 /// The frame of a call that is not known: the instruction before a return's target is no call.
 const UNKNOWN: Address = Some(0);
 
@@ -166,7 +169,7 @@ impl Samples {
 
     /// The branches of each different sample, the newest first, and how often it occurred. `None` is an address at which no
     /// instruction of the binary begins.
-    pub fn branches(&self) -> impl Iterator<Item = (&[(Option<u64>, Option<u64>)], u64)> {
+    pub fn branches(&self) -> impl Iterator<Item = (&[Branch], u64)> {
         let list = self.list.iter();
         list.map(|(sample, &count)| (sample.branches.as_slice(), count))
     }

@@ -117,6 +117,7 @@ const PORTABLE: &[&str] = &[
     "profkit-abi",
     "profkit-data",
     "profkit-object",
+    "profkit-files",
     "profkit-merge",
     "profkit-analysis",
     "profkit-perf",

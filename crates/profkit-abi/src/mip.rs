@@ -233,7 +233,7 @@ pub mod symbol {
     /// The variable (`uint32_t`) with the ordinal for the next function that is called for the first time. Instrumented
     /// code adds one to it atomically.
     pub const ORDINAL: &str = "__profkit_mip_ordinal";
-    /// The variable (`uint32_t`) with the number of return-address samples that were stored so far. It may wrap around.
+    /// The variable (`uint32_t`) with the number of return-address samples that have been stored. It may wrap around.
     /// Instrumented code adds one to it.
     pub const RING_NEXT: &str = "__profkit_mip_ring_next";
     /// A variable of the run-time library to which instrumented objects refer; the map's anchor entry has its address.

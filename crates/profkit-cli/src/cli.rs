@@ -5,7 +5,7 @@ use crate::{
     runtime, sampling, show,
 };
 use clap::builder::styling::Styles;
-use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{ArgMatches, FromArgMatches, Parser, Subcommand};
 use profkit_abi::{indexed, mip as mip_abi, raw};
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -107,12 +107,15 @@ impl ToolArgs {
 }
 
 impl Cli {
-    /// Parses a command line. Also returns the `ArgMatches` of `clap`, which show whether an option was given.
+    /// Parses a command line with the parser that `Cli::command` returned. Also returns the `ArgMatches` of `clap`, which show whether an option was given.
     ///
     /// # Errors
     /// If the parser rejects the command line.
-    pub fn parse_with_matches(args: &[OsString]) -> Result<(Self, ArgMatches), clap::Error> {
-        let matches = Self::command().try_get_matches_from(args)?;
+    pub fn parse_with_matches(
+        parser: &mut clap::Command,
+        args: &[OsString],
+    ) -> Result<(Self, ArgMatches), clap::Error> {
+        let matches = parser.try_get_matches_from_mut(args)?;
         Ok((Self::from_arg_matches(&matches)?, matches))
     }
 

@@ -29,6 +29,7 @@ pub mod show;
 mod completions;
 pub mod spelling;
 
+use clap::CommandFactory;
 use profkit_llvm::{Io, Tool};
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -51,10 +52,12 @@ pub fn run(args: Vec<OsString>) -> ExitCode {
         return llvm_tool(tool, args.into_iter().skip(1).collect());
     }
     print::apply_colour(&args);
-    if let Err(failure) = spelling::check(&args) {
+    // A small merge takes as long as making this parser, so it is made once.
+    let mut parser = cli::Cli::command();
+    if let Err(failure) = spelling::check(&parser, &args) {
         return exit::finish(Err(failure));
     }
-    match cli::Cli::parse_with_matches(&args) {
+    match cli::Cli::parse_with_matches(&mut parser, &args) {
         Ok((cli, matches)) => cli.run(&matches),
         Err(error) if error.use_stderr() && !spelling::is_help(&error) => {
             exit::finish(Err(spelling::failure(&error, &args)))

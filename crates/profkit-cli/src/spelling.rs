@@ -19,9 +19,8 @@ const SPELLINGS: &str = include_str!("spellings.txt");
 ///
 /// # Errors
 /// The first such spelling.
-pub fn check(args: &[OsString]) -> Result<(), Failure> {
-    let root = crate::cli::Cli::command();
-    let (command, names) = command_of(&root, args);
+pub fn check(root: &Command, args: &[OsString]) -> Result<(), Failure> {
+    let (command, names) = command_of(root, args);
     // `mip cc` and `llvm-profdata` pass their arguments on to other parsers, which have other rules for spelling.
     if command.get_arguments().any(Arg::is_allow_hyphen_values_set) {
         return Ok(());

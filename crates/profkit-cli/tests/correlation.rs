@@ -332,12 +332,12 @@ fn stripped_programs_are_found_through_their_debug_files_or_refused() {
     let message = message
         .replace(text(raw.file_name().unwrap().as_ref()), "RAW")
         .replace(&id, "ID");
-    insta::assert_snapshot!(message, @r"
+    insta::assert_snapshot!(message, @"
     ID: [TMP]/RAW
-        no binary: the binary has no debug info in [TMP]/store/stripped
+        no binary: [TMP]/store/stripped: the binary has no debug info
         hint: the binary was stripped, or built without -g: give its debug file with --binaries, or the folder of debug files with --debug-file-directory
     binaries found for 0 of 1 programs; 1 inputs need a binary, 0 do not
-    warning: [TMP]/RAW: dropped: the binary has no debug info in [TMP]/store/stripped
+    warning: [TMP]/RAW: dropped: [TMP]/store/stripped: the binary has no debug info
     hint: the binary was stripped, or built without -g: give its debug file with --binaries, or the folder of debug files with --debug-file-directory
     error: no profile could be used, out of 1
     ");
@@ -427,21 +427,21 @@ fn wrong_missing_and_contradicting_binaries_are_told() {
     cut.truncate(bytes.len() - 12);
     fs::write(folder.join("raw"), &cut).unwrap();
     told("cut profile", &["--binaries", "app"]);
-    insta::assert_snapshot!(all, @r"
+    insta::assert_snapshot!(all, @"
     -- two programs under one id
     1234: raw
-        no binary: two binaries state the same build id, but describe different functions in 1234: found app and twin
+        no binary: 1234: two binaries state the same build id, but describe different functions: found app and twin
         hint: leave out the binary that did not write the profile; ids that are set by hand (--build-id=0x…) must differ
     binaries found for 0 of 1 programs; 1 inputs need a binary, 0 do not
-    warning: raw: dropped: two binaries state the same build id, but describe different functions in 1234: found app and twin
+    warning: raw: dropped: 1234: two binaries state the same build id, but describe different functions: found app and twin
     hint: leave out the binary that did not write the profile; ids that are set by hand (--build-id=0x…) must differ
     error: no profile could be used, out of 1
     -- stripped
     1234: raw
-        no binary: the binary has no section __llvm_covdata in stripped
+        no binary: stripped: the binary has no section __llvm_covdata
         hint: the binary was stripped, or built without -mllvm -profile-correlate=binary: give the file that the linker wrote, before strip
     binaries found for 0 of 1 programs; 1 inputs need a binary, 0 do not
-    warning: raw: dropped: the binary has no section __llvm_covdata in stripped
+    warning: raw: dropped: stripped: the binary has no section __llvm_covdata
     hint: the binary was stripped, or built without -mllvm -profile-correlate=binary: give the file that the linker wrote, before strip
     error: no profile could be used, out of 1
     -- another id
@@ -454,10 +454,10 @@ fn wrong_missing_and_contradicting_binaries_are_told() {
     error: no profile could be used, out of 1
     -- another build under the same id
     1234: raw
-        no binary: the counter section of the binary does not have the size of the profile's counters in wrong: found 8 bytes of counters, expected 48 bytes
+        no binary: wrong: the counter section of the binary does not have the size of the profile's counters: found 8 bytes of counters, expected 48 bytes
         hint: the binary is of another build, even if its build id is right: give the binary that ran
     binaries found for 0 of 1 programs; 1 inputs need a binary, 0 do not
-    warning: raw: dropped: the counter section of the binary does not have the size of the profile's counters in wrong: found 8 bytes of counters, expected 48 bytes
+    warning: raw: dropped: wrong: the counter section of the binary does not have the size of the profile's counters: found 8 bytes of counters, expected 48 bytes
     hint: the binary is of another build, even if its build id is right: give the binary that ran
     error: no profile could be used, out of 1
     -- no id, two binaries
@@ -472,9 +472,9 @@ fn wrong_missing_and_contradicting_binaries_are_told() {
     1234: raw
         app (2 functions, binary)
     binaries found for 1 of 1 programs; 1 inputs need a binary, 0 do not
-    warning: raw: repaired: the file ends within a section in counters at offset 0x90: found 36 bytes left, expected 48 bytes
+    warning: raw: repaired: counters at offset 0x90: the file ends within a section: found 36 bytes left, expected 48 bytes
     hint: the file was cut, or its header is damaged: a program that is killed while it writes leaves such files
-    warning: raw: repaired: the counters of 1 function are cut off at offset 0x90
+    warning: raw: repaired: at offset 0x90: the counters of 1 function are cut off
     hint: the program was stopped while it wrote, or the disk was full: run it again
 
     wrote out.profdata (664 bytes, indexed version 13): 1 function from 1 file (180 bytes)

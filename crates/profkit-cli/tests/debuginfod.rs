@@ -455,19 +455,19 @@ fn bad_servers_and_caches_are_told_and_passed_over() {
         &said(wrong.env("DEBUGINFOD_MAXTIME", "1h")),
         "-",
     );
-    insta::assert_snapshot!(all, @r"
+    insta::assert_snapshot!(all, @"
     -- no such file
     no binary: debuginfod has no debuginfo of build id ID (URL: the server does not have the file)
     -- a fault of the server
     no binary: debuginfod has no debuginfo of build id ID (URL: the server answered with HTTP status 503)
     -- a page
-    no binary: debuginfod has no debuginfo of build id ID (URL: the debuginfod server sent the wrong file: the file is not an ELF, PE, COFF or Mach-O file in first bytes at offset 0x0)
+    no binary: debuginfod has no debuginfo of build id ID (URL: the debuginfod server sent the wrong file: the file is not an ELF, PE, COFF or Mach-O file)
     -- another file
     no binary: debuginfod has no debuginfo of build id ID (URL: the debuginfod server sent the wrong file: found build id abcd)
     -- cut
     no binary: debuginfod has no debuginfo of build id ID (URL: the download stopped after 1000 of LEN bytes: Peer disconnected)
     -- cut, and nobody knows the length
-    no binary: debuginfod has no debuginfo of build id ID (URL: the debuginfod server sent the wrong file: Invalid ELF section header offset/size/alignment in object file)
+    no binary: debuginfod has no debuginfo of build id ID (URL: the debuginfod server sent the wrong file: object file: Invalid ELF section header offset/size/alignment)
     -- no HTTP
     no binary: debuginfod has no debuginfo of build id ID (URL: protocol: http parse fail: invalid HTTP version)
     -- silent

@@ -62,7 +62,7 @@ pub enum ErrorKind {
 /// An error: what went wrong, in which structure, at which offset, what was found, what was expected, and what the user
 /// can do.
 ///
-/// `Display` writes one line: `MESSAGE in STRUCTURE at offset 0xN: found F, expected E`. The hint is not part of it
+/// `Display` writes one line: `STRUCTURE at offset 0xN: MESSAGE: found F, expected E`. The hint is not part of it
 /// ([`Error::hint`]); the profkit command prints the hint on a line of its own.
 ///
 /// ```
@@ -228,6 +228,12 @@ impl Error {
         Some(text)
     }
 
+    /// Whether the error is about the whole file: its first bytes show that it is another kind of file. The text of the
+    /// error then has no place.
+    pub fn is_about_file(&self) -> bool {
+        self.0.structures == [Structure::FirstBytes]
+    }
+
     /// Returns the value that was found, as text.
     pub fn found_text(&self) -> Option<&str> {
         self.0.found.as_deref()
@@ -252,15 +258,23 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let inner = &*self.0;
+        // The place comes first: after the message, it would read as a part of it.
+        let place = inner.place.filter(|_| !self.is_about_file());
+        let structure = self.structure_text().filter(|_| !self.is_about_file());
+        if let Some(structure) = &structure {
+            f.write_str(structure)?;
+        }
+        if let Some(place) = place {
+            f.write_str(if structure.is_some() { " at " } else { "at " })?;
+            match place {
+                Place::Offset(offset) => write!(f, "offset {offset:#x}")?,
+                Place::Line { line, column } => write!(f, "line {line}, column {column}")?,
+            }
+        }
+        if structure.is_some() || place.is_some() {
+            f.write_str(": ")?;
+        }
         f.write_str(&inner.message)?;
-        if let Some(structure) = self.structure_text() {
-            write!(f, " in {structure}")?;
-        }
-        match inner.place {
-            Some(Place::Offset(offset)) => write!(f, " at offset {offset:#x}")?,
-            Some(Place::Line { line, column }) => write!(f, " at line {line}, column {column}")?,
-            None => {}
-        }
         match (&inner.found, &inner.expected) {
             (Some(found), Some(expected)) => write!(f, ": found {found}, expected {expected}"),
             (Some(found), None) => write!(f, ": found {found}"),
@@ -298,7 +312,7 @@ mod tests {
             .expected("64 bytes");
         assert_eq!(
             error.to_string(),
-            "the data end too early in data record 3 of raw profile at offset 0x40: found 12 bytes, expected 64 bytes"
+            "data record 3 of raw profile at offset 0x40: the data end too early: found 12 bytes, expected 64 bytes"
         );
     }
 }

@@ -353,15 +353,15 @@ mod tests {
         assert_eq!(message(b""), "the file is empty");
         assert_eq!(
             message(b"\x7fELF\x02\x01\x01\0"),
-            "the file is not a profile in first bytes at offset 0x0: found a program or object file"
+            "the file is not a profile: found a program or object file"
         );
         assert_eq!(
             message(b"PERFILE2h\0\0\0"),
-            "the file is not a profile in first bytes at offset 0x0: found a recording of Linux perf"
+            "the file is not a profile: found a recording of Linux perf"
         );
         assert_eq!(
             message(b"\x01\x02\x03\x04\x05\x06\x07\x08"),
-            "the file is not a profile in first bytes at offset 0x0: found [01, 02, 03, 04, 05, 06, 07, 08], \
+            "the file is not a profile: found [01, 02, 03, 04, 05, 06, 07, 08], \
              expected the magic number of a profile, or text"
         );
     }

@@ -20,7 +20,7 @@ macro_rules! structures {
         ///     .within(Structure::Counter(3))
         ///     .within(Structure::Function("main".to_owned()));
         /// assert!(error.is_within(&Structure::Counter(3)));
-        /// assert_eq!(error.to_string(), "the data end too early in counter 3 of function main");
+        /// assert_eq!(error.to_string(), "counter 3 of function main: the data end too early");
         /// ```
         #[derive(Clone, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]

@@ -85,7 +85,7 @@ fn all_forms_give_the_same_functions() {
             writeln!(said, "{name}: {}", faults(&report)).unwrap();
         }
     }
-    insta::assert_snapshot!(said, @"composite-unknown.prof: blocks of unknown types were left out in CompositeProfileSection at offset 0xf2: found 8 blocks, the first of type 127, expected type 0 (samples)");
+    insta::assert_snapshot!(said, @"composite-unknown.prof: CompositeProfileSection at offset 0xf2: blocks of unknown types were left out: found 8 blocks, the first of type 127, expected type 0 (samples)");
 }
 
 #[test]
@@ -159,10 +159,10 @@ fn the_samples_show_which_number_is_the_total() {
     the head is less than the lines, head first: head 20, total 50 
     equal numbers, total first: head 7, total 7 
     equal numbers, head first: head 7, total 7 
-    both may be the total, total first: head 40, total 50 the samples do not show whether a function's total or its head samples come first; the total first is assumed in CompositeProfileSection at offset 0xc1
-    both may be the total, head first: head 50, total 40 the samples do not show whether a function's total or its head samples come first; the total first is assumed in CompositeProfileSection at offset 0xc1
-    functions contradict each other, total first: head 120, total 120 the samples do not show whether a function's total or its head samples come first; the total first is assumed in CompositeProfileSection at offset 0xc3
-    functions contradict each other, head first: head 120, total 120 the samples do not show whether a function's total or its head samples come first; the total first is assumed in CompositeProfileSection at offset 0xc3
+    both may be the total, total first: head 40, total 50 CompositeProfileSection at offset 0xc1: the samples do not show whether a function's total or its head samples come first; the total first is assumed
+    both may be the total, head first: head 50, total 40 CompositeProfileSection at offset 0xc1: the samples do not show whether a function's total or its head samples come first; the total first is assumed
+    functions contradict each other, total first: head 120, total 120 CompositeProfileSection at offset 0xc3: the samples do not show whether a function's total or its head samples come first; the total first is assumed
+    functions contradict each other, head first: head 120, total 120 CompositeProfileSection at offset 0xc3: the samples do not show whether a function's total or its head samples come first; the total first is assumed
     ");
 }
 
@@ -383,47 +383,47 @@ fn each_damage_has_its_message() {
     }
     insta::assert_snapshot!(said, @"
     sizes too small: 0 functions
-        the three sizes of the name table do not fit its hashes in NameTableSection at offset 0xb8: found 1 + 3 + 2 names, expected 56 bytes with 8 per name
-        the index of a name is beyond the name table in function at 0x0 of LBRProfileSection at offset 0x108: found 0, expected below 0
-        the table of offsets belongs to a name table in Eytzinger order in FuncOffsetTableSection at offset 0xf3: found a name table that is damaged or has another order
+        NameTableSection at offset 0xb8: the numbers of names in the header do not fit the bytes of the name table: found 1 + 3 + 2 names, expected 56 bytes with 8 per name
+        function at 0x0 of LBRProfileSection at offset 0x108: the index of a name is beyond the name table: found 0, expected below 0
+        FuncOffsetTableSection at offset 0xf3: the table of offsets belongs to a name table in Eytzinger order: found a name table that is damaged or has another order
     sizes too large: 0 functions
-        the three sizes of the name table do not fit its hashes in NameTableSection at offset 0xb8: found 200 + 2 + 14711745274 names, expected 51 bytes with 8 per name
-        the index of a name is beyond the name table in function at 0x0 of LBRProfileSection at offset 0x108: found 0, expected below 0
-        the table of offsets belongs to a name table in Eytzinger order in FuncOffsetTableSection at offset 0xf3: found a name table that is damaged or has another order
+        NameTableSection at offset 0xb8: the numbers of names in the header do not fit the bytes of the name table: found 200 + 2 + 14711745274 names, expected 51 bytes with 8 per name
+        function at 0x0 of LBRProfileSection at offset 0x108: the index of a name is beyond the name table: found 0, expected below 0
+        FuncOffsetTableSection at offset 0xf3: the table of offsets belongs to a name table in Eytzinger order: found a name table that is damaged or has another order
     names in another order: 5 functions
-        the hashes are not in Eytzinger order in NameTableSection at offset 0xbb: found 0x0000000000000000, expected above 0xaa867d131ae6f0a9
+        NameTableSection at offset 0xbb: the hashes are not in Eytzinger order: found 0x0000000000000000, expected above 0xaa867d131ae6f0a9
     symbols in another order: 5 functions
-        the hashes are not in Eytzinger order in ProfileSymbolListSection at offset 0x15b: found 0x0000000000000001, expected above 0xaa867d131ae6f0a9
+        ProfileSymbolListSection at offset 0x15b: the hashes are not in Eytzinger order: found 0x0000000000000001, expected above 0xaa867d131ae6f0a9
     symbols cut: 5 functions
-        the last hash is cut off in ProfileSymbolListSection at offset 0x16b: found 4 bytes, expected 8 bytes
+        ProfileSymbolListSection at offset 0x16b: the last hash is cut off: found 4 bytes, expected 8 bytes
     a function damaged, offsets lead on: 4 functions
-        a function claims more lines than its bytes can hold in function at 0x0 of LBRProfileSection at offset 0x10a: found 68719476735, expected at most 18 in the 75 bytes left, at 4 bytes each
+        function at 0x0 of LBRProfileSection at offset 0x10a: a function claims more lines than its bytes can hold: found 68719476735, expected at most 18 in the 75 bytes left, at 4 bytes each
     the same in the split layout: 4 functions
-        the index of a name is beyond the name table in function at 0x0 of LBRProfileSection at offset 0x185: found 127, expected below 7
+        function at 0x0 of LBRProfileSection at offset 0x185: the index of a name is beyond the name table: found 127, expected below 7
     and offsets of another number: 0 functions
-        a function claims more lines than its bytes can hold in function at 0x0 of LBRProfileSection at offset 0x10a: found 68719476735, expected at most 18 in the 75 bytes left, at 4 bytes each
-        the table of offsets does not have one offset per function in FuncOffsetTableSection at offset 0xf3: found 12 bytes, expected 4 bytes for each of 5 functions
+        function at 0x0 of LBRProfileSection at offset 0x10a: a function claims more lines than its bytes can hold: found 68719476735, expected at most 18 in the 75 bytes left, at 4 bytes each
+        FuncOffsetTableSection at offset 0xf3: the table of offsets does not have one offset per function: found 12 bytes, expected 4 bytes for each of 5 functions
     and offsets without a sorted name table: 0 functions
-        the three sizes of the name table do not fit its hashes in NameTableSection at offset 0xb8: found 1 + 3 + 2 names, expected 56 bytes with 8 per name
-        the index of a name is beyond the name table in function at 0x0 of LBRProfileSection at offset 0x108: found 0, expected below 0
-        the table of offsets belongs to a name table in Eytzinger order in FuncOffsetTableSection at offset 0xf3: found a name table that is damaged or has another order
+        NameTableSection at offset 0xb8: the numbers of names in the header do not fit the bytes of the name table: found 1 + 3 + 2 names, expected 56 bytes with 8 per name
+        function at 0x0 of LBRProfileSection at offset 0x108: the index of a name is beyond the name table: found 0, expected below 0
+        FuncOffsetTableSection at offset 0xf3: the table of offsets belongs to a name table in Eytzinger order: found a name table that is damaged or has another order
     a composite section in version 104: 0 functions
-        a file of this version has no composite section; its samples were left out in section table at offset 0xef: found version 104, expected version 105
+        section table at offset 0xef: a file of this version has no composite section; its samples were left out: found version 104, expected version 105
     an unknown section with samples: 0 functions
-        a section has samples of an unknown form; they were left out in section table at offset 0xef: found section kind 34, expected 32 or 33
+        section table at offset 0xef: a section has samples of an unknown form; they were left out: found section kind 34, expected 32 or 33
     version 106: 0 functions
-        the version is not known in header at offset 0x9: found 106, expected 103, 104, 105
+        header at offset 0x9: the version is not known: found 106, expected 103, 104, 105
     a block beyond the section: 4 functions
-        a block runs past the end of its section in function at 0x0 of CompositeProfileSection at offset 0xf1: found type 0 with 16383 bytes, expected at most 103 bytes
+        function at 0x0 of CompositeProfileSection at offset 0xf1: a block runs past the end of its section: found type 0 with 16383 bytes, expected at most 103 bytes
     a block too short: 4 functions
-        the data end too early in function at 0x0 of CompositeProfileSection at offset 0xf5: found 0 bytes left, expected 1 bytes
+        function at 0x0 of CompositeProfileSection at offset 0xf5: the data end too early: found 0 bytes left, expected 1 bytes
     a block too long: 4 functions
-        a block of samples has bytes after the samples in function at 0x0 of CompositeProfileSection at offset 0x102: found 15 unread bytes, expected none
+        function at 0x0 of CompositeProfileSection at offset 0x102: a block of samples has bytes after the samples: found 15 unread bytes, expected none
     two blocks of one type: 4 functions
-        a function has two blocks of one type in function at 0x0 of CompositeProfileSection at offset 0xf3: found type 127 again
-        blocks of unknown types were left out in CompositeProfileSection at offset 0xf1: found a block of type 127, expected type 0 (samples)
+        function at 0x0 of CompositeProfileSection at offset 0xf3: a function has two blocks of one type: found type 127 again
+        CompositeProfileSection at offset 0xf1: blocks of unknown types were left out: found a block of type 127, expected type 0 (samples)
     too many blocks: 4 functions
-        a function claims more blocks than its bytes can hold in function at 0x0 of CompositeProfileSection at offset 0xf0: found 16383, expected at most 52 in the 105 bytes left, at 2 bytes each
+        function at 0x0 of CompositeProfileSection at offset 0xf0: a function claims more blocks than its bytes can hold: found 16383, expected at most 52 in the 105 bytes left, at 2 bytes each
     ");
 }
 

@@ -1,8 +1,8 @@
 //! The errors of merges that end without a result.
 use crate::driver::Cancelled;
-use crate::inputs::Inputs;
 use crate::report::{LlvmFault, Report};
 use profkit_data::detect::Family;
+use profkit_files::Inputs;
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -55,8 +55,8 @@ pub enum Difference {
     Hashes,
 }
 
-/// Inputs of the same family, of the same kind, or with functions that were named and hashed in the same way; see
-/// [`Difference`].
+/// Inputs that can be merged with each other. [`Difference`] says why inputs of another group cannot be merged with
+/// them: another family, another kind, or functions that are named or hashed in another way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InputGroup {
     /// A description of each input in the group, such as "IR profile".

@@ -1,8 +1,8 @@
 //! Decides which inputs may be merged with each other.
 use crate::error::{Difference, GroupConflict, InputGroup, Members};
-use crate::inputs::Inputs;
 use profkit_data::detect::Family;
 use profkit_data::instr::InstrKind;
+use profkit_files::Inputs;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 

@@ -55,9 +55,9 @@ pub type NameFilter = Arc<dyn Fn(&[u8]) -> bool + Send + Sync>;
 pub struct MergeOptions {
     /// What to do with damaged inputs, and whether LLVM's rules are followed exactly.
     pub policy: Policy,
-    /// The threads of the merge, the receiver of its progress, and the flag that cancels it. With [`Policy::Llvm`] the
-    /// number of threads is the number of LLVM's writers (`--num-threads`; by default the number that LLVM would
-    /// choose); see also [`ValueWeights::AsLlvm`].
+    /// The threads of the merge, the receiver of its progress, and the flag that cancels it. With [`Policy::Llvm`]
+    /// the result is the one that llvm-profdata gives with the same number in `--num-threads`; the default is the
+    /// number that llvm-profdata would choose. See also [`ValueWeights::AsLlvm`].
     pub run: RunOptions,
     /// Whether all inputs have the same influence on the result. If so, the counts of each input are scaled until their
     /// sum equals the largest sum of any input; then they are multiplied by the weight of the input.

@@ -153,7 +153,11 @@ pub struct Event {
     pub action: Action,
     /// The reason why this was done.
     pub reason: Reason,
-    /// A sentence that describes the event, without the name of the file.
+    /// The place of the fault: the structure, and the line and column of a text file. The name of the file and the offset
+    /// are not part of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
+    /// A sentence that describes the event, without its place.
     pub message: String,
     /// The value that was found, if a different value was expected.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -193,11 +197,17 @@ impl fmt::Display for Event {
             self.reason,
             Reason::HashGenerations | Reason::HashGenerationUnknown | Reason::MayCountTwice
         );
-        let joint = if contrast { ", but" } else { ":" };
-        write!(f, "{joint} {}", self.message)?;
+        f.write_str(if contrast { ", but" } else { ":" })?;
+        if let Some(place) = &self.place {
+            write!(f, " {place}")?;
+        }
         if let Some(offset) = self.offset {
             write!(f, " at offset {offset:#x}")?;
         }
+        if self.place.is_some() || self.offset.is_some() {
+            f.write_str(":")?;
+        }
+        write!(f, " {}", self.message)?;
         match (&self.found, &self.expected) {
             (Some(found), Some(expected)) => write!(f, ": found {found}, expected {expected}"),
             (Some(found), None) => write!(f, ": found {found}"),
@@ -222,6 +232,7 @@ impl Event {
             offset: None,
             action,
             reason,
+            place: None,
             message: message.into(),
             found: None,
             expected: None,
@@ -234,16 +245,15 @@ impl Event {
 
     /// Makes an event from a reader's error.
     pub fn from_error(input: usize, action: Action, reason: Reason, error: &Error) -> Self {
-        let mut message = error.message().to_owned();
-        if let Some(structure) = error.structure_text() {
-            message.push_str(" in ");
-            message.push_str(&structure);
+        let line = error
+            .line_column()
+            .map(|(line, column)| format!("at line {line}, column {column}"));
+        let place: Vec<String> = error.structure_text().into_iter().chain(line).collect();
+        let mut event = Event::new(input, action, reason, error.message());
+        if !error.is_about_file() {
+            event.place = (!place.is_empty()).then(|| place.join(" "));
+            event.offset = error.offset();
         }
-        if let Some((line, column)) = error.line_column() {
-            message.push_str(&format!(" at line {line}, column {column}"));
-        }
-        let mut event = Event::new(input, action, reason, message);
-        event.offset = error.offset();
         event.found = error.found_text().map(str::to_owned);
         event.expected = error.expected_text().map(str::to_owned);
         event.hint = error.hint().map(str::to_owned);

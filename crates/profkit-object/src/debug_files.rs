@@ -99,9 +99,9 @@ impl DebugFolders {
         Some(path)
     }
 
-    /// Finds the debug info of the program at `path`, whose build id and debug link are `link`: in a dSYM bundle beside
-    /// the program, in a file found by build id, or in a file found by debug link. A file whose build id, UUID or
-    /// checksum does not match is rejected.
+    /// Finds the debug info of the program at `path`. `link` has the program's build id and debug link. The debug info
+    /// can be in a dSYM bundle beside the program, in a file found by build id, or in a file found by debug link. A
+    /// file whose build id, UUID or checksum does not match is rejected.
     pub fn locate(&self, path: &Path, link: &DebugLink) -> Located {
         let mut located = Located::default();
         let dsym = dsym_files(path);

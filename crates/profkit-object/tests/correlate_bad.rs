@@ -158,7 +158,7 @@ fn records_that_lie_are_told() {
     }
     insta::assert_snapshot!(
         outcome(sections(&data, DIALECT, Outside::Drop)),
-        @"error: the pointer format of the chained fixups is not supported in LC_DYLD_CHAINED_FIXUPS: found 12, expected 2 or 6"
+        @"error: LC_DYLD_CHAINED_FIXUPS: the pointer format of the chained fixups is not supported: found 12, expected 2 or 6"
     );
 }
 

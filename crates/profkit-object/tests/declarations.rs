@@ -273,8 +273,8 @@ fn files_that_are_no_binaries() {
         let error = error.expect_err("no binary").to_string();
         error.replace(&folder.path().display().to_string(), "FOLDER")
     };
-    insta::assert_snapshot!(error(&text), @"the file is not an ELF, PE, COFF or Mach-O file in first bytes of FOLDER/text at offset 0x0");
-    insta::assert_snapshot!(error(&folder.path().join("absent")), @"cannot be opened: No such file or directory in FOLDER/absent");
+    insta::assert_snapshot!(error(&text), @"first bytes of FOLDER/text at offset 0x0: the file is not an ELF, PE, COFF or Mach-O file");
+    insta::assert_snapshot!(error(&folder.path().join("absent")), @"FOLDER/absent: cannot be opened: No such file or directory");
     // Files in folders are only read if they are programs or libraries.
     let found = read(&[folder.path().to_owned()]);
     assert!(found.is_empty() && found.binaries.is_empty() && found.unreadable.is_empty());

@@ -283,7 +283,7 @@ fn split_debug_info() {
         assert_eq!(warnings.len(), 2);
         assert_eq!(
             warnings[0],
-            "split debug info shapes.dwo is missing in unit at 0x0 of .debug_info"
+            "unit at 0x0 of .debug_info: split debug info shapes.dwo is missing"
         );
         let in_main = (0..addresses.len()).flat_map(|index| locations.stack(index));
         assert!(
@@ -306,13 +306,12 @@ fn split_debug_info() {
             .collect();
         assert_eq!(
             warnings[0],
-            "the file has no compile unit with the id of the skeleton unit in split part of unit at 0x0 of .debug_info"
+            "split part of unit at 0x0 of .debug_info: the file has no compile unit with the id of the skeleton unit"
         );
         assert!(
-            warnings[1].starts_with("this is not an object file: "),
+            warnings[1].starts_with("shapes_more.dwo: this is not an object file: "),
             "{warnings:?}"
         );
-        assert!(warnings[1].ends_with(" in shapes_more.dwo"), "{warnings:?}");
     }
 }
 
@@ -575,30 +574,30 @@ fn damage_is_said_and_the_rest_is_kept() {
             )
         })
         .collect();
-    insta::assert_snapshot!(report.join("\n"), @r"
+    insta::assert_snapshot!(report.join("\n"), @"
     nothing: 0 addresses known
-      this object file cannot be symbolised: Could not read file magic in binary: expected an ELF, Mach-O or COFF file
+      binary: this object file cannot be symbolised: Could not read file magic: expected an ELF, Mach-O or COFF file
     text: 0 addresses known
-      this object file cannot be symbolised: Unknown file magic in binary: expected an ELF, Mach-O or COFF file
+      binary: this object file cannot be symbolised: Unknown file magic: expected an ELF, Mach-O or COFF file
     unit version: 0 addresses known
-      debug info cannot be read: unknown DWARF version: 77 in unit headers of .debug_info
+      unit headers of .debug_info: debug info cannot be read: unknown DWARF version: 77
     unit length: 0 addresses known
-      debug info cannot be read: unexpected end of input at .debug_info+0x4 in unit headers of .debug_info
+      unit headers of .debug_info: debug info cannot be read: unexpected end of input at .debug_info+0x4
     abbreviation of the unit: 0 addresses known
-      debug info cannot be read: invalid abbreviation code: 126 in unit at 0x0 of .debug_info
+      unit at 0x0 of .debug_info: debug info cannot be read: invalid abbreviation code: 126
     abbreviation of an entry: 256 addresses known
-      debug info cannot be read: invalid abbreviation code: 126 in unit at 0x0 of .debug_info
+      unit at 0x0 of .debug_info: debug info cannot be read: invalid abbreviation code: 126
     all abbreviations: 0 addresses known
-      debug info cannot be read: unsigned LEB128 overflow in unit at 0x0 of .debug_info
+      unit at 0x0 of .debug_info: debug info cannot be read: unsigned LEB128 overflow
     line table version: 0 addresses known
-      debug info cannot be read: unknown DWARF version: 99 in unit at 0x0 of .debug_info
+      unit at 0x0 of .debug_info: debug info cannot be read: unknown DWARF version: 99
     end of the line table: 278 addresses known
-      the last sequence of the line table has no end in line table of unit at 0x0 of .debug_info
+      line table of unit at 0x0 of .debug_info: the last sequence of the line table has no end
     range lists: 0 addresses known
-      debug info cannot be read: unexpected end of input at .debug_info+0x10b in unit at 0x0 of .debug_info
+      unit at 0x0 of .debug_info: debug info cannot be read: unexpected end of input at .debug_info+0x10b
     compressed data: 0 addresses known
-      a debug section cannot be read: Invalid zlib compressed data in .debug_info
+      .debug_info: a debug section cannot be read: Invalid zlib compressed data
     compression header: 0 addresses known
-      a compressed debug section claims an impossible size in .debug_info: found 9187201950435737471 bytes, expected at most 245616 bytes from 238 compressed bytes
+      .debug_info: a compressed debug section claims an impossible size: found 9187201950435737471 bytes, expected at most 245616 bytes from 238 compressed bytes
     ");
 }

@@ -14,7 +14,7 @@ use profkit_report::{grouped, plural};
 const DEEPEST: usize = 100;
 
 impl Page {
-    /// Makes the page of a sample profile. The errors of the file are among the notes of the page.
+    /// Makes the HTML page of a sample profile. Errors that were found while the file was read are among its notes.
     pub fn of_samples(file: &str, size: u64, view: &SampleView<'_>) -> Self {
         let mut page = Page::new(file, format!("sample profile, {}", encoding_name(view)));
         page.kind = "sample";

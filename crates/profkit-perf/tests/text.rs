@@ -216,20 +216,20 @@ fn damaged_texts_have_errors_with_places() {
             error.expect_err(text).to_string()
         })
         .collect();
-    insta::assert_snapshot!(errors.join("\n"), @r"
-    this is no text with samples or counts in text with samples at offset 0x0: expected the output of `perf script --show-mmap-events -F ip,brstack`, or an unsymbolized profile
-    the text ends within a section in text with samples at offset 0x9
-    a line cannot be read in text with samples at offset 0x9: found `4->8:1`, expected `START-END:COUNT`
-    a line cannot be read in text with samples at offset 0x9: found `x`, expected the number of entries of a section
-    the text ends within a section in text with samples at offset 0xf
-    a line cannot be read in text with samples at offset 0x0: found `[main`, expected a context in brackets
-    a context does not have two sections in text with samples at offset 0x9: expected a section of ranges and a section of branches
-    the file of addresses has an unknown version in text with samples at offset 0x14: found 2, expected 1
-    a line cannot be read in text with samples at offset 0x16: found `losses what 1`, expected a name that this version writes
-    a line cannot be read in text with samples at offset 0x16: found `ranges 1`, expected a binary
-    a line cannot be read in text with samples at offset 0x16: found `binary file-offsets 0g /a`, expected `binary NUMBERING BUILD-ID PATH`
-    the file ends within a section in text with samples at offset 0x3e
-    a line cannot be read in text with samples at offset 0x38: found `1-*:3`, expected `START-END:COUNT`
+    insta::assert_snapshot!(errors.join("\n"), @"
+    text with samples at offset 0x0: this is no text with samples or counts: expected the output of `perf script --show-mmap-events -F ip,brstack`, or an unsymbolized profile
+    text with samples at offset 0x9: the text ends within a section
+    text with samples at offset 0x9: a line cannot be read: found `4->8:1`, expected `START-END:COUNT`
+    text with samples at offset 0x9: a line cannot be read: found `x`, expected the number of entries of a section
+    text with samples at offset 0xf: the text ends within a section
+    text with samples at offset 0x0: a line cannot be read: found `[main`, expected a context in brackets
+    text with samples at offset 0x9: a context does not have two sections: expected a section of ranges and a section of branches
+    text with samples at offset 0x14: the file of addresses has an unknown version: found 2, expected 1
+    text with samples at offset 0x16: a line cannot be read: found `losses what 1`, expected a name that this version writes
+    text with samples at offset 0x16: a line cannot be read: found `ranges 1`, expected a binary
+    text with samples at offset 0x16: a line cannot be read: found `binary file-offsets 0g /a`, expected `binary NUMBERING BUILD-ID PATH`
+    text with samples at offset 0x3e: the file ends within a section
+    text with samples at offset 0x38: a line cannot be read: found `1-*:3`, expected `START-END:COUNT`
     ");
 }
 

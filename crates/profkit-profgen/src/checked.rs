@@ -42,13 +42,14 @@ pub struct Figures {
 /// What is wrong with a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RangeFault {
-    /// It does not begin or end with an instruction.
+    /// The range does not begin at the start of an instruction, or does not end at the end of one.
     OffBoundary,
-    /// It begins in no function of the debug info.
+    /// The range begins in no function of the debug info.
     NoFunction,
-    /// It goes on after the end of its function.
+    /// The range goes on after the end of its function.
     AcrossFunctions,
-    /// It begins in a function, and runs over a jump, a call or a return, or backwards.
+    /// The range begins in a function, but contains a jump, a call or a return before its last instruction, or ends
+    /// before it begins.
     Impossible,
 }
 

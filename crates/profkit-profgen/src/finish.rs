@@ -83,7 +83,7 @@ fn lines_of(samples: &Samples, sum: &mut u64, lines: &mut u64) {
 /// Computes the density of a profile. `cutoff` is in millionths.
 #[allow(
     clippy::cast_precision_loss,
-    reason = "densities are estimates, and llvm-profgen rounds in the same places"
+    reason = "densities are estimates, and are rounded as llvm-profgen rounds them"
 )]
 pub fn density(profile: &SampleProfile, cutoff: u32) -> Density {
     let mut all = 0u64;

@@ -14,7 +14,7 @@ use profkit_perf::collect::Numbering;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 
-/// The size of a page to which llvm-profgen rounds the addresses of segments down.
+/// The size of a page. llvm-profgen rounds the address of a segment down to a multiple of it.
 const PAGE: u64 = 0x1000;
 /// The symbol that compilers put into programs whose discriminators FS-AFDO set.
 const FS_DISCRIMINATORS: &[u8] = b"__llvm_fs_discriminator__";

@@ -13,7 +13,7 @@ pub trait Sink {
 
 const CHECKSUM: usize = 8;
 
-/// A writer with a buffer that also computes the hash of all bytes.
+/// A buffered writer that also computes the hash of all bytes.
 #[derive(Debug)]
 pub struct Stream<S> {
     sink: S,

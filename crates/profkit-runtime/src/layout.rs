@@ -7,7 +7,7 @@ const POINTER: usize = size_of::<usize>();
 /// The raw versions for which there is a runtime: those of LLVM 13 to 23.
 pub const VERSIONS: [u32; 5] = [7, 8, 9, 10, 11];
 
-/// The raw version that this object file writes.
+/// The version of the raw profiles that the code of this object file writes.
 pub const RAW: u32 = if cfg!(profkit_raw = "7") {
     7
 } else if cfg!(profkit_raw = "8") {

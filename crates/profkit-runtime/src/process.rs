@@ -49,7 +49,7 @@ pub fn initialize() {
             }
         }
     }
-    // The constructor's object also has the destructor.
+    // The object file that defines the constructor also defines the destructor, so a program has both or none of them.
     if weak_address!("__profkit_profile_hook") == 0 {
         register_at_exit();
     }

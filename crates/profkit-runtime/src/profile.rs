@@ -369,7 +369,7 @@ impl Sections {
     #[inline(never)]
     pub unsafe fn counters_of(&self, index: usize) -> usize {
         let record = self.record(index);
-        // SAFETY: the caller promises that there is such a record.
+        // SAFETY: the caller promises that `index` is below the number of records, so `record` is the address of one.
         let counters: usize = unsafe { read(record + COUNTER_PTR) };
         if RAW == 7 {
             counters

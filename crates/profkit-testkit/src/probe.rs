@@ -66,7 +66,9 @@ fn links(compiler: &OsStr, arguments: &[&str], language: &str, source: &str) -> 
         .entry(format!("{language} {name}"))
         .or_insert_with(|| {
             let said = try_link(compiler, arguments, language, source);
-            said.map_err(|reason| format!("{name} does not link a program in {language}: {reason}"))
+            said.map_err(|reason| {
+                format!("{name} cannot link a program written in {language}: {reason}")
+            })
         })
         .clone()
 }
@@ -115,7 +117,7 @@ mod tests {
     fn what_does_not_work_is_named() {
         let missing = links_c("no-such-compiler", &["-O1"]).unwrap_err();
         assert!(
-            missing.starts_with("no-such-compiler -O1 does not link a program in c: "),
+            missing.starts_with("no-such-compiler -O1 cannot link a program written in c: "),
             "{missing}"
         );
     }

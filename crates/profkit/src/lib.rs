@@ -26,11 +26,10 @@
 //! | find the programs that wrote profiles with only counters | [`Binaries`](analysis::correlate::Binaries) | [`Plan`](analysis::correlate::Plan) | `correlate` |
 //! | convert sample profiles | [`sample::read`](data::sample::read) | a `write` of [`data::sample`] | `sample_to_another_encoding` |
 //! | see which functions allocate memory | [`load_heap`](analysis::heap::load_heap) | [`HeapProfile`](analysis::heap::HeapProfile), [`top_contexts`](analysis::heap::top_contexts) | `heap_contexts` |
-//! | know what changed between two profiles | [`ComparedProfile`](analysis::overlap::ComparedProfile) | [`ProfileDiff`](analysis::diff::ProfileDiff) | `what_changed` |
+//! | know what changed between two profiles | [`ComparedProfile`](analysis::overlap::ComparedProfile) | [`ProfileDiff`](analysis::diff::ProfileDiff), [`HeapChanges`](analysis::diff::HeapChanges) | `what_changed` |
 //! | know whether a profile fits a build | [`ProfileFunctions`](analysis::matching::ProfileFunctions) | [`MatchShares`](analysis::matching::MatchShares) | `stale_for_this_binary` |
 //! | know what a file is and what is wrong with it | [`doctor::examine`](analysis::doctor::examine) | [`Diagnosis`](analysis::doctor::Diagnosis) | |
 //! | select functions, and sum up their counts | [`InstrReader`](analysis::instr::InstrReader), [`SampleView`](analysis::samples::SampleView) | [`Selection`](analysis::selection::Selection) | |
-//! | know what changed between two profiles | [`ComparedProfile`](analysis::overlap::ComparedProfile) | [`ProfileDiff`](analysis::diff::ProfileDiff), [`HeapChanges`](analysis::diff::HeapChanges) | |
 //! | order functions for a linker | [`by_mean`](analysis::order::by_mean), [`balanced`](analysis::order::balanced) | [`OrderFile`](analysis::order::OrderFile) | |
 //! | run `llvm-profdata` inside your process | [`llvm::profdata`] | | |
 //!

@@ -21,6 +21,8 @@ struct Options {
     only: Vec<String>,
     json: Option<PathBuf>,
     release: PathBuf,
+    /// Make the inputs, and measure nothing.
+    prepare: bool,
 }
 
 const HELP: &str = "\
@@ -32,6 +34,7 @@ Times llvm-profdata-22 and profkit on generated inputs, alternately, and prints 
                   (default: all)
   --json FILE     also write every sample
   --profkit FILE  the binary to measure (default: target/release/profkit, built first)
+  --prepare       only make the inputs
 
 Example: cargo xtask bench-llvm --only coverage --rounds 11
 ";
@@ -48,6 +51,7 @@ pub fn run(args: &[String]) -> Result<()> {
         only: Vec::new(),
         json: None,
         release: PathBuf::new(),
+        prepare: false,
     };
     while let Some(arg) = args.next() {
         let mut value = || {
@@ -60,6 +64,7 @@ pub fn run(args: &[String]) -> Result<()> {
             "--only" => options.only.push(value()?),
             "--json" => options.json = Some(value()?.into()),
             "--profkit" => options.release = value()?.into(),
+            "--prepare" => options.prepare = true,
             "--help" | "-h" => {
                 print!("{HELP}");
                 return Ok(());
@@ -72,6 +77,9 @@ pub fn run(args: &[String]) -> Result<()> {
     }
     if options.release.as_os_str().is_empty() {
         options.release = build_release()?;
+    }
+    if !options.prepare {
+        prepare(&options)?;
     }
     let folder = std::env::current_dir()?.join("target/bench-llvm");
     let mut works = Vec::new();
@@ -86,6 +94,9 @@ pub fn run(args: &[String]) -> Result<()> {
     if works.is_empty() {
         bail!("no such work: {}\n\n{HELP}", options.only.join(", "));
     }
+    if options.prepare {
+        return Ok(());
+    }
     let mut results = Vec::new();
     for work in &works {
         eprintln!("measuring {}", work.name);
@@ -94,6 +105,22 @@ pub fn run(args: &[String]) -> Result<()> {
     print_table(&works, &results);
     if let Some(path) = &options.json {
         write_json(path, &works, &results)?;
+    }
+    Ok(())
+}
+
+/// Makes the inputs in a process of its own. Linux counts the memory of the process that starts a command as the
+/// command's peak; making the inputs needs more memory than some of the commands that are measured.
+fn prepare(options: &Options) -> Result<()> {
+    let mut command = std::process::Command::new(std::env::current_exe()?);
+    command.args(["bench-llvm", "--prepare", "--profkit"]);
+    command.arg(&options.release);
+    for work in &options.only {
+        command.args(["--only", work]);
+    }
+    let status = command.status()?;
+    if !status.success() {
+        bail!("making the inputs: {status}");
     }
     Ok(())
 }

@@ -26,7 +26,7 @@ impl LocationSizes {
     fn of(profkit: &Path, raw: &Path, binary: &Path) -> Result<LocationSizes> {
         let mut command = Command::new(profkit);
         command.arg("show").arg(raw).arg("--binaries").arg(binary);
-        let text = succeed(command.args(["--format", "json", "--top", "0"]))?;
+        let text = succeed(command.args(["--format", "json", "--top", "1"]))?;
         let json: serde_json::Value = serde_json::from_str(&text).context("show's JSON")?;
         let number = |key: &str| {
             let found = json["locations"][key].as_u64();

@@ -307,7 +307,7 @@ impl Check<'_> {
         let mut command = Command::new(self.profkit);
         command.arg("show").arg(self.place.join(self.raw()));
         command.arg("--binaries").arg(self.program);
-        let text = succeed(command.args(["--format", "json", "--top", "0"]))?;
+        let text = succeed(command.args(["--format", "json", "--top", "1"]))?;
         let json: serde_json::Value = serde_json::from_str(&text)?;
         let ours = json["notes"][0].as_str().context("the first note")?;
         let wanted = format!("{} context", blocks.trim());

@@ -184,8 +184,8 @@ fn key_of(profile: &RawProfile<'_>) -> Option<KeyOf> {
         .then(|| (Key::of(profile), profile.dialect(), *profile.layout()))
 }
 
-/// Returns the keys of a file that holds only one profile, found from the first bytes of the file. `None` if these
-/// bytes do not show that the file holds only one profile.
+/// Reads the build ids and layouts (the keys by which binaries are found) from the first bytes of a file. `None` if
+/// these bytes do not show that the file holds only one profile.
 fn keys_of_front(path: &Path) -> Option<Vec<KeyOf>> {
     // A pipe must not be opened here: its contents can be read only once, and the merge needs them.
     let metadata = std::fs::metadata(path)

@@ -191,7 +191,7 @@ impl Startup {
                 ),
                 _ => (
                     ErrorKind::UnrecognizedFormat,
-                    "the file is no profile, and as an order file it has no symbol names",
+                    "the file is neither a profile nor a list of symbol names",
                 ),
             };
             return Err(Error::new(kind, text).with_hint(NEEDED));

@@ -74,12 +74,12 @@ fn an_empty_profile_is_dropped_and_the_others_are_merged() {
     write("empty", "---\nHeapProfileRecords: []\n...\n");
     write(
         "good",
-        "---\nHeapProfileRecords:\n  - GUID: 0x1\n    AllocSites:\n      - Callstack:\n          - { Function: 0x1, LineOffset: 1, Column: 2, IsInlineFrame: false }\n        MemInfoBlock: { AllocCount: 7, TotalSize: 8 }\n...\n",
+        "---\nHeapProfileRecords:\n  - GUID: 0x1\n    AllocSites:\n      - Callstack:\n          - { Function: 0x1, LineOffset: 1, Column: 2, IsInlineFrame: false }\n        MemInfoBlock: { AllocCount: 7, TotalAccessCount: 9, TotalSize: 8 }\n...\n",
     );
     std::fs::create_dir(folder.path().join("bin")).unwrap();
     let said = said(folder.path(), &["empty", "good"], "bin");
     insta::assert_snapshot!(said, @"
-    warning: empty: dropped: the profile is empty in MemProf YAML: expected records under HeapProfileRecords or DataAccessProfiles
+    warning: empty: dropped: MemProf YAML: the profile is empty: expected records under HeapProfileRecords or DataAccessProfiles
     hint: leave the file out, or write it again from a profile with a MemProf section
 
     wrote out (768 bytes, indexed version 13): 0 functions from 1 of 2 files (240 bytes)

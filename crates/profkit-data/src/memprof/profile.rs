@@ -266,6 +266,22 @@ impl MemProfile {
         sites.into_iter().any(|site| site.block.has(field))
     }
 
+    /// Whether the profile has allocations, but no access to them was counted. Compilers take every allocation context
+    /// of such a profile for cold whose blocks live 200 seconds on average (`MemoryProfileInfo.cpp`: a context is cold
+    /// if its lifetime is long and its density of accesses is low).
+    pub fn lacks_accesses(&self) -> bool {
+        let sites = self.records.iter().flat_map(|record| &record.alloc_sites);
+        let mut allocated = false;
+        for site in sites {
+            let has = |field| site.block.get(field) != 0;
+            if has(Field::TotalAccessCount) || has(Field::TotalLifetimeAccessDensity) {
+                return false;
+            }
+            allocated |= has(Field::TotalSize);
+        }
+        allocated
+    }
+
     /// Returns the same profile with its frames and call stacks in the order of LLVM 19's hash maps. LLVM 19 uses this
     /// order when it converts a raw profile.
     #[must_use]

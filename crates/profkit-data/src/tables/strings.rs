@@ -36,12 +36,13 @@ impl<'data> StringTable<'data> {
         for (place, end) in (at..).step_by(4).zip(ends) {
             let end = u32::from_le_bytes(*end);
             if end < start || end > size {
-                return Err(
-                    Error::new(ErrorKind::Malformed, "a string ends at a wrong place")
-                        .at(place)
-                        .found(end)
-                        .expected(format_args!("{start} to {size}")),
-                );
+                return Err(Error::new(
+                    ErrorKind::Malformed,
+                    "the end offset of a string is before its start or beyond the table",
+                )
+                .at(place)
+                .found(end)
+                .expected(format_args!("{start} to {size}")));
             }
             start = end;
         }

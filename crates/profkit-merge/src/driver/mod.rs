@@ -7,11 +7,11 @@ pub use store::InputStore;
 pub use threads::Threads;
 
 use crate::error::Members;
-use crate::inputs::{InputData, Inputs};
 use crate::report::{Action, Event, EventLog, Reason, Report, Totals};
 use profkit_data::detect::{Family, FileKind, detect};
 use profkit_data::sound_family;
 use profkit_data::stored::StoredError;
+use profkit_files::{InputData, Inputs};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fmt;

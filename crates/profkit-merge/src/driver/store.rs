@@ -1,8 +1,8 @@
 //! A store for inputs that must be opened only once: a pipe, for example. If a front end looks at an input before the
 //! merge, the store keeps its bytes in memory until the merge reads them.
 use crate::Weight;
-use crate::inputs::{InputData, Inputs};
 use profkit_data::detect::{FileKind, detect};
+use profkit_files::{InputData, Inputs};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;

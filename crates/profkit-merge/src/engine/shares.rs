@@ -4,9 +4,9 @@
 use super::strategy::Instr;
 use super::worker::Worker;
 use crate::driver::{Cancelled, MergeKind, ReportPart};
-use crate::inputs::Inputs;
 use profkit_data::detect::FileKind;
 use profkit_data::instr::indexed::{IndexedProfile, IndexedReadOptions};
+use profkit_files::Inputs;
 
 /// The smallest size in bytes of indexed inputs that several threads read together. For smaller inputs, starting the
 /// threads costs more than it saves.

@@ -142,7 +142,7 @@ fn not_a_profile(kind: FileKind) -> Error {
                 .with_hint("merge heap profiles separately, or with indexed profiles")
         }
         FileKind::ObjectFile => error("the file is a program, not a profile")
-            .with_hint("run the program and name the .profraw file that it writes"),
+            .with_hint("run the program, and give the .profraw file that it writes as the input"),
         FileKind::Unknown => error("the file is not a profile of any known kind")
             .with_hint("name profiles only, or folders that hold nothing else"),
         kind => {

@@ -6,13 +6,13 @@
 //! schemes may share. If these releases use one scheme, the indexed version to write is one that implies this
 //! scheme. If their schemes differ, the other inputs decide; if they cannot, the newest scheme is assumed.
 use crate::error::{Difference, GroupConflict, Members};
-use crate::inputs::Inputs;
 use crate::report::{Action, Event, Reason};
 use profkit_abi::{indexed, variant};
 use profkit_data::instr::InstrKind;
 use profkit_data::instr::releases::{
     FrontEndScheme, HashOrigin, RELEASES, Release, display_compilers,
 };
+use profkit_files::Inputs;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;

@@ -12,8 +12,6 @@
 mod learn;
 mod same;
 mod sums;
-#[cfg(test)]
-mod tests;
 mod values;
 
 use profkit_data::ids::{FuncHash, NameRef};

@@ -106,6 +106,8 @@ pub enum SectionError {
         /// The version of the indexed file.
         indexed: u32,
     },
+    /// The heap profile has allocations, but no access to them was counted ([`MemProfile::lacks_accesses`]).
+    NoAccesses,
     /// The existing MemProf section cannot be read, or the new section cannot be written.
     Section(Error),
 }
@@ -118,6 +120,9 @@ impl SectionError {
             SectionError::NoPlace { .. } => {
                 Some("LLVM 15 is the oldest release whose indexed profiles can hold heap profiles")
             }
+            SectionError::NoAccesses => Some(
+                "profile the program with -fmemory-profile of clang, which counts accesses; `profkit show` shows this profile as it is",
+            ),
             SectionError::Section(error) => error.hint(),
         }
     }
@@ -133,6 +138,9 @@ impl fmt::Display for SectionError {
             SectionError::NoPlace { indexed } => {
                 write!(f, "indexed version {indexed} cannot hold heap profiles")
             }
+            SectionError::NoAccesses => f.write_str(
+                "the heap profile has no access counts, so that compilers would take all long-lived memory for cold",
+            ),
             SectionError::Section(error) => error.fmt(f),
         }
     }
@@ -147,7 +155,8 @@ impl std::error::Error for SectionError {}
 /// it, or if another version is asked for.
 ///
 /// # Errors
-/// If no version of the section is suitable, or if the existing section cannot be read.
+/// If no version of the section is suitable, if the existing section cannot be read, or if the heap profile that is to
+/// be added has no access counts.
 pub fn place_section(
     profile: &mut InstrProfile,
     heap: Option<&MemProfile>,
@@ -169,6 +178,9 @@ pub fn place_section(
         None => {}
     }
     if let Some(heap) = heap {
+        if heap.lacks_accesses() {
+            return Err(SectionError::NoAccesses);
+        }
         sum.add(heap);
     }
     let Some(section) = choice.options(indexed)? else {

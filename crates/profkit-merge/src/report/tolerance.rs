@@ -27,8 +27,8 @@ impl FromStr for DropLimit {
 /// How many inputs a merge may drop, and how many it must use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tolerance {
-    /// The largest number of inputs that may be dropped. `None` sets no limit; the result is then a [`Shortfall`] if at
-    /// least two inputs, and more than half of the inputs, were dropped.
+    /// The largest number of inputs that may be dropped. `None` stands for the default: half of the inputs, but always
+    /// at least one. A result for which more were dropped is a [`Shortfall`].
     pub max_dropped: Option<DropLimit>,
     /// The smallest number of inputs that must be used.
     pub min_files: Option<u64>,

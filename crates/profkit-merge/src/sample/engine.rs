@@ -5,7 +5,6 @@ use super::strategy::strategy;
 use super::worker::{Piece, SampleKind};
 use crate::driver::{Cancelled, Driver, ReportPart};
 use crate::error::{self, GroupConflict};
-use crate::inputs::Inputs;
 use crate::kinds;
 use crate::options::Policy;
 use crate::report::Report;
@@ -14,6 +13,7 @@ use profkit_data::sample::{
     self, AddOutcome, ColdContexts, ProfileKind, SampleLayout, SampleName, SampleProfile, flatten,
     nest, trim_cold, unify_hashes,
 };
+use profkit_files::Inputs;
 use std::fmt;
 use std::sync::Arc;
 

@@ -3,11 +3,11 @@
 use super::engine::{SampleConflict, SampleMergeError};
 use super::worker::{LlvmWords, Piece, SampleKind, Sum};
 use crate::driver::{OpenedInput, Outcome, ReportPart};
-use crate::inputs::Inputs;
 use crate::report::{Action, Event, Reason};
 use profkit_data::sample::{
     self, Extremes, ProfileKind, SampleProfile, absorb, checksums_differ, remap, scale,
 };
+use profkit_files::Inputs;
 
 /// The sum of all inputs so far, added in their order.
 pub(super) struct OrderedSum<'d, 'a> {

@@ -4,11 +4,11 @@ use super::options::SampleMergeOptions;
 use super::ordered::family;
 use super::strategy::Strategy;
 use crate::driver::{Driver, MergeKind, OpenedInput, Outcome, ReportPart, Schedule};
-use crate::inputs::Inputs;
 use crate::report::{Action, Event, EventLog, Reason};
 use profkit_data::sample::{
     self, AddOutcome, ProfileKind, ReadReport, SampleEncoding, SampleProfile, absorb, remap, scale,
 };
+use profkit_files::Inputs;
 use std::io;
 
 /// The smallest number of inputs for which a thread is started.

@@ -97,7 +97,7 @@ pub struct Dependencies {
 /// The purpose of a command line.
 #[derive(Clone, Debug)]
 pub enum Request {
-    /// The command line compiles no code. The compiler is started with the unchanged words.
+    /// The command line compiles no code, so the compiler is started with its arguments unchanged.
     PassOn,
     /// The command line compiles, assembles or links.
     Work(Box<Parsed>),

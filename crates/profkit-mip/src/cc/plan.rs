@@ -70,8 +70,8 @@ fn with_extension(stem: &OsStr, extension: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Whether the output is standard output or a device. Such an output cannot hold the assembly temporarily, as an
-/// ordinary file can.
+/// Whether the output is standard output or a device. The assembler text for an
+/// ordinary output file is instrumented in that file; for such an output a temporary file is needed.
 fn is_special(output: &OsStr) -> bool {
     output == "-" || Path::new(output).starts_with("/dev")
 }

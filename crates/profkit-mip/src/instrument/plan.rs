@@ -235,9 +235,9 @@ impl<'m, 'a> Planner<'m, 'a> {
         }
     }
 
-    /// Inserts a stub at the end of its function, after the unwind information, without a new line. Mach-O has no
-    /// subsections that would place the stub after all code, and some branches cannot refer to a symbol in another
-    /// section.
+    /// Inserts a stub at the end of its function, after the unwind information. It adds no line break, so that line
+    /// numbers stay the same. Mach-O needs this: it has no subsections with which the stub could be placed after all
+    /// code, and some branches cannot refer to a symbol in another section.
     fn stub_after(&mut self, end: usize, stub: Option<String>) {
         let Some(stub) = stub else { return };
         let statement = |index: usize| self.module.statements.get(index);

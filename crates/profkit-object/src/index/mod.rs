@@ -68,7 +68,7 @@ pub struct IndexedBinary {
     pub ids: Vec<BuildId>,
     /// The parts of the file that are useful for profiles.
     pub contents: Contents,
-    /// Whether the caller named the file itself. False if the file was found in a folder.
+    /// Whether the caller named this file. False if the file was found in a folder that the caller named.
     pub named: bool,
 }
 

@@ -30,8 +30,8 @@ struct Mapping<'text> {
     executable: bool,
 }
 
-/// Reads a line such as `PERF_RECORD_MMAP2 10/10: [0x400000(0x1000) @ 0 08:01 7 0]: r-xp /bin/program`. What is before the
-/// name of the record is passed over.
+/// Reads a line such as `PERF_RECORD_MMAP2 10/10: [0x400000(0x1000) @ 0 08:01 7 0]: r-xp /bin/program`. Text before the
+/// name of the record is ignored.
 fn mapping(line: &[u8]) -> Option<Mapping<'_>> {
     let start = memmem::find(line, MAPPING)?;
     let line = line.get(start + MAPPING.len()..)?;

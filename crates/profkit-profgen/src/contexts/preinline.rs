@@ -148,7 +148,7 @@ impl Preinliner<'_> {
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
-        reason = "a threshold is an estimate, and LLVM rounds in the same places"
+        reason = "a threshold is an estimate, and is rounded as LLVM rounds it"
     )]
     fn is_inlined(&self, candidate: &Candidate) -> bool {
         let options = &self.options;

@@ -420,7 +420,7 @@ impl Reader<'_, '_> {
             if shift > 63 {
                 return Err(Error::new(
                     ErrorKind::Malformed,
-                    "the distance of a probe has more than ten bytes",
+                    "the number that encodes the address of a probe has more than ten bytes",
                 )
                 .at(at));
             }

@@ -270,6 +270,7 @@ mod tests {
             file: file.to_owned(),
             function: function.map(|name| name.as_bytes().to_vec()),
             offset: Some(0x2a0),
+            place: None,
             action: Action::Dropped,
             reason,
             message: "a counter is above 2^56".to_owned(),

@@ -96,7 +96,8 @@ pub trait Printer {
     fn hot(&mut self, hot: &[RankedFunction], order: FunctionOrder, total: u128) -> io::Result<()>;
     /// Prints functions in groups. `total` is the sum of all counts.
     fn groups(&mut self, groups: &[Group], by: Grouping<'_>, total: u128) -> io::Result<()>;
-    /// Prints the summaries of the records without and with context sensitivity, and the totals.
+    /// Prints the summary of the records without context sensitivity, that of the records with it, and the totals of all
+    /// records.
     fn summaries(
         &mut self,
         first: &Summary,

@@ -278,7 +278,7 @@ mod tests {
         let old = dialect(4, Endian::Little, PointerWidth::Bits64);
         insta::assert_snapshot!(
             RawMetadata::new(&program(little), old, RecordLayout::for_dialect(old)).unwrap_err(),
-            @"raw profiles of this version cannot be completed with function records from a binary in header of raw profile: found version 4, expected version 5 or later"
+            @"header of raw profile: raw profiles of this version cannot be completed with function records from a binary: found version 4, expected version 5 or later"
         );
         let mut far = program(little);
         far.records[1].counter_offset = 24;
@@ -287,7 +287,7 @@ mod tests {
         let error = joined
             .counter_bytes(&joined.record(1).unwrap())
             .unwrap_err();
-        insta::assert_snapshot!(error, @"counters lie outside their section in data record 1 (function 0xd54fb6db15f7a9b8) at offset 0x80: found offset 24, expected 0 to 23");
+        insta::assert_snapshot!(error, @"data record 1 (function 0xd54fb6db15f7a9b8) at offset 0x80: counters lie outside their section: found offset 24, expected 0 to 23");
         assert_eq!(
             error.detail_for_llvm(),
             Some("counter offset 24 is greater than the maximum counter offset 23")
@@ -297,6 +297,6 @@ mod tests {
             .to_bytes()
             .unwrap();
         let other = RawProfile::parse(&other).unwrap();
-        insta::assert_snapshot!(other.with_metadata(&metadata).unwrap_err(), @"the function records were read from the binary for raw profiles of another version, byte order or pointer width in header of raw profile at offset 0x0");
+        insta::assert_snapshot!(other.with_metadata(&metadata).unwrap_err(), @"header of raw profile at offset 0x0: the function records were read from the binary for raw profiles of another version, byte order or pointer width");
     }
 }

@@ -267,7 +267,7 @@ impl<'data> RawProfile<'data> {
     /// Returns the bytes of a record's MC/DC bitmap, or an empty list if it has none.
     ///
     /// # Errors
-    /// [`ErrorKind::Malformed`] with LLVM's detail texts if the bitmap is outside its section.
+    /// [`ErrorKind::Malformed`], with the detail text that LLVM prints, if the bitmap is outside its section.
     #[inline]
     pub fn bitmap_bytes(&self, record: &RawRecord) -> Result<&'data [u8]> {
         if record.num_bitmap_bytes == 0 {

@@ -251,8 +251,8 @@ fn a_profile_of_counters_alone_asks_for_its_binary() {
     let file = image.to_bytes().unwrap();
     let (records, errors) = read_on(&file, RawReadOptions::default());
     assert_eq!(records, []);
-    insta::assert_snapshot!(texts(&errors[0]), @r"
-    the profile has counters but no function records in raw profile at offset 0x0: found 6 counters, 0 data records
+    insta::assert_snapshot!(texts(&errors[0]), @"
+    raw profile at offset 0x0: the profile has counters but no function records: found 6 counters, 0 data records
     MissingCorrelation: -
     ");
     assert_eq!(errors.len(), 1);

@@ -84,56 +84,56 @@ fn what_follows_the_blob_stays_on_the_cursor() {
 
 #[test]
 fn less_than_a_header_is_truncation() {
-    insta::assert_snapshot!(texts(&error_of(&sample_bytes()[..7])), @r"
-    the data end too early in value data at offset 0x100: found 7 bytes left, expected 8 bytes
+    insta::assert_snapshot!(texts(&error_of(&sample_bytes()[..7])), @"
+    value data at offset 0x100: the data end too early: found 7 bytes left, expected 8 bytes
     Truncated: -
     ");
 }
 
 #[test]
 fn total_size_beyond_the_data_is_too_large() {
-    insta::assert_snapshot!(texts(&error_of(&with_u32(0, 96))), @r"
-    TotalSize runs past the end of the data in value data at offset 0x100: found 96, expected at most 88
+    insta::assert_snapshot!(texts(&error_of(&with_u32(0, 96))), @"
+    value data at offset 0x100: TotalSize runs past the end of the data: found 96, expected at most 88
     TooLarge: -
     ");
 }
 
 #[test]
 fn total_size_must_be_a_multiple_of_8() {
-    insta::assert_snapshot!(texts(&error_of(&with_u32(0, 81))), @r"
-    TotalSize is not a multiple of 8 in value data at offset 0x100: found 81
+    insta::assert_snapshot!(texts(&error_of(&with_u32(0, 81))), @"
+    value data at offset 0x100: TotalSize is not a multiple of 8: found 81
     Malformed: total size is not multiples of quardword
     ");
 }
 
 #[test]
 fn total_size_must_hold_its_own_header() {
-    insta::assert_snapshot!(texts(&error_of(&with_u32(0, 0))), @r"
-    TotalSize is too small in value data at offset 0x100: found 0, expected at least 8
+    insta::assert_snapshot!(texts(&error_of(&with_u32(0, 0))), @"
+    value data at offset 0x100: TotalSize is too small: found 0, expected at least 8
     Malformed: -
     ");
 }
 
 #[test]
 fn the_number_of_kinds_is_checked() {
-    insta::assert_snapshot!(texts(&error_of(&with_u32(4, 4))), @r"
-    there are too many value kinds in value data at offset 0x104: found 4, expected at most 3
+    insta::assert_snapshot!(texts(&error_of(&with_u32(4, 4))), @"
+    value data at offset 0x104: there are too many value kinds: found 4, expected at most 3
     Malformed: number of value profile kinds is invalid
     ");
 }
 
 #[test]
 fn the_kind_is_checked() {
-    insta::assert_snapshot!(texts(&error_of(&with_u32(8, 3))), @r"
-    there is no such value kind in value data at offset 0x108: found 3, expected less than 3
+    insta::assert_snapshot!(texts(&error_of(&with_u32(8, 3))), @"
+    value data at offset 0x108: there is no such value kind: found 3, expected less than 3
     Malformed: value kind is invalid
     ");
 }
 
 #[test]
 fn sites_past_total_size_are_an_error_and_cost_nothing() {
-    insta::assert_snapshot!(texts(&error_of(&with_u32(12, u32::MAX))), @r"
-    the data of a value kind run past TotalSize in value data at offset 0x108: found 80 bytes left, expected 4294967304 bytes
+    insta::assert_snapshot!(texts(&error_of(&with_u32(12, u32::MAX))), @"
+    value data at offset 0x108: the data of a value kind run past TotalSize: found 80 bytes left, expected 4294967304 bytes
     Malformed: value profile address is greater than total size
     ");
 }
@@ -142,16 +142,16 @@ fn sites_past_total_size_are_an_error_and_cost_nothing() {
 fn values_past_total_size_are_an_error() {
     let mut bytes = sample_bytes();
     bytes[16] = 200;
-    insta::assert_snapshot!(texts(&error_of(&bytes)), @r"
-    the data of a value kind run past TotalSize in value data at offset 0x108: found 80 bytes left, expected 3216 bytes
+    insta::assert_snapshot!(texts(&error_of(&bytes)), @"
+    value data at offset 0x108: the data of a value kind run past TotalSize: found 80 bytes left, expected 3216 bytes
     Malformed: value profile address is greater than total size
     ");
 }
 
 #[test]
 fn a_kind_too_many_is_an_error() {
-    insta::assert_snapshot!(texts(&error_of(&with_u32(4, 3))), @r"
-    the data of a value kind run past TotalSize in value data at offset 0x158: found 0 bytes left, expected 8 bytes
+    insta::assert_snapshot!(texts(&error_of(&with_u32(4, 3))), @"
+    value data at offset 0x158: the data of a value kind run past TotalSize: found 0 bytes left, expected 8 bytes
     Malformed: value profile address is greater than total size
     ");
 }
@@ -173,7 +173,7 @@ fn a_site_of_256_values_cannot_be_written() {
     let many: Vec<_> = (0..256).map(|value| (value, 1)).collect();
     let mut bytes = Vec::new();
     let error = encode(&values(&[(0, &[&many])]), Endian::Little, &mut bytes).unwrap_err();
-    insta::assert_snapshot!(error, @"a value site has too many values in value data: found 256, expected at most 255");
+    insta::assert_snapshot!(error, @"value data: a value site has too many values: found 256, expected at most 255");
     assert!(bytes.is_empty());
 }
 

@@ -131,8 +131,8 @@ impl<'data> RawDump<'data> {
         Ok(cursor)
     }
 
-    /// Reads the number of items in a section. The number is an error if the dump cannot hold that many items of at
-    /// least `item_len` bytes.
+    /// Reads the number of items in a section. Fails if the dump is too small for that many items of at least `item_len`
+    /// bytes.
     fn items(
         &self,
         offset: u64,

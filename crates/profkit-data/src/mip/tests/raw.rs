@@ -81,27 +81,27 @@ fn parts_stand_behind_each_other() {
     let at = damaged.len() - 10;
     damaged[at] ^= 1;
     let file = [&one[..], &damaged, &one, &one[..80]].concat();
-    insta::assert_snapshot!(parts(&file), @r"
-0x0: version 9 build id abababababababababababababababababababab modes 0x3f runs 1 25 of 25 bytes of records, 0 samples 
-error: the checksum is wrong in raw file of part 2 at offset 0xaa: found 0x60e89cf86d139bdb, expected 0x13443ca96f8f77ee for the bytes before the checksum
-hint: the file was changed after it was written: copy it again
-0xb2: version 9 build id abababababababababababababababababababab modes 0x3f runs 1 25 of 25 bytes of records, 0 samples 
-0x10b: version 9 build id abababababababababababababababababababab modes 0x3f runs 1 24 of 25 bytes of records, 0 samples the end of the part is missing in raw file at offset 0x15b: found 24 bytes of records, samples and checksum, expected 33 bytes
-hint: the file lost its end after it was written: copy it again
-");
-    insta::assert_snapshot!(parts(&[&one[..], V8_RAW].concat()), @r"
-0x0: version 9 build id abababababababababababababababababababab modes 0x3f runs 1 25 of 25 bytes of records, 0 samples 
-error: a part of version 8 is not the first part in raw file of part 2 at offset 0x59
-hint: split the file: a part of version 8 must be in a file of its own, because it does not state its size
-");
-    insta::assert_snapshot!(parts(&[&one[..], b"\0\0"].concat()), @r"
-0x0: version 9 build id abababababababababababababababababababab modes 0x3f runs 1 25 of 25 bytes of records, 0 samples 
-error: there are bytes after the last part in raw file of part 2 at offset 0x59: found 2 bytes, expected the end of the file or another part
-");
-    insta::assert_snapshot!(parts(&[&one[..], &one[..6]].concat()), @r"
-0x0: version 9 build id abababababababababababababababababababab modes 0x3f runs 1 25 of 25 bytes of records, 0 samples 
-error: the data end too early in header of part 2 at offset 0x59
-");
+    insta::assert_snapshot!(parts(&file), @"
+    0x0: version 9 build id abababababababababababababababababababab modes 0x3f runs 1 25 of 25 bytes of records, 0 samples 
+    error: raw file of part 2 at offset 0xaa: the checksum is wrong: found 0x60e89cf86d139bdb, expected 0x13443ca96f8f77ee for the bytes before the checksum
+    hint: the file was changed after it was written: copy it again
+    0xb2: version 9 build id abababababababababababababababababababab modes 0x3f runs 1 25 of 25 bytes of records, 0 samples 
+    0x10b: version 9 build id abababababababababababababababababababab modes 0x3f runs 1 24 of 25 bytes of records, 0 samples raw file at offset 0x15b: the end of the part is missing: found 24 bytes of records, samples and checksum, expected 33 bytes
+    hint: the file lost its end after it was written: copy it again
+    ");
+    insta::assert_snapshot!(parts(&[&one[..], V8_RAW].concat()), @"
+    0x0: version 9 build id abababababababababababababababababababab modes 0x3f runs 1 25 of 25 bytes of records, 0 samples 
+    error: raw file of part 2 at offset 0x59: a part of version 8 is not the first part
+    hint: split the file: a part of version 8 must be in a file of its own, because it does not state its size
+    ");
+    insta::assert_snapshot!(parts(&[&one[..], b"\0\0"].concat()), @"
+    0x0: version 9 build id abababababababababababababababababababab modes 0x3f runs 1 25 of 25 bytes of records, 0 samples 
+    error: raw file of part 2 at offset 0x59: there are bytes after the last part: found 2 bytes, expected the end of the file or another part
+    ");
+    insta::assert_snapshot!(parts(&[&one[..], &one[..6]].concat()), @"
+    0x0: version 9 build id abababababababababababababababababababab modes 0x3f runs 1 25 of 25 bytes of records, 0 samples 
+    error: header of part 2 at offset 0x59: the data end too early
+    ");
 }
 
 #[test]
@@ -116,43 +116,43 @@ fn damaged_raw_files() {
 error: the file is empty
 hint: the program ended before it wrote its records, or another program still has the file open
 ");
-    insta::assert_snapshot!(parts(b"\xfb"), @"error: the data end too early in header at offset 0x0: found 1 bytes left, expected 4 bytes");
-    insta::assert_snapshot!(with("magic", 7), @"error: this is not a MIP file in first bytes at offset 0x0: found magic 0x00000007, expected 0x50494dfb");
-    insta::assert_snapshot!(with("version", 0x0011_000a), @r"
-error: the version is not supported in header at offset 0x4: found 10, expected 8 or 9
-hint: a newer version of profkit may support this format version
-");
-    insta::assert_snapshot!(with("version", 0x0010_0009), @"error: the file type is unknown in header at offset 0x6: found 0x10, expected 0x1, 0x2, 0x4 or 0x8 in the low four bits");
-    insta::assert_snapshot!(with("version", 0x0018_0009), @r"
-error: this is another kind of MIP file in header at offset 0x6: found a profile, expected a raw file
-hint: give the map, or the raw files that runs of the program wrote
-");
-    insta::assert_snapshot!(with("modes", 0x40), @"error: there are unknown mode flags in header at offset 0x8: found 0x40, expected only bits of 0x3f");
-    insta::assert_snapshot!(with("id.length", 65), @"error: the build id is too long in header at offset 0xc: found 65 bytes, expected at most 64");
-    insta::assert_snapshot!(with("samples.size", 9), @"error: the last sample is incomplete in header at offset 0x10: found 9 bytes, expected a multiple of 8");
-    insta::assert_snapshot!(with("runs", 0), @"error: the number of runs is 0 in header at offset 0x14: found 0, expected at least 1");
-    insta::assert_snapshot!(with("records.size", u32::MAX), @r"
-0x0: version 9 build id abababababababababababababababababababab modes 0x3f runs 1 41 of 4294967295 bytes of records, 0 samples the end of the part is missing in raw file at offset 0x61: found 41 bytes of records, samples and checksum, expected 4294967311 bytes
-hint: the file lost its end after it was written: copy it again
-");
+    insta::assert_snapshot!(parts(b"\xfb"), @"error: header at offset 0x0: the data end too early: found 1 bytes left, expected 4 bytes");
+    insta::assert_snapshot!(with("magic", 7), @"error: this is not a MIP file: found magic 0x00000007, expected 0x50494dfb");
+    insta::assert_snapshot!(with("version", 0x0011_000a), @"
+    error: header at offset 0x4: the version is not supported: found 10, expected 8 or 9
+    hint: a newer version of profkit may support this format version
+    ");
+    insta::assert_snapshot!(with("version", 0x0010_0009), @"error: header at offset 0x6: the file type is unknown: found 0x10, expected 0x1, 0x2, 0x4 or 0x8 in the low four bits");
+    insta::assert_snapshot!(with("version", 0x0018_0009), @"
+    error: header at offset 0x6: this is another kind of MIP file: found a profile, expected a raw file
+    hint: give the map, or the raw files that runs of the program wrote
+    ");
+    insta::assert_snapshot!(with("modes", 0x40), @"error: header at offset 0x8: there are unknown mode flags: found 0x40, expected only bits of 0x3f");
+    insta::assert_snapshot!(with("id.length", 65), @"error: header at offset 0xc: the build id is too long: found 65 bytes, expected at most 64");
+    insta::assert_snapshot!(with("samples.size", 9), @"error: header at offset 0x10: the last sample is incomplete: found 9 bytes, expected a multiple of 8");
+    insta::assert_snapshot!(with("runs", 0), @"error: header at offset 0x14: the number of runs is 0: found 0, expected at least 1");
+    insta::assert_snapshot!(with("records.size", u32::MAX), @"
+    0x0: version 9 build id abababababababababababababababababababab modes 0x3f runs 1 41 of 4294967295 bytes of records, 0 samples raw file at offset 0x61: the end of the part is missing: found 41 bytes of records, samples and checksum, expected 4294967311 bytes
+    hint: the file lost its end after it was written: copy it again
+    ");
     let mut changed = image.raw_with(&image.records(), 1, &[]);
     changed.patch_u8("records", 0);
-    insta::assert_snapshot!(parts(&changed.finish()), @r"
-error: the checksum is wrong in raw file at offset 0x51: found 0x60e89cf86d139bdb, expected 0x500464030987f5a8 for the bytes before the checksum
-hint: the file was changed after it was written: copy it again
-");
+    insta::assert_snapshot!(parts(&changed.finish()), @"
+    error: raw file at offset 0x51: the checksum is wrong: found 0x60e89cf86d139bdb, expected 0x500464030987f5a8 for the bytes before the checksum
+    hint: the file was changed after it was written: copy it again
+    ");
     let whole = image.raw(&image.records());
-    insta::assert_snapshot!(parts(&whole[..40]), @"error: the data end too early in build id at offset 0x20: found 8 bytes left, expected 20 bytes");
-    insta::assert_snapshot!(parts(&whole[..whole.len() - 1]), @r"
-0x0: version 9 build id abababababababababababababababababababab modes 0x3f runs 1 25 of 25 bytes of records, 0 samples the end of the part is missing in raw file at offset 0x58: found 32 bytes of records, samples and checksum, expected 33 bytes
-hint: the file lost its end after it was written: copy it again
-");
+    insta::assert_snapshot!(parts(&whole[..40]), @"error: build id at offset 0x20: the data end too early: found 8 bytes left, expected 20 bytes");
+    insta::assert_snapshot!(parts(&whole[..whole.len() - 1]), @"
+    0x0: version 9 build id abababababababababababababababababababab modes 0x3f runs 1 25 of 25 bytes of records, 0 samples raw file at offset 0x58: the end of the part is missing: found 32 bytes of records, samples and checksum, expected 33 bytes
+    hint: the file lost its end after it was written: copy it again
+    ");
     let mut returns = V8_RAW.to_vec();
     returns[6] = 0x12;
-    insta::assert_snapshot!(parts(&returns), @r"
-error: this is another kind of MIP file in header at offset 0x6: found a file of return-address samples, expected a raw file
-hint: no tool ever wrote such files for version 8, so their layout is unknown
-");
+    insta::assert_snapshot!(parts(&returns), @"
+    error: header at offset 0x6: this is another kind of MIP file: found a file of return-address samples, expected a raw file
+    hint: no tool ever wrote such files for version 8, so their layout is unknown
+    ");
 }
 
 #[test]

@@ -43,7 +43,7 @@ pub(super) fn read_names(cursor: &mut Cursor<'_>, names: &mut NameTable) -> Resu
     if all.and_then(|all| all.checked_mul(HASH_LEN)) != Some(available) {
         return Err(Error::new(
             ErrorKind::Malformed,
-            "the three sizes of the name table do not fit its hashes",
+            "the numbers of names in the header do not fit the bytes of the name table",
         )
         .at(start)
         .found(format_args!("{nested} + {flat} + {inlined} names"))

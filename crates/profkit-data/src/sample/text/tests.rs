@@ -197,7 +197,7 @@ fn each_fault_is_said_and_costs_one_function() {
     assert_eq!(report.functions, 1);
     let _ = writeln!(messages, "a tab: {}", report.faults[0]);
     let (_, report) = parse(b" 1: 2\nf:1:1\n");
-    let _ = writeln!(messages, "samples of no function: {}", report.faults[0]);
+    let _ = writeln!(messages, "samples without a function: {}", report.faults[0]);
     let mut deep = "f:1:1\n".to_owned();
     for depth in 1..600 {
         let _ = writeln!(deep, "{}1: g:1", " ".repeat(depth));

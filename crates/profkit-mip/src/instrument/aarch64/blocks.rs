@@ -541,7 +541,7 @@ mod tests {
     #[test]
     fn what_grows_too_much_has_no_block_probes() {
         let far = "adr x8, .L2\ncbz x0, .L1\n.L1:\n.space 1048576\n.L2:\nret";
-        insta::assert_snapshot!(elf(far), @"has no block coverage: the added instructions would make the function too large: line 3: `adr x8, .L2` would not reach .L2 any more");
+        insta::assert_snapshot!(elf(far), @"has no block coverage: the added instructions would make the function too large: line 3: `adr x8, .L2` would not reach .L2 after the change");
         let short = "tbz w0, #3, .L1\nnop\n.space 32756\n.L1:\nret";
         insta::assert_snapshot!(elf(short), @r"
         .type f,%function

@@ -148,7 +148,7 @@ pub(super) fn fit(pieces: &[Piece<'_>], tables: &[Table<'_>]) -> Result<Fit, (us
             if !can_be_long {
                 return Err((
                     index,
-                    format!("`{word} {rest}` would not reach {target} any more"),
+                    format!("`{word} {rest}` would not reach {target} after the change"),
                 ));
             }
             long.insert(index);
@@ -181,7 +181,7 @@ pub(super) fn fit(pieces: &[Piece<'_>], tables: &[Table<'_>]) -> Result<Fit, (us
             return Err((
                 0,
                 format!(
-                    "entries of jump table {} would not reach their targets any more",
+                    "entries of jump table {} would not reach their targets after the change",
                     table.label
                 ),
             ));
@@ -322,7 +322,7 @@ fn widen(
         (
             index,
             format!(
-                "entries of jump table {label} would not reach their targets any more, and its load was not found"
+                "entries of jump table {label} would not reach their targets after the change, and its load was not found"
             ),
         )
     };
@@ -601,11 +601,11 @@ mod tests {
     fn what_cannot_be_mended_is_said() {
         let hoisted =
             CLANG.replace("adr x10", ".LBB1_9:\nadr x10") + "b .LBB1_9\n+1012\n.LBB1_3:\nret";
-        insta::assert_snapshot!(fitted(&hoisted, CLANG_TABLE).unwrap_err().1, @"entries of jump table .LJTI1_0 would not reach their targets any more, and its load was not found");
+        insta::assert_snapshot!(fitted(&hoisted, CLANG_TABLE).unwrap_err().1, @"entries of jump table .LJTI1_0 would not reach their targets after the change, and its load was not found");
         let words = CLANG_TABLE.replace(".byte", ".hword");
         let far = format!("{CLANG}+300000\n.LBB1_3:\nret");
-        insta::assert_snapshot!(fitted(&far, &words).unwrap_err().1, @"entries of jump table .LJTI1_0 would not reach their targets any more");
-        insta::assert_snapshot!(fitted("adr x0, .L1\n+1048576\n.L1:\nret", "").unwrap_err().1, @"`adr x0, .L1` would not reach .L1 any more");
+        insta::assert_snapshot!(fitted(&far, &words).unwrap_err().1, @"entries of jump table .LJTI1_0 would not reach their targets after the change");
+        insta::assert_snapshot!(fitted("adr x0, .L1\n+1048576\n.L1:\nret", "").unwrap_err().1, @"`adr x0, .L1` would not reach .L1 after the change");
         insta::assert_snapshot!(fitted(".rept 7\n.L1:\nret", "").unwrap_err().1, @"the size of `.rept 7` is not known");
     }
 }

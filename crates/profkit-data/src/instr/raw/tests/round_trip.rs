@@ -247,16 +247,16 @@ fn what_a_version_cannot_hold_is_refused() {
         change(&mut image);
         image.to_bytes().unwrap_err().to_string()
     };
-    insta::assert_snapshot!(refusal(|image| image.binary_ids.push(BuildId(vec![1])), 5), @"this raw version has no build ids in raw profile: found version 5, expected version 6 or later");
-    insta::assert_snapshot!(refusal(|image| image.records[0].bitmap.push(1), 8), @"this raw version has no bitmaps in raw profile: found version 8, expected version 9 or later");
-    insta::assert_snapshot!(refusal(|image| image.vtables.push(RawImageVTable::default()), 9), @"this raw version has no vtables in raw profile: found version 9, expected version 10 or later");
-    insta::assert_snapshot!(refusal(|image| image.records[0].uniform_counts.push(1), 10), @"this raw version has no uniform counters in raw profile: found version 10, expected version 11 or later");
-    insta::assert_snapshot!(refusal(|image| image.records[0].values = values(0, &[&[]]), 1), @"this raw version does not have this value kind in raw profile: found version 1, expected version 2 or later");
-    insta::assert_snapshot!(refusal(|image| image.records[0].values = values(1, &[&[]]), 3), @"this raw version does not have this value kind in raw profile: found version 3, expected version 4 or later");
-    insta::assert_snapshot!(refusal(|image| image.form.page_size = Some(4096), 4), @"this raw version has no padding around counters in raw profile: found version 4, expected version 5 or later");
-    insta::assert_snapshot!(refusal(|image| image.form.page_size = Some(5), 10), @"the page size is not valid in raw profile: expected a power of two up to 1 GiB");
-    insta::assert_snapshot!(refusal(|image| image.records[0].name = b"a\x01b".to_vec(), 10), @"a name is empty or holds byte 0x01 in raw profile of function a\u{1}b");
-    insta::assert_snapshot!(refusal(|image| image.binary_ids = vec![BuildId(vec![])], 10), @"a build id is empty in raw profile");
-    insta::assert_snapshot!(refusal(|image| image.records[0].uniform_counts = vec![1], 11), @"a function has different numbers of uniform counters and counters in raw profile of function main");
-    insta::assert_snapshot!(refusal(|image| image.dialect.version = 12, 11), @"the raw format has no such version in raw profile: found 12");
+    insta::assert_snapshot!(refusal(|image| image.binary_ids.push(BuildId(vec![1])), 5), @"raw profile: this raw version has no build ids: found version 5, expected version 6 or later");
+    insta::assert_snapshot!(refusal(|image| image.records[0].bitmap.push(1), 8), @"raw profile: this raw version has no bitmaps: found version 8, expected version 9 or later");
+    insta::assert_snapshot!(refusal(|image| image.vtables.push(RawImageVTable::default()), 9), @"raw profile: this raw version has no vtables: found version 9, expected version 10 or later");
+    insta::assert_snapshot!(refusal(|image| image.records[0].uniform_counts.push(1), 10), @"raw profile: this raw version has no uniform counters: found version 10, expected version 11 or later");
+    insta::assert_snapshot!(refusal(|image| image.records[0].values = values(0, &[&[]]), 1), @"raw profile: this raw version does not have this value kind: found version 1, expected version 2 or later");
+    insta::assert_snapshot!(refusal(|image| image.records[0].values = values(1, &[&[]]), 3), @"raw profile: this raw version does not have this value kind: found version 3, expected version 4 or later");
+    insta::assert_snapshot!(refusal(|image| image.form.page_size = Some(4096), 4), @"raw profile: this raw version has no padding around counters: found version 4, expected version 5 or later");
+    insta::assert_snapshot!(refusal(|image| image.form.page_size = Some(5), 10), @"raw profile: the page size is not valid: expected a power of two up to 1 GiB");
+    insta::assert_snapshot!(refusal(|image| image.records[0].name = b"a\x01b".to_vec(), 10), @"raw profile of function a\u{1}b: a name is empty or holds byte 0x01");
+    insta::assert_snapshot!(refusal(|image| image.binary_ids = vec![BuildId(vec![])], 10), @"raw profile: a build id is empty");
+    insta::assert_snapshot!(refusal(|image| image.records[0].uniform_counts = vec![1], 11), @"raw profile of function main: a function has different numbers of uniform counters and counters");
+    insta::assert_snapshot!(refusal(|image| image.dialect.version = 12, 11), @"raw profile: the raw format has no such version: found 12");
 }

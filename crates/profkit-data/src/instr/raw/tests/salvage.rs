@@ -26,8 +26,8 @@ fn a_file_cut_in_its_names_keeps_counters_and_hashes() {
     let whole = read(&file).unwrap();
     let cut = &file[..section_start(&file, Structure::Names) + 10];
     let (records, errors) = salvage(cut);
-    insta::assert_snapshot!(texts(&errors[0]), @r"
-    the file ends within a section in names at offset 0x198: found 10 bytes left, expected 27 bytes
+    insta::assert_snapshot!(texts(&errors[0]), @"
+    names at offset 0x198: the file ends within a section: found 10 bytes left, expected 27 bytes
     BadHeader: -
     ");
     assert_eq!(names(&records), ["main", "", ""]);
@@ -63,8 +63,8 @@ fn a_file_cut_in_its_counters_keeps_the_functions_before_the_cut() {
             .collect::<Vec<_>>(),
         [vec![1, 20], vec![3]]
     );
-    insta::assert_snapshot!(texts(&errors[1]), @r"
-    counters lie outside their section in data record 2 (function 0xa41c63e27961742b) at offset 0x120: found offset 24, only 24 bytes left, expected 48 bytes
+    insta::assert_snapshot!(texts(&errors[1]), @"
+    data record 2 (function 0xa41c63e27961742b) at offset 0x120: counters lie outside their section: found offset 24, only 24 bytes left, expected 48 bytes
     Truncated: -
     ");
     assert_eq!(errors.len(), 2);

@@ -1,6 +1,6 @@
 //! A process that ends while it writes an output. In a file of its own, because a process can abandon its outputs once.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
-use profkit_merge::files::{Content, Output, abandon_outputs};
+use profkit_files::{Content, Output, abandon_outputs};
 use std::fs;
 use std::sync::mpsc::channel;
 use std::time::Duration;

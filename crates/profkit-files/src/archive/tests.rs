@@ -1,5 +1,5 @@
+use crate::InputList;
 use crate::Inputs;
-use crate::files::InputList;
 use profkit_data::stored::{Compression, StoredError, expand};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -246,7 +246,7 @@ fn compressed_members_and_files_are_expanded() {
 
 #[test]
 fn a_cut_archive_gives_the_members_before_the_cut() {
-    use crate::files::InputNote;
+    use crate::InputNote;
     let folder = tempfile::tempdir().unwrap();
     let whole = tar(3);
     // The first part of the archive has four blocks: the header of the folder, the header and the contents of one run,

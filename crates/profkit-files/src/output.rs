@@ -1,6 +1,6 @@
 //! Writes output files completely or not at all.
-use super::temporary::Temporary;
-use super::{Screen, is_stdio, system_text};
+use crate::temporary::Temporary;
+use crate::{Screen, is_stdio, system_text};
 use profkit_data::bytes::Sink;
 use profkit_data::{Error, ErrorKind};
 use std::fmt;
@@ -358,7 +358,7 @@ fn fill<W: Write>(
     Ok((sink.bytes, file))
 }
 
-/// A sink that writes to a file, and keeps the system's error for the message.
+/// A sink that writes to a file. It keeps the operating system's error, so that the error message can contain it.
 struct FileSink<W: Write> {
     file: BufWriter<W>,
     bytes: u64,

@@ -1,9 +1,8 @@
 //! Collects the inputs of a merge (files, folders, archives, lists of files, weights) into a flat list of files.
-use super::archive::ArchiveFile;
-use super::input::archive_of;
-use super::walk::{FileId, Walk, matches_of};
-use super::{STDIN_NAME, is_stdio, open_file, read_into, system_text};
-use crate::{InputData, Inputs, Weight};
+use crate::archive::ArchiveFile;
+use crate::input::archive_of;
+use crate::walk::{FileId, Walk, matches_of};
+use crate::{InputData, Inputs, STDIN_NAME, Weight, is_stdio, open_file, read_into, system_text};
 use profkit_data::list::{parse_list, split_weight};
 use profkit_data::stored::{ArchiveFormat, MemberError};
 use rustc_hash::FxHashMap;

@@ -1,6 +1,6 @@
 //! Opens input files.
-use super::archive::ArchiveFile;
-use super::system_text;
+use crate::archive::ArchiveFile;
+use crate::system_text;
 use crate::{InputData, Inputs};
 use memmap2::Mmap;
 use profkit_data::stored::{MemberError, expand, expand_front, split_member};

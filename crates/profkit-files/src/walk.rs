@@ -1,5 +1,5 @@
 //! The files that a folder or a pattern stands for.
-use super::system_text;
+use crate::system_text;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;

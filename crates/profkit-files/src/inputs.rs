@@ -1,4 +1,4 @@
-//! The inputs of a merge: files, bytes in memory, or any other implementer of [`Inputs`].
+//! Several inputs: files, bytes in memory, or any other implementer of [`Inputs`].
 use crate::Weight;
 use profkit_data::stored::Front;
 use std::borrow::Cow;
@@ -10,12 +10,12 @@ use std::io;
 /// Slices and vectors of bytes, of `(name, bytes)` and of `(name, weight, bytes)` are inputs:
 ///
 /// ```
-/// use profkit_merge::{MergeOptions, merge_instr};
+/// use profkit_files::Inputs;
 ///
 /// let runs: [&[u8]; 2] = [b"main\n1\n1\n5\n", b"main\n1\n1\n7\n"];
-/// let merged = merge_instr(&runs[..], &MergeOptions::new())?;
-/// assert_eq!(merged.report.totals.files_kept, 2);
-/// # Ok::<(), profkit_merge::MergeError>(())
+/// assert_eq!(runs.name(1), "input 2");
+/// assert_eq!(runs.open(1, &mut Vec::new())?.as_ref(), runs[1]);
+/// # Ok::<(), std::io::Error>(())
 /// ```
 pub trait Inputs: Sync {
     /// The number of inputs of the merge.
@@ -88,7 +88,7 @@ impl InputData<'_> {
 
     /// The number of bytes of process memory that are occupied until this input is dropped. Mapped and borrowed bytes
     /// do not count.
-    pub(crate) fn held(&self) -> usize {
+    pub fn held(&self) -> usize {
         match self {
             InputData::Borrowed(_) | InputData::Owned(_) => 0,
             InputData::Buffer(bytes) | InputData::Cut(bytes, _) => bytes.capacity(),

@@ -1,6 +1,5 @@
 //! Reads archives of profiles. Each member of an archive is an input of its own.
-use super::open_stored;
-use crate::InputData;
+use crate::{InputData, open_stored};
 use profkit_data::stored::{
     Archive, Compression, Front, StoredError, choose_member, expand_member, is_archive,
     members_of_compressed_tar,

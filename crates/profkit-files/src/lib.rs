@@ -1,0 +1,26 @@
+//! Inputs and outputs of tools that work on many profiles.
+//!
+//! [`Inputs`] are the bytes of several inputs, each opened once. Slices in memory are inputs, and so is an
+//! [`InputList`]: the files that a user named on a command line, in list files, in folders and in archives. An
+//! [`Output`] is a file that is written completely or not at all.
+//!
+//! `-` always means standard input or output. Errors are values whose `Display` is plain English; the front end chooses
+//! the exit code.
+
+mod archive;
+mod input;
+mod inputs;
+mod list;
+mod output;
+mod temporary;
+mod walk;
+
+pub use input::{
+    Input, ReadError, STDIN_NAME, SingleInput, is_stdio, open_file, open_stored, read_into,
+    read_stored,
+};
+pub use inputs::{InputData, Inputs};
+pub use list::{InputFile, InputList, InputNote, ListError, MissingInput, Subset};
+pub use output::{Content, Output, OutputError, OutputProblem, write_to};
+pub use profkit_data::{Screen, Weight, system_text};
+pub use temporary::abandon_outputs;

@@ -1,9 +1,10 @@
 //! The differences that are allowed, each with its reason. docs/formats/llvm-profdata.md has the same rows for readers.
 use anyhow::Result;
+use profkit_abi::sample::{flag, section};
 use profkit_data::ErrorKind;
 use profkit_data::detect::{FileKind, detect, is_text};
 use profkit_data::ids::NameRef;
-use profkit_data::instr::indexed::IndexedProfile;
+use profkit_data::instr::indexed::{IndexedProfile, IndexedReadOptions};
 use profkit_data::instr::raw::{PointerWidth, RawReader};
 use profkit_data::instr::{InstrSource, Record};
 use profkit_data::sample::ext_binary::ExtBinaryProfile;
@@ -101,16 +102,12 @@ pub fn reason(
         (ONE_FUNCTION, damage_elsewhere),
         (FREED, reads_freed_names),
         (FORMS, flat_names_and_hashes),
+        (HASHES, stored_hashes),
+        (FLAGS_LEFT, flags_left_over),
     ] {
         if same(tools, case, theirs, ours)? {
             return Ok(Some(reason));
         }
-    }
-    let has_wrong_hashes = case.inputs.iter().any(has_wrong_hashes);
-    if has_wrong_hashes && theirs.code == Some(0) && ours.code == Some(0) {
-        return Ok(Some(
-            "stored hashes of an indexed file are wrong, and LLVM's tool calculates them anew",
-        ));
     }
     if is_sample
         && case.inputs.iter().any(ends_in_call_site)
@@ -136,6 +133,9 @@ const AIDS: &str =
 const MISREAD: &str = "text that LLVM's tool reads up to a zero byte";
 const FORMS: &str =
     "of a name and its hash, a hash table in LLVM's tool decides which stays in the flat layout";
+const HASHES: &str =
+    "stored hashes of an indexed file are wrong, and LLVM's tool calculates them anew";
+const FLAGS_LEFT: &str = "after an unreadable profile with contexts or probes, LLVM's tool writes the others as if they had some";
 const FREED: &str = "LLVM's tool reads names from freed memory";
 const KINDS: &str = "LLVM's tool merges profiles of two kinds in this order only";
 const TIES: &str = "which of several equal functions are among the first is decided by a hash table in LLVM's tool";
@@ -359,6 +359,90 @@ fn flat_names_and_hashes(tools: &Tools, case: &Case, _: &Ran, _: &Ran) -> Result
     Ok(agree(tools, &hashes)?.is_some())
 }
 
+/// Whether the tools agree, and LLVM's tool does the same, if indexed files store the hashes of their names.
+fn stored_hashes(tools: &Tools, case: &Case, theirs: &Ran, _: &Ran) -> Result<bool> {
+    let mut right = case.clone();
+    let mut is_changed = false;
+    for input in &mut right.inputs {
+        for (at, hash) in wrong_hashes(&input.bytes) {
+            if let Some(stored) = input.bytes.get_mut(at..at + 8) {
+                stored.copy_from_slice(&hash.to_le_bytes());
+                is_changed = true;
+            }
+        }
+    }
+    Ok(is_changed && agree(tools, &right)?.is_some_and(|(same, _)| same == *theirs))
+}
+
+/// The offsets of the stored hashes of an indexed file that are not the hashes of their names, with the right hashes.
+fn wrong_hashes(bytes: &[u8]) -> Vec<(usize, u64)> {
+    let options = IndexedReadOptions::new().llvm_checks(true);
+    let Ok(profile) = IndexedProfile::parse_with(bytes, &options) else {
+        return Vec::new();
+    };
+    let mut wrong = Vec::new();
+    let mut records = profile.records();
+    while let Ok(Some(name)) = records.next_name() {
+        let right = NameRef::of(name.name());
+        if name.name_ref() != right
+            && let Ok(at) = usize::try_from(name.offset())
+        {
+            wrong.push((at, right.0));
+        }
+    }
+    wrong
+}
+
+/// Whether LLVM's tool refuses an input that has contexts or probes and goes on, and profkit writes what both tools write
+/// without this input.
+fn flags_left_over(tools: &Tools, case: &Case, theirs: &Ran, ours: &Ran) -> Result<bool> {
+    let goes_on = case.has("sample") && case.has("failure-mode");
+    let Some(plain) = output(ours).filter(|_| goes_on && case.command == "merge") else {
+        return Ok(false);
+    };
+    let mut sound = case.clone();
+    sound.inputs.clear();
+    for input in &case.inputs {
+        let alone = Case {
+            command: "show",
+            options: vec!["-sample".to_owned()],
+            inputs: vec![input.clone()],
+        };
+        if ran(&tools.llvm, &alone)?.code == Some(0) {
+            sound.inputs.push(input.clone());
+        } else if !sets_flags(input) {
+            return Ok(false);
+        }
+    }
+    Ok((1..case.inputs.len()).contains(&sound.inputs.len())
+        && without_output(theirs) == without_output(ours)
+        && agree(tools, &sound)?.is_some_and(|(alone, _)| output(&alone) == Some(plain)))
+}
+
+/// Whether an extensible binary sample file says that it has contexts, inlining decisions, probes or attributes.
+fn sets_flags(input: &Input) -> bool {
+    let flags = [
+        (section::SUMMARY, flag::CONTEXT_SENSITIVE),
+        (section::SUMMARY, flag::PRE_INLINED),
+        (section::METADATA, flag::PROBE_BASED),
+        (section::METADATA, flag::ATTRIBUTES),
+    ];
+    ExtBinaryProfile::parse(&input.bytes).is_ok_and(|file| {
+        let mut sections = file.sections().iter();
+        sections.any(|it| {
+            flags
+                .iter()
+                .any(|&(kind, flag)| it.kind == kind && it.has(flag))
+        })
+    })
+}
+
+/// What a command wrote: the file of `-o`, or standard output.
+fn output(ran: &Ran) -> Option<&[u8]> {
+    let bytes = ran.files.get("out").unwrap_or(&ran.stdout);
+    (!bytes.is_empty()).then_some(bytes)
+}
+
 /// Whether LLVM's tool reports damage that profkit also reports if all functions are shown.
 fn damage_elsewhere(tools: &Tools, case: &Case, theirs: &Ran, ours: &Ran) -> Result<bool> {
     if !case.has("sample")
@@ -434,20 +518,6 @@ fn has_wide_delta(input: &Input) -> bool {
                 profile.dialect().width == PointerWidth::Bits32 && is_wide
             })
         })
-}
-
-/// Whether an indexed file stores a hash that is not the hash of the name.
-fn has_wrong_hashes(input: &Input) -> bool {
-    let Ok(profile) = IndexedProfile::parse(&input.bytes) else {
-        return false;
-    };
-    let mut records = profile.records();
-    while let Ok(Some(name)) = records.next_name() {
-        if name.name_ref() != NameRef::of(name.name()) {
-            return true;
-        }
-    }
-    false
 }
 
 /// Whether a message is about an input, or does not say about which.

@@ -70,6 +70,17 @@ pub enum Incomparable {
     Contexts,
 }
 
+impl Incomparable {
+    /// Why two profiles of these kinds cannot be compared; `None` if they can.
+    pub fn between(base: ProfileKind, test: ProfileKind) -> Option<Self> {
+        let differ = |kind| base.contains(kind) != test.contains(kind);
+        if differ(ProfileKind::PROBE_BASED) {
+            return Some(Incomparable::Probes);
+        }
+        differ(ProfileKind::CONTEXT_SENSITIVE).then_some(Incomparable::Contexts)
+    }
+}
+
 impl fmt::Display for Incomparable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -215,12 +226,8 @@ impl SampleOverlap {
     /// # Errors
     /// If they count different things.
     pub fn of(base: &OverlapSide<'_>, test: &OverlapSide<'_>) -> Result<Self, Incomparable> {
-        let differ = |kind| base.profile.kind.contains(kind) != test.profile.kind.contains(kind);
-        if differ(ProfileKind::PROBE_BASED) {
-            return Err(Incomparable::Probes);
-        }
-        if differ(ProfileKind::CONTEXT_SENSITIVE) {
-            return Err(Incomparable::Contexts);
+        if let Some(differ) = Incomparable::between(base.profile.kind, test.profile.kind) {
+            return Err(differ);
         }
         let mut overlap = SampleOverlap::default();
         let mut compared = Compared {

@@ -197,6 +197,18 @@ fn filters_find_hashed_names() {
             "merge -sample -text -function=_Z3fooi -no-function=_Z3fooi {input}"
         ));
     }
+    // The last input that can be read decides whether the filters are hashed.
+    pair.add("cut", "_Z3fooi:7:1\n 1: x\n");
+    for inputs in [
+        "ext md5",
+        "md5 ext",
+        "md5 lines",
+        "md5 lines cut",
+        "lines md5 cut",
+    ] {
+        let options = "-sample -text -failure-mode=warn -function=_Z3fooi";
+        command_lines.push(format!("merge {options} {inputs}"));
+    }
     compare_all(&pair, command_lines.iter().map(String::as_str));
 }
 
@@ -497,6 +509,9 @@ fn overlaps_are_told_alike() {
         "overlap -sample lines other -o out",
         "overlap -sample heavy lines -value-cutoff=1 -profile-summary-cutoff-hot=500000",
         "overlap -sample lines other -profile-summary-cutoff-hot=999999",
+        // The kinds are compared before the summaries are asked for a cutoff.
+        "overlap -sample probes lines -profile-summary-cutoff-hot=1000000",
+        "overlap -sample lines contexts -profile-summary-cutoff-hot=1000000",
         "overlap -sample lines other -value-cutoff=x",
         "overlap -sample lines other -o nowhere/out",
     ] {

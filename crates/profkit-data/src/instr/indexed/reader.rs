@@ -31,7 +31,7 @@ pub struct IndexedReadOptions {
     /// it.
     pub newest: u32,
     /// Whether functions are read as LLVM 22 reads them: one after the other, without the table of buckets
-    /// ([`HashTable::file_order`]). A reader of one share of the records still uses the table. The option has no effect
+    /// ([`HashTable::file_order`]), and none of the records of a name if one of them is damaged. A reader of one share of the records still uses the table. The option has no effect
     /// together with the option to salvage.
     pub llvm_checks: bool,
 }
@@ -541,10 +541,8 @@ impl<'data> IndexedReader<'data> {
         match self.names.next() {
             Some(Ok(entry)) => {
                 self.names_read += 1;
-                Ok(Some(NameRecords::new(
-                    &entry,
-                    self.profile.header.version(),
-                )))
+                let records = NameRecords::new(&entry, self.profile.header.version());
+                Ok(Some(records.all_or_none(self.profile.as_llvm)))
             }
             Some(Err(error)) => {
                 self.errors += 1;

@@ -18,8 +18,10 @@ pub struct NameRecords<'data> {
     data: Cursor<'data>,
     /// How the bytes of bitmaps and uniformity bits are stored.
     form: ByteForm,
-    /// Whether the first record was requested. Before the first record is decoded, the data of all records are checked.
+    /// Whether the first record was requested. Before the first record is decoded, the length of all records is checked.
     begun: bool,
+    /// Whether damage in one record is damage in all: LLVM decodes all records of a name before it returns the first.
+    all_or_none: bool,
 }
 
 /// How the bytes of bitmaps and uniformity bits are stored in function records.
@@ -48,7 +50,15 @@ impl<'data> NameRecords<'data> {
                 ByteForm::Packed
             },
             begun: false,
+            all_or_none: false,
         }
+    }
+
+    /// Sets whether no record is returned if one of them is damaged, as in LLVM's reader.
+    #[must_use]
+    pub(super) fn all_or_none(mut self, all_or_none: bool) -> Self {
+        self.all_or_none = all_or_none;
+        self
     }
 
     /// The name of the function that the records belong to.
@@ -85,7 +95,8 @@ impl<'data> NameRecords<'data> {
         let mut data = self.data;
         let read = self
             .check_len()
-            .and_then(|()| read_record(&mut data, self.version, self.form, record));
+            .and_then(|()| read_record(&mut data, self.version, self.form, record))
+            .and_then(|()| self.check_rest(data));
         self.begun = true;
         match read {
             Ok(()) => {
@@ -105,6 +116,18 @@ impl<'data> NameRecords<'data> {
                     .llvm_detail(LLVM_DETAIL))
             }
         }
+    }
+
+    /// Decodes the records after the first one, if damage in them is to be found before the first is returned.
+    fn check_rest(&self, mut data: Cursor<'_>) -> Result<()> {
+        if self.begun || !self.all_or_none {
+            return Ok(());
+        }
+        let mut record = Record::default();
+        while !data.is_empty() {
+            read_record(&mut data, self.version, self.form, &mut record)?;
+        }
+        Ok(())
     }
 
     /// Checks the length of all records before the first is decoded. From version 14 on, also chooses the form of the

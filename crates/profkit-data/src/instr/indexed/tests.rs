@@ -513,3 +513,41 @@ fn memprof_sections_that_cannot_be_carried_are_refused() {
         );
     }
 }
+
+/// LLVM decodes all records of a name before it returns the first of them.
+#[test]
+fn with_llvms_checks_a_name_has_all_of_its_records_or_none() {
+    let (mut bytes, _) = encode(&model(), 10);
+    let first = {
+        let records = IndexedProfile::parse(&bytes).unwrap();
+        let mut records = records.lookup(b"main").unwrap().unwrap();
+        let mut record = Record::default();
+        assert!(records.read_record(&mut record).unwrap());
+        record
+    };
+    // The second record of `main`: function hash, number of counters, counter, length of the value data.
+    let second = [0x20u64, 1, 3, 8].map(u64::to_le_bytes).concat();
+    let found = |part: &[u8]| part == second;
+    let at = bytes.windows(second.len()).position(found).unwrap();
+    bytes[at + 8] = 200;
+    let read = |llvm| {
+        let options = IndexedReadOptions::new().llvm_checks(llvm);
+        let profile = IndexedProfile::parse_with(&bytes, &options).unwrap();
+        let mut reader = profile.records();
+        let mut record = Record::default();
+        let (mut main, mut errors) = (Vec::new(), 0);
+        loop {
+            match reader.read_record(&mut record) {
+                Ok(true) if record.name == b"main" => main.push(record.clone()),
+                Ok(true) => {}
+                Ok(false) => return (main, errors),
+                Err(error) => {
+                    assert_eq!(error.kind(), ErrorKind::Malformed);
+                    errors += 1;
+                }
+            }
+        }
+    };
+    assert_eq!(read(false), (vec![first], 1));
+    assert_eq!(read(true), (Vec::new(), 1));
+}

@@ -22,6 +22,8 @@ pub(super) struct Shape {
     pub(super) is_nested: bool,
     /// Whether metadata of an inlined function without samples are an error.
     pub(super) needs_samples: bool,
+    /// Whether the section may end after the name of a function. LLVM's reader then changes nothing of this function.
+    pub(super) may_end_after_name: bool,
     /// The number of functions that entries can be about; `None` if an entry about another function has no effect.
     pub(super) functions: Option<usize>,
 }
@@ -52,12 +54,20 @@ impl<'data> Metadata<'data> {
         while !cursor.is_empty() {
             let start = cursor.offset();
             let number = self.function(cursor)?;
+            if self.ends(cursor) {
+                break;
+            }
             let at = cursor.offset() - section.offset();
             self.skip(cursor, 0)
                 .map_err(|error| error.within(Structure::EntryAt(start)))?;
             self.entries.insert(number, at);
         }
         Ok(())
+    }
+
+    /// Whether the section ends after the name that was read, where it may.
+    fn ends(&self, cursor: &Cursor<'_>) -> bool {
+        self.shape.may_end_after_name && cursor.is_empty()
     }
 
     /// Reads the index of the function that an entry is about.
@@ -104,7 +114,9 @@ impl<'data> Metadata<'data> {
         for _ in 0..self.nested(cursor, depth)? {
             location(cursor, false)?;
             self.function(cursor)?;
-            self.skip(cursor, depth + 1)?;
+            if !self.ends(cursor) {
+                self.skip(cursor, depth + 1)?;
+            }
         }
         Ok(())
     }
@@ -145,6 +157,9 @@ impl<'data> Metadata<'data> {
         for _ in 0..self.nested(cursor, depth)? {
             let location = location(cursor, false)?;
             let name = decoder.name(cursor)?;
+            if self.ends(cursor) {
+                continue;
+            }
             let facts = self.facts(cursor)?;
             nested.push(Nested {
                 depth,

@@ -557,6 +557,7 @@ impl<'data> ExtBinaryProfile<'data> {
                     has_attributes: section.has(flag::ATTRIBUTES),
                     is_nested: !is_cs && !is_llvm_13,
                     needs_samples: !self.options.llvm_checks,
+                    may_end_after_name: self.options.llvm_checks,
                     functions: self.options.llvm_checks.then(|| {
                         let contexts = contexts.as_ref().map(Contexts::len);
                         contexts.unwrap_or(names.len())

@@ -545,3 +545,29 @@ fn versions_after_103_are_read_as_far_as_they_are_known() {
     assert_eq!(report.faults[0].kind(), ErrorKind::Unsupported);
     insta::assert_snapshot!(report.faults[1], @"section table at offset 0xa: the file has no name table, but has sections of an unknown kind: found version 105");
 }
+
+/// LLVM's reader stops where the metadata end after a name, and changes nothing of that function.
+#[test]
+fn with_llvms_checks_metadata_may_end_after_a_name() {
+    let probes = encoded(PROBES, options());
+    let read = |file: &[u8], llvm| {
+        let options = SampleReadOptions::default().llvm_checks(llvm);
+        let mut profile = SampleProfile::new();
+        let opened = ExtBinaryProfile::parse_with(file, &options).unwrap();
+        let report = opened.read(&mut profile, 1);
+        (as_text(&profile), report.faults.len())
+    };
+    let (whole, faults) = read(&probes, true);
+    assert_eq!(faults, 0);
+    // The name of `main` once more after its whole entry.
+    let again = with_section(&probes, section::METADATA, |bytes| bytes.push(bytes[0]));
+    assert_eq!(read(&again, true), (whole.clone(), 0));
+    assert_eq!(read(&again, false).1, 1);
+    // The entry of `main` up to the name of the function inlined into it: name, checksum, attributes, number of inlined
+    // functions, line, discriminator, name.
+    let cut = with_section(&probes, section::METADATA, |bytes| bytes.truncate(7));
+    let main_only = whole.replace("  !CFGChecksum: 2\n  !Attributes: 3\n", "");
+    let main_only = main_only.replace("   !CFGChecksum: 3\n   !Attributes: 1\n", "");
+    assert_eq!(read(&cut, true), (main_only, 0));
+    assert_eq!(read(&cut, false).1, 1);
+}

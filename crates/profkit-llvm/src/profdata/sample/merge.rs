@@ -8,9 +8,10 @@ use super::{code_text, fault, read_options};
 use crate::command_line::Parsed;
 use crate::messages::{Fault, Session};
 use crate::output;
+use profkit_abi::sample::{flag, section};
 use profkit_data::ErrorKind;
 use profkit_data::remap::Remapping;
-use profkit_data::sample::ext_binary::{self, ExtBinaryOptions};
+use profkit_data::sample::ext_binary::{self, ExtBinaryOptions, ExtBinaryProfile, Section};
 use profkit_data::sample::{
     ColdContexts, Function, ProfileKind, SampleEncoding, SampleLayout, SampleName, SampleProfile,
     add_symbols, binary, encode_within, llvm_encoding, read_with, text,
@@ -90,7 +91,8 @@ pub fn run(
     if !damaged.is_empty() {
         apply_damaged_kinds(inputs, &options, &damaged, &mut profile);
     }
-    filter(parsed, &mut profile, session)?;
+    let has_hashes = last_has_hashes(inputs, &damaged);
+    filter(parsed, &mut profile, has_hashes, session)?;
     write(parsed, form, &mut profile, session)?;
     if session.process_ends() {
         // The profile is not freed, because the system takes the memory back at once. Freeing each function would take
@@ -219,10 +221,38 @@ fn merge_fault(inputs: &InputList, error: &SampleMergeError) -> Fault {
     }
 }
 
-/// Applies `--function` and `--no-function` to the merged profile.
+/// Whether the last readable input has hashes instead of names. In LLVM's tool each reader sets a variable of the whole
+/// tool, and the filters look for hashes by it.
+fn last_has_hashes(inputs: &InputList, damaged: &[usize]) -> bool {
+    let mut scratch = Vec::new();
+    for index in (0..inputs.files.len()).rev() {
+        if damaged.contains(&index) {
+            continue;
+        }
+        let Ok(data) = inputs.open(index, &mut scratch) else {
+            continue;
+        };
+        let data = data.as_ref();
+        match llvm_encoding(data) {
+            Some(SampleEncoding::ExtBinary) => {
+                let has_hashes =
+                    |it: &Section| it.kind == section::NAMES && it.has(flag::MD5_NAMES);
+                return ExtBinaryProfile::parse(data)
+                    .is_ok_and(|file| file.sections().iter().any(has_hashes));
+            }
+            Some(_) => return false,
+            None => {}
+        }
+    }
+    false
+}
+
+/// Applies `--function` and `--no-function` to the merged profile. `has_hashes` is whether the patterns are also taken for
+/// names whose hashes the profile has.
 fn filter(
     parsed: &Parsed,
     profile: &mut SampleProfile,
+    has_hashes: bool,
     session: &Session<'_>,
 ) -> Result<(), Fault> {
     let names = profile.names.clone();
@@ -234,7 +264,8 @@ fn filter(
     // hash with the whole context, so a function with callers is never found by it.
     let matches = |pattern: &Pattern, function: &Function, name: &[u8]| {
         pattern.matches(name)
-            || function.callers.is_empty()
+            || has_hashes
+                && function.callers.is_empty()
                 && names.get(function.samples.name) == SampleName::Guid(pattern.hash())
     };
     let keep = pattern("function").transpose()?;

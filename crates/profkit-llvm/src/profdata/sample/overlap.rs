@@ -29,14 +29,7 @@ pub fn run(parsed: &Parsed, session: &Session<'_>) -> Result<(), Fault> {
         profile: &loaded.profile,
         sums: OverlapSide::new(&loaded.profile, loaded.threshold),
     });
-    let overlap = SampleOverlap::of(&base.sums, &test.sums).map_err(|differ| {
-        Fault::new(match differ {
-            Incomparable::Probes => {
-                "cannot compare probe-based profile with non-probe-based profile"
-            }
-            Incomparable::Contexts => "cannot compare CS profile with non-CS profile",
-        })
-    })?;
+    let overlap = SampleOverlap::of(&base.sums, &test.sums).map_err(incomparable)?;
     output::write(session, output, name, |lines| {
         let mut has_samples = true;
         for side in [&base, &test] {
@@ -51,6 +44,13 @@ pub fn run(parsed: &Parsed, session: &Session<'_>) -> Result<(), Fault> {
             functions(&overlap, lines, &base, &test, &Filter::new(parsed));
         }
         Ok(())
+    })
+}
+
+fn incomparable(differ: Incomparable) -> Fault {
+    Fault::new(match differ {
+        Incomparable::Probes => "cannot compare probe-based profile with non-probe-based profile",
+        Incomparable::Contexts => "cannot compare CS profile with non-CS profile",
     })
 }
 
@@ -102,9 +102,13 @@ fn load<'n>(
         sound(file, data, &report)?;
         Ok((file, profile, report.summary))
     };
-    // LLVM looks for the thresholds after it has read both profiles.
+    // LLVM compares the kinds, then looks for the thresholds, after it has read both profiles.
     let [base, test] = opened.map(read);
-    let [base, test] = [base?, test?].map(|(file, profile, summary)| {
+    let (base, test) = (base?, test?);
+    if let Some(differ) = Incomparable::between(base.1.kind, test.1.kind) {
+        return Err(incomparable(differ));
+    }
+    let [base, test] = [base, test].map(|(file, profile, summary)| {
         let summary = summary.unwrap_or_else(|| summarize(&profile));
         let threshold = thresholds.hot(&summary).ok_or_else(no_cutoff)?;
         Ok(Loaded {

@@ -101,9 +101,11 @@ impl<'data> Metadata<'data> {
         if !self.shape.is_nested {
             return Ok(0);
         }
+        // An inlined function has at least a line, a discriminator and a name, and a number of inlined functions.
+        let least = if self.shape.may_end_after_name { 3 } else { 4 };
         numbers::inlined_count(
             cursor,
-            4,
+            least,
             depth,
             "an entry claims more inlined functions than its bytes can hold",
         )

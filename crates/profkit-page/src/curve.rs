@@ -2,6 +2,7 @@
 use super::functions::PageFunction;
 use super::html::escaped;
 use profkit_report::grouped;
+use rayon::prelude::*;
 use std::fmt::Write as _;
 
 const WIDTH: f64 = 460.0;
@@ -20,7 +21,7 @@ pub fn draw(functions: &[&PageFunction], total: u128, unit: &str, out: &mut Stri
     if sums.len() < 2 || total == 0 {
         return;
     }
-    sums.sort_unstable_by(|one, other| other.cmp(one));
+    sums.par_sort_unstable_by(|one, other| other.cmp(one));
     let most = real(sums.len() as u128).ln();
     let x = |count: usize| LEFT + (WIDTH - LEFT - 8.0) * (real(count as u128).ln() / most);
     let y = |share: f64| TOP + (HEIGHT - TOP - BOTTOM) * (1.0 - share);

@@ -37,23 +37,32 @@ impl Page {
         let mut blocks = self.fixed_blocks();
         let list = &self.functions;
         let mut kept = list.kept(Cut::Nothing, self.cold);
-        let mut columns = all_packed(list.columns(&kept));
-        let inside = all_packed(list.inside(&kept, None));
-        let around = self.document(&kept, &Packed::new(), &self.left_out).len();
+        // The symbols are made before it is known whether they fit. Names and symbols are most of a page, and each is
+        // compressed by one core.
+        let (mut columns, (inside, symbols)) = rayon::join(
+            || all_packed(list.columns(&kept)),
+            || {
+                rayon::join(
+                    || all_packed(list.inside(&kept, None)),
+                    || all_packed(FunctionList::symbols(&kept)),
+                )
+            },
+        );
+        let mut drawn = self.drawn(&kept);
+        let around = self.document(&drawn, &Packed::new(), &self.left_out).len();
         let fixed = size(&blocks) + around + MARGIN;
         let fits = |parts: [&Packed; 3]| fixed + parts.map(size).iter().sum::<usize>() <= limit;
         let none = Packed::new();
         let mut rest = Vec::new();
         let mut cut = Cut::Symbols;
         if fits([&columns, &inside, &none]) {
-            let symbols = all_packed(FunctionList::symbols(&kept));
             if fits([&columns, &inside, &symbols]) {
                 cut = Cut::Nothing;
                 rest = symbols;
             }
             rest.extend(inside);
         } else {
-            drop(inside);
+            drop((inside, symbols));
             let inside = all_packed(list.inside(&kept, Some(self.cold)));
             cut = if fits([&columns, &inside, &none]) {
                 rest = inside;
@@ -66,6 +75,7 @@ impl Page {
                     cut = less;
                     kept = list.kept(cut, self.cold);
                     columns = all_packed(list.columns(&kept));
+                    drawn = self.drawn(&kept);
                 }
             }
         }
@@ -76,7 +86,7 @@ impl Page {
         let mut left_out = self.left_out.clone();
         left_out.extend(self.lost(cut, kept.len()));
         Html {
-            text: self.document(&kept, &blocks, &left_out),
+            text: self.document(&drawn, &blocks, &left_out),
             left_out,
         }
     }
@@ -183,12 +193,15 @@ impl Page {
         all_packed(blocks)
     }
 
-    fn document(
-        &self,
-        functions: &[&PageFunction],
-        blocks: &Packed,
-        left_out: &[String],
-    ) -> String {
+    /// Makes the parts of the page that are computed from the numbers of all functions.
+    fn drawn(&self, functions: &[&PageFunction]) -> Drawn {
+        let mut drawn = Drawn::default();
+        super::curve::draw(functions, self.total, self.unit, &mut drawn.curve);
+        self.hottest(functions, &mut drawn.hottest);
+        drawn
+    }
+
+    fn document(&self, drawn: &Drawn, blocks: &Packed, left_out: &[String]) -> String {
         let (script, style) = (lean(SCRIPT), STYLE.trim());
         let mut out = String::new();
         // Writing to a string does not fail.
@@ -206,8 +219,8 @@ impl Page {
                 &self.file
             }),
         );
-        self.summary(functions, left_out, &mut out);
-        self.hottest(functions, &mut out);
+        self.summary(&drawn.curve, left_out, &mut out);
+        out.push_str(&drawn.hottest);
         out.push_str("</main>\n<div id=\"live\" role=\"status\" aria-live=\"polite\"></div>\n<footer>Made by profkit. The page needs no network and sends nothing. Press / to search.</footer>\n");
         for (name, text) in blocks {
             let _ = writeln!(
@@ -220,7 +233,7 @@ impl Page {
     }
 
     /// The part of the page that explains the profile, without the script.
-    fn summary(&self, functions: &[&PageFunction], left_out: &[String], out: &mut String) {
+    fn summary(&self, curve: &str, left_out: &[String], out: &mut String) {
         out.push_str("<section id=\"overview\">\n<h2 tabindex=\"-1\">Summary</h2>\n");
         if !self.notes.is_empty() {
             out.push_str("<div class=\"notes\" role=\"note\">\n");
@@ -241,7 +254,7 @@ impl Page {
             let _ = writeln!(out, "<dd>{}</dd>", escaped(value));
         }
         out.push_str("</dl>\n<div>\n");
-        super::curve::draw(functions, self.total, self.unit, out);
+        out.push_str(curve);
         out.push_str("</div>\n</div>\n");
         if !self.cutoffs.is_empty() {
             let rows = self.cutoffs.iter().filter(|row| {
@@ -301,9 +314,15 @@ impl Page {
         if functions.is_empty() {
             return;
         }
-        let mut hottest: Vec<_> = functions.iter().filter(|one| one.numbers.sum > 0).collect();
-        hottest.sort_by_key(|one| Reverse(one.numbers.sum));
-        let rows = hottest.into_iter().take(WITHOUT_SCRIPT).map(|one| {
+        let ran = functions.iter().filter(|one| one.numbers.sum > 0);
+        let mut hottest: Vec<_> = ran.enumerate().collect();
+        let order = |at: &(usize, &&PageFunction)| (Reverse(at.1.numbers.sum), at.0);
+        if hottest.len() > WITHOUT_SCRIPT {
+            hottest.select_nth_unstable_by_key(WITHOUT_SCRIPT, order);
+            hottest.truncate(WITHOUT_SCRIPT);
+        }
+        hottest.sort_unstable_by_key(order);
+        let rows = hottest.into_iter().map(|(_, one)| {
             [
                 one.shown.clone(),
                 grouped(one.numbers.sum),
@@ -319,6 +338,13 @@ impl Page {
         );
         out.push_str("</section>\n");
     }
+}
+
+/// Parts of the page as HTML.
+#[derive(Debug, Default)]
+struct Drawn {
+    curve: String,
+    hottest: String,
 }
 
 /// Compressed blocks with their names.

@@ -8,7 +8,6 @@ use crate::show::correlation::join;
 use clap::Args;
 use profkit_analysis::any::AnyProfile;
 use profkit_analysis::diff::{DiffOptions, HeapChanges, Measure, ProfileDiff};
-use profkit_analysis::doctor::examine;
 use profkit_analysis::faults::Faults;
 use profkit_analysis::heap::is_heap_alone;
 use profkit_analysis::matching::{BinaryFunctions, ProfileFunctions};
@@ -20,8 +19,11 @@ use profkit_data::detect::{FileKind, detect};
 use profkit_data::instr::InstrKind;
 use profkit_data::instr::raw::RawMetadataSource;
 use profkit_data::path_text;
-use profkit_merge::files::{Content, Input, Output, is_stdio};
+use profkit_merge::files::{Content, Input, Output, is_stdio, system_text};
 use profkit_object::code_symbols::read_code_symbols;
+use profkit_object::debug_files::DebugFolders;
+use profkit_object::symbolize::Declarations;
+use profkit_page::source::SourceFolder;
 use profkit_page::{DEFAULT_SIZE_LIMIT, Page};
 use profkit_report::diff::{DiffReport, HeapDiff};
 use std::io::Write as _;
@@ -35,13 +37,16 @@ The page is one file that opens in any browser, from disk, without a network. It
 of the profile (sorted, searched, in a map by namespace or file), their counters and call targets,
 the flame graph of a heap profile or of samples, the order of first calls, and with OLD what changed.
 With --binaries it says how much of the profile they can use, and for one program how many pages of
-memory its start touches, now and in the order that profkit order proposes.
+memory its start touches, now and in the order that profkit order proposes. If the binaries have debug
+info, functions can be grouped by source file; with --source DIR the 500 hottest functions show their
+source, sample profiles with samples beside the lines.
 Without JavaScript it shows the summary and the 200 hottest functions.
 
 Examples:
   profkit report app.profdata -o app.html
   profkit report new.profdata old.profdata -o changes.html
   profkit report app.profdata --binaries app -o app.html
+  profkit report app.prof --binaries app --source src/ -o app.html
   profkit report heap.memprofraw --binaries builds/ -o heap.html
   profkit report --size-limit 2000000 app.profdata -o small.html";
 
@@ -65,6 +70,13 @@ pub struct ReportArgs {
     #[arg(long, value_name = "BYTES", default_value_t = DEFAULT_SIZE_LIMIT)]
     size_limit: usize,
 
+    /// Show the source of the hottest functions, from files below this folder
+    ///
+    /// The debug info of --binaries says in which file a function is. The file below DIR whose path has the most last parts
+    /// in common with that path is shown; files outside DIR are never read.
+    #[arg(long, value_name = "DIR", requires = "binaries")]
+    source: Option<PathBuf>,
+
     /// The limits that decide which contexts are cold or hot.
     #[command(flatten)]
     thresholds: ThresholdArgs,
@@ -87,6 +99,11 @@ pub fn run(args: &ReportArgs) -> exit::Result {
     }
     let output = Output::new(&args.output, Content::Text)?;
     let input = crate::io::open(&args.file)?;
+    if args.source.is_some() && is_heap(&input) {
+        return Err(Failure::usage(
+            "--source is for profiles with functions; a heap profile has call stacks",
+        ));
+    }
     let old = old.map(crate::io::open).transpose()?;
     let (mut page, status) = if is_heap(&input) {
         heaps(args, &input, old.as_ref())?
@@ -125,7 +142,7 @@ fn is_heap(input: &Input) -> bool {
 
 /// Makes the page of a profile that is not only a heap profile. The errors of a damaged file go to standard error.
 fn page_of(args: &ReportArgs, input: &Input) -> Result<(Page, Status), Failure> {
-    let (name, size) = (input.name(), input.len() as u64);
+    let name = input.name();
     let failed = |error| Failure::file(name, &error);
     let joined = if args.binaries.is_used() && detect(input.bytes()) == FileKind::InstrRaw {
         Some(join(&args.binaries, input)?)
@@ -136,9 +153,9 @@ fn page_of(args: &ReportArgs, input: &Input) -> Result<(Page, Status), Failure> 
         .as_ref()
         .map(|joined| joined as &dyn RawMetadataSource);
     let mut profile = AnyProfile::open(input, metadata).map_err(failed)?;
-    let (mut page, faults) = Page::of(name, size, &mut profile);
-    page.add_diagnosis(&examine(input));
+    let (mut page, faults) = Page::of_file(name, input, &mut profile);
     add_binaries(args, input, &mut page)?;
+    add_source(args, &profile, &mut page)?;
     if let AnyProfile::Instr(reader) = &mut profile
         && reader.source().kind().contains(InstrKind::MEMPROF)
     {
@@ -183,6 +200,37 @@ fn add_binaries(args: &ReportArgs, input: &Input, page: &mut Page) -> exit::Resu
         order.keep_known(symbols);
     }
     page.add_order(&startup, &order, symbols.as_deref(), PAGE_SIZE);
+    Ok(())
+}
+
+/// Adds the source files of functions, and with `--source` the source of the hottest.
+fn add_source(args: &ReportArgs, profile: &AnyProfile<'_>, page: &mut Page) -> exit::Result<()> {
+    let paths = &args.binaries.binaries;
+    if paths.is_empty() {
+        return Ok(());
+    }
+    let folders = DebugFolders {
+        folders: args.binaries.debug_file_directory.clone(),
+    };
+    let declarations = match Declarations::read(paths, &folders) {
+        Ok(declarations) => declarations,
+        // The binaries have other uses; only the source files of functions are not known.
+        Err(error) if args.source.is_none() => {
+            page.fact("Source files", format_args!("not known: {error}"));
+            return Ok(());
+        }
+        Err(error) => return Err(Failure::input(format_args!("{error}"))),
+    };
+    page.add_source_files(&declarations);
+    if let Some(path) = &args.source {
+        exit::must_exist(path)?;
+        let folder = SourceFolder::open(path);
+        let mut folder = folder.map_err(|error| {
+            Failure::input(format_args!("{}: {}", path_text(path), system_text(&error)))
+                .with_hint("--source names the folder that has the source files")
+        })?;
+        page.add_source(profile, &declarations, &mut folder);
+    }
     Ok(())
 }
 

@@ -22,7 +22,7 @@ pub(super) struct Proposal {
 
 impl Page {
     /// Adds what is wrong with the file although its parts can be read. Its errors are on the page already.
-    pub fn add_diagnosis(&mut self, diagnosis: &Diagnosis) {
+    pub(super) fn add_diagnosis(&mut self, diagnosis: &Diagnosis) {
         if let Some(stated) = diagnosis.functions_stated
             && stated != diagnosis.functions
         {

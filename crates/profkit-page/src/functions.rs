@@ -23,6 +23,8 @@ pub struct PageFunction {
     pub shown: String,
     /// The function hash, or the checksum of a sample profile.
     pub hash: u64,
+    /// The MD5 hash of the name, for functions whose name is not known.
+    pub guid: u64,
     /// The numbers of the function.
     pub numbers: FunctionNumbers,
     /// [`CONTEXT_SENSITIVE`] and the others.
@@ -33,6 +35,8 @@ pub struct PageFunction {
     pub detail: Range<usize>,
     /// The bytes of the function in [`FunctionList::values`].
     pub value: Range<usize>,
+    /// The bytes of the function in [`FunctionList::sources`].
+    pub source: Range<usize>,
 }
 
 /// The functions of a page, with what belongs to them.
@@ -44,6 +48,8 @@ pub struct FunctionList {
     pub details: Vec<u8>,
     /// Values of value sites.
     pub values: Vec<u8>,
+    /// Lines of source files with their counts.
+    pub sources: Vec<u8>,
     /// Names of call targets and of functions in traces.
     pub targets: Interner,
     /// Paths of source files.
@@ -93,7 +99,9 @@ fn difference(one: u128, other: u128) -> u128 {
 pub enum Cut {
     /// Nothing.
     Nothing,
-    /// Symbols before demangling, and function hashes.
+    /// The source of functions.
+    Source,
+    /// Also symbols before demangling, and function hashes.
     Symbols,
     /// Also counters, lines and values of functions that are not hot or warm.
     ColdDetails,
@@ -179,32 +187,22 @@ impl FunctionList {
     /// The blocks of counters, lines and values of the functions whose largest count is above `cold`; of all functions
     /// if it is `None`.
     pub fn inside(&self, list: &[&PageFunction], cold: Option<u64>) -> Blocks {
-        type Range = fn(&PageFunction) -> &std::ops::Range<usize>;
-        let details: [(_, _, _, Range); 2] = [
-            ("detail", "detail-sizes", &self.details, |one| &one.detail),
-            ("values", "values-sizes", &self.values, |one| &one.value),
-        ];
-        let mut blocks = Blocks::new();
-        for (name, sizes_name, bytes, range) in details {
-            let (mut all, mut sizes) = (Vec::new(), Vec::new());
-            for one in list {
-                let kept = cold.is_none_or(|cold| one.numbers.max > cold);
-                let bytes = bytes.get(range(one).clone()).filter(|_| kept);
-                match bytes.unwrap_or_default() {
-                    [] => {
-                        // A list without elements.
-                        all.push(0);
-                        index(1, &mut sizes);
-                    }
-                    bytes => {
-                        all.extend_from_slice(bytes);
-                        index(bytes.len(), &mut sizes);
-                    }
-                }
-            }
-            blocks.push((name, all));
-            blocks.push((sizes_name, sizes));
-        }
+        let kept = |one: &&PageFunction| cold.is_none_or(|cold| one.numbers.max > cold);
+        let part = |names, bytes: &[u8], range: fn(&PageFunction) -> &Range<usize>| {
+            lists(names, list, |one| {
+                bytes.get(range(one).clone()).filter(|_| kept(&one))
+            })
+        };
+        let details = part(["detail", "detail-sizes"], &self.details, |one| &one.detail);
+        let values = part(["values", "values-sizes"], &self.values, |one| &one.value);
+        details.into_iter().chain(values).collect()
+    }
+
+    /// The blocks of the source of functions.
+    pub fn source(&self, list: &[&PageFunction], lines: &[String]) -> Blocks {
+        let of = |one: &PageFunction| self.sources.get(one.source.clone());
+        let mut blocks = lists(["source", "source-sizes"], list, of);
+        blocks.push(("source-lines", strings(lines.iter().map(String::as_str))));
         blocks
     }
 
@@ -225,6 +223,29 @@ impl FunctionList {
             number(count.into(), &mut self.details);
         }
     }
+}
+
+/// A block with a list for each function, and a block with the sizes of the lists in bytes.
+fn lists<'b>(
+    [name, sizes_name]: [&'static str; 2],
+    list: &[&PageFunction],
+    of: impl Fn(&PageFunction) -> Option<&'b [u8]>,
+) -> Blocks {
+    let (mut all, mut sizes) = (Vec::new(), Vec::new());
+    for one in list {
+        match of(one).unwrap_or_default() {
+            [] => {
+                // A list without elements.
+                all.push(0);
+                index(1, &mut sizes);
+            }
+            bytes => {
+                all.extend_from_slice(bytes);
+                index(bytes.len(), &mut sizes);
+            }
+        }
+    }
+    vec![(name, all), (sizes_name, sizes)]
 }
 
 /// The symbol of a function, if it is not the name for people.

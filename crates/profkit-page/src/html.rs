@@ -1,6 +1,7 @@
 //! The page as HTML.
 use super::encode::{column, index, packed};
 use super::functions::{Blocks, Cut, FunctionList, Interner, PageFunction};
+use super::script::lean;
 use super::{Detail, PAGE_VERSION, Page};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -48,30 +49,37 @@ impl Page {
                 )
             },
         );
+        let source = self.source.as_ref().map_or_else(Packed::new, |source| {
+            all_packed(list.source(&kept, &source.lines))
+        });
         let mut drawn = self.drawn(&kept);
         let around = self.document(&drawn, &Packed::new(), &self.left_out).len();
         let fixed = size(&blocks) + around + MARGIN;
-        let fits = |parts: [&Packed; 3]| fixed + parts.map(size).iter().sum::<usize>() <= limit;
-        let none = Packed::new();
+        let fits =
+            |parts: &[&Packed]| fixed + parts.iter().copied().map(size).sum::<usize>() <= limit;
         let mut rest = Vec::new();
         let mut cut = Cut::Symbols;
-        if fits([&columns, &inside, &none]) {
-            if fits([&columns, &inside, &symbols]) {
-                cut = Cut::Nothing;
-                rest = symbols;
+        if fits(&[&columns, &inside]) {
+            if fits(&[&columns, &inside, &symbols]) {
+                cut = Cut::Source;
+                if fits(&[&columns, &inside, &symbols, &source]) {
+                    cut = Cut::Nothing;
+                    rest = source;
+                }
+                rest.extend(symbols);
             }
             rest.extend(inside);
         } else {
             drop((inside, symbols));
             let inside = all_packed(list.inside(&kept, Some(self.cold)));
-            cut = if fits([&columns, &inside, &none]) {
+            cut = if fits(&[&columns, &inside]) {
                 rest = inside;
                 Cut::ColdDetails
             } else {
                 Cut::Details
             };
             for less in [Cut::Idle, Cut::Cold] {
-                if !fits([&columns, &rest, &none]) {
+                if !fits(&[&columns, &rest]) {
                     cut = less;
                     kept = list.kept(cut, self.cold);
                     columns = all_packed(list.columns(&kept));
@@ -81,7 +89,7 @@ impl Page {
         }
         blocks.extend(columns);
         blocks.extend(rest);
-        let facts = self.data(kept.len()).to_string();
+        let facts = self.data(kept.len(), cut).to_string();
         blocks.push(("facts", packed(facts.as_bytes())));
         let mut left_out = self.left_out.clone();
         left_out.extend(self.lost(cut, kept.len()));
@@ -95,6 +103,9 @@ impl Page {
     fn lost(&self, cut: Cut, kept: usize) -> Vec<String> {
         let mut list = Vec::new();
         let gone = self.functions.functions.len() - kept;
+        if cut >= Cut::Source && self.source.is_some() {
+            list.push("the source of functions".to_owned());
+        }
         if cut >= Cut::Symbols {
             list.push("symbols before demangling, and function hashes".to_owned());
         }
@@ -103,7 +114,7 @@ impl Page {
             Cut::Details | Cut::Idle | Cut::Cold => {
                 list.push("counters and values of functions".to_owned())
             }
-            Cut::Nothing | Cut::Symbols => {}
+            Cut::Nothing | Cut::Source | Cut::Symbols => {}
         }
         if gone > 0 {
             let which = if cut == Cut::Idle {
@@ -117,7 +128,7 @@ impl Page {
     }
 
     /// What the script has to know before it reads the blocks.
-    fn data(&self, functions: usize) -> serde_json::Value {
+    fn data(&self, functions: usize, cut: Cut) -> serde_json::Value {
         let [entry, sum, max] = self.titles;
         let (detail, parts) = match self.detail {
             Detail::Nothing => ("", ""),
@@ -136,6 +147,9 @@ impl Page {
             "cold": self.cold,
             "detail": detail,
             "parts": parts,
+            "source": self.source.as_ref().filter(|_| cut < Cut::Source).map(|source| json!({
+                "title": source.title, "note": source.note,
+            })),
             "flame": self.flame.as_ref().map(|flame| json!({
                 "title": flame.title, "unit": flame.unit, "temperature": flame.by_temperature, "note": flame.note,
             })),
@@ -429,28 +443,6 @@ fn source_hash(source: &str) -> String {
     )
 }
 
-/// The script without comments and indentation.
-fn lean(script: &str) -> String {
-    let mut out = String::with_capacity(script.len());
-    let mut rest = script;
-    while let Some((before, comment)) = rest.split_once("/**") {
-        out.push_str(before.trim_end_matches(' '));
-        rest = comment
-            .split_once("*/")
-            .map_or("", |(_, after)| after.strip_prefix(' ').unwrap_or(after));
-        if !before.ends_with([' ', '(', '\n']) {
-            // A comment between two tokens.
-            out.push(' ');
-        } else if before.ends_with(' ') {
-            out.push(' ');
-        }
-    }
-    out.push_str(rest);
-    let lines = out.lines().map(str::trim);
-    let lines = lines.filter(|line| !line.is_empty() && !line.starts_with("//"));
-    lines.collect::<Vec<_>>().join("\n")
-}
-
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -473,11 +465,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn comments_and_indentation_go() {
-        assert_eq!(
-            lean("  // a\n/** b\n c */\nlet x = /** @type {T} */ (y); // z\n    f();\n"),
-            "let x = (y); // z\nf();"
-        );
+    fn the_script_is_small() {
+        assert!(lean(SCRIPT).len() <= 40_000, "{}", lean(SCRIPT).len());
     }
 
     #[test]

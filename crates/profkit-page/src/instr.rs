@@ -163,6 +163,7 @@ impl Page {
                 String::new()
             },
             hash: record.func_hash.0,
+            guid: record.name_ref.0,
             numbers,
             flags,
             ..PageFunction::default()

@@ -22,6 +22,8 @@ mod html;
 mod instr;
 mod mip;
 mod sample;
+mod script;
+pub mod source;
 #[cfg(test)]
 mod tests;
 
@@ -31,12 +33,14 @@ use context::Proposal;
 use diff::DiffTable;
 use functions::FunctionList;
 use profkit_analysis::any::AnyProfile;
+use profkit_analysis::doctor::examine;
 use profkit_analysis::faults::Faults;
 use profkit_analysis::names::printable;
 use profkit_data::ids::NameRef;
 use profkit_report::flame_graph::FlameGraph;
 use profkit_report::grouped;
 use rustc_hash::FxHashMap;
+use source::Source;
 use std::fmt;
 
 /// The largest size of a page if no other is asked for: 12 million bytes.
@@ -87,6 +91,16 @@ pub struct Page {
     /// By file: functions, functions called, blocks, blocks that ran.
     coverage: Vec<(String, [u64; 4])>,
     diff: Option<DiffTable>,
+    source: Option<Source>,
+}
+
+/// The first of many things, in words.
+fn list_of(things: &[String]) -> String {
+    let (first, rest) = things.split_at(things.len().min(MOST_ERRORS));
+    match rest.len() {
+        0 => first.join(", "),
+        more => format!("{}, and {} more", first.join(", "), grouped(more)),
+    }
 }
 
 /// What is known inside a function.
@@ -137,6 +151,20 @@ impl Page {
                 (page, Faults::default())
             }
         }
+    }
+
+    /// Makes the page of a file that is a profile with functions, with what is wrong with the file although its parts can
+    /// be read. The file is examined while the page is made: both read all of it.
+    pub fn of_file(file: &str, data: &[u8], profile: &mut AnyProfile<'_>) -> (Self, Faults) {
+        let mut diagnosis = None;
+        let (mut page, faults) = rayon::in_place_scope(|scope| {
+            scope.spawn(|_| diagnosis = Some(examine(data)));
+            Page::of(file, data.len() as u64, profile)
+        });
+        if let Some(diagnosis) = &diagnosis {
+            page.add_diagnosis(diagnosis);
+        }
+        (page, faults)
     }
 
     fn new(file: &str, what: String) -> Self {

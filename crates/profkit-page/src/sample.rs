@@ -83,9 +83,9 @@ impl Page {
         }
         index(count, &mut self.functions.details);
         self.functions.details.extend_from_slice(&rows);
-        let name = match view.profile.names.get(samples.name) {
-            SampleName::Text(name) => name.to_vec(),
-            SampleName::Guid(_) => Vec::new(),
+        let (name, guid) = match view.profile.names.get(samples.name) {
+            SampleName::Text(name) => (name.to_vec(), 0),
+            SampleName::Guid(guid) => (Vec::new(), guid.0),
         };
         self.functions.push(PageFunction {
             shown: if function.callers.is_empty() && !name.is_empty() {
@@ -94,6 +94,7 @@ impl Page {
                 full_name(view, function)
             },
             name,
+            guid,
             hash: samples.checksum,
             numbers: numbers(samples),
             ..PageFunction::default()

@@ -1,13 +1,18 @@
 //! The blocks of pages, decoded as the script decodes them.
-use super::{DEFAULT_SIZE_LIMIT, Page};
+use super::source::SourceFolder;
+use super::{DEFAULT_SIZE_LIMIT, Html, Page};
 use base64::Engine as _;
 use flate2::read::DeflateDecoder;
+use profkit_analysis::any::AnyProfile;
 use profkit_analysis::instr::InstrReader;
 use profkit_analysis::matching::{BinaryFunctions, ProfileFunctions};
 use profkit_analysis::order::{OrderFile, Startup};
 use profkit_analysis::samples::SampleView;
 use profkit_object::code_symbols::CodeSymbol;
+use profkit_object::debug_files::DebugFolders;
+use profkit_object::symbolize::Declarations;
 use std::io::Read as _;
+use std::path::{Path, PathBuf};
 
 fn block(html: &str, name: &str) -> Vec<u8> {
     let start = format!("id=\"b-{name}\">");
@@ -197,4 +202,114 @@ fn the_page_says_what_binaries_can_use() {
     let html = page.html(DEFAULT_SIZE_LIMIT).text;
     assert!(html.contains("<dt>Used by binaries</dt><dd>0.0% of the counts"));
     assert!(html.contains("<p>The hot function main is not in the binaries.</p>"));
+}
+
+/// A small program with debug info, and its sources: `work` is declared at line 19 of inlined.c, `folded` at 12, `twice` at
+/// 8.
+fn program() -> (Declarations, PathBuf) {
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests");
+    let program = tests.join("fixtures/debug_info/clang-22-dwarf-5.elf");
+    let declarations = Declarations::read(&[program], &DebugFolders::default());
+    (declarations.expect("debug info"), tests.join("programs"))
+}
+
+const SAMPLED: &str = "work:500:10\n 1: 10\n 1.3: 2\n 4: 7\n 900: 1\n 1: folded:400\n  2: 100\n  3: twice:200\n   1: 200\nunknown:9:1\n 1: 9\n";
+
+fn sampled_with_source(text: &str, limit: usize) -> Html {
+    let (declarations, folder) = program();
+    let mut profile = AnyProfile::open(text.as_bytes(), None).expect("a profile");
+    let (mut page, _) = Page::of_file("a.prof", text.as_bytes(), &mut profile);
+    page.add_source_files(&declarations);
+    let mut folder = SourceFolder::open(&folder).expect("a folder");
+    page.add_source(&profile, &declarations, &mut folder);
+    page.html(limit)
+}
+
+#[test]
+fn source_has_samples_beside_its_lines() {
+    let html = sampled_with_source(SAMPLED, DEFAULT_SIZE_LIMIT);
+    assert_eq!(strings(&block(&html.text, "files")), ["/src/inlined.c"]);
+    assert_eq!(strings(&block(&html.text, "names")), ["unknown", "work"]);
+    assert_eq!(numbers(&block(&html.text, "file")), [0, 1]);
+    let lines = strings(&block(&html.text, "source-lines"));
+    let source = numbers(&block(&html.text, "source"));
+    // Nothing of the first function; three parts of the second.
+    assert_eq!(source[..2], [0, 3]);
+    let mut rest = source[2..].iter().copied();
+    let mut next = || rest.next().expect("a number");
+    let mut shown = String::new();
+    for _ in 0..3 {
+        let [callee, caller, call, samples, file, first, size, text] = [(); 8].map(|()| next());
+        shown += &format!(
+            "callee {callee} in {caller}, called at {call}, {samples} samples, file {file}\n"
+        );
+        let counts: Vec<_> = (0..next()).map(|_| (first + next(), next())).collect();
+        for at in 0..size {
+            let count = counts.iter().find(|(line, _)| *line == first + at);
+            let count = count.map_or(String::new(), |(_, count)| count.to_string());
+            let text = &lines[usize::try_from(text + at).expect("an index")];
+            shown += &format!("{:3} {count:>4} {text}\n", first + at);
+        }
+    }
+    insta::assert_snapshot!(shown, @r"
+    callee 0 in 0, called at 0, 0 samples, file 1
+     19      __attribute__((noinline)) int work(int count) {
+     20   12   int result = folded(count);
+     21        if (__builtin_expect(result < 0, 0))
+     22          rare(result);
+     23    7   return result;
+     24      }
+    callee 1 in 0, called at 20, 400 samples, file 1
+     14  100   for (int i = 0; i < value; i++)
+    callee 2 in 1, called at 15, 200 samples, file 1
+      9  200   return value * 2 + (value > 5 ? sink : 1);
+    ");
+    insta::assert_snapshot!(html.left_out.join("\n"), @r"
+    the source of 1 function whose file the debug info of the binaries does not name
+    samples of 1 line that the source files do not have: these are another version
+    ");
+}
+
+#[test]
+fn source_is_left_out_first() {
+    let whole = sampled_with_source(SAMPLED, DEFAULT_SIZE_LIMIT);
+    let limits = (0..whole.text.len() + 3000).rev().step_by(100);
+    let mut pages = limits.map(|limit| sampled_with_source(SAMPLED, limit));
+    let html = pages.find(|html| html.left_out != whole.left_out);
+    let html = html.expect("a page without all parts");
+    let expected = [&whole.left_out[..], &["the source of functions".to_owned()]].concat();
+    assert_eq!(html.left_out, expected);
+    assert!(!html.text.contains("b-source") && html.text.contains("b-mangled"));
+}
+
+#[test]
+fn probes_and_counters_have_no_lines() {
+    let probes = "work:500:10\n 1: 10\n 4: 7\n !CFGChecksum: 7\n";
+    let counters = ":ir\nwork\n1\n2\n10\n490\n\nidle\n1\n1\n0\n\n";
+    for text in [probes, counters] {
+        let html = sampled_with_source(text, DEFAULT_SIZE_LIMIT).text;
+        let source = numbers(&block(&html, "source"));
+        let at = source
+            .iter()
+            .position(|&number| number == 19)
+            .expect("the declaration");
+        // One part without callee; its first line has the number of entries.
+        assert_eq!(source[at - 6..at], [1, 0, 0, 0, 0, 1]);
+        assert_eq!(source[at + 3..][..3], [1, 0, 10]);
+    }
+}
+
+#[test]
+fn what_has_no_source_is_reported() {
+    let (declarations, _) = program();
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("inlined.c"), "int short;\n").expect("written");
+    let mut profile = AnyProfile::open(SAMPLED.as_bytes(), None).expect("a profile");
+    let (mut page, _) = Page::of_file("a.prof", SAMPLED.as_bytes(), &mut profile);
+    let mut source = SourceFolder::open(folder.path()).expect("a folder");
+    page.add_source(&profile, &declarations, &mut source);
+    insta::assert_snapshot!(page.html(DEFAULT_SIZE_LIMIT).left_out.join("\n"), @r"
+    the source of 1 function whose file the debug info of the binaries does not name
+    the source of 1 function in files that the source folder does not have, or has in another version (/src/inlined.c)
+    ");
 }

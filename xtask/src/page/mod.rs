@@ -14,7 +14,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A function that would become an element if it were not treated as text.
 const HOSTILE: &str = "</script><img src=x onerror=document.title='broken'>";
@@ -46,7 +46,9 @@ pub fn run(arguments: &[String]) -> Result<()> {
         return Ok(());
     };
     if job == Job::Bench {
-        cargo(&["build", "-q", "--release", "-p", "profkit-cli"], &[])?;
+        let features = ["--features", "arrow"];
+        let build = ["build", "-q", "--release", "-p", "profkit-cli"];
+        cargo(&[&build[..], &features[..]].concat(), &[])?;
         return measure(&browser, &folder);
     }
     cargo(&["build", "-q", "-p", "profkit-cli"], &[])?;
@@ -63,6 +65,12 @@ pub fn run(arguments: &[String]) -> Result<()> {
     functions(&browser, &pages[0].file).context("the list of functions")?;
     hostile(&browser, &pages[0].file).context("a hostile name")?;
     pictures(&browser, &pages).context("pictures by keyboard")?;
+    for page in &pages {
+        let name = page.file.file_stem().unwrap_or_default();
+        if name == "source" || name == "counted" {
+            source(&browser, &page.file).with_context(|| format!("{}", page.file.display()))?;
+        }
+    }
     let logged = browser.logged()?;
     ensure!(logged.is_empty(), "the pages were not quiet:\n{logged}");
     ensure!(problems.is_empty(), "axe-core found:\n{problems}");
@@ -130,12 +138,22 @@ fn pages(folder: &Path) -> Result<Vec<Page>> {
     };
     let sample = "main:700:1\n 1: 100\n 2.1: 200 parse:150 other:50\n 3: inner:400\n  1: 300\n  2: deeper:100\n   1: 100\nparse:90:10\n 1: 90\n";
     let contexts = "[main:3 @ work]:500:20\n 1: 500\n[main:3 @ work:1 @ leaf]:100:5\n 1: 100\n[main]:50:1\n 3: 50\n";
+    // Of tests/programs/inlined.c, whose debug info is among the fixtures.
+    let source = "work:500:10\n 1: 10\n 4: 7\n 1: folded:400\n  2: 100\n  3: 90\n  3: twice:200\n   1: 200\nrare:3:3\n 1: 3\nother:9:1\n 1: 9\n";
+    let counted = ":ir\nwork\n1\n2\n10\n490\n\ninlined.c;rare\n1\n1\n3\n\nother\n1\n1\n2\n\n";
+    let tests = repo_root().join("tests");
+    let program = tests.join("fixtures/debug_info/clang-22-dwarf-5.elf");
+    let [program, programs] =
+        [program, tests.join("programs")].map(|path| path.display().to_string());
+    let with_source = |profile| vec![profile, "--binaries", &program, "--source", &programs];
     let heap = repo_root().join("docs/pictures");
     let files = [
         ("new.proftext", instr(1000)),
         ("old.proftext", instr(40)),
         ("flat.prof", sample.to_owned()),
         ("contexts.prof", contexts.to_owned()),
+        ("source.prof", source.to_owned()),
+        ("source.proftext", counted.to_owned()),
     ];
     for (name, text) in files {
         fs::write(folder.join(name), text)?;
@@ -160,7 +178,7 @@ fn pages(folder: &Path) -> Result<Vec<Page>> {
     }
     let (dump, debug) = (heap.join("heap.memprofraw"), heap.join("heap.debug"));
     let [dump, debug] = [&dump, &debug].map(|path| path.display().to_string());
-    let jobs: [(&str, Vec<&str>, &[&str]); 6] = [
+    let jobs: [(&str, Vec<&str>, &[&str]); 8] = [
         (
             "instr",
             vec!["new.proftext"],
@@ -197,6 +215,16 @@ fn pages(folder: &Path) -> Result<Vec<Page>> {
             "mip",
             vec!["runs.mip"],
             &["summary", "functions", "map", "start"],
+        ),
+        (
+            "source",
+            with_source("source.prof"),
+            &["summary", "functions", "map", "flame", "function/work"],
+        ),
+        (
+            "counted",
+            with_source("source.proftext"),
+            &["summary", "functions", "map", "function/work"],
         ),
     ];
     let mut pages = Vec::new();
@@ -380,6 +408,42 @@ fn hostile(browser: &Browser, file: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Filters functions by file, and looks at the source of one.
+fn source(browser: &Browser, file: &Path) -> Result<()> {
+    browser.open(file, "#functions?file=inlined")?;
+    browser.wait(&format!(
+        "{ROWS}.join() === 'work,rare' || {ROWS}.join() === 'work,inlined.c;rare'"
+    ))?;
+    browser.run("const input = document.querySelectorAll('input')[1]; input.value = '/[/'; input.dispatchEvent(new Event('input'));")?;
+    browser.wait("document.querySelector('.status').textContent.startsWith('The pattern')")?;
+    browser.open(file, "#function/work")?;
+    let row = "[...document.querySelectorAll('section tr')].map((row) => [...row.cells].map((cell) => cell.textContent).join('|'))";
+    let rows = browser.text(&format!("{row}.join('\\n')"))?;
+    let samples = file.ends_with("source.html");
+    let expected: &[&str] = if samples {
+        &[
+            "Line|Samples|Source",
+            "19||__attribute__((noinline)) int work(int count) {",
+            "20|10|  int result = folded(count);",
+            "9|200|  return value * 2 + (value > 5 ? sink : 1);",
+        ]
+    } else {
+        &[
+            "Line|First counter|Source",
+            "19|10|__attribute__((noinline)) int work(int count) {",
+            "20||  int result = folded(count);",
+        ]
+    };
+    for line in expected {
+        ensure!(
+            rows.lines().any(|row| row == *line),
+            "the source lacks {line:?}:\n{rows}"
+        );
+    }
+    browser.open(file, "#function/other")?;
+    browser.wait("[...document.querySelectorAll('.status')].some((one) => one.textContent === 'The page does not have the source of this function.')")
+}
+
 /// Walks through the pictures by keyboard.
 fn pictures(browser: &Browser, pages: &[Page]) -> Result<()> {
     let live = "document.getElementById('live').textContent";
@@ -541,13 +605,29 @@ fn measure(browser: &Browser, folder: &Path) -> Result<()> {
             "{name}: ready in Chromium after {:.2} s (median of 5)",
             ready[2].as_secs_f64()
         );
+        let queries: &[&str] = if name == "functions" {
+            &["p", "pa", "par", "parse", "/^llvm::.*get.*Info/"]
+        } else {
+            &["0", "00", "001"]
+        };
+        for query in queries {
+            let script = format!(
+                "const input = document.querySelector('input'); input.value = {query:?}; const from = performance.now(); input.dispatchEvent(new Event('input')); return performance.now() - from;"
+            );
+            println!(
+                "{name}: search for {query}: {} ms",
+                tenths(&browser.run(&script)?)
+            );
+        }
         if name == "functions" {
-            for query in ["p", "pa", "par", "parse", "/^llvm::.*get.*Info/"] {
-                let script = format!(
-                    "const input = document.querySelector('input'); input.value = {query:?}; const from = performance.now(); input.dispatchEvent(new Event('input')); return performance.now() - from;"
-                );
-                println!("search for {query}: {} ms", tenths(&browser.run(&script)?));
-            }
+            let mut times: Vec<_> = (0..5)
+                .map(|_| exported(&profkit, &profile))
+                .collect::<Result<_>>()?;
+            times.sort();
+            println!(
+                "{name}: Parquet written in {:.2} s (median of 5)",
+                times[2].as_secs_f64()
+            );
             let sort = "const from = performance.now(); document.querySelectorAll('th button')[1].click(); return performance.now() - from;";
             println!("sort by another column: {} ms", tenths(&browser.run(sort)?));
         }
@@ -555,6 +635,23 @@ fn measure(browser: &Browser, folder: &Path) -> Result<()> {
     let logged = browser.logged()?;
     ensure!(logged.is_empty(), "the pages were not quiet:\n{logged}");
     Ok(())
+}
+
+/// Writes the functions of a profile as a Parquet file, and returns the time that this took.
+fn exported(profkit: &Path, profile: &Path) -> Result<Duration> {
+    let started = Instant::now();
+    let output = Command::new(profkit)
+        .arg("export")
+        .arg(profile)
+        .args(["--to", "parquet", "--table", "functions", "-o"])
+        .arg(profile.with_extension("parquet"))
+        .output()?;
+    ensure!(
+        output.status.success(),
+        "export: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    Ok(started.elapsed())
 }
 
 fn tenths(value: &Value) -> String {

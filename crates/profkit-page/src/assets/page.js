@@ -9,30 +9,48 @@
 /** @typedef {{schema: number, file: string, kind: string, functions: number, total: number, unit: string,
  *   titles: {entry: string, sum: string, max: string}, hot: number, cold: number, detail: string, parts: string,
  *   flame: FlameFacts | null, contexts: number, traces: number, order: number,
- *   startup: string[], diff: DiffFacts | null, kinds: string[]}} Facts */
+ *   startup: string[], diff: DiffFacts | null, kinds: string[], source: {title: string, note: string} | null}} Facts */
 
 const ROW = 28;
 const doc = document;
+const { abs, floor, max, min, round } = Math;
 const $ = (/** @type {string} */ id) => /** @type {HTMLElement} */ (doc.getElementById(id));
 const main = $("main");
 
 /**
+ * Sets an attribute, or removes it if the value is null.
+ * @param {Element} element
+ * @param {string} name
+ * @param {string | number | boolean | null} value
+ */
+const set = (element, name, value) => (value === null ? element.removeAttribute(name) : element.setAttribute(name, String(value)));
+
+/**
  * Makes an element.
- * @param {string} tag
+ * @param {string} what a tag, or a tag and a class: `p.status`
  * @param {Record<string, any>} [props]
  * @param {...(Node | string | null)} children
  * @returns {any}
  */
-function h(tag, props = {}, ...children) {
+function h(what, props = {}, ...children) {
+  const [tag, className] = what.split(".");
   const element = doc.createElement(tag);
+  if (className) element.className = className;
   for (const [key, value] of Object.entries(props)) {
-    if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
-    else if (key in element && key !== "list" && key !== "form") /** @type {any} */ (element)[key] = value;
-    else element.setAttribute(key, value);
+    if (key.startsWith("on")) on(element, key.slice(2), value);
+    else if (key in element) /** @type {any} */ (element)[key] = value;
+    else set(element, key, value);
   }
   for (const child of children) if (child !== null) element.append(child);
   return element;
 }
+
+/**
+ * @param {EventTarget} target
+ * @param {string} name
+ * @param {(event: any) => void} act
+ */
+const on = (target, name, act) => target.addEventListener(name, act);
 
 // ---- data blocks
 
@@ -73,6 +91,14 @@ class Reader {
   }
   done() {
     return this.at >= this.bytes.length;
+  }
+  /**
+   * A list with its length before it.
+   * @template T
+   * @param {() => T} one
+   */
+  list(one) {
+    return Array.from({ length: this.next() }, one);
   }
 }
 
@@ -159,14 +185,6 @@ const percent = (part, whole) => {
   const share = (100 * part) / whole;
   return share > 0 && share < 0.05 ? "< 0.1%" : share.toFixed(1) + "%";
 };
-/** @param {number} n */
-const short = (n) => {
-  const units = ["", "k", "M", "G", "T", "P", "E"];
-  let i = 0;
-  while (n >= 999.5 && i < units.length - 1) n /= 1000, i++;
-  return (i && n < 9.95 ? n.toFixed(1) : n.toFixed(0)) + units[i];
-};
-
 /**
  * The last part of a path.
  * @param {string} path
@@ -191,8 +209,8 @@ function pathOf(name) {
   }
   for (let i = 0; i < name.length; i++) {
     const c = name[i];
-    if (c === "<" || c === "(" || c === "{" || c === "[") depth++;
-    else if (c === ">" || c === ")" || c === "}" || c === "]") depth--;
+    if ("<({[".includes(c)) depth++;
+    else if (">)}]".includes(c)) depth--;
     else if (c === ":" && name[i + 1] === ":" && depth <= 0) {
       parts.push(name.slice(start, i));
       start = i + 2;
@@ -272,7 +290,7 @@ class Profile {
     order = Uint32Array.from({ length: this.count }, (_, i) => i);
     if (key !== "name") {
       const column = /** @type {Float64Array} */ (/** @type {any} */ (this)[key]);
-      order.sort(up ? (a, b) => column[a] - column[b] || a - b : (a, b) => column[b] - column[a] || a - b);
+      sorted(order, (i) => column[i], up);
     } else if (!up) order.reverse();
     this.orders.set(id, order);
     return order;
@@ -333,6 +351,13 @@ class Profile {
   strings(id) {
     return this.once("s" + id, async () => strings(await block(id)));
   }
+  /**
+   * The source files, and for each function the number of its file from 1, or 0.
+   * @returns {Promise<[Strings, Float64Array]>}
+   */
+  async places() {
+    return [await this.strings("files"), await this.once("file", async () => numbers(await block("file"), this.count))];
+  }
 }
 
 const BANDS = [["never ran", "–"], ["cold", "C"], ["warm", "W"], ["hot", "H"]];
@@ -344,32 +369,111 @@ const badge = (band) => h("abbr", { className: "band b" + band, title: BANDS[ban
  * @param {number} whole
  */
 const bar = (part, whole) => {
-  const fill = h("span", { className: "fill" });
-  fill.style.width = (whole ? Math.max(part > 0 ? 0.5 : 0, (100 * part) / whole) : 0) + "%";
-  return h("span", { className: "bar", "aria-hidden": "true" }, fill);
+  const fill = h("span.fill", {});
+  fill.style.width = (whole ? max(part > 0 ? 0.5 : 0, (100 * part) / whole) : 0) + "%";
+  return h("span.bar", { "aria-hidden": "true" }, fill);
 };
+/**
+ * A share with its bar.
+ * @param {number} part
+ * @param {number} whole
+ * @param {number} [most] what fills the bar
+ */
+const share = (part, whole, most = whole) => h("span.share", {}, percent(part, whole), bar(part, most));
+/** @param {...(Node | string)} text */
+const note = (...text) => h("p.status", {}, ...text);
+/** @param {string} text */
+const part = (text) => h("h3", {}, text);
+/**
+ * @param {string} text
+ * @param {() => void} onclick
+ * @param {Record<string, any>} [props]
+ */
+const button = (text, onclick, props) => h("button", { type: "button", onclick, ...props }, text);
+/** @param {...(Node | null)} children */
+const tools = (...children) => h("div.tools", {}, ...children);
 /** @param {string} name */
 const linkTo = (name) => "#function/" + encodeURIComponent(name);
+/**
+ * The name of a function, as a link if the page has the function.
+ * @param {string} name
+ * @param {Record<string, any>} [props]
+ */
+const named = (name, props = {}) => (profile.find(name) >= 0 ? h("a", { href: linkTo(name), ...props }, name) : h("span", props, name));
+/**
+ * Sorts numbers of rows by a column.
+ * @template {number[] | Uint32Array} L
+ * @param {L} list
+ * @param {(i: number) => number} column
+ * @param {boolean} up
+ * @returns {L}
+ */
+const sorted = (list, column, up) => /** @type {L} */ (list.sort((a, b) => (up ? column(a) - column(b) : column(b) - column(a)) || a - b));
+/** @param {number} count */
+const upTo = (count) => Array.from({ length: count }, (_, i) => i);
+/**
+ * A field for a text to search.
+ * @param {string} label
+ * @param {string} placeholder
+ * @param {(text: string) => void} oninput
+ * @param {string} [value]
+ */
+const search = (label, placeholder, oninput, value = "") => h("input", {
+  type: "search", value, placeholder, "aria-label": label, spellcheck: false, oninput: (/** @type {any} */ event) => oninput(event.target.value),
+});
+/**
+ * The rows whose names a search finds; null for all. Says in `status` if the pattern is wrong, and then returns undefined.
+ * @param {HTMLElement} input
+ * @param {string} query
+ * @param {HTMLElement} status
+ * @param {Strings} [list]
+ */
+function searched(input, query, status, list) {
+  set(input, "aria-invalid", null);
+  try {
+    return query ? profile.matches(query, list) : null;
+  } catch (error) {
+    set(input, "aria-invalid", true);
+    status.textContent = "The pattern is not complete: " + /** @type {Error} */ (error).message;
+  }
+}
+/**
+ * A choice of one of several values.
+ * @param {string} label
+ * @param {string[][]} list values with their titles
+ * @param {(value: string) => void} set
+ * @param {string} [chosen]
+ */
+const choice = (label, list, set, chosen) => h("select", { "aria-label": label, onchange: (/** @type {any} */ event) => set(event.target.value) },
+  ...list.map(([value, title]) => h("option", { value, selected: value === chosen }, title)));
 
 /**
- * A table. Only the rows in the window are elements.
- * @param {{label: string, columns: {key: string, title: string, wide?: boolean, minor?: boolean, slim?: boolean, sort?: boolean}[], row: (index: number) => (Node | string)[], open?: (index: number) => void, sorted?: (key: string, up: boolean) => void, key?: string, up?: boolean}} spec
+ * A table in a frame that scrolls.
+ * @param {string} kind `rows` or `auto`
+ * @param {string} label
+ * @param {Node[]} heads
+ * @param {Node} body
+ */
+const framed = (kind, label, heads, body) => h("div.scroll " + kind, { tabIndex: 0, role: "region", "aria-label": label },
+  h("table." + kind, { "aria-label": label }, h("thead", {}, h("tr", {}, ...heads)), body));
+
+/**
+ * A table. Only the rows in the window are elements. `as` has classes of a column; `sort` says that it can be sorted by.
+ * @param {{label: string, columns: {key: string, title: string, as?: string}[], row: (index: number) => (Node | string)[], open?: (index: number) => void, sorted?: (key: string, up: boolean) => void, key?: string, up?: boolean}} spec
  */
 function virtualTable(spec) {
   /** @type {ArrayLike<number>} */
   let list = [];
   let active = 0, key = spec.key || "", up = !!spec.up;
-  const classOf = (/** @type {{wide?: boolean, minor?: boolean, slim?: boolean}} */ column) =>
-    (column.wide ? "wide" : "num") + (column.minor ? " minor" : "") + (column.slim ? " slim" : "");
+  const classOf = ({ as = "" }) => (as.startsWith("wide") ? as : "num " + as);
   const heads = spec.columns.map((column) => {
-    const title = column.sort
-      ? h("button", { type: "button", onclick: () => sort(column.key) }, column.title)
+    const title = column.as?.includes("sort")
+      ? button(column.title, () => sort(column.key))
       : h("span", {}, column.title);
     return h("th", { scope: "col", className: classOf(column) }, title);
   });
   const body = h("tbody");
-  const table = h("table", { className: "rows", "aria-label": spec.label }, h("thead", {}, h("tr", {}, ...heads)), body);
-  const frame = h("div", { className: "scroll", tabIndex: 0, role: "region", "aria-label": spec.label }, table);
+  const frame = framed("rows", spec.label, heads, body), table = frame.firstChild;
   /** @param {string} wanted */
   function sort(wanted) {
     up = wanted === key ? !up : wanted === "name";
@@ -378,20 +482,17 @@ function virtualTable(spec) {
     if (spec.sorted) spec.sorted(key, up);
   }
   function mark() {
-    spec.columns.forEach((column, i) => {
-      if (column.key === key) heads[i].setAttribute("aria-sort", up ? "ascending" : "descending");
-      else heads[i].removeAttribute("aria-sort");
-    });
+    spec.columns.forEach((column, i) => set(heads[i], "aria-sort", column.key !== key ? null : up ? "ascending" : "descending"));
   }
   const space = (/** @type {number} */ rows) => {
     const cell = h("td", { colSpan: spec.columns.length });
     cell.style.height = rows * ROW + "px";
-    return h("tr", { className: "space", "aria-hidden": "true" }, cell);
+    return h("tr.space", { "aria-hidden": "true" }, cell);
   };
   function draw() {
     const height = frame.clientHeight || 600;
-    const first = Math.max(0, Math.floor(frame.scrollTop / ROW) - 10);
-    const last = Math.min(list.length, first + Math.ceil(height / ROW) + 20);
+    const first = max(0, floor(frame.scrollTop / ROW) - 10);
+    const last = min(list.length, first + Math.ceil(height / ROW) + 20);
     const rows = [space(first)];
     for (let at = first; at < last; at++) {
       const cells = spec.row(list[at]);
@@ -400,7 +501,7 @@ function virtualTable(spec) {
         const column = spec.columns[i];
         row.append(h("td", { className: classOf(column) }, cell));
       });
-      row.addEventListener("click", (/** @type {MouseEvent} */ event) => {
+      on(row, "click", (/** @type {MouseEvent} */ event) => {
         active = at;
         if (spec.open && !(/** @type {HTMLElement} */ (event.target).closest("a"))) spec.open(list[at]);
       });
@@ -411,18 +512,17 @@ function virtualTable(spec) {
   }
   /** @param {number} to */
   function move(to) {
-    active = Math.max(0, Math.min(list.length - 1, to));
+    active = max(0, min(list.length - 1, to));
     const top = active * ROW, head = 34;
     if (top < frame.scrollTop) frame.scrollTop = top;
     else if (top + ROW + head > frame.scrollTop + frame.clientHeight) frame.scrollTop = top + ROW + head - frame.clientHeight;
     draw();
-    const row = body.querySelector(".active");
-    if (row) say(/** @type {string} */ (row.textContent));
+    say(body.querySelector(".active")?.textContent || "");
   }
-  frame.addEventListener("scroll", () => requestAnimationFrame(draw), { passive: true });
-  frame.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
+  on(frame, "scroll", () => requestAnimationFrame(draw));
+  on(frame, "keydown", (/** @type {KeyboardEvent} */ event) => {
     if (event.target !== frame) return;
-    const page = Math.max(1, Math.floor(frame.clientHeight / ROW) - 2);
+    const page = max(1, floor(frame.clientHeight / ROW) - 2);
     const step = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -list.length, End: list.length }[event.key];
     if (step !== undefined) move(active + step);
     else if (event.key === "Enter" && spec.open && list.length) spec.open(list[active]);
@@ -436,7 +536,7 @@ function virtualTable(spec) {
     show(rows) {
       list = rows;
       active = 0;
-      table.setAttribute("aria-rowcount", String(rows.length + 1));
+      set(table, "aria-rowcount", rows.length + 1);
       frame.scrollTop = 0;
       draw();
     },
@@ -462,83 +562,61 @@ function simpleTable(label, titles, rows, wide = 0) {
   const head = titles.map((title, i) => h("th", { scope: "col", className: i === wide ? "wide" : "num" }, title));
   const line = (/** @type {(Node | string)[]} */ row) =>
     h("tr", {}, ...row.map((cell, i) => h("td", { className: i === wide ? "wide" : "num" }, cell)));
-  return h("div", { className: "scroll auto", tabIndex: 0, role: "region", "aria-label": label },
-    h("table", { "aria-label": label }, h("thead", {}, h("tr", {}, ...head)), h("tbody", {}, ...rows.map(line))));
+  return framed("auto", label, head, h("tbody", {}, ...rows.map(line)));
 }
 
 // ---- views
 
 /** @type {Profile} */
 let profile;
-/**
- * What is after the name of the view in the address, e.g. `?q=main`.
- * @param {string} hash
- */
-function parameters(hash) {
-  return new URLSearchParams(hash.split("?")[1] || "");
-}
 /** @param {string} text */
 const heading = (text) => h("h2", { tabIndex: -1 }, text);
 
 /** @param {string} hash */
-function functionsView(hash) {
+async function functionsView(hash) {
   const { facts } = profile;
-  const given = parameters(hash);
-  let query = given.get("q") || "", band = given.get("band") || "";
+  const [files, fileOf] = await profile.places();
+  const given = new URLSearchParams(hash.split("?")[1] || "");
+  let query = given.get("q") || "", file = given.get("file") || "", band = given.get("band") || "";
   let key = given.get("sort") || "sum", up = given.get("up") === "1";
-  const input = h("input", { type: "search", value: query, placeholder: "Name, or /pattern/", "aria-label": "Search functions", spellcheck: false });
-  const select = h("select", { "aria-label": "How often the functions ran" },
-    ...[["", "all functions"], ["3", "hot"], ["2", "warm"], ["1", "cold"], ["0", "never ran"]].map(([value, text]) =>
-      h("option", { value, selected: value === band }, text)));
-  const status = h("p", { className: "status" });
+  const input = search("Search functions", "Name, or /pattern/", (text) => ((query = text), update()), query);
+  const inFile = files.count ? search("Only functions of files whose path contains", "File, or /pattern/", (text) => ((file = text), update()), file) : null;
+  const select = choice("How often the functions ran", [["", "all functions"], ["3", "hot"], ["2", "warm"], ["1", "cold"], ["0", "never ran"]],
+    (value) => ((band = value), update()), band);
+  const status = note();
   /** @type {Map<number, number>} */
   let ranks = new Map();
+  const columns = [
+    { key: "name", title: "Function", as: "wide sort" },
+    { key: "band", title: "Heat", as: "slim" },
+    { key: "entry", title: facts.titles.entry, as: "minor sort" },
+    { key: "sum", title: facts.titles.sum, as: "minor sort" },
+    { key: "share", title: "Share" },
+    { key: "until", title: "Until here", as: "minor" },
+    { key: "max", title: facts.titles.max, as: "minor sort" },
+  ].filter((column) => /** @type {any} */ (facts.titles)[column.key] !== "");
   const table = virtualTable({
-    label: "Functions",
-    key, up,
-    columns: [
-      { key: "name", title: "Function", wide: true, sort: true },
-      { key: "band", title: "Heat", slim: true },
-      { key: "entry", title: facts.titles.entry, minor: true, sort: true },
-      { key: "sum", title: facts.titles.sum, sort: true, minor: true },
-      { key: "share", title: "Share" },
-      { key: "until", title: "Until here", minor: true },
-      { key: "max", title: facts.titles.max, minor: true, sort: true },
-    ].filter((column) => !(/** @type {any} */ (facts.titles)[column.key] === "")),
+    label: "Functions", key, up, columns,
     row: (i) => {
-      const name = profile.name(i);
-      const cells = [
-        h("a", { href: linkTo(name), title: name, tabIndex: -1 }, name),
-        badge(profile.band(i)),
-        ...(facts.titles.entry ? [grouped(profile.entry[i])] : []),
-        ...(facts.titles.sum ? [grouped(profile.sum[i])] : []),
-        h("span", { className: "share" }, percent(profile.sum[i], facts.total), bar(profile.sum[i], profile.sum[profile.order("sum", false)[0]])),
-        key === "sum" && !up && ranks.has(i) ? percent(/** @type {number} */ (ranks.get(i)), facts.total) : "",
-        ...(facts.titles.max ? [grouped(profile.max[i])] : []),
-      ];
-      return cells;
+      const name = profile.name(i), until = ranks.get(i), { entry, sum, max } = profile;
+      /** @type {Record<string, Node | string>} */
+      const cells = {
+        name: h("a", { href: linkTo(name), title: name, tabIndex: -1 }, name), band: badge(profile.band(i)),
+        entry: grouped(entry[i]), sum: grouped(sum[i]), max: grouped(max[i]),
+        share: share(sum[i], facts.total, sum[profile.order("sum", false)[0]]), until: until === undefined ? "" : percent(until, facts.total),
+      };
+      return columns.map((column) => cells[column.key]);
     },
     open: (i) => (location.hash = linkTo(profile.name(i))),
-    sorted: (by, upward) => {
-      key = by;
-      up = upward;
-      update();
-    },
+    sorted: (by, upward) => ((key = by), (up = upward), update()),
   });
   function update() {
-    /** @type {Uint8Array | null} */
-    let mask = null;
-    try {
-      if (query) mask = profile.matches(query);
-      input.removeAttribute("aria-invalid");
-    } catch (error) {
-      input.setAttribute("aria-invalid", "true");
-      status.textContent = "The pattern is not complete: " + /** @type {Error} */ (error).message;
-      return;
-    }
+    const mask = searched(input, query, status);
+    const paths = inFile ? searched(inFile, file, status, files) : null;
+    if (mask === undefined || paths === undefined) return;
     const order = profile.order(key, up);
-    const list = !mask && !band ? order
-      : order.filter((i) => (!mask || mask[i]) && (!band || profile.band(i) === +band));
+    const list = !mask && !band && !paths ? order
+      : order.filter((i) => (!mask || mask[i]) && (!band || profile.band(i) === +band) && (!paths || paths[fileOf[i] - 1]));
     ranks = new Map();
     if (key === "sum" && !up) {
       let until = 0;
@@ -549,23 +627,19 @@ function functionsView(hash) {
     status.textContent = `${grouped(list.length)} of ${grouped(profile.count)} functions, ${percent(sum, facts.total)} of all ${facts.unit}`;
     table.show(list);
     const state = new URLSearchParams();
-    if (query) state.set("q", query);
-    if (band) state.set("band", band);
-    if (key !== "sum" || up) state.set("sort", key);
-    if (up) state.set("up", "1");
+    for (const [name, value] of Object.entries({ q: query, file, band, sort: key !== "sum" || up ? key : "", up: up ? "1" : "" }))
+      if (value) state.set(name, value);
     const text = state.toString();
     history.replaceState(null, "", "#functions" + (text ? "?" + text : ""));
   }
-  input.addEventListener("input", () => ((query = input.value), update()));
-  select.addEventListener("change", () => ((band = select.value), update()));
-  main.replaceChildren(heading("Functions"), h("div", { className: "tools" }, input, select, status), table.element);
+  main.replaceChildren(heading("Functions"), tools(input, inFile, select, status), table.element);
   update();
 }
 
 /** @param {string} hash */
 async function functionView(hash) {
   const name = decodeURIComponent(hash.slice("#function/".length));
-  const parts = [h("h2", { tabIndex: -1, className: "symbol" }, name)];
+  const parts = [h("h2.symbol", { tabIndex: -1 }, name)];
   const first = profile.find(name);
   if (first < 0) parts.push(h("p", {}, "The page has no function of this name. ", h("a", { href: "#functions" }, "All functions")));
   for (let i = first; i >= 0 && i < profile.count && i < first + 50 && profile.name(i) === name; i++) {
@@ -586,10 +660,14 @@ async function oneFunction(i) {
     if (facts.titles[key]) rows.push([facts.titles[key], grouped(profile[key][i])]);
   rows.push(["Share of all " + facts.unit, percent(profile.sum[i], facts.total)]);
   if (string(mangled, i)) rows.push(["Symbol", h("code", {}, string(mangled, i))]);
-  const digits = Array.from(hashes.subarray(8 * i, 8 * i + 8)).reverse().map((byte) => byte.toString(16).padStart(2, "0")).join("");
+  const digits = [...hashes.subarray(8 * i, 8 * i + 8)].reverse().map((byte) => byte.toString(16).padStart(2, "0")).join("");
   if (/[^0]/.test(digits)) rows.push(["Function hash", h("code", {}, "0x" + digits)]);
   if (profile.flags[i] & 1) rows.push(["Stage", "context-sensitive counters"]);
-  const parts = [h("dl", { className: "facts" }, ...rows.flatMap(([term, value]) => [h("dt", {}, term), h("dd", {}, value)]))];
+  const [files, fileOf] = await profile.places();
+  if (fileOf[i]) rows.push(["File", string(files, fileOf[i] - 1)]);
+  const parts = [h("dl.facts", {}, ...rows.flatMap(([term, value]) => [h("dt", {}, term), h("dd", {}, value)]))];
+  const source = facts.source && (await profile.detail("source", i));
+  if (facts.source && source) parts.push(...(await sourceOf(source, facts.source)));
   const detail = facts.detail && (await profile.detail("detail", i));
   if (detail && facts.detail === "lines") parts.push(await linesOf(detail));
   else if (detail) parts.push(...countersOf(detail, facts));
@@ -599,24 +677,45 @@ async function oneFunction(i) {
 }
 
 /**
+ * The source of a function and of the functions inlined into it, with counts beside the lines.
+ * @param {Reader} detail
+ * @param {{title: string, note: string}} facts
+ */
+async function sourceOf(detail, facts) {
+  const [files, targets, lines] = await Promise.all(["files", "targets", "source-lines"].map((id) => profile.strings(id)));
+  const next = () => detail.next();
+  const parts = detail.list(() => {
+    const callee = next(), caller = next(), call = next(), samples = next(), path = string(files, next() - 1), first = next(), size = next(), text = next();
+    const counts = new Map(detail.list(() => [first + next(), next()]));
+    const most = max(...counts.values());
+    const label = callee ? "Inlined: " + string(targets, callee - 1) : "Source";
+    return h("section", {}, part(label),
+      note(callee ? `${grouped(samples)} ${profile.facts.unit}` + (call ? `, called at line ${call}` : "") + (caller ? " of " + string(targets, caller - 1) : "") + ", " : "", `${path}:${first}`),
+      simpleTable(label, ["Line", facts.title, "Source"], upTo(size).map((at) => {
+        const line = first + at, count = counts.get(line);
+        return [String(line), count === undefined ? "" : h("span.share", {}, grouped(count), bar(count, most)), h("code.source", {}, string(lines, text + at))];
+      }), 2));
+  });
+  return [...parts, note(parts.length ? facts.note : "The page does not have the source of this function.")];
+}
+
+/**
  * @param {Reader} detail
  * @param {Facts} facts
  */
 function countersOf(detail, facts) {
-  const counts = Array.from({ length: detail.next() }, () => detail.next());
+  const counts = detail.list(() => detail.next());
   if (!counts.length) return [];
-  const largest = counts.reduce((a, b) => Math.max(a, b), 0);
-  const ran = counts.filter((count) => count > 0).length;
+  const largest = counts.reduce((a, b) => max(a, b), 0);
   const make = (/** @type {number[]} */ list) =>
     simpleTable(facts.parts, ["Index", "Count", "Of the largest"], list.map((count, at) =>
-      [String(at), grouped(count), h("span", { className: "share" }, percent(count, largest), bar(count, largest))]), 2);
+      [String(at), grouped(count), share(count, largest)]), 2);
   const box = h("div", {}, make(counts.slice(0, 200)));
-  const text = `${grouped(ran)} of ${grouped(counts.length)} ran`;
-  const more = counts.length > 200 ? h("button", { type: "button", onclick: () => {
-      box.replaceChildren(make(counts));
-      more.remove();
-    } }, `Show all ${grouped(counts.length)}`) : h("span", {});
-  return [h("h3", {}, facts.parts), h("p", { className: "status" }, text), box, more];
+  const more = counts.length > 200 ? button(`Show all ${grouped(counts.length)}`, () => {
+    box.replaceChildren(make(counts));
+    more.remove();
+  }) : "";
+  return [part(facts.parts), note(`${grouped(counts.filter((count) => count > 0).length)} of ${grouped(counts.length)} ran`), box, more];
 }
 
 /**
@@ -624,9 +723,7 @@ function countersOf(detail, facts) {
  * @param {number} at
  */
 function targetCell(targets, at) {
-  if (!at) return h("span", { className: "dim" }, "outside the program");
-  const name = string(targets, at - 1);
-  return profile.find(name) >= 0 ? h("a", { href: linkTo(name) }, name) : h("span", {}, name);
+  return at ? named(string(targets, at - 1)) : h("span.dim", {}, "outside the program");
 }
 
 /** @param {Reader} values */
@@ -636,13 +733,12 @@ async function valuesOf(values) {
   const sites = values.next();
   for (let site = 0; site < sites; site++) {
     const kind = values.next(), index = values.next();
-    const list = Array.from({ length: values.next() }, () => [values.next(), values.next()]);
+    const list = values.list(() => [values.next(), values.next()]);
     if (!list.length) continue;
-    const total = list.reduce((sum, [, count]) => sum + count, 0);
-    parts.push(h("h3", {}, `${profile.facts.kinds[kind]}, site ${index}`),
-      simpleTable(`${profile.facts.kinds[kind]}, site ${index}`, [kind === 1 ? "Size in bytes" : "Target", "Count", "Share"],
-        list.map(([value, count]) => [kind === 1 ? grouped(value) : targetCell(targets, value), grouped(count),
-          h("span", { className: "share" }, percent(count, total), bar(count, total))])));
+    const total = list.reduce((sum, [, count]) => sum + count, 0), label = `${profile.facts.kinds[kind]}, site ${index}`;
+    parts.push(part(label),
+      simpleTable(label, [kind === 1 ? "Size in bytes" : "Target", "Count", "Share"],
+        list.map(([value, count]) => [kind === 1 ? grouped(value) : targetCell(targets, value), grouped(count), share(count, total)])));
   }
   return parts;
 }
@@ -654,22 +750,22 @@ async function valuesOf(values) {
 async function linesOf(detail) {
   const targets = await profile.strings("targets");
   const rows = [];
+  const next = () => detail.next();
   let most = 0;
-  for (let left = detail.next(); left > 0; left--) {
-    const depth = detail.next(), line = detail.next(), discriminator = detail.next(), callee = detail.next();
-    const samples = detail.next();
-    const calls = Array.from({ length: detail.next() }, () => [detail.next(), detail.next()]);
+  for (let left = next(); left > 0; left--) {
+    const depth = next(), line = next(), discriminator = next(), callee = next(), samples = next();
+    const calls = detail.list(() => [next(), next()]);
     const place = "+" + line + (discriminator ? "." + discriminator : "");
-    most = Math.max(most, callee ? 0 : samples);
+    most = max(most, callee ? 0 : samples);
     rows.push({ depth, place, callee, samples, calls });
   }
-  return h("section", {}, h("h3", {}, "Lines, counted from the start of the function"),
+  return h("section", {}, part("Lines, counted from the start of the function"),
     simpleTable("Lines", ["Line", "Samples", "Of the hottest line"], rows.map((row) => {
-      const cell = h("span", { className: "line" }, row.place + " ");
+      const cell = h("span.line", {}, row.place + " ");
       cell.style.paddingLeft = row.depth * 1.2 + "em";
       if (row.callee) cell.append("inlined ", targetCell(targets, row.callee));
       row.calls.forEach(([target, count], at) => cell.append(at ? ", " : "calls ", targetCell(targets, target), " " + grouped(count)));
-      return [cell, grouped(row.samples), row.callee ? "" : h("span", { className: "share" }, percent(row.samples, most), bar(row.samples, most))];
+      return [cell, grouped(row.samples), row.callee ? "" : share(row.samples, most)];
     })));
 }
 
@@ -687,7 +783,7 @@ const colour = (name) => getComputedStyle(doc.documentElement).getPropertyValue(
  */
 function picture(label, height, paint) {
   const canvas = /** @type {HTMLCanvasElement} */ (h("canvas", { tabIndex: 0, role: "img", "aria-label": label }));
-  const box = h("div", { className: "picture" }, canvas);
+  const box = h("div.picture", {}, canvas);
   function draw() {
     const width = box.clientWidth, ratio = devicePixelRatio || 1;
     if (!width) return;
@@ -702,9 +798,9 @@ function picture(label, height, paint) {
     paint(context, width, height);
   }
   new ResizeObserver(draw).observe(box);
-  canvas.addEventListener("focus", draw);
-  canvas.addEventListener("blur", draw);
-  dark.addEventListener("change", draw);
+  on(canvas, "focus", draw);
+  on(canvas, "blur", draw);
+  on(dark, "change", draw);
   return { box, canvas, draw, resize: (/** @type {number} */ to) => ((height = to), draw()) };
 }
 
@@ -718,7 +814,7 @@ function picture(label, height, paint) {
  */
 function fitted(context, text, x, y, width) {
   if (width < 24) return;
-  let most = Math.floor(width / 6.2);
+  let most = floor(width / 6.2);
   if (text.length > most) text = most > 3 ? text.slice(0, most - 1) + "…" : "";
   while (text && context.measureText(text).width > width) text = text.slice(0, -2) + "…", most--;
   context.fillText(text, x, y);
@@ -738,15 +834,15 @@ function squarified(items, x, y, w, v) {
   const out = [];
   let left = items.reduce((sum, item) => sum + item.value, 0);
   for (let at = 0; at < items.length && left > 0;) {
-    const side = Math.min(w, v), scale = (w * v) / left;
+    const side = min(w, v), scale = (w * v) / left;
     let sum = 0, end = at, worst = Infinity;
     for (; end < items.length; end++) {
       const next = sum + items[end].value, length = (next * scale) / side;
       const ratio = (/** @type {number} */ value) => {
         const other = (value * scale) / length;
-        return Math.max(length / other, other / length);
+        return max(length / other, other / length);
       };
-      const now = Math.max(ratio(items[at].value), ratio(items[end].value));
+      const now = max(ratio(items[at].value), ratio(items[end].value));
       if (now > worst) break;
       worst = now;
       sum = next;
@@ -771,9 +867,8 @@ function squarified(items, x, y, w, v) {
 
 async function mapView() {
   const { facts } = profile;
-  const files = await profile.strings("files");
-  const fileOf = await profile.once("file", async () => numbers(await block("file"), profile.count));
-  const both = facts.diff && facts.diff.shares ? await changes() : null;
+  const [files, fileOf] = await profile.places();
+  const both = facts.diff?.shares ? await changes() : null;
   let diff = both, by = files.count ? "file" : "name", area = "sum";
   const nameOf = (/** @type {number} */ i) => (diff ? string(diff.names, i) : profile.name(i));
   /** @type {Area[]} */
@@ -782,7 +877,7 @@ async function mapView() {
    * @param {number} i
    * @param {number} depth
    */
-  const part = (i, depth) => {
+  const partOf = (i, depth) => {
     const name = nameOf(i);
     if (by === "file" && !diff) {
       const parts = fileOf[i] ? string(files, fileOf[i] - 1).split("/").filter(Boolean) : ["(no file known)"];
@@ -804,7 +899,7 @@ async function mapView() {
       for (const i of node.list) {
         const amount = value(i);
         if (!(amount > 0)) continue;
-        const [name, leaf] = /** @type {[string, number]} */ (part(i, depth));
+        const [name, leaf] = /** @type {[string, number]} */ (partOf(i, depth));
         const id = leaf < 0 ? name + "/" : leaf + "";
         let group = groups.get(id);
         if (!group) groups.set(id, (group = { name, value: 0, hot: 0, list: [], leaf, depth: depth + 1 }));
@@ -817,16 +912,16 @@ async function mapView() {
       if (found.length !== 1 || found[0].leaf >= 0) return found;
     }
   }
-  const all = () => ({ name: "all", value: 0, hot: 0, list: Array.from({ length: diff ? diff.count : profile.count }, (_, i) => i), leaf: -1, depth: 0 });
+  const all = () => ({ name: "all", value: 0, hot: 0, list: upTo(diff ? diff.count : profile.count), leaf: -1, depth: 0 });
   trail = [all()];
   /** @type {{area: Area, box: [number, number, number, number]}[]} */
   let cells = [];
   let marked = 0;
   const table = h("div");
-  const path = h("nav", { className: "trail", "aria-label": "Place in the map" });
+  const path = h("nav.trail", { "aria-label": "Place in the map" });
   const label = () => (diff ? "Area is the share that moved; orange gained, blue lost"
     : `Area is the number of ${area === "sum" ? facts.unit : "functions"}; orange is hot, blue is cold`);
-  const legend = h("p", { className: "status" });
+  const legend = note();
   const paint = (/** @type {number} */ hot) => (hot > 0.66 ? "hot" : hot > 0.33 ? "warm" : "cold");
   const canvas = picture("Map of functions; the table below has the same numbers", 460, (context, width, height) => {
     cells = [];
@@ -837,22 +932,22 @@ async function mapView() {
       const [x, y, w, v] = box, kid = kids[at];
       cells.push({ area: kid, box });
       context.fillStyle = colour("area-" + paint(kid.value ? kid.hot / kid.value : 0));
-      context.fillRect(x + 0.5, y + 0.5, Math.max(0, w - 1), Math.max(0, v - 1));
+      context.fillRect(x + 0.5, y + 0.5, max(0, w - 1), max(0, v - 1));
       if (kid.leaf < 0 && w > 60 && v > 40) {
         const inner = children(kid).slice(0, 150);
         squarified(inner, x + 3, y + 20, w - 6, v - 23).forEach(([ix, iy, iw, iv], j) => {
           context.fillStyle = colour("cell-" + paint(inner[j].hot / inner[j].value));
-          context.fillRect(ix + 0.5, iy + 0.5, Math.max(0, iw - 1), Math.max(0, iv - 1));
+          context.fillRect(ix + 0.5, iy + 0.5, max(0, iw - 1), max(0, iv - 1));
           context.fillStyle = colour("ink");
-          if (iv > 14) fitted(context, inner[j].leaf >= 0 ? pathOf(inner[j].name).slice(-1)[0] : inner[j].name, ix + 4, iy + Math.min(10, iv / 2), iw - 8);
+          if (iv > 14) fitted(context, inner[j].leaf >= 0 ? pathOf(inner[j].name).slice(-1)[0] : inner[j].name, ix + 4, iy + min(10, iv / 2), iw - 8);
         });
       }
       context.fillStyle = colour("ink");
-      if (v > 14) fitted(context, kid.leaf >= 0 ? pathOf(kid.name).slice(-1)[0] : kid.name, x + 5, y + Math.min(11, v / 2), w - 10);
+      if (v > 14) fitted(context, kid.leaf >= 0 ? pathOf(kid.name).slice(-1)[0] : kid.name, x + 5, y + min(11, v / 2), w - 10);
       if (at === marked && doc.activeElement === canvas.canvas) {
         context.strokeStyle = colour("accent");
         context.lineWidth = 3;
-        context.strokeRect(x + 1.5, y + 1.5, Math.max(0, w - 3), Math.max(0, v - 3));
+        context.strokeRect(x + 1.5, y + 1.5, max(0, w - 3), max(0, v - 3));
       }
     });
   });
@@ -872,18 +967,18 @@ async function mapView() {
     const sum = kids.reduce((total, kid) => total + kid.value, 0);
     table.replaceChildren(simpleTable("The same as a table", ["Part", "Functions", diff ? "Moved" : facts.titles.sum, "Share", diff ? "Gained" : "Hot"],
       kids.slice(0, 200).map((kid) => [
-        kid.leaf >= 0 ? h("a", { href: linkTo(kid.name) }, kid.name) : h("button", { type: "button", className: "link", onclick: () => enter(kid) }, kid.name),
+        kid.leaf >= 0 ? named(kid.name) : button(kid.name, () => enter(kid), { className: "link" }),
         grouped(kid.list.length), diff ? percent(kid.value, 1e9) : grouped(kid.value), percent(kid.value, sum), percent(kid.hot, kid.value)])),
-      kids.length > 200 ? h("p", { className: "status" }, `${grouped(kids.length - 200)} smaller parts are left out of the table.`) : h("span", {}));
-    path.replaceChildren(...trail.map((node, at) => h("button", { type: "button", className: "link", disabled: at === trail.length - 1, onclick: () => {
+      kids.length > 200 ? note(`${grouped(kids.length - 200)} smaller parts are left out of the table.`) : "");
+    path.replaceChildren(...trail.map((node, at) => button(node.name, () => {
       trail = trail.slice(0, at + 1);
       show();
-    } }, node.name)));
+    }, { className: "link", disabled: at === trail.length - 1 })));
     canvas.draw();
   }
   const under = (/** @type {MouseEvent} */ event) =>
     cells.find(({ box: [x, y, w, v] }) => event.offsetX >= x && event.offsetX < x + w && event.offsetY >= y && event.offsetY < y + v);
-  canvas.canvas.addEventListener("click", (event) => {
+  on(canvas.canvas, "click", (event) => {
     const cell = under(event);
     if (cell) enter(cell.area);
   });
@@ -891,28 +986,24 @@ async function mapView() {
     const cell = under(event);
     return cell ? text(cell.area) : "";
   });
-  canvas.canvas.addEventListener("keydown", (event) => {
-    if (event.key === "ArrowRight" || event.key === "ArrowDown") marked = Math.min(cells.length - 1, marked + 1);
-    else if (event.key === "ArrowLeft" || event.key === "ArrowUp") marked = Math.max(0, marked - 1);
-    else if (event.key === "Enter" && cells[marked]) return enter(cells[marked].area);
-    else if ((event.key === "Backspace" || event.key === "Escape") && trail.length > 1) return trail.pop(), show();
+  on(canvas.canvas, "keydown", (event) => {
+    const { key } = event;
+    if (/^Arrow(Right|Down)/.test(key)) marked = min(cells.length - 1, marked + 1);
+    else if (/^Arrow(Left|Up)/.test(key)) marked = max(0, marked - 1);
+    else if (key === "Enter" && cells[marked]) return enter(cells[marked].area);
+    else if (/Backspace|Escape/.test(key) && trail.length > 1) return trail.pop(), show();
     else return;
     event.preventDefault();
     canvas.draw();
     if (cells[marked]) say(text(cells[marked].area));
   });
-  const choice = (/** @type {string} */ name, /** @type {string[][]} */ list, /** @type {(value: string) => void} */ set) =>
-    h("select", { "aria-label": name, onchange: (/** @type {Event} */ event) => {
-      set(/** @type {HTMLSelectElement} */ (event.target).value);
-      trail = [all()];
-      show();
-    } }, ...list.map(([value, title]) => h("option", { value }, title)));
+  const again = () => ((trail = [all()]), show());
   const areas = [["sum", "area: " + facts.unit], ["one", "area: number of functions"]];
   if (both) areas.unshift(["moved", "area: what moved"]);
-  main.replaceChildren(heading("Map"), h("div", { className: "tools" },
-    choice("Area", areas, (to) => ((area = to), (diff = to === "moved" ? both : null))),
-    files.count ? choice("Group by", [["file", "by file"], ["name", "by namespace or crate"]], (to) => (by = to)) : null, path),
-    canvas.box, legend, h("h3", {}, "The same as a table"), table);
+  main.replaceChildren(heading("Map"), tools(
+    choice("Area", areas, (to) => ((area = to), (diff = to === "moved" ? both : null), again())),
+    files.count ? choice("Group by", [["file", "by file"], ["name", "by namespace or crate"]], (to) => ((by = to), again())) : null, path),
+    canvas.box, legend, part("The same as a table"), table);
   show();
 }
 
@@ -923,43 +1014,44 @@ const tip = h("div", { id: "tip", hidden: true });
  * @param {(event: MouseEvent) => string} text
  */
 function hover(element, text) {
-  element.addEventListener("mousemove", (event) => {
+  on(element, "mousemove", (event) => {
     const shown = text(event);
     tip.hidden = !shown;
     tip.textContent = shown;
-    tip.style.left = Math.min(event.clientX + 12, innerWidth - 330) + "px";
+    tip.style.left = min(event.clientX + 12, innerWidth - 330) + "px";
     tip.style.top = event.clientY + 16 + "px";
   });
-  element.addEventListener("mouseleave", () => (tip.hidden = true));
+  on(element, "mouseleave", () => (tip.hidden = true));
 }
 
 /** @typedef {{name: Uint32Array, depth: Uint16Array | Uint32Array, weight: Float64Array, cold: Uint16Array, hot: Uint16Array,
  *   start: Float64Array, parent: Int32Array, count: number}} Frames */
 
 /**
- * @param {Uint8Array} bytes
+ * @param {number} count
  * @returns {Frames}
  */
+const newFrames = (count) => ({
+  name: new Uint32Array(count), depth: new Uint32Array(count), weight: new Float64Array(count), cold: new Uint16Array(count),
+  hot: new Uint16Array(count), start: new Float64Array(count), parent: new Int32Array(count), count,
+});
+
+/** @param {Uint8Array} bytes */
 function framesOf(bytes) {
-  const reader = new Reader(bytes);
-  const count = reader.next();
-  const frames = {
-    name: new Uint32Array(count), depth: new Uint32Array(count), weight: new Float64Array(count), cold: new Uint16Array(count),
-    hot: new Uint16Array(count), start: new Float64Array(count), parent: new Int32Array(count), count,
-  };
-  /** @type {number[]} */
-  const open = [], next = [];
+  const reader = new Reader(bytes), next = () => reader.next(), count = next(), frames = newFrames(count);
+  /** The frame, and the start of its next callee, at each depth. @type {number[]} */
+  const open = [], from = [];
   for (let i = 0; i < count; i++) {
-    const depth = (frames.depth[i] = reader.next());
-    frames.name[i] = reader.next();
-    frames.weight[i] = reader.next();
-    frames.cold[i] = reader.next();
-    frames.hot[i] = reader.next();
+    const depth = (frames.depth[i] = next());
+    frames.name[i] = next();
+    frames.weight[i] = next();
+    frames.cold[i] = next();
+    frames.hot[i] = next();
     frames.parent[i] = depth ? open[depth - 1] : -1;
-    frames.start[i] = depth ? next[depth - 1] : 0;
-    if (depth) next[depth - 1] += frames.weight[i];
+    frames.start[i] = depth ? from[depth - 1] : 0;
+    if (depth) from[depth - 1] += frames.weight[i];
     open[depth] = i;
-    next[depth] = frames.start[i];
+    from[depth] = frames.start[i];
   }
   return frames;
 }
@@ -991,10 +1083,7 @@ function inverted(frames) {
       add((node = kid));
     }
   }
-  const out = {
-    name: new Uint32Array(count), depth: new Uint32Array(count), weight: new Float64Array(count), cold: new Uint16Array(count),
-    hot: new Uint16Array(count), start: new Float64Array(count), parent: new Int32Array(count), count,
-  };
+  const out = newFrames(count);
   let at = 0;
   /** @type {[Tree, number, number, number][]} */
   const pending = [[root, 0, 0, -1]];
@@ -1025,7 +1114,7 @@ async function flameView() {
   const nameOf = (/** @type {number} */ i) => (i ? string(names, frames.name[i]) : "all");
   const text = (/** @type {number} */ i) => {
     const heat = facts.temperature ? `; ${(frames.cold[i] / 10).toFixed(0)}% cold, ${(frames.hot[i] / 10).toFixed(0)}% hot` : "";
-    return `${nameOf(i)}: ${grouped(Math.round(frames.weight[i]))} ${facts.unit}, ${percent(frames.weight[i], frames.weight[0])}${heat}`;
+    return `${nameOf(i)}: ${grouped(round(frames.weight[i]))} ${facts.unit}, ${percent(frames.weight[i], frames.weight[0])}${heat}`;
   };
   /** @type {Map<number, boolean>} */
   let found = new Map();
@@ -1044,8 +1133,8 @@ async function flameView() {
   };
   const box = (/** @type {number} */ i, /** @type {number} */ width) => {
     const scale = width / (frames.weight[focus] || 1);
-    const left = Math.max(0, (frames.start[i] - frames.start[focus]) * scale);
-    const right = Math.min(width, (frames.start[i] + frames.weight[i] - frames.start[focus]) * scale);
+    const left = max(0, (frames.start[i] - frames.start[focus]) * scale);
+    const right = min(width, (frames.start[i] + frames.weight[i] - frames.start[focus]) * scale);
     return [left, right - left];
   };
   const canvas = picture(facts.title, 400, (context, width) => {
@@ -1054,11 +1143,11 @@ async function flameView() {
       if (w < 0.4) continue;
       const y = frames.depth[i] * ROWH;
       context.fillStyle = fill(i);
-      context.fillRect(x, y, Math.max(0.4, w - 0.6), ROWH - 1);
+      context.fillRect(x, y, max(0.4, w - 0.6), ROWH - 1);
       if (i === marked && doc.activeElement === canvas.canvas) {
         context.strokeStyle = colour("accent");
         context.lineWidth = 2;
-        context.strokeRect(x + 1, y + 1, Math.max(1, w - 2.6), ROWH - 3);
+        context.strokeRect(x + 1, y + 1, max(1, w - 2.6), ROWH - 3);
       }
       context.fillStyle = colour("frame-ink");
       fitted(context, nameOf(i), x + 4, y + ROWH / 2, w - 8);
@@ -1067,10 +1156,10 @@ async function flameView() {
   const deepest = () => {
     let most = 0;
     for (let i = 0; i < frames.count; i++) if (frames.depth[i] > most) most = frames.depth[i];
-    return Math.min(1200, most + 1) * ROWH;
+    return min(1200, most + 1) * ROWH;
   };
   const under = (/** @type {MouseEvent} */ event) => {
-    const depth = Math.floor(event.offsetY / ROWH), width = canvas.canvas.clientWidth;
+    const depth = floor(event.offsetY / ROWH), width = canvas.canvas.clientWidth;
     for (let i = 0; i < frames.count; i++) {
       if (frames.depth[i] !== depth) continue;
       const [x, w] = box(i, width);
@@ -1078,7 +1167,7 @@ async function flameView() {
     }
     return -1;
   };
-  const status = h("p", { className: "status" }, text(0));
+  const status = note(text(0));
   const select = (/** @type {number} */ i, zoom = false) => {
     marked = i;
     if (zoom) focus = i;
@@ -1086,7 +1175,7 @@ async function flameView() {
     say(text(i));
     canvas.draw();
   };
-  canvas.canvas.addEventListener("click", (event) => {
+  on(canvas.canvas, "click", (event) => {
     const i = under(event);
     if (i >= 0) select(i, true);
   });
@@ -1094,28 +1183,29 @@ async function flameView() {
     const i = under(event);
     return i >= 0 ? text(i) : "";
   });
-  canvas.canvas.addEventListener("keydown", (event) => {
+  on(canvas.canvas, "keydown", (event) => {
     const kin = (/** @type {number} */ parent) => {
       const list = [];
       for (let i = 0; i < frames.count; i++) if (frames.parent[i] === parent) list.push(i);
       return list.sort((a, b) => frames.start[a] - frames.start[b]);
     };
+    const { key } = event;
     let to = marked;
-    if (event.key === "ArrowDown") {
+    if (key === "ArrowDown") {
       const kids = kin(marked);
       if (kids.length) to = kids.reduce((a, b) => (frames.weight[b] > frames.weight[a] ? b : a));
-    } else if (event.key === "ArrowUp") to = Math.max(0, frames.parent[marked]);
-    else if (event.key === "ArrowLeft" || event.key === "ArrowRight") {
+    } else if (key === "ArrowUp") to = max(0, frames.parent[marked]);
+    else if (key === "ArrowLeft" || key === "ArrowRight") {
       const list = kin(frames.parent[marked]), at = list.indexOf(marked);
-      to = list[at + (event.key === "ArrowLeft" ? -1 : 1)] ?? marked;
-    } else if (event.key === "Enter") return select(marked, true);
-    else if (event.key === "Escape") return select(0, true);
+      to = list[at + (key === "ArrowLeft" ? -1 : 1)] ?? marked;
+    } else if (key === "Enter") return select(marked, true);
+    else if (key === "Escape") return select(0, true);
     else return;
     event.preventDefault();
     select(to);
   });
-  const input = h("input", { type: "search", placeholder: "Mark functions", "aria-label": "Mark functions whose name contains", oninput: () => {
-    query = input.value;
+  const input = search("Mark functions whose name contains", "Mark functions", (wanted) => {
+    query = wanted;
     found = new Map();
     let sum = 0;
     if (query) for (let i = 1; i < frames.count; i++) {
@@ -1126,43 +1216,42 @@ async function flameView() {
     }
     status.textContent = query ? `${percent(sum, frames.weight[0])} of ${facts.unit} in stacks with a marked function` : text(focus);
     canvas.draw();
-  } });
-  const turn = h("button", { type: "button", "aria-pressed": "false", onclick: () => {
+  });
+  const turn = button("Inverted", () => {
     const turned = frames === straight;
     frames = turned ? inverted(straight) : straight;
-    turn.setAttribute("aria-pressed", String(turned));
+    set(turn, "aria-pressed", turned);
     focus = marked = 0;
     found = new Map();
     canvas.resize(deepest());
     status.textContent = text(0) + (turned ? ". Stacks below 0.01% are left out of the inverted picture." : "");
-  } }, "Inverted");
-  const back = h("button", { type: "button", onclick: () => select(0, true) }, "Whole");
+  }, { "aria-pressed": "false" });
+  const back = button("Whole", () => select(0, true));
   // The table twin: weights by function.
+  /** @type {Map<number, {own: number, all: number}>} */
   const sums = new Map();
+  const sumOf = (/** @type {number} */ id) => {
+    let sum = sums.get(id);
+    if (!sum) sums.set(id, (sum = { own: 0, all: 0 }));
+    return sum;
+  };
+  const { name, parent, weight } = straight;
   for (let i = 1; i < straight.count; i++) {
-    const id = straight.name[i];
+    const sum = sumOf(name[i]);
     let nested = false;
-    for (let at = straight.parent[i]; at > 0 && !nested; at = straight.parent[at]) nested = straight.name[at] === id;
-    const sum = sums.get(id) || { own: 0, all: 0 };
-    sum.own += straight.weight[i];
-    if (!nested) sum.all += straight.weight[i];
-    if (straight.parent[i] > 0) {
-      const up = straight.name[straight.parent[i]];
-      const above = sums.get(up) || { own: 0, all: 0 };
-      above.own -= straight.weight[i];
-      sums.set(up, above);
-    }
-    sums.set(id, sum);
+    for (let at = parent[i]; at > 0 && !nested; at = parent[at]) nested = name[at] === name[i];
+    sum.own += weight[i];
+    if (!nested) sum.all += weight[i];
+    if (parent[i] > 0) sumOf(name[parent[i]]).own -= weight[i];
   }
   const top = [...sums].sort((a, b) => b[1].all - a[1].all).slice(0, 200);
   const twin = simpleTable("The same by function", ["Function", "With callees", "Share", "Alone", "Share"], top.map(([id, sum]) => {
-    const name = string(names, id);
-    return [profile.count && profile.find(name) >= 0 ? h("a", { href: linkTo(name) }, name) : name,
-      grouped(sum.all), percent(sum.all, straight.weight[0]), grouped(Math.max(0, sum.own)), percent(Math.max(0, sum.own), straight.weight[0])];
+    const own = max(0, sum.own), whole = weight[0];
+    return [named(string(names, id)), grouped(sum.all), percent(sum.all, whole), grouped(own), percent(own, whole)];
   }));
-  main.replaceChildren(heading(facts.title), h("p", {}, facts.note), h("div", { className: "tools" }, input, turn, back, status), canvas.box,
-    h("h3", {}, "The same by function"), twin);
-  if (profile.facts.contexts) main.append(h("h3", {}, "Contexts"), await contextsOf());
+  main.replaceChildren(heading(facts.title), h("p", {}, facts.note), tools(input, turn, back, status), canvas.box,
+    part("The same by function"), twin);
+  if (profile.facts.contexts) main.append(part("Contexts"), await contextsOf());
   canvas.resize(deepest());
 }
 
@@ -1173,16 +1262,16 @@ async function contextsOf() {
   /** @type {{bytes: number, count: number, life: number, density: number, heat: number, stack: number[]}[]} */
   const list = [];
   while (!reader.done()) {
-    const [bytes, count, life, density, heat] = Array.from({ length: 5 }, () => reader.next());
-    list.push({ bytes, count, life, density, heat, stack: Array.from({ length: reader.next() }, () => reader.next()) });
+    const next = () => reader.next();
+    list.push({ bytes: next(), count: next(), life: next(), density: next(), heat: next(), stack: reader.list(next) });
   }
   let key = "bytes", up = false;
-  const stack = h("div", { className: "stack", "aria-live": "polite" }, "Choose a context to see its call stack.");
+  const stack = h("div.stack", { "aria-live": "polite" }, "Choose a context to see its call stack.");
   const table = virtualTable({
     label: "Contexts", key, up,
-    columns: [{ key: "name", title: "Allocating function", wide: true }, { key: "heat", title: "Heat", slim: true }, { key: "bytes", title: "Bytes", sort: true },
-      { key: "count", title: "Allocations", sort: true, minor: true }, { key: "life", title: "Lifetime (ms)", sort: true, minor: true },
-      { key: "density", title: "Accesses per byte and s", sort: true, minor: true }],
+    columns: [{ key: "name", title: "Allocating function", as: "wide" }, { key: "heat", title: "Heat", as: "slim" }, { key: "bytes", title: "Bytes", as: "sort" },
+      { key: "count", title: "Allocations", as: "minor sort" }, { key: "life", title: "Lifetime (ms)", as: "minor sort" },
+      { key: "density", title: "Accesses per byte and s", as: "minor sort" }],
     row: (i) => {
       const one = list[i], name = string(names, one.stack[0] ?? 0);
       return [h("span", { title: name }, name), badge(one.heat), grouped(one.bytes), grouped(one.count), grouped(one.life), (one.density / 100).toFixed(2)];
@@ -1191,8 +1280,7 @@ async function contextsOf() {
     sorted: (by, upward) => ((key = by), (up = upward), update()),
   });
   function update() {
-    const column = (/** @type {number} */ i) => /** @type {any} */ (list[i])[key];
-    table.show(list.map((_, i) => i).sort((a, b) => (up ? column(a) - column(b) : column(b) - column(a)) || a - b));
+    table.show(sorted(upTo(list.length), (i) => /** @type {any} */ (list[i])[key], up));
   }
   setTimeout(update);
   return h("div", {}, table.element, stack);
@@ -1205,13 +1293,13 @@ async function startView() {
   const traces = [];
   while (!reader.done()) {
     const weight = reader.next();
-    traces.push({ weight, list: Array.from({ length: reader.next() }, () => reader.next()) });
+    traces.push({ weight, list: reader.list(() => reader.next()) });
   }
   /** @type {Map<number, {first: number, sum: number, runs: number}>} */
   const seen = new Map();
   for (const trace of traces) trace.list.forEach((id, at) => {
     const one = seen.get(id);
-    if (one) one.first = Math.min(one.first, at), (one.sum += at), one.runs++;
+    if (one) one.first = min(one.first, at), (one.sum += at), one.runs++;
     else seen.set(id, { first: at, sum: at, runs: 1 });
   });
   /** The place of a function in the proposed order, from 1. @type {Map<number, number>} */
@@ -1220,43 +1308,43 @@ async function startView() {
   if (proposals) numbers(await block("order"), proposals).forEach((id, at) => proposed.set(id, at + 1));
   const order = [...seen].sort((a, b) => a[1].sum / a[1].runs - b[1].sum / b[1].runs || a[0] - b[0]);
   const column = new Map(order.map(([id], at) => [id, at]));
-  const rows = traces.slice(0, 200), height = Math.max(60, Math.min(480, rows.length * 8));
+  const rows = traces.slice(0, 200), height = max(60, min(480, rows.length * 8));
   const label = `${traces.length === 1 ? "One trace" : grouped(traces.length) + " traces"}: a row per trace, a column per function in the order of the mean first call; dark is early`;
   const canvas = picture(label, height, (context, width) => {
-    const line = height / rows.length, bins = Math.max(1, Math.min(Math.floor(width / 2), order.length)), step = width / bins;
+    const line = height / rows.length, bins = max(1, min(floor(width / 2), order.length)), step = width / bins;
     context.fillStyle = colour("accent");
     rows.forEach((trace, y) => {
       const sums = new Float64Array(bins), counts = new Float64Array(bins);
       trace.list.forEach((id, at) => {
-        const bin = Math.floor(((column.get(id) || 0) / order.length) * bins);
+        const bin = floor(((column.get(id) || 0) / order.length) * bins);
         sums[bin] += at;
         counts[bin]++;
       });
       for (let bin = 0; bin < bins; bin++) {
         if (!counts[bin]) continue;
         context.globalAlpha = 1 - (0.88 * sums[bin]) / counts[bin] / trace.list.length;
-        context.fillRect(bin * step, y * line, step, Math.max(1, line - 1));
+        context.fillRect(bin * step, y * line, step, max(1, line - 1));
       }
     });
     context.globalAlpha = 1;
   });
   const table = virtualTable({
     label: "Functions by first call",
-    columns: [{ key: "name", title: "Function", wide: true }, { key: "mean", title: "Mean position" }, { key: "first", title: "Earliest" }, { key: "runs", title: "Traces", minor: true },
+    columns: [{ key: "name", title: "Function", as: "wide" }, { key: "mean", title: "Mean position" }, { key: "first", title: "Earliest" }, { key: "runs", title: "Traces", as: "minor" },
       ...(proposals ? [{ key: "order", title: "Proposed" }] : [])],
     row: (i) => {
       const [id, one] = order[i], name = string(names, id - 1);
-      return [profile.find(name) >= 0 ? h("a", { href: linkTo(name), tabIndex: -1 }, name) : name, (one.sum / one.runs + 1).toFixed(1), grouped(one.first + 1), `${one.runs} of ${traces.length}`,
+      return [named(name, { tabIndex: -1 }), (one.sum / one.runs + 1).toFixed(1), grouped(one.first + 1), `${one.runs} of ${traces.length}`,
         ...(proposals ? [proposed.has(id) ? grouped(/** @type {number} */ (proposed.get(id))) : "–"] : [])];
     },
     open: (i) => (location.hash = linkTo(string(names, order[i][0] - 1))),
   });
   main.replaceChildren(heading("Start-up"), h("p", {}, "The order in which functions were called for the first time."), canvas.box,
-    h("p", { className: "status" }, label + "."),
-    ...(startup.length ? [h("h3", {}, "Memory touched at start-up"), ...startup.map((line) => h("p", {}, line))] : []),
-    h("h3", {}, "Functions by first call"),
-    ...(proposals ? [h("p", { className: "status" }, "“Proposed” is the place in the order that profkit order makes for linkers.")] : []), table.element);
-  table.show(order.map((_, i) => i));
+    note(label + "."),
+    ...(startup.length ? [part("Memory touched at start-up"), ...startup.map((line) => h("p", {}, line))] : []),
+    part("Functions by first call"),
+    proposals ? note("“Proposed” is the place in the order that profkit order makes for linkers.") : "", table.element);
+  table.show(upTo(order.length));
 }
 
 /** @typedef {{names: Strings, change: Float64Array, old: Float64Array, new: Float64Array, moved: Float64Array, count: number}} Changes */
@@ -1279,22 +1367,21 @@ async function diffView() {
   const delta = diff.new.map((now, i) => (facts.shares || (now && diff.old[i]) ? now - diff.old[i] : 0));
   const ids = Array.from(diff.old.keys());
   let wanted = "", query = "", key = facts.shares ? "moved" : "new", up = !facts.shares;
-  const columns = /** @type {Record<string, Float64Array>} */ ({ moved: diff.moved, delta, old: diff.old, new: diff.new });
-  const input = h("input", { type: "search", placeholder: "Name, or /pattern/", "aria-label": "Search functions", oninput: () => ((query = input.value), update()) });
-  const select = h("select", { "aria-label": "Kind of change", onchange: () => ((wanted = select.value), update()) },
-    h("option", { value: "" }, "all changes"), ...facts.columns.map((name, i) => h("option", { value: String(i + 1) }, name)));
-  const status = h("p", { className: "status" });
+  const columns = /** @type {Record<string, any>} */ ({ ...diff, delta });
+  const input = search("Search functions", "Name, or /pattern/", (text) => ((query = text), update()));
+  const select = choice("Kind of change", [["", "all changes"], ...facts.columns.map((name, i) => [String(i + 1), name])], (value) => ((wanted = value), update()));
+  const status = note();
   const value = (/** @type {number} */ n) => (facts.shares ? percent(n, 1e9) : n ? grouped(n) : "–");
   const table = virtualTable({
     label: "Changed functions", key, up,
-    columns: [{ key: "name", title: "Function", wide: true, sort: true }, { key: "change", title: "Change", minor: true },
-      { key: "old", title: facts.shares ? "Old share" : "Old position", sort: true, minor: true },
-      { key: "new", title: facts.shares ? "New share" : "New position", sort: true, minor: true },
-      { key: "delta", title: "Difference", sort: true }, ...(facts.shares ? [{ key: "moved", title: "Moved", sort: true, minor: true }] : [])],
+    columns: [{ key: "name", title: "Function", as: "wide sort" }, { key: "change", title: "Change", as: "minor" },
+      { key: "old", title: facts.shares ? "Old share" : "Old position", as: "minor sort" },
+      { key: "new", title: facts.shares ? "New share" : "New position", as: "minor sort" },
+      { key: "delta", title: "Difference", as: "sort" }, ...(facts.shares ? [{ key: "moved", title: "Moved", as: "minor sort" }] : [])],
     row: (i) => {
       const name = string(diff.names, i), by = delta[i];
-      const text = facts.shares ? (Math.abs(by) / 1e7).toFixed(2) + " %" : grouped(Math.abs(by));
-      return [profile.find(name) >= 0 ? h("a", { href: linkTo(name), title: name, tabIndex: -1 }, name) : h("span", { title: name }, name),
+      const text = facts.shares ? (abs(by) / 1e7).toFixed(2) + " %" : grouped(abs(by));
+      return [named(name, { title: name, tabIndex: -1 }),
         facts.columns[diff.change[i] - 1], value(diff.old[i]), value(diff.new[i]),
         h("span", { className: by > 0 ? "gain" : "loss" }, (by > 0 ? "+" : by < 0 ? "−" : "") + text), ...(facts.shares ? [percent(diff.moved[i], 1e9)] : [])];
     },
@@ -1302,22 +1389,16 @@ async function diffView() {
     sorted: (by, upward) => ((key = by), (up = upward), update()),
   });
   function update() {
-    /** @type {Uint8Array | null} */
-    let mask = null;
-    try {
-      mask = query ? profile.matches(query, diff.names) : null;
-    } catch (error) {
-      status.textContent = "The pattern is not complete: " + /** @type {Error} */ (error).message;
-      return;
-    }
+    const mask = searched(input, query, status, diff.names);
+    if (mask === undefined) return;
     const list = ids.filter((i) => (!wanted || diff.change[i] === +wanted) && (!mask || mask[i]));
     const column = columns[key];
-    list.sort(column ? (a, b) => (up ? column[a] - column[b] : column[b] - column[a]) || a - b : (a, b) => (up ? a - b : b - a));
+    sorted(list, (i) => (column ? column[i] : i), up);
     status.textContent = `${grouped(list.length)} of ${grouped(diff.count)} changed functions`;
     table.show(list);
   }
   main.replaceChildren(heading("What changed"), h("p", {}, `From ${baseName(facts.old)} to ${baseName(facts.new)}. `, facts.moved ? `${facts.moved} of all ${profile.facts.unit} moved.` : ""),
-    h("div", { className: "tools" }, input, select, status), table.element);
+    tools(input, select, status), table.element);
   update();
 }
 
@@ -1333,8 +1414,7 @@ async function route() {
   const name = hash.slice(1).split(/[/?]/)[0];
   const view = name === "function" ? functionView : (views.find(([id]) => id === name) || views[0])[2];
   for (const link of doc.querySelectorAll("#views a"))
-    if (link.getAttribute("href") === "#" + name) link.setAttribute("aria-current", "page");
-    else link.removeAttribute("aria-current");
+    set(link, "aria-current", link.getAttribute("href") === "#" + name ? "page" : null);
   tip.hidden = true;
   await view(hash);
   if (drawn++) /** @type {HTMLElement | null} */ (main.querySelector("h2"))?.focus({ preventScroll: true }), scrollTo(0, 0);
@@ -1352,8 +1432,8 @@ async function start() {
   $("views").replaceChildren(...views.map(([id, title]) => h("a", { href: "#" + id }, title)));
   doc.body.append(tip);
   $("plain")?.remove();
-  addEventListener("hashchange", route);
-  addEventListener("keydown", (event) => {
+  on(window, "hashchange", route);
+  on(window, "keydown", (event) => {
     if (event.key === "/" && !/^(INPUT|SELECT|TEXTAREA)$/.test(/** @type {HTMLElement} */ (event.target).tagName)) {
       const input = /** @type {HTMLElement | null} */ (main.querySelector("input[type=search]"));
       if (input) event.preventDefault(), input.focus();

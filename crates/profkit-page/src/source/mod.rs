@@ -1,0 +1,579 @@
+//! Where functions are declared, by debug info, and their source with counts beside the lines.
+mod folder;
+
+pub use folder::{SourceFile, SourceFolder};
+
+use super::encode::{index, number};
+use super::functions::{FunctionList, PageFunction};
+use super::{Page, list_of};
+use profkit_analysis::any::AnyProfile;
+use profkit_analysis::names::{Spelling, printable};
+use profkit_analysis::samples::SampleView;
+use profkit_data::ids::NameRef;
+use profkit_data::path_text;
+use profkit_data::sample::{Location, NameId, ProfileKind, SampleName, Samples};
+use profkit_object::symbolize::{DebugInfo, Declaration, Declarations};
+use profkit_report::{grouped, plural};
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+/// The largest number of functions whose source is on the page.
+const MOST_FUNCTIONS: usize = 500;
+
+/// The largest size of the source on a page, in bytes before compression.
+const MOST_TEXT: usize = 2_000_000;
+
+/// The largest number of inlined functions that are shown with a function: the hottest.
+const MOST_INLINED: usize = 39;
+
+/// The largest number of inlined functions of a function among which the hottest are found.
+const MOST_SEEN: usize = 100_000;
+
+/// The largest number of lines that are shown of one function.
+const MOST_LINES: u32 = 2000;
+
+/// The number of lines that are shown after the last one with a count.
+const AFTER: u32 = 3;
+
+/// The largest number of lines that are shown of a function without counts of lines.
+const UNCOUNTED: u32 = 60;
+
+/// The source on a page.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Source {
+    /// What the numbers beside the lines are.
+    pub title: &'static str,
+    /// What a reader has to know about them.
+    pub note: &'static str,
+    /// Lines of source files. Parts refer to them.
+    pub lines: Vec<String>,
+}
+
+/// What is not on the page, and how often.
+#[derive(Debug, Default)]
+struct Missing {
+    undeclared: usize,
+    files: Vec<String>,
+    without_file: usize,
+    too_many: usize,
+    outside: u64,
+    cut_short: u64,
+}
+
+impl Page {
+    /// Adds the source files of functions that the profile itself does not name.
+    pub fn add_source_files(&mut self, declarations: &Declarations) {
+        let found = self.declared(declarations);
+        let FunctionList {
+            functions, files, ..
+        } = &mut self.functions;
+        let mut known = 0;
+        for (function, declaration) in functions.iter_mut().zip(found) {
+            if let Some(declaration) = declaration.filter(|_| function.file == 0) {
+                function.file = files.number(&printable(declaration.file));
+            }
+            known += u64::from(function.file > 0);
+        }
+        let all = functions.len();
+        let has_files = |info| matches!(info, DebugInfo::Binary | DebugInfo::DebugFile);
+        if declarations
+            .binaries
+            .iter()
+            .any(|binary| has_files(binary.debug_info))
+            || known > 0
+        {
+            self.fact(
+                "Source files",
+                format_args!(
+                    "known of {} of {}",
+                    grouped(known),
+                    plural(all as u64, "function")
+                ),
+            );
+        } else {
+            self.fact(
+                "Source files",
+                "not known: the binaries have no debug info (compile with -g)",
+            );
+        }
+        for binary in &declarations.binaries {
+            let path = path_text(&binary.path);
+            if binary.missing_split > 0 {
+                self.left_out.push(format!(
+                    "source files of {} of {path} whose .dwo files were not found",
+                    plural(binary.missing_split as u64, "compile unit")
+                ));
+            }
+            if let Some(first) = binary.warnings.first() {
+                self.left_out.push(format!(
+                    "source files of {path} in {} of its debug info, the first: {first}",
+                    plural(binary.warnings.len() as u64, "damaged part")
+                ));
+            }
+        }
+        if let Some((path, error)) = declarations.unreadable.first() {
+            self.left_out.push(format!(
+                "source files of {}, the first: {}: {error}",
+                plural(declarations.unreadable.len() as u64, "unreadable program"),
+                path_text(path)
+            ));
+        }
+    }
+
+    /// Adds the source of the hottest functions. `profile` is the profile that the page was made of. What is not there is
+    /// among the things that the page leaves out.
+    pub fn add_source(
+        &mut self,
+        profile: &AnyProfile<'_>,
+        declarations: &Declarations,
+        folder: &mut SourceFolder,
+    ) {
+        let declared = self.declared(declarations);
+        let view = match profile {
+            AnyProfile::Sample(view) if !view.profile.kind.contains(ProfileKind::PROBE_BASED) => {
+                Some(&**view)
+            }
+            _ => None,
+        };
+        let [entry, sum, _] = self.titles;
+        let (title, note) = match (view, profile) {
+            (Some(_), _) => (
+                sum,
+                "A line without a number has no samples. Inlined functions stand apart, the hottest first, at most 39.",
+            ),
+            (None, AnyProfile::Sample(_)) => (
+                entry,
+                "The profile has samples of probes, and does not say which lines these are on. The number is that of the entry.",
+            ),
+            (None, AnyProfile::Instr(_)) => (
+                entry,
+                "Counters belong to branches. Only the compiler's coverage mapping says on which lines these are, and profkit does not read it.",
+            ),
+            (None, AnyProfile::Mip(..)) => (
+                entry,
+                "The profile has blocks, and does not say which lines these are on.",
+            ),
+        };
+        let title = if title.is_empty() { sum } else { title };
+        let mut hottest: Vec<usize> = (0..declared.len())
+            .filter(|&at| {
+                self.functions
+                    .functions
+                    .get(at)
+                    .is_some_and(|one| one.numbers.sum > 0)
+            })
+            .collect();
+        hottest.sort_by_key(|&at| {
+            Reverse(self.functions.functions.get(at).map(|one| one.numbers.sum))
+        });
+        let mut writer = Writer::new(declarations, folder, &declared);
+        writer.missing.too_many = hottest.len().saturating_sub(MOST_FUNCTIONS);
+        let mut shown = 0u64;
+        for at in hottest.into_iter().take(MOST_FUNCTIONS) {
+            let Some(declaration) = declared.get(at).copied().flatten() else {
+                writer.missing.undeclared += 1;
+                continue;
+            };
+            if writer.left == 0 {
+                writer.missing.too_many += 1;
+                continue;
+            }
+            let parts = match view.and_then(|view| Some((view, view.profile.functions().get(at)?)))
+            {
+                Some((view, function)) => writer.sampled(view, &function.samples, declaration),
+                None => {
+                    let of = |one: &PageFunction| match entry {
+                        "" => u64::try_from(one.numbers.sum).unwrap_or(u64::MAX),
+                        _ => one.numbers.entry,
+                    };
+                    let count = self.functions.functions.get(at).map_or(0, of);
+                    writer.entered(declaration, count)
+                }
+            };
+            if parts.is_empty() {
+                continue;
+            }
+            shown += 1;
+            let bytes = encoded(&parts, view, &mut self.functions);
+            let start = self.functions.sources.len();
+            self.functions.sources.extend_from_slice(&bytes);
+            if let Some(function) = self.functions.functions.get_mut(at) {
+                function.source = start..self.functions.sources.len();
+            }
+        }
+        let (lines, missing) = (writer.lines, writer.missing);
+        self.fact("Source", plural(shown, "function"));
+        self.left_out.extend(missing.sentences());
+        if let [first, rest @ ..] = folder.problems() {
+            let more = if rest.is_empty() {
+                String::new()
+            } else {
+                format!(" ({} more such files)", grouped(rest.len()))
+            };
+            self.left_out.push(format!("the source in {first}{more}"));
+        }
+        self.source = Some(Source { title, note, lines });
+    }
+
+    /// Where each function is declared.
+    fn declared<'d>(&self, declarations: &'d Declarations) -> Vec<Option<Declaration<'d>>> {
+        let functions = self.functions.functions.par_iter();
+        functions
+            .map(|function| match function.name.as_slice() {
+                [] => declarations.find_hash(NameRef(function.guid)),
+                name => declarations.find(name),
+            })
+            .collect()
+    }
+}
+
+impl Missing {
+    /// What is not on the page, in words.
+    fn sentences(mut self) -> Vec<String> {
+        let functions = |count: usize| plural(count as u64, "function");
+        let mut list = Vec::new();
+        if self.undeclared > 0 {
+            list.push(format!(
+                "the source of {} whose file the debug info of the binaries does not name",
+                functions(self.undeclared)
+            ));
+        }
+        if self.without_file > 0 {
+            self.files.sort();
+            self.files.dedup();
+            list.push(format!(
+                "the source of {} in files that the source folder does not have, or has in another version ({})",
+                functions(self.without_file),
+                list_of(&self.files)
+            ));
+        }
+        if self.too_many > 0 {
+            list.push(format!(
+                "the source of {} (it is there for the {MOST_FUNCTIONS} hottest, up to {} bytes)",
+                functions(self.too_many),
+                grouped(MOST_TEXT)
+            ));
+        }
+        if self.outside > 0 {
+            list.push(format!(
+                "samples of {} that the source files do not have: these are another version",
+                plural(self.outside, "line")
+            ));
+        }
+        if self.cut_short > 0 {
+            list.push(format!(
+                "lines after the first {} of {}",
+                grouped(MOST_LINES),
+                plural(self.cut_short, "long function")
+            ));
+        }
+        list
+    }
+}
+
+/// Consecutive lines of one file with the counts of one function or inlined function.
+#[derive(Debug)]
+struct Part<'d> {
+    file: &'d [u8],
+    /// The first line, from 1.
+    first: u32,
+    /// The number of lines.
+    size: u32,
+    /// The index of the first line in [`Source::lines`].
+    text: usize,
+    counts: BTreeMap<u32, u64>,
+    /// Of an inlined function.
+    inlined: Option<Inlined>,
+}
+
+/// An inlined function.
+#[derive(Clone, Copy, Debug)]
+struct Inlined {
+    name: NameId,
+    /// The function that it is inlined into, if that is an inlined function too.
+    caller: Option<NameId>,
+    /// The line of the call in the caller's file; 0 if it is not known.
+    line: u32,
+    samples: u64,
+}
+
+/// Makes the parts of functions.
+struct Writer<'d, 'f> {
+    declarations: &'d Declarations,
+    folder: &'f mut SourceFolder,
+    /// The lines of all declarations in a file, sorted.
+    starts: FxHashMap<&'d [u8], Vec<u32>>,
+    lines: Vec<String>,
+    /// For each file, the lines that the page has: the first, their number, and the index of the first in `lines`.
+    placed: FxHashMap<usize, Vec<(u32, u32, usize)>>,
+    /// The number of bytes that can still be added.
+    left: usize,
+    missing: Missing,
+}
+
+impl<'d, 'f> Writer<'d, 'f> {
+    fn new(
+        declarations: &'d Declarations,
+        folder: &'f mut SourceFolder,
+        declared: &[Option<Declaration<'d>>],
+    ) -> Self {
+        let mut starts: FxHashMap<_, Vec<u32>> = FxHashMap::default();
+        for one in declared.iter().flatten() {
+            starts.entry(one.file).or_default().push(one.line);
+        }
+        starts.values_mut().for_each(|lines| lines.sort_unstable());
+        Writer {
+            declarations,
+            folder,
+            starts,
+            lines: Vec::new(),
+            placed: FxHashMap::default(),
+            left: MOST_TEXT,
+            missing: Missing::default(),
+        }
+    }
+
+    /// A function with one count, which stands beside its declaration.
+    fn entered(&mut self, declaration: Declaration<'d>, count: u64) -> Vec<Part<'d>> {
+        let counts = BTreeMap::from([(declaration.line, count)]);
+        let last = self
+            .end(declaration)
+            .min(declaration.line.saturating_add(UNCOUNTED - 1));
+        self.part(declaration, counts, last, None)
+            .into_iter()
+            .collect()
+    }
+
+    /// A function with samples of lines, and the hottest functions that are inlined into it.
+    fn sampled(
+        &mut self,
+        view: &SampleView<'_>,
+        samples: &Samples,
+        declaration: Declaration<'d>,
+    ) -> Vec<Part<'d>> {
+        let mut parts = Vec::new();
+        let own = self.lines_of(samples, declaration);
+        let last = own.keys().next_back().copied().unwrap_or(declaration.line);
+        let last = last.max(self.end(declaration).min(last.saturating_add(AFTER)));
+        let Some(part) = self.part(declaration, own, last, None) else {
+            return parts;
+        };
+        parts.push(part);
+        let mut inlined = Vec::new();
+        let mut pending = vec![(samples, Some(declaration), None)];
+        while let Some((caller, declaration, name)) = pending.pop() {
+            for one in &caller.inlined {
+                if inlined.len() >= MOST_SEEN {
+                    break;
+                }
+                let found = self.declaration(view, one.samples.name);
+                let line = declaration.and_then(|at| line_at(at.line, one.location, u32::MAX));
+                inlined.push((
+                    &one.samples,
+                    found,
+                    Inlined {
+                        name: one.samples.name,
+                        caller: name,
+                        line: line.unwrap_or(0),
+                        samples: one.samples.total,
+                    },
+                ));
+                pending.push((&one.samples, found, Some(one.samples.name)));
+            }
+        }
+        inlined.sort_by_key(|(_, _, one)| Reverse(one.samples));
+        for (samples, declaration, one) in inlined.into_iter().take(MOST_INLINED) {
+            let Some(declaration) = declaration else {
+                continue;
+            };
+            let counts = self.lines_of(samples, declaration);
+            let Some(&last) = counts.keys().next_back() else {
+                continue;
+            };
+            parts.extend(self.part(declaration, counts, last, Some(one)));
+        }
+        parts
+    }
+
+    fn declaration(&self, view: &SampleView<'_>, name: NameId) -> Option<Declaration<'d>> {
+        match view.profile.names.get(name) {
+            SampleName::Text(name) => self.declarations.find(name),
+            SampleName::Guid(guid) => self.declarations.find_hash(guid),
+        }
+    }
+
+    /// The samples of a function by line of its file. Samples of one line with several discriminators are added.
+    fn lines_of(&mut self, samples: &Samples, declaration: Declaration<'d>) -> BTreeMap<u32, u64> {
+        let mut counts = BTreeMap::new();
+        let Some(file) = self
+            .folder
+            .find(declaration.file)
+            .and_then(|file| self.folder.file(file))
+        else {
+            return counts;
+        };
+        let most = u32::try_from(file.lines.len()).unwrap_or(u32::MAX);
+        // Of a function that is not in the file at all, each line would be reported.
+        if declaration.line > most {
+            return counts;
+        }
+        for one in &samples.body {
+            match line_at(declaration.line, one.location, most) {
+                Some(line) => {
+                    let count: &mut u64 = counts.entry(line).or_default();
+                    *count = count.saturating_add(one.samples);
+                }
+                None => self.missing.outside += 1,
+            }
+        }
+        counts
+    }
+
+    /// The last line before the next function that is declared in the same file.
+    fn end(&self, declaration: Declaration<'_>) -> u32 {
+        let lines = self
+            .starts
+            .get(declaration.file)
+            .map_or(&[][..], |lines| lines);
+        let next = lines.partition_point(|&line| line <= declaration.line);
+        lines.get(next).map_or(u32::MAX, |next| next - 1)
+    }
+
+    /// Takes the lines of a part from its file, up to `last`. A part of a function without an inlined one begins at its
+    /// declaration.
+    fn part(
+        &mut self,
+        declaration: Declaration<'d>,
+        mut counts: BTreeMap<u32, u64>,
+        last: u32,
+        inlined: Option<Inlined>,
+    ) -> Option<Part<'d>> {
+        let number = self.folder.find(declaration.file);
+        let file = number.and_then(|number| Some((number, self.folder.file(number)?)));
+        let (number, lines) = match file {
+            Some((number, file))
+                if (1..=file.lines.len()).contains(&(declaration.line as usize)) =>
+            {
+                (number, &file.lines)
+            }
+            _ => {
+                if inlined.is_none() {
+                    self.missing.without_file += 1;
+                    self.missing
+                        .files
+                        .push(printable(declaration.file).into_owned());
+                }
+                return None;
+            }
+        };
+        let of_counts = counts.keys().next().copied();
+        let first = match inlined {
+            Some(_) => of_counts?,
+            None => of_counts.map_or(declaration.line, |line| line.min(declaration.line)),
+        };
+        let most = u32::try_from(lines.len()).unwrap_or(u32::MAX);
+        let last = last.min(most);
+        let cut = last.min(first.saturating_add(MOST_LINES - 1));
+        self.missing.cut_short += u64::from(cut < last);
+        counts.retain(|&line, _| line <= cut);
+        let counted = counts.keys().next_back().map_or(0, |line| line - first + 1) as usize;
+        // A function ends with a bracket below its declaration. Blank lines at the end say nothing.
+        let declared = lines
+            .get(declaration.line as usize - 1)
+            .map_or("", String::as_str);
+        let indentation = declared.len() - declared.trim_start().len();
+        let closes = |line: &String| {
+            line.get(indentation..)
+                .is_some_and(|rest| rest.starts_with('}'))
+                && line.trim_start().starts_with('}')
+        };
+        let text = lines
+            .get(first as usize - 1..cut as usize)
+            .unwrap_or_default();
+        let rest = text.get(counted..).unwrap_or_default();
+        let end = rest
+            .iter()
+            .position(closes)
+            .map_or(text.len(), |at| counted + at + 1);
+        let text = text.get(..end).unwrap_or_default();
+        let end = text.iter().rposition(|line| !line.trim().is_empty());
+        let kept = end.map_or(0, |end| end + 1).max(counted);
+        let text = text.get(..kept).unwrap_or_default();
+        let size = u32::try_from(text.len()).unwrap_or(u32::MAX);
+        let placed = self.placed.entry(number).or_default();
+        let covers =
+            |&&(from, count, _): &&(u32, u32, usize)| from <= first && first + size <= from + count;
+        let at = if let Some(&(from, _, at)) = placed.iter().find(covers) {
+            at + (first - from) as usize
+        } else {
+            let bytes = text.iter().map(|line| line.len() + 1).sum::<usize>();
+            let Some(left) = self.left.checked_sub(bytes) else {
+                self.left = 0;
+                self.missing.too_many += usize::from(inlined.is_none());
+                return None;
+            };
+            self.left = left;
+            let at = self.lines.len();
+            self.lines.extend_from_slice(text);
+            placed.push((first, size, at));
+            at
+        };
+        Some(Part {
+            file: declaration.file,
+            first,
+            size,
+            text: at,
+            counts,
+            inlined,
+        })
+    }
+}
+
+/// The line of a location in a function that is declared at `start`; `None` if it is not from 1 to `most`. Compilers keep
+/// the lowest 16 bits of the distance: a macro can put code before the declaration.
+fn line_at(start: u32, location: Location, most: u32) -> Option<u32> {
+    let after = start
+        .checked_add(location.line)
+        .filter(|&line| line <= most);
+    let before = || {
+        let back = 0x1_0000_u32
+            .checked_sub(location.line)
+            .filter(|&back| back <= 0x8000)?;
+        start.checked_sub(back)
+    };
+    let line = if location.line >= 0x8000 {
+        before().or(after)
+    } else {
+        after
+    };
+    line.filter(|&line| line > 0)
+}
+
+/// The parts of a function as bytes. docs/formats/page.md describes them.
+fn encoded(parts: &[Part<'_>], view: Option<&SampleView<'_>>, list: &mut FunctionList) -> Vec<u8> {
+    let mut out = Vec::new();
+    index(parts.len(), &mut out);
+    for part in parts {
+        let mut name = |id: Option<NameId>| match (id, view) {
+            (Some(id), Some(view)) => list.targets.number(&view.name(id, Spelling::Demangled)),
+            _ => 0,
+        };
+        let inlined = part.inlined;
+        index(name(inlined.map(|one| one.name)), &mut out);
+        index(name(inlined.and_then(|one| one.caller)), &mut out);
+        number(inlined.map_or(0, |one| one.line).into(), &mut out);
+        number(inlined.map_or(0, |one| one.samples).into(), &mut out);
+        index(list.files.number(&printable(part.file)), &mut out);
+        number(part.first.into(), &mut out);
+        number(part.size.into(), &mut out);
+        index(part.text, &mut out);
+        index(part.counts.len(), &mut out);
+        for (&line, &count) in &part.counts {
+            number((line - part.first).into(), &mut out);
+            number(count.into(), &mut out);
+        }
+    }
+    out
+}

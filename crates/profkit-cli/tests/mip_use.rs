@@ -315,7 +315,7 @@ fn clang_takes_the_sample_profile() {
         .expect("profkit");
     assert_eq!(
         text(&refused.stderr),
-        "error: plain: there is no debug info, which holds the source lines\n\
+        "error: plain: there is no debug info, so the source lines are not known\n\
          hint: compile with -g -fdebug-info-for-profiling, or give the debug info with --debug\n"
     );
 }

@@ -222,8 +222,8 @@ fn run(command: &mut Command, size: usize) -> Result<Ran, String> {
 }
 
 fn says_where(stderr: &str, name: &str, data: &[u8]) -> Result<(), String> {
-    // The message about a file that is too short for a magic number is about the whole file.
-    let whole = data.is_empty() || (stderr.contains("not a profile of") && data.len() < 8);
+    // The message about a file without a known magic number is about the whole file.
+    let whole = data.is_empty() || stderr.contains("not a profile of");
     let place = stderr.contains(" at offset 0x") || stderr.contains(" at line ") || whole;
     if stderr.contains(name) && place {
         Ok(())

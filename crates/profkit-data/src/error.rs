@@ -228,10 +228,28 @@ impl Error {
         Some(text)
     }
 
-    /// Whether the error is about the whole file: its first bytes show that it is another kind of file. The text of the
-    /// error then has no place.
+    /// Whether the error is about a whole file: its first bytes show that it is another kind of file.
     pub fn is_about_file(&self) -> bool {
-        self.0.structures == [Structure::FirstBytes]
+        self.0.structures.first() == Some(&Structure::FirstBytes)
+    }
+
+    /// Returns the place of the error as [`Display`](fmt::Display) prints it, without the offset in the file: the
+    /// structure, and the line and column of a text. An error about a whole file has only the structures that contain the
+    /// file.
+    pub fn place_text(&self) -> Option<String> {
+        let structures = self.0.structures.iter();
+        let structures: Vec<String> = structures
+            .filter(|structure| **structure != Structure::FirstBytes)
+            .map(ToString::to_string)
+            .collect();
+        let text = structures.join(" of ");
+        match self.line_column() {
+            Some((line, column)) => {
+                let space = if text.is_empty() { "" } else { " " };
+                Some(format!("{text}{space}at line {line}, column {column}"))
+            }
+            None => (!text.is_empty()).then_some(text),
+        }
     }
 
     /// Returns the value that was found, as text.
@@ -259,19 +277,14 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let inner = &*self.0;
         // The place comes first: after the message, it would read as a part of it.
-        let place = inner.place.filter(|_| !self.is_about_file());
-        let structure = self.structure_text().filter(|_| !self.is_about_file());
-        if let Some(structure) = &structure {
-            f.write_str(structure)?;
+        let place = self.place_text();
+        f.write_str(place.as_deref().unwrap_or_default())?;
+        let offset = self.offset().filter(|_| !self.is_about_file());
+        if let Some(offset) = offset {
+            f.write_str(if place.is_some() { " at " } else { "at " })?;
+            write!(f, "offset {offset:#x}")?;
         }
-        if let Some(place) = place {
-            f.write_str(if structure.is_some() { " at " } else { "at " })?;
-            match place {
-                Place::Offset(offset) => write!(f, "offset {offset:#x}")?,
-                Place::Line { line, column } => write!(f, "line {line}, column {column}")?,
-            }
-        }
-        if structure.is_some() || place.is_some() {
+        if place.is_some() || offset.is_some() {
             f.write_str(": ")?;
         }
         f.write_str(&inner.message)?;

@@ -20,7 +20,7 @@ pub const RAW_PROFILE_SEARCHES: usize = 64;
 /// takes up to this number of passes over its bytes.
 pub const WALK_HASHED: u64 = 16;
 /// The maximum number of components of a path in a file path table, and of frames of a call stack in a stack entry
-/// table. Linux paths have at most 2048 components, and MemProf call stacks have at most some hundreds of frames. In a
+/// table. Linux paths have at most 2048 components, and MemProf call stacks have at most a few hundred frames. In a
 /// malicious table, following one reference can take this number of steps.
 pub const TABLE_DEPTH: u16 = 4096;
 /// The maximum nesting depth of inlined functions in a sample profile, in every encoding. Real profiles stay below 100.
@@ -38,7 +38,7 @@ pub const SAMPLE_FAULTS: usize = 16;
 /// The start of each function comes from a table. In a malicious table, very many functions can extend to the end of
 /// the section.
 pub const SAMPLE_REREADS: usize = 8;
-/// The maximum number of frames in all call stacks of a MemProf section, per byte of the file. Call stacks share frames
+/// The maximum total number of frames of the call stacks of a MemProf section, per byte of the file. Call stacks share frames
 /// in a tree, so a small malicious file can have many long call stacks. An allocation context of a real profile takes
-/// about 40 bytes and has at most some hundreds of frames.
+/// about 40 bytes and has at most a few hundred frames.
 pub const MEMPROF_FRAMES_PER_BYTE: usize = 64;

@@ -85,8 +85,8 @@ impl fmt::Display for GroupConflict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.message)?;
         for (number, group) in self.groups.iter().enumerate() {
-            let comma = if number == 0 { ":" } else { "," };
-            write!(f, "{comma} {group}")?;
+            let mark = if number == 0 { ":" } else { ";" };
+            write!(f, "{mark} {group}")?;
         }
         Ok(())
     }

@@ -159,10 +159,10 @@ mod tests {
     #[test]
     fn the_odd_files_are_named_with_both_kinds() {
         let conflict = check_kinds(&[IR, IR, FE, IR]).unwrap_err();
-        insta::assert_snapshot!(conflict, @"front-end and IR profiles cannot be merged with each other: 3 IR profiles (0.profraw, 1.profraw, 3.profraw), 1 front-end profile (2.profraw)");
+        insta::assert_snapshot!(conflict, @"front-end and IR profiles cannot be merged with each other: 3 IR profiles (0.profraw, 1.profraw, 3.profraw); 1 front-end profile (2.profraw)");
         let bytes = IR | InstrKind::SINGLE_BYTE_COVERAGE;
         let conflict = check_kinds(&[bytes, bytes, IR, IR, IR]).unwrap_err();
-        insta::assert_snapshot!(conflict, @"single-byte coverage and execution counts cannot be merged with each other: 3 IR profiles (2.profraw, 3.profraw, 4.profraw), 2 IR, single-byte coverage profiles (0.profraw, 1.profraw)");
+        insta::assert_snapshot!(conflict, @"single-byte coverage and execution counts cannot be merged with each other: 3 IR profiles (2.profraw, 3.profraw, 4.profraw); 2 IR, single-byte coverage profiles (0.profraw, 1.profraw)");
         let entry = bytes | InstrKind::FUNCTION_ENTRY_ONLY;
         assert!(check_kinds(&[bytes, entry]).is_err());
     }

@@ -245,15 +245,9 @@ impl Event {
 
     /// Makes an event from a reader's error.
     pub fn from_error(input: usize, action: Action, reason: Reason, error: &Error) -> Self {
-        let line = error
-            .line_column()
-            .map(|(line, column)| format!("at line {line}, column {column}"));
-        let place: Vec<String> = error.structure_text().into_iter().chain(line).collect();
         let mut event = Event::new(input, action, reason, error.message());
-        if !error.is_about_file() {
-            event.place = (!place.is_empty()).then(|| place.join(" "));
-            event.offset = error.offset();
-        }
+        event.place = error.place_text();
+        event.offset = error.offset().filter(|_| !error.is_about_file());
         event.found = error.found_text().map(str::to_owned);
         event.expected = error.expected_text().map(str::to_owned);
         event.hint = error.hint().map(str::to_owned);

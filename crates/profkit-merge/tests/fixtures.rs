@@ -264,7 +264,7 @@ fn what_cannot_go_together_is_refused_with_the_odd_files() {
         ("c.profraw", fixture("raw/clang-22-fe-plain.profraw")),
     ]);
     let error = files.merge(&MergeOptions::new()).unwrap_err();
-    insta::assert_snapshot!(error, @"front-end and IR profiles cannot be merged with each other: 2 IR profiles (a.profraw, b.profraw), 1 front-end profile (c.profraw)");
+    insta::assert_snapshot!(error, @"front-end and IR profiles cannot be merged with each other: 2 IR profiles (a.profraw, b.profraw); 1 front-end profile (c.profraw)");
     assert!(error.hint().is_some());
     // LLVM 14 to 22 merge such raw files without a message.
     assert!(

@@ -176,7 +176,7 @@ impl Events {
         }
         Err(Error::new(
             ErrorKind::Unsupported,
-            "the events of the recording have different samples, and no id tells the samples apart",
+            "the events of the recording use different forms of samples, and the samples have no id that names their event",
         )
         .within(Structure::EventTable)
         .within(Structure::Recording)

@@ -26,7 +26,7 @@ pub struct Places {
 }
 
 impl Places {
-    /// The address of an offset in the file. `None` if there is no code.
+    /// The address of an offset in the file. `None` if no code is at that offset.
     pub fn address(&self, offset: u64) -> Option<u64> {
         self.segments.iter().find_map(|segment| {
             let inside = offset.checked_sub(segment.offset)?;

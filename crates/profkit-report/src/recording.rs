@@ -459,7 +459,7 @@ impl RecordingShow<'_> {
     }
 }
 
-/// The heading of a list, which may be only a part of the whole.
+/// The heading of a list that may show only some of its entries.
 fn list_title(what: &str, whole: &str, shown: usize, all: usize) -> String {
     if shown < all {
         format!("Top {shown} of {} {what} by samples", grouped(all))

@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 /// The largest number of files whose names and faults a group keeps. Raising this limit costs memory for each group.
 const MOST_KEPT: usize = 10;
 
-/// The largest number of groups for which a pattern is looked for, and the largest number of entries of folders that are
-/// looked at for one. Raising these limits costs time.
+/// The search for patterns of file names ends after this number of groups. Raising the limit costs time.
 const MOST_PATTERNS: usize = 32;
+/// The search for the pattern of one group examines at most this number of entries of folders.
 const MOST_LOOKED_AT: u64 = 100_000;
 
 /// Characters that have a meaning in patterns, or that separate an archive from its member.

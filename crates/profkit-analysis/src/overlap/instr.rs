@@ -64,7 +64,7 @@ impl CountSums {
         sums
     }
 
-    /// Reads a profile and adds up the functions of a stage. Reading ends at the first damaged record, as in LLVM; a
+    /// Reads a profile and adds up the counts of the functions that a stage of instrumentation made. Reading ends at the first damaged record, as in LLVM; a
     /// caller that has to report the damage reads the profile itself.
     pub fn of_source(source: &mut dyn InstrSource, stage: Stage) -> Self {
         let mut sums = CountSums::default();

@@ -371,7 +371,7 @@ impl Profiles {
             (Some(folder), None) => folder.join(file_name(identity)),
             (None, None) => {
                 return Err(Failure::input(format_args!(
-                    "an input is of a build ({identity}) to which none of the profiles that -p names belongs"
+                    "an input comes from build {identity}, but no profile that -p names is of that build"
                 ))
                 .with_hint("to merge profiles of several builds, give a folder: -p FOLDER"));
             }

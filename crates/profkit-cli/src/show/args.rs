@@ -176,10 +176,10 @@ pub struct ShowArgs {
     #[arg(long, value_enum, value_name = "WHAT")]
     pub by: Option<By>,
 
-    /// Show the instances of a Rust function apart, with the hashes of their names
+    /// Show the instances of a Rust function separately, with the hashes of their names
     ///
-    /// Without this option, instances of a generic function whose names differ only in the hash are one row of the list
-    /// of the largest. JSON, CSV and --functions always have each instance.
+    /// Without this option, instances of a generic function whose names differ only in the hash share one row in the
+    /// list of the largest functions. JSON, CSV and --functions always have each instance.
     #[arg(long, conflicts_with = "mangled")]
     pub keep_hashes: bool,
 

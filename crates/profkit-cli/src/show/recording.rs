@@ -8,7 +8,7 @@ use profkit_perf::Recording;
 use profkit_report::recording::{RecordingShow, recording_damage};
 use std::path::{Path, PathBuf};
 
-/// The file with the header in a folder that `perf record --threads` wrote. `None` if the path is no such folder.
+/// In a folder that `perf record --threads` wrote, the file that has the header. `None` for any other path.
 pub fn head_of_folder(path: &Path) -> Option<PathBuf> {
     let head = path.join("data");
     let is_recording = path.is_dir() && head.is_file() && {

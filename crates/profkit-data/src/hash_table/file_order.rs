@@ -11,7 +11,8 @@ use crate::{Error, ErrorKind, Result};
 pub struct FileOrder<'data> {
     items: Result<Cursor<'data>>,
     lengths: Lengths,
-    /// The number of items that remain in the current bucket. A bucket that states none has all items of the file.
+    /// The number of items that remain in the current bucket. A bucket that does not state
+    /// its number of items contains all items of the file.
     in_bucket: u64,
     left: u64,
 }

@@ -144,7 +144,7 @@ impl<'data> RawParts<'data> {
                 .at(start)
                 .within(Structure::MipRaw)
                 .with_hint(
-                    "split the file: a part of version 8 must be in a file of its own, because it does not state its size",
+                    "split the file: a version 8 part does not state its size, so it must be in a file of its own",
                 ));
             }
             return version_8(rest).map(Some);

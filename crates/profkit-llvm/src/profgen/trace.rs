@@ -435,7 +435,7 @@ impl State<'_, '_, '_> {
         (from != EXTERNAL || to != EXTERNAL).then_some((from, to))
     }
 
-    /// The address of the binary for one of the process; [`EXTERNAL`] if no instruction is there.
+    /// Converts an address in the process to the address in the binary; [`EXTERNAL`] if no instruction is there.
     fn inside(&self, address: u64) -> u64 {
         let program = &self.binary.program;
         let move_by = program.base().wrapping_sub(self.base);

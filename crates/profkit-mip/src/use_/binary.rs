@@ -64,7 +64,7 @@ impl fmt::Display for BinaryError {
                 "found build id {found}, expected {expected}, the build id of the profile"
             ),
             BinaryError::NoDebugInfo => {
-                f.write_str("there is no debug info, which holds the source lines")
+                f.write_str("there is no debug info, so the source lines are not known")
             }
         }
     }

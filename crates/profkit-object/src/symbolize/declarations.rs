@@ -292,9 +292,33 @@ impl Declarations {
         let mut meant = found.iter().take(MOST_OF_A_NAME).filter(is_meant);
         match (meant.next(), meant.next()) {
             (Some(one), None) => declaration(one),
-            _ => None,
+            _ => self.of_std(found).and_then(declaration),
         }
     }
+
+    /// The declaration of a function of Rust's standard library, if all of several declarations are of one. rustc names the
+    /// sources of code that came compiled with it `/rustc/COMMIT/library/…`. Of code that it compiles itself, it names the
+    /// files of the component rust-src, if that is installed. The path of such a file is preferred.
+    fn of_std<'e>(&self, found: &'e [Entry]) -> Option<&'e Entry> {
+        let path = |entry: &Entry| self.strings.get(entry.file).unwrap_or_default();
+        let first = found.first().filter(|_| found.len() <= MOST_OF_A_NAME)?;
+        let inside = found.iter().find_map(|entry| in_rustc(path(entry)))?;
+        let same = |entry: &Entry| entry.line == first.line && ends_with_path(path(entry), inside);
+        if !found.iter().all(same) {
+            return None;
+        }
+        found
+            .iter()
+            .find(|entry| in_rustc(path(entry)).is_none())
+            .or(Some(first))
+    }
+}
+
+/// The path inside of Rust's repository, for a path that begins with `/rustc/COMMIT/`.
+fn in_rustc(path: &[u8]) -> Option<&[u8]> {
+    let rest = path.strip_prefix(b"/rustc/")?;
+    let end = rest.iter().position(|&byte| byte == b'/')?;
+    rest.get(end + 1..)
 }
 
 /// The declarations of one unit.
@@ -427,6 +451,14 @@ mod tests {
             ("run", "/src/lib/two.c", 5),
             ("main", "/src/one.c", 9),
             ("main", "/src/one.c", 9),
+            ("std", "/rustc/5980761/library/alloc/src/boxed.rs", 70),
+            (
+                "std",
+                "/toolchain/lib/rustlib/src/rust/library/alloc/src/boxed.rs",
+                70,
+            ),
+            ("not_std", "/rustc/5980761/library/alloc/src/boxed.rs", 70),
+            ("not_std", "/src/boxed.rs", 70),
         ] {
             let name = declarations.strings.intern(name.as_bytes());
             let file = declarations.strings.intern(file.as_bytes());
@@ -440,6 +472,10 @@ mod tests {
         assert_eq!((line(b"two.c;run"), line(b"run")), (None, None));
         assert_eq!(line(b"main.llvm.77"), Some(9));
         assert_eq!(line(b"absent"), None);
+        assert_eq!(line(b"not_std"), None);
+        let of_std = declarations.find(b"std").map(|found| found.file);
+        let local: &[u8] = b"/toolchain/lib/rustlib/src/rust/library/alloc/src/boxed.rs";
+        assert_eq!(of_std, Some(local));
         let hash = |name: &[u8]| declarations.find_hash(NameRef::of(name));
         assert_eq!(hash(b"main"), declarations.find(b"main"));
         assert_eq!((hash(b"run"), hash(b"absent")), (None, None));

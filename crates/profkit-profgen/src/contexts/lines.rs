@@ -172,7 +172,7 @@ pub fn fill(
 fn node_of(trie: &mut Trie, frames: &[LineFrame]) -> Option<NodeId> {
     let mut node = ROOT;
     let mut site = Location::default();
-    // Longer contexts are of runaway recursion.
+    // Longer contexts come from recursion without bound.
     let left_out = frames.len().saturating_sub(SAMPLE_INLINE_DEPTH);
     for frame in frames.iter().skip(left_out) {
         let name = trie.intern(&frame.name)?;

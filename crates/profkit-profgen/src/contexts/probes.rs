@@ -159,7 +159,7 @@ impl Builder<'_, '_> {
         }
         frames.extend(self.named(trie, known)?);
         let (leaf, _) = frames.pop()?;
-        // Longer contexts are of runaway recursion, and comparing all their parts would take too long.
+        // Longer contexts come from recursion without bound, and comparing all their parts would take too long.
         cut(&mut frames, Some(SAMPLE_CONTEXT_DEPTH));
         compress(&mut frames, self.options.compress_recursion);
         cut(&mut frames, self.options.max_depth);

@@ -7,7 +7,7 @@ use crate::program::{FunctionId, Program};
 use profkit_data::sample::Location;
 use rustc_hash::FxHashSet;
 
-/// The bit of a probe's discriminator that says that it has a discriminator of its own.
+/// The bit of an encoded discriminator that is set if the probe also has a discriminator of DWARF.
 const HAS_OWN: u32 = 1 << 28;
 
 /// The sizes, in a tree from functions to their callers.

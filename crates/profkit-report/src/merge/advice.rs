@@ -18,7 +18,7 @@ pub fn name_commands(report: &mut Report) {
 fn command(kind: FileKind, is_mip: bool) -> Option<&'static str> {
     match kind {
         FileKind::MipMap if is_mip => {
-            Some("make a profile of the map first: profkit mip create -p PROFILE MAP")
+            Some("make a profile from the map first: profkit mip create -p PROFILE MAP")
         }
         FileKind::ObjectFile if is_mip => None,
         FileKind::ObjectFile => Some(

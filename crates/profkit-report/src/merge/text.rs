@@ -343,19 +343,19 @@ mod tests {
         };
         insta::assert_snapshot!(printed(&full, Look::default()), @r"
         note: a and b are the same file, which is counted for each
-        warning: 0.profraw: dropped function `main`: a counter is above 2^56 at offset 0x2a0: found 7
-        warning: 1.profraw: dropped function `main`: a counter is above 2^56 at offset 0x2a0: found 7
-        warning: 2.profraw: dropped function `main`: a counter is above 2^56 at offset 0x2a0: found 7
-        warning: 3.profraw: dropped function `main`: a counter is above 2^56 at offset 0x2a0: found 7
-        warning: 4.profraw: dropped function `main`: a counter is above 2^56 at offset 0x2a0: found 7
-        warning: 5.profraw: dropped function `main`: a counter is above 2^56 at offset 0x2a0: found 7
-        warning: 6.profraw: dropped function `main`: a counter is above 2^56 at offset 0x2a0: found 7
-        warning: 7.profraw: dropped function `main`: a counter is above 2^56 at offset 0x2a0: found 7
-        warning: 8.profraw: dropped function `main`: a counter is above 2^56 at offset 0x2a0: found 7
-        warning: 9.profraw: dropped function `main`: a counter is above 2^56 at offset 0x2a0: found 7
+        warning: 0.profraw: dropped function `main`: at offset 0x2a0: a counter is above 2^56: found 7
+        warning: 1.profraw: dropped function `main`: at offset 0x2a0: a counter is above 2^56: found 7
+        warning: 2.profraw: dropped function `main`: at offset 0x2a0: a counter is above 2^56: found 7
+        warning: 3.profraw: dropped function `main`: at offset 0x2a0: a counter is above 2^56: found 7
+        warning: 4.profraw: dropped function `main`: at offset 0x2a0: a counter is above 2^56: found 7
+        warning: 5.profraw: dropped function `main`: at offset 0x2a0: a counter is above 2^56: found 7
+        warning: 6.profraw: dropped function `main`: at offset 0x2a0: a counter is above 2^56: found 7
+        warning: 7.profraw: dropped function `main`: at offset 0x2a0: a counter is above 2^56: found 7
+        warning: 8.profraw: dropped function `main`: at offset 0x2a0: a counter is above 2^56: found 7
+        warning: 9.profraw: dropped function `main`: at offset 0x2a0: a counter is above 2^56: found 7
         warning: … and 2,000 more of this kind
         hint: find out who writes such counters
-        warning: cut: dropped: a counter is above 2^56 at offset 0x2a0: found 7
+        warning: cut: dropped: at offset 0x2a0: a counter is above 2^56: found 7
         warning: out.profdata: left out 3 build ids
 
         wrote out.profdata (3.0 MB, indexed version 12): 16,531 functions from 12 of 13 files (403.1 MB)

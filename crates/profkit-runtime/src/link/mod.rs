@@ -110,7 +110,7 @@ impl fmt::Display for Error {
                 f,
                 "{name}: there is no runtime for it: expected LLVM 13 to 23, or raw version 7 to 11"
             ),
-            Error::Rustc(text) => write!(f, "rustc does not say its release of LLVM: found {text}"),
+            Error::Rustc(text) => write!(f, "rustc does not say which LLVM release it has: found {text}"),
             Error::Target(target) => write!(
                 f,
                 "{target}: there is no runtime for this target: expected Linux on x86-64, AArch64 or 32-bit Arm"

@@ -524,7 +524,7 @@ fn collect_uniformity(counts: &[u64], uniform: impl Iterator<Item = u64>, bits: 
     }
 }
 
-/// The percentage of threads that must enter a block as whole waves, so that the block is uniform.
+/// The percentage of threads that must enter a block as whole waves for the block to count as uniform.
 const UNIFORM_PERCENT: u128 = 90;
 
 /// Returns the largest count if it is implausible. `offset` is the offset of the first counter in the file.

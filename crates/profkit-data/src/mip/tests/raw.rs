@@ -92,7 +92,7 @@ fn parts_stand_behind_each_other() {
     insta::assert_snapshot!(parts(&[&one[..], V8_RAW].concat()), @"
     0x0: version 9 build id abababababababababababababababababababab modes 0x3f runs 1 25 of 25 bytes of records, 0 samples 
     error: raw file of part 2 at offset 0x59: a part of version 8 is not the first part
-    hint: split the file: a part of version 8 must be in a file of its own, because it does not state its size
+    hint: split the file: a version 8 part does not state its size, so it must be in a file of its own
     ");
     insta::assert_snapshot!(parts(&[&one[..], b"\0\0"].concat()), @"
     0x0: version 9 build id abababababababababababababababababababab modes 0x3f runs 1 25 of 25 bytes of records, 0 samples 

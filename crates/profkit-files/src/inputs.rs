@@ -54,7 +54,7 @@ pub trait Inputs: Sync {
     }
 
     /// Opens an input and calls `look` with its bytes; the merge will open the same input again later. An implementer
-    /// whose inputs may be pipes must therefore keep the bytes, as [`InputStore`](crate::InputStore) does.
+    /// whose inputs may be pipes must therefore keep the bytes, as the `InputStore` of profkit-merge does.
     ///
     /// # Errors
     /// The same as [`open`](Self::open).

@@ -40,7 +40,7 @@ int main(void) {
 }
 ";
 
-/// Records a program as the kernel, as far behind the address that it was linked to as a boot moved it.
+/// Records a program as the kernel, loaded at a distance from the address that it was linked to.
 struct AsKernel {
     writer: PerfWriter,
     program: String,
@@ -85,7 +85,7 @@ impl PerfSink for AsKernel {
     }
 }
 
-/// The counts of a recording of the kernel, loaded as far behind its address.
+/// The counts of a recording of the kernel, loaded at this distance from its address.
 fn counts(program: &Program, moved: u64) -> Counts {
     let simulation = Simulation::new(3).depth(16);
     let mut sink = AsKernel {

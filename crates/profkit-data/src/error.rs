@@ -216,8 +216,7 @@ impl Error {
         self.0.structures.contains(structure)
     }
 
-    /// Returns the [`structures`](Self::structures) as [`Display`](fmt::Display) prints them, for example "counter 3 of
-    /// function main".
+    /// Returns the [`structures`](Self::structures) as text, innermost first, for example "counter 3 of function main".
     pub fn structure_text(&self) -> Option<String> {
         let mut structures = self.0.structures.iter();
         let mut text = structures.next()?.to_string();

@@ -1,5 +1,6 @@
 //! The file of an image: its name, writing it whole or not at all, adding to the counts in it.
 mod continuous;
+mod replace;
 
 use crate::image;
 use crate::libc;
@@ -11,12 +12,15 @@ use crate::profile::{Parts, Sections, Wrong};
 use crate::system::{self, error, Open};
 use crate::{layout, values};
 use core::ptr::addr_of_mut;
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use replace::contents;
 
 /// Whether a thread uses the state below.
 static BUSY: AtomicBool = AtomicBool::new(false);
 /// The id of the process whose counts are in the counters.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
+/// The signals that were blocked before the fork that is going on.
+static BLOCKED: AtomicU64 = AtomicU64::new(0);
 /// Whether the profile was written for the last time.
 static DUMPED: AtomicBool = AtomicBool::new(false);
 /// The address of the counters in a mapped file; 0 if there is none.
@@ -46,6 +50,8 @@ struct State {
     pattern: Name,
     chosen: Chosen,
     name: Name,
+    /// The file that the name leads to: symbolic links stay as they are, and the file at their end is replaced.
+    target: Name,
     asked: Asked,
     /// Whether what is in the file is replaced by the next write.
     replace: bool,
@@ -65,6 +71,7 @@ static mut STATE: State = State {
     pattern: Name::EMPTY,
     chosen: Chosen::Nobody,
     name: Name::EMPTY,
+    target: Name::EMPTY,
     asked: Asked {
         pool: false,
         continuous: false,
@@ -78,24 +85,46 @@ static mut STATE: State = State {
     buffer: [0; 4096],
 };
 
-/// Calls a function with the state, while no other thread and no signal handler uses it.
-fn with_state<T>(function: impl FnOnce(&mut State) -> T) -> T {
+/// Waits until nobody else uses the state. Returns the signals that were blocked before.
+fn take() -> u64 {
     // A signal handler that interrupts this thread would wait for it for ever.
     let blocked = system::block_signals();
     while BUSY.swap(true, Ordering::Acquire) {
         if PROCESS.load(Ordering::Relaxed) != system::process() {
-            // The process was forked without calling the fork handler, while another thread of the parent used the
+            // The process was made without calling the fork handlers, while another thread of the parent used the
             // state; that thread does not exist in the child.
             PROCESS.store(system::process(), Ordering::Relaxed);
             break;
         }
         system::pause();
     }
-    // SAFETY: BUSY is set, so nobody else uses the state.
-    let result = function(unsafe { &mut *addr_of_mut!(STATE) });
+    blocked
+}
+
+/// Lets others use the state.
+fn give_back(blocked: u64) {
     BUSY.store(false, Ordering::Release);
     system::restore_signals(blocked);
+}
+
+/// Calls a function with the state, while no other thread and no signal handler uses it.
+fn with_state<T>(function: impl FnOnce(&mut State) -> T) -> T {
+    let blocked = take();
+    // SAFETY: BUSY is set, so nobody else uses the state.
+    let result = function(unsafe { &mut *addr_of_mut!(STATE) });
+    give_back(blocked);
     result
+}
+
+/// Waits until no thread writes the profile: a child that is forked now has a whole state and no locked file.
+pub fn before_fork() {
+    BLOCKED.store(take(), Ordering::Relaxed);
+}
+
+/// Ends what [`before_fork`] has begun, in the parent and in the child.
+pub fn after_fork() {
+    PROCESS.store(system::process(), Ordering::Relaxed);
+    give_back(BLOCKED.load(Ordering::Relaxed));
 }
 
 impl State {
@@ -225,8 +254,10 @@ impl State {
             return;
         }
         // An error shows when the profile is written.
-        if let Ok(file) = self.open(system::open_empty) {
-            let _ = system::close(file);
+        if self.follow_links().is_ok() {
+            if let Ok(file) = self.open(system::open_empty) {
+                let _ = system::close(file);
+            }
         }
     }
 
@@ -240,47 +271,6 @@ impl State {
             libc::set_variable(ONCE, self.name.as_ptr());
         }
         true
-    }
-
-    /// Opens the file. If its folder does not exist, it is created.
-    fn open(&mut self, open: unsafe fn(*const u8) -> system::Result<i32>) -> system::Result<i32> {
-        // SAFETY: a `Name` is always zero-terminated.
-        match unsafe { open(self.name.as_ptr()) } {
-            Err(error::NO_ENTRY) => {}
-            other => return other,
-        }
-        self.other.copy(&self.name);
-        make_folders(&mut self.other);
-        // SAFETY: a `Name` is always zero-terminated.
-        unsafe { open(self.name.as_ptr()) }
-    }
-
-    /// Opens the file, and waits until no other process writes it.
-    fn open_locked(&mut self) -> system::Result<i32> {
-        loop {
-            let file = self.open(system::open_pool)?;
-            if let Err(number) = system::lock(file) {
-                // Some network file systems have no locks.
-                Message::Warning.say(
-                    &mut self.line,
-                    &[b"cannot lock the file of the profile: other processes may replace it"],
-                    number,
-                );
-                return Ok(file);
-            }
-            // Another process may have replaced the file while this one has waited.
-            // SAFETY: both texts are zero-terminated.
-            let ([a, b], [c, d]) = unsafe {
-                (
-                    system::identity(file, b"\0".as_ptr()),
-                    system::identity(file, self.name.as_ptr()),
-                )
-            };
-            if a == c && b == d {
-                return Ok(file);
-            }
-            let _ = system::close(file);
-        }
     }
 
     /// Writes the profile. Returns 0, or −1 after a message.
@@ -319,6 +309,13 @@ impl State {
         if parent_signal != 0 {
             system::set_parent_signal(parent_signal);
         }
+        // The signals that end a program because of these errors are blocked and wait: they are taken away, so that the
+        // program does not end because of its profile.
+        if result == error::FILE_TOO_LARGE {
+            system::forget_signal(system::SIGXFSZ);
+        } else if result == error::BROKEN_PIPE {
+            system::forget_signal(system::SIGPIPE);
+        }
         if result == 0 {
             0
         } else {
@@ -355,12 +352,12 @@ impl State {
         let before = if self.replace {
             Ok(Area::EMPTY)
         } else {
-            contents(file)
+            contents(file.descriptor)
         };
         let before = match before {
             Ok(before) => before,
             Err(number) => {
-                let _ = system::close(file);
+                file.close();
                 return number;
             }
         };
@@ -370,14 +367,14 @@ impl State {
             parts.old = unsafe { sections.old(before, true, true) };
             pool = parts.old.is_some();
             if !pool {
-                let _ = system::close(file);
+                file.close();
                 system::unmap(before.start, before.length);
                 return self.write_own(sections, parts);
             }
         }
         let kept = if pool { Area::EMPTY } else { before };
-        let result = self.replace_file(file, sections, &parts, kept);
-        let _ = system::close(file);
+        let result = self.replace_file(&file, sections, &parts, kept);
+        file.close();
         if before.length != 0 {
             system::unmap(before.start, before.length);
         }
@@ -419,83 +416,6 @@ impl State {
         result
     }
 
-    /// Writes a new file beside the open and locked one, and gives it its name. If the folder does not allow that, the
-    /// open file is written.
-    fn replace_file(
-        &mut self,
-        file: i32,
-        sections: &Sections,
-        parts: &Parts<'_>,
-        kept: Area,
-    ) -> i32 {
-        let process = system::process();
-        self.other.temporary_of(&self.name, process);
-        // SAFETY: a `Name` is always zero-terminated.
-        let mut opened = unsafe { system::open(self.other.as_ptr(), Open::Create) };
-        if let Err(error::EXISTS) = opened {
-            // A killed process that had the same id has left the file.
-            // SAFETY: a `Name` is always zero-terminated.
-            opened = unsafe {
-                system::unlink(self.other.as_ptr());
-                system::open(self.other.as_ptr(), Open::Create)
-            };
-        }
-        let new = match opened {
-            Ok(new) => new,
-            Err(error::ACCESS | error::NOT_PERMITTED) => {
-                return self.overwrite(file, sections, parts, kept);
-            }
-            Err(number) => return number,
-        };
-        let written = self.emit(new, sections, parts, kept);
-        let mut result = first_error(written, system::close(new));
-        if result == 0 {
-            // ext4 writes a file to the disk at once if it replaces another by a rename, which takes five times as long as
-            // an exchange of the two. Old kernels and some file systems cannot exchange.
-            // SAFETY: a `Name` is always zero-terminated.
-            result = unsafe {
-                match system::exchange(self.other.as_ptr(), self.name.as_ptr()) {
-                    Ok(()) => {
-                        system::unlink(self.other.as_ptr());
-                        0
-                    }
-                    Err(_) => {
-                        first_error(0, system::rename(self.other.as_ptr(), self.name.as_ptr()))
-                    }
-                }
-            };
-        }
-        if result != 0 {
-            // SAFETY: a `Name` is always zero-terminated.
-            unsafe { system::unlink(self.other.as_ptr()) };
-        }
-        if result == error::NOT_PERMITTED || result == error::ACCESS {
-            // The file belongs to somebody else, in a folder where only its owner may replace it.
-            result = self.overwrite(file, sections, parts, kept);
-        }
-        result
-    }
-
-    /// Writes the profile into an open file, after the bytes that are kept.
-    fn overwrite(&mut self, file: i32, sections: &Sections, parts: &Parts<'_>, kept: Area) -> i32 {
-        let start = if kept.length == 0 {
-            system::rewind(file)
-        } else {
-            system::end(file).map(|_| ())
-        };
-        let mut result = first_error(0, start);
-        if result == 0 {
-            result = self.emit(file, sections, parts, Area::EMPTY);
-        }
-        if result == 0 {
-            result = match system::position(file) {
-                Ok(size) => first_error(0, system::set_size(file, size).map(|_| ())),
-                Err(number) => number,
-            };
-        }
-        result
-    }
-
     /// Writes the profile to an open file of the program, at its position, or adds the counts to those in the file.
     fn write_in_place(
         &mut self,
@@ -512,7 +432,10 @@ impl State {
         }
         let before = match contents(file) {
             Ok(before) => before,
-            Err(number) => return number,
+            Err(number) => {
+                system::unlock(file);
+                return number;
+            }
         };
         if before.length != 0 {
             // SAFETY: the bytes are readable.
@@ -522,6 +445,7 @@ impl State {
                     0,
                 );
                 system::unmap(before.start, before.length);
+                system::unlock(file);
                 return error::INVALID;
             }
         }
@@ -587,38 +511,6 @@ fn first_error(result: i32, then: system::Result<()>) -> i32 {
         Err(number) if result == 0 => number,
         _ => result,
     }
-}
-
-/// Reads a file into memory, which is empty for an empty file.
-fn contents(file: i32) -> system::Result<Area> {
-    let size = system::end(file)?;
-    if size == 0 {
-        return Ok(Area::EMPTY);
-    }
-    system::rewind(file)?;
-    let start = system::map(size);
-    if start == 0 {
-        return Err(error::NO_MEMORY);
-    }
-    let mut at = 0;
-    while at < size {
-        // SAFETY: the place is in the new memory.
-        let room = unsafe { core::slice::from_raw_parts_mut((start + at) as *mut u8, size - at) };
-        match system::read(file, room) {
-            Ok(0) => break,
-            Ok(read) => at += read,
-            Err(error::INTERRUPTED) => {}
-            Err(number) => {
-                system::unmap(start, size);
-                return Err(number);
-            }
-        }
-    }
-    // If the file has become shorter, the rest is zero: no profile is whole then.
-    Ok(Area {
-        start,
-        length: size,
-    })
 }
 
 /// Writes bytes to a file.
@@ -702,6 +594,20 @@ pub fn write() -> i32 {
     with_state(State::write)
 }
 
+/// Writes the profile and resets the counts that are in the file now, so that a signal at exit, or the exit after a
+/// signal, does not write them again.
+pub fn write_once() {
+    with_state(|state| {
+        if state.write() == 0
+            && !DUMPED.load(Ordering::Relaxed)
+            && MAPPED_COUNTERS.load(Ordering::Relaxed) == 0
+        {
+            // SAFETY: the sections are those of this image, and writing them has checked them.
+            unsafe { image::sections().reset() };
+        }
+    });
+}
+
 /// Writes the profile for the last time.
 pub fn dump() -> i32 {
     with_state(|state| {
@@ -774,9 +680,6 @@ pub fn name(only_folder: bool) -> *const u8 {
 
 /// Gives a forked child counts and a name of its own: the parent writes the counts from before the fork.
 pub fn in_child() {
-    PROCESS.store(system::process(), Ordering::Relaxed);
-    // If another thread of the parent used the state during the fork, it does not exist in the child.
-    BUSY.store(false, Ordering::Release);
     if MAPPED_COUNTERS.load(Ordering::Relaxed) != 0 {
         return;
     }

@@ -110,17 +110,24 @@ pub fn at_exit(function: extern "C" fn()) -> bool {
     }
 }
 
-/// Registers a function that is called in every forked child. A static program may have no function for that: then it
-/// does not fork.
-pub fn at_fork(child: extern "C" fn()) {
+/// Registers functions that are called before every fork, and after it in the parent and in the child. A static program
+/// may have no function for that: then it does not fork.
+pub fn at_fork(before: extern "C" fn(), parent: extern "C" fn(), child: extern "C" fn()) {
     let mut register = function!("__register_atfork", Four);
     if register.is_none() {
         register = function!("pthread_atfork", Four);
     }
     if let Some(register) = register {
         // SAFETY: both functions accept these arguments; `pthread_atfork` ignores the last one. libc removes the
-        // handler when the image is unloaded.
-        unsafe { register(0, 0, child as usize, crate::image::handle()) };
+        // handlers when the image is unloaded.
+        unsafe {
+            register(
+                before as usize,
+                parent as usize,
+                child as usize,
+                crate::image::handle(),
+            )
+        };
     }
 }
 

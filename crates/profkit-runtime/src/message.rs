@@ -42,6 +42,9 @@ impl Message {
                 error::IS_A_FOLDER => b": it is a folder",
                 error::NO_SPACE => b": no space left on device",
                 error::READ_ONLY => b": read-only file system",
+                error::FILE_TOO_LARGE => b": the process may not write files of this size",
+                error::BROKEN_PIPE => b": nobody reads the pipe",
+                error::TOO_MANY_LINKS => b": too many symbolic links",
                 error::NAME_TOO_LONG => b": its name is too long",
                 _ => b"",
             });

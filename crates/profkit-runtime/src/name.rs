@@ -121,18 +121,32 @@ impl Name {
         length
     }
 
-    /// Makes the name of a temporary file in the same folder. A long name is shortened, so that it stays allowed.
+    /// Makes the name of a temporary file in the same folder. It contains the number of a process, if this is not 0. A
+    /// long name is shortened, so that it stays allowed; a hash of the name distinguishes it from others that begin alike.
     pub fn temporary_of(&mut self, name: &Name, process: u32) {
+        const END: &[u8] = b".profkit.tmp";
+        const NUMBER: usize = ".4294967295".len();
         self.clear();
-        let folder = name.folder_length();
-        let room = folder + LAST_PART_MAX - 20;
-        self.extend(match name.as_bytes().get(..room) {
-            Some(short) => short,
-            None => name.as_bytes(),
-        });
-        self.push(b'.');
-        self.decimal(u64::from(process));
-        self.extend(b".tmp");
+        let bytes = name.as_bytes();
+        let room = name.folder_length() + LAST_PART_MAX - END.len();
+        let mut number = process;
+        if number == 0 && bytes.len() > room {
+            number = 1;
+            for &byte in bytes {
+                number = number.wrapping_mul(0x0100_0193) ^ u32::from(byte);
+            }
+        }
+        if number == 0 {
+            self.extend(bytes);
+        } else {
+            self.extend(match bytes.get(..room - NUMBER) {
+                Some(short) => short,
+                None => bytes,
+            });
+            self.push(b'.');
+            self.decimal(u64::from(number));
+        }
+        self.extend(END);
     }
 
     /// Makes the name of the file of a process that cannot use a pool: the process id is added before the last dot.
@@ -379,9 +393,22 @@ mod tests {
         other.own_of(&name, 7);
         assert_eq!(other.as_bytes(), b"out.d/pool.7.profraw");
         other.temporary_of(&name, 7);
-        assert_eq!(other.as_bytes(), b"out.d/pool.profraw.7.tmp");
-        name.extend(&[b'x'; 255]);
+        assert_eq!(other.as_bytes(), b"out.d/pool.profraw.7.profkit.tmp");
+        other.temporary_of(&name, 0);
+        assert_eq!(other.as_bytes(), b"out.d/pool.profraw.profkit.tmp");
+        // Names of the greatest length that begin alike have temporary files of their own.
+        name.clear();
+        name.extend(b"out.d/");
+        name.extend(&[b'x'; 254]);
+        name.push(b'a');
         other.temporary_of(&name, u32::MAX);
+        assert_eq!(other.as_bytes().len() - other.folder_length(), 255);
+        other.temporary_of(&name, 0);
         assert!(other.as_bytes().len() - other.folder_length() <= 255);
+        let of_a = other.as_bytes().to_vec();
+        name.cut(name.as_bytes().len() - 1);
+        name.push(b'b');
+        other.temporary_of(&name, 0);
+        assert_ne!(other.as_bytes(), of_a);
     }
 }

@@ -13,6 +13,8 @@ global_asm!(
 
 static INITIALIZED: AtomicBool = AtomicBool::new(false);
 static REGISTERED: AtomicBool = AtomicBool::new(false);
+/// Whether a forked child keeps the counts and the file of its parent.
+static KEEP: AtomicBool = AtomicBool::new(false);
 /// The number of signals that a program can ask for, plus one.
 const SIGNALS: usize = 32;
 /// What each signal did before the runtime's handler was registered, plus one; 0 if the handler is not registered. The
@@ -35,9 +37,9 @@ pub fn initialize() {
         if let Some(limit) = limit.next() {
             values::set_limit(limit);
         }
-        if !file::same(libc::variable(b"PROFKIT_PROFILE_FORK\0"), b"keep") {
-            libc::at_fork(in_child);
-        }
+        let keep = file::same(libc::variable(b"PROFKIT_PROFILE_FORK\0"), b"keep");
+        KEEP.store(keep, Ordering::Relaxed);
+        libc::at_fork(before_fork, in_parent, in_child);
         let signals = Numbers(libc::variable(b"PROFKIT_PROFILE_SIGNALS\0"));
         for signal in signals {
             if let Some(before) = BEFORE.get(signal) {
@@ -85,15 +87,26 @@ impl Iterator for Numbers<'_> {
     }
 }
 
+extern "C" fn before_fork() {
+    file::before_fork();
+}
+
+extern "C" fn in_parent() {
+    file::after_fork();
+}
+
 extern "C" fn in_child() {
-    file::in_child();
+    file::after_fork();
+    if !KEEP.load(Ordering::Relaxed) {
+        file::in_child();
+    }
 }
 
 extern "C" fn on_signal(signal: i32, info: *const u8, context: *const u8) {
     const SIGUSR1: i32 = 10;
     const SIGUSR2: i32 = 12;
     // All signals are blocked while the file is written, so this thread is not the one that writes.
-    let _ = file::write();
+    file::write_once();
     let before = match BEFORE.get(signal as usize) {
         Some(before) => before.load(Ordering::Acquire),
         None => 0,
@@ -120,7 +133,7 @@ pub fn register_at_exit() -> i32 {
 
 /// Writes the profile, and removes the signal handlers: the image may be unloaded now.
 pub extern "C" fn at_exit() {
-    let _ = file::write();
+    file::write_once();
     for (signal, before) in BEFORE.iter().enumerate() {
         let before = before.swap(0, Ordering::AcqRel);
         if before != 0 {

@@ -12,26 +12,36 @@ mod number {
     pub const MMAP: usize = 9;
     pub const MUNMAP: usize = 11;
     pub const SIGPROCMASK: usize = 14;
+    pub const DUP: usize = 32;
     pub const KILL: usize = 62;
     pub const UNAME: usize = 63;
     pub const FLOCK: usize = 73;
     pub const FTRUNCATE: usize = 77;
+    pub const FCHMOD: usize = 91;
+    pub const FCHOWN: usize = 93;
+    pub const SIGTIMEDWAIT: usize = 128;
     pub const PRCTL: usize = 157;
     pub const OPENAT: usize = 257;
     pub const MKDIRAT: usize = 258;
+    pub const READLINKAT: usize = 267;
     pub const RENAMEAT2: usize = 316;
     pub const STATX: usize = 332;
 }
 
 #[cfg(target_arch = "aarch64")]
 mod number {
+    pub const DUP: usize = 23;
     pub const FLOCK: usize = 32;
     pub const MKDIRAT: usize = 34;
     pub const FTRUNCATE: usize = 46;
+    pub const FCHMOD: usize = 52;
+    pub const FCHOWN: usize = 55;
     pub const OPENAT: usize = 56;
     pub const LSEEK: usize = 62;
+    pub const READLINKAT: usize = 78;
     pub const KILL: usize = 129;
     pub const SIGPROCMASK: usize = 135;
+    pub const SIGTIMEDWAIT: usize = 137;
     pub const UNAME: usize = 160;
     pub const PRCTL: usize = 167;
     pub const MUNMAP: usize = 215;
@@ -44,16 +54,21 @@ mod number {
 mod number {
     pub const LSEEK: usize = 19;
     pub const KILL: usize = 37;
+    pub const DUP: usize = 41;
     pub const MUNMAP: usize = 91;
     pub const FTRUNCATE: usize = 93;
+    pub const FCHMOD: usize = 94;
     pub const UNAME: usize = 122;
     pub const FLOCK: usize = 143;
     pub const PRCTL: usize = 172;
     pub const SIGPROCMASK: usize = 175;
+    pub const SIGTIMEDWAIT: usize = 177;
     /// `mmap2`, whose offset counts pages.
     pub const MMAP: usize = 192;
+    pub const FCHOWN: usize = 207;
     pub const OPENAT: usize = 322;
     pub const MKDIRAT: usize = 323;
+    pub const READLINKAT: usize = 332;
     pub const RENAMEAT2: usize = 382;
     pub const STATX: usize = 397;
 }
@@ -264,6 +279,71 @@ pub unsafe fn identity(file: i32, path: *const u8) -> [u64; 2] {
     }
 }
 
+/// Reads a symbolic link to the buffer. Returns the length of its text.
+///
+/// # Safety
+/// The caller must pass a zero-terminated `path`.
+pub unsafe fn read_link(path: *const u8, buffer: &mut [u8; 4096]) -> Result<usize> {
+    // SAFETY: the kernel reads the zero-terminated path, and writes at most the bytes of the buffer.
+    unsafe {
+        checked(
+            number::READLINKAT,
+            [
+                AT_FDCWD,
+                path as usize,
+                buffer.as_mut_ptr() as usize,
+                buffer.len(),
+                0,
+            ],
+        )
+    }
+}
+
+/// Gives a new file the permissions, the owner and the group of an old one, as far as this process may do that.
+pub fn keep_owner(old: i32, new: i32) {
+    const AT_EMPTY_PATH: usize = 0x1000;
+    const STATX_MODE_UID_GID: usize = 0x1a;
+    const USER_AT: usize = 20;
+    const GROUP_AT: usize = 24;
+    const MODE_AT: usize = 28;
+    const NOBODY: usize = u32::MAX as usize;
+    let mut facts = core::mem::MaybeUninit::<[u64; 32]>::uninit();
+    let start = facts.as_mut_ptr() as usize;
+    let empty = b"\0".as_ptr() as usize;
+    // SAFETY: the kernel reads an empty path and writes the 256 bytes of a `statx` structure; the three fields are read
+    // only if it has done that. The other calls change a file that the runtime has made.
+    unsafe {
+        let path = [
+            old as usize,
+            empty,
+            AT_EMPTY_PATH,
+            STATX_MODE_UID_GID,
+            start,
+        ];
+        if checked(number::STATX, path).is_err() {
+            return;
+        }
+        let [user, group] = [USER_AT, GROUP_AT].map(|at| *((start + at) as *const u32) as usize);
+        let mode = usize::from(*((start + MODE_AT) as *const u16)) & 0o777;
+        let owner = [new as usize, user, group, 0, 0];
+        if checked(number::FCHOWN, owner).is_err() {
+            // Only the administrator can give files away, but every member of a group can give it a file.
+            let _ = call(number::FCHOWN, [new as usize, NOBODY, group, 0, 0]);
+        }
+        let _ = call(number::FCHMOD, [new as usize, mode, 0, 0, 0]);
+    }
+}
+
+/// Closes a copy of the descriptor, which stays open: the file system then reports errors of earlier writes.
+pub fn close_copy(file: i32) -> Result<()> {
+    // SAFETY: the call makes a new descriptor, which is closed here.
+    match unsafe { checked(number::DUP, [file as usize, 0, 0, 0, 0]) } {
+        Ok(copy) => close(copy as i32),
+        // There is no free descriptor: the errors show when the file is closed for good.
+        Err(_) => Ok(()),
+    }
+}
+
 /// The size of each of the six texts in `utsname`.
 const UTS: usize = 65;
 
@@ -308,6 +388,30 @@ fn signal_mask(new: &u64, before: &mut u64) {
                 SIG_SETMASK,
                 new as *const u64 as usize,
                 before as *mut u64 as usize,
+                8,
+                0,
+            ],
+        )
+    };
+}
+
+/// The signal for a file that would become larger than the process may make it.
+pub const SIGXFSZ: i32 = 25;
+/// The signal for a pipe that nobody reads.
+pub const SIGPIPE: i32 = 13;
+
+/// Takes away a signal that is blocked and waits for this thread.
+pub fn forget_signal(signal: i32) {
+    let set = 1_u64 << (signal - 1);
+    let no_time = [0_u64; 2];
+    // SAFETY: the kernel reads a set of 64 signals and a time, which is 0 in both forms that it may have.
+    let _ = unsafe {
+        call(
+            number::SIGTIMEDWAIT,
+            [
+                &set as *const u64 as usize,
+                0,
+                no_time.as_ptr() as usize,
                 8,
                 0,
             ],

@@ -10,11 +10,13 @@
     reason = "tests fail by panicking"
 )]
 
+mod support;
+
 use profkit_runtime::link::{library, Compiler};
 use profkit_testkit::{some_or_all, Llvm};
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
+use support::{ran, runtime, Program, ENDS};
 
 const C: &str = r#"
 #include <stdio.h>
@@ -100,26 +102,6 @@ const MODES: [(u32, &[&str]); 9] = [
     ),
 ];
 
-fn ran(command: &mut Command) -> Output {
-    let output = command.output().unwrap();
-    assert!(
-        output.status.success(),
-        "{command:?}: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    output
-}
-
-/// Writes the runtime for a release of clang.
-fn runtime(folder: &Path, release: u32) -> PathBuf {
-    let version = Compiler::Clang(release).raw_version().unwrap();
-    let path = folder.join(format!("libprofile-{version}.a"));
-    if !path.exists() {
-        fs::write(&path, library(version, None).unwrap()).unwrap();
-    }
-    path
-}
-
 /// Sets the words of a raw file's header and records that are addresses to 0: they differ between two programs.
 fn without_addresses(mut raw: Vec<u8>, release: u32) -> Vec<u8> {
     let (words, stride, pointers, deltas): (usize, usize, &[usize], &[usize]) = match release {
@@ -199,104 +181,10 @@ fn profiles_are_those_of_llvms_runtime() {
     }
 }
 
-/// A program that calls `work`, which counts, and then does what its argument says.
-const FAULTS: &str = r#"
-#include <signal.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
-volatile int sink;
-__attribute__((noinline)) void work(int n) { for (int i = 0; i < n; i++) if (i % 2) sink++; }
-int main(int count, char **words) {
-  const char *what = count > 1 ? words[1] : "";
-  work(100);
-  if (!strcmp(what, "fork")) {
-    pid_t child = fork();
-    if (!child) { work(15); return 0; }
-    waitpid(child, 0, 0);
-  }
-  if (!strcmp(what, "term")) { raise(SIGTERM); work(7); }
-  if (!strcmp(what, "usr1")) { raise(SIGUSR1); work(7); }
-  if (!strcmp(what, "kill")) raise(SIGKILL);
-  if (!strcmp(what, "_exit")) _exit(0);
-  return 0;
-}
-"#;
-
-/// A program that is linked with the runtime, and a folder for its files.
-struct Program {
-    folder: tempfile::TempDir,
-    llvm: Llvm,
-}
-
-impl Program {
-    fn new(words: &[&str]) -> Option<Self> {
-        let Some(llvm) = Llvm::find(22).or_else(|| Llvm::installed().pop()) else {
-            profkit_testkit::skip("no clang is installed");
-            return None;
-        };
-        let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join("a.c"), FAULTS).unwrap();
-        let library = runtime(folder.path(), llvm.release());
-        ran(Command::new(llvm.clang())
-            .current_dir(&folder)
-            .args(["-O1", "-fprofile-instr-generate", "a.c", "-o", "program"])
-            .args(words)
-            .arg(library));
-        fs::create_dir(folder.path().join("out")).unwrap();
-        Some(Self { folder, llvm })
-    }
-
-    fn run(&self, name: &str, argument: &str, variables: &[(&str, &str)]) -> Output {
-        Command::new(self.folder.path().join("program"))
-            .current_dir(&self.folder)
-            .arg(argument)
-            .env("LLVM_PROFILE_FILE", name)
-            .envs(variables.iter().copied())
-            .output()
-            .unwrap()
-    }
-
-    fn files(&self) -> Vec<PathBuf> {
-        let mut files: Vec<PathBuf> = fs::read_dir(self.folder.path().join("out"))
-            .unwrap()
-            .map(|entry| entry.unwrap().path())
-            .collect();
-        files.sort();
-        files
-    }
-
-    /// How often `work` was called, and its loop and the condition in it were true, in all files together. The files are
-    /// removed.
-    fn counts(&self) -> String {
-        let merged = self.folder.path().join("merged.profdata");
-        ran(Command::new(self.llvm.profdata())
-            .arg("merge")
-            .args(self.files())
-            .arg("-o")
-            .arg(&merged));
-        for file in self.files() {
-            fs::remove_file(file).unwrap();
-        }
-        let shown = ran(Command::new(self.llvm.profdata())
-            .args(["show", "--counts", "--function=work"])
-            .arg(&merged));
-        let shown = String::from_utf8(shown.stdout).unwrap();
-        let field = |name: &str| {
-            let rest = shown
-                .split_once(name)
-                .unwrap_or_else(|| panic!("{shown}"))
-                .1;
-            rest.lines().next().unwrap().trim().to_owned()
-        };
-        format!("{} {}", field("Function count:"), field("Block counts:"))
-    }
-}
-
 #[test]
 fn forked_processes_count_each_call_once() {
     for link in ["-pie", "-static"] {
-        let Some(program) = Program::new(&[link]) else {
+        let Some(program) = Program::new(ENDS, &[link]) else {
             return;
         };
         for name in [
@@ -306,34 +194,34 @@ fn forked_processes_count_each_call_once() {
             "out/%2m.profraw",
         ] {
             assert!(program.run(name, "fork", &[]).status.success());
-            assert_eq!(program.counts(), "2 [115, 57]", "{name} {link}");
+            assert_eq!(program.counts("work"), "2 [115, 57]", "{name} {link}");
         }
         program.run(
             "out/%m.profraw",
             "fork",
             &[("PROFKIT_PROFILE_FORK", "keep")],
         );
-        assert_eq!(program.counts(), "3 [215, 107]", "{link}");
+        assert_eq!(program.counts("work"), "3 [215, 107]", "{link}");
     }
 }
 
 #[test]
 fn signals_write_the_profile_if_that_is_asked_for() {
     use std::os::unix::process::ExitStatusExt as _;
-    let Some(program) = Program::new(&[]) else {
+    let Some(program) = Program::new(ENDS, &[]) else {
         return;
     };
     let asked = [("PROFKIT_PROFILE_SIGNALS", "15,10")];
     for name in ["out/a.profraw", "out/%m.profraw"] {
         assert_eq!(program.run(name, "term", &asked).status.signal(), Some(15));
-        assert_eq!(program.counts(), "1 [100, 50]", "{name}");
+        assert_eq!(program.counts("work"), "1 [100, 50]", "{name}");
     }
     // The program goes on after this signal, and the counts of both writes are added.
     assert!(program
         .run("out/%m.profraw", "usr1", &asked)
         .status
         .success());
-    assert_eq!(program.counts(), "2 [107, 53]");
+    assert_eq!(program.counts("work"), "2 [107, 53]");
     assert_eq!(
         program.run("out/a.profraw", "term", &[]).status.signal(),
         Some(15)
@@ -343,24 +231,24 @@ fn signals_write_the_profile_if_that_is_asked_for() {
 
 #[test]
 fn a_continuous_profile_survives_the_end_of_the_process() {
-    let Some(program) = Program::new(&["-mllvm", "-runtime-counter-relocation"]) else {
+    let Some(program) = Program::new(ENDS, &["-mllvm", "-runtime-counter-relocation"]) else {
         return;
     };
     for end in ["kill", "_exit", ""] {
         program.run("out/a%c.profraw", end, &[]);
-        assert_eq!(program.counts(), "1 [100, 50]", "{end}");
+        assert_eq!(program.counts("work"), "1 [100, 50]", "{end}");
     }
     program.run("out/a%c.profraw", "fork", &[]);
-    assert_eq!(program.counts(), "2 [115, 57]");
+    assert_eq!(program.counts("work"), "2 [115, 57]");
     for _ in 0..3 {
         program.run("out/%c%m.profraw", "kill", &[]);
     }
-    assert_eq!(program.counts(), "3 [300, 150]");
+    assert_eq!(program.counts("work"), "3 [300, 150]");
 }
 
 #[test]
 fn a_program_without_relocation_says_that_it_cannot_be_continuous() {
-    let Some(program) = Program::new(&[]) else {
+    let Some(program) = Program::new(ENDS, &[]) else {
         return;
     };
     let output = program.run("out/a%c.profraw", "", &[]);
@@ -369,12 +257,12 @@ fn a_program_without_relocation_says_that_it_cannot_be_continuous() {
         said.contains("the program was not compiled for %c"),
         "{said}"
     );
-    assert_eq!(program.counts(), "1 [100, 50]");
+    assert_eq!(program.counts("work"), "1 [100, 50]");
 }
 
 #[test]
 fn processes_that_share_a_pool_lose_no_count() {
-    let Some(program) = Program::new(&[]) else {
+    let Some(program) = Program::new(ENDS, &[]) else {
         return;
     };
     std::thread::scope(|scope| {
@@ -387,12 +275,12 @@ fn processes_that_share_a_pool_lose_no_count() {
         }
     });
     assert_eq!(program.files().len(), 1);
-    assert_eq!(program.counts(), "40 [4000, 2000]");
+    assert_eq!(program.counts("work"), "40 [4000, 2000]");
 }
 
 #[test]
 fn a_damaged_pool_is_kept() {
-    let Some(program) = Program::new(&[]) else {
+    let Some(program) = Program::new(ENDS, &[]) else {
         return;
     };
     program.run("out/%m.profraw", "", &[]);
@@ -410,13 +298,13 @@ fn a_damaged_pool_is_kept() {
         );
         assert!(fs::read(&pool).unwrap() == bytes, "{size}");
         fs::remove_file(&pool).unwrap();
-        assert_eq!(program.counts(), "1 [100, 50]", "{size}");
+        assert_eq!(program.counts("work"), "1 [100, 50]", "{size}");
     }
 }
 
 #[test]
 fn files_that_cannot_be_written_are_reported_and_change_no_exit_code() {
-    let Some(program) = Program::new(&[]) else {
+    let Some(program) = Program::new(ENDS, &[]) else {
         return;
     };
     let long = "x".repeat(10_000);
@@ -425,7 +313,7 @@ fn files_that_cannot_be_written_are_reported_and_change_no_exit_code() {
         (long.as_str(), "its name is too long"),
         ("/proc/nowhere/a", "no such folder"),
         ("out", "it is a folder"),
-        ("a.c/b", "not a folder"),
+        ("program.c/b", "not a folder"),
     ] {
         let output = program.run(name, "", &[]);
         let stderr = String::from_utf8(output.stderr).unwrap();
@@ -439,14 +327,14 @@ fn files_that_cannot_be_written_are_reported_and_change_no_exit_code() {
     let output = program.run("%t.profraw", "", &[("TMPDIR", "")]);
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert!(stderr.contains("TMPDIR is not set"), "{stderr}");
-    assert!(program.folder.path().join("default.profraw").exists());
+    assert!(program.path("default.profraw").exists());
 }
 
 #[test]
 fn a_runtime_of_another_raw_version_writes_nothing_and_says_which_one_is_right() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    fs::write(folder.join("a.c"), FAULTS).unwrap();
+    fs::write(folder.join("a.c"), ENDS).unwrap();
     for llvm in Llvm::installed() {
         let right = Compiler::Clang(llvm.release()).raw_version().unwrap();
         for wrong in [7, 8, 10] {

@@ -45,11 +45,15 @@ pub mod error {
     pub const INTERRUPTED: i32 = 4;
     pub const NO_MEMORY: i32 = 12;
     pub const ACCESS: i32 = 13;
+    pub const BUSY: i32 = 16;
     pub const EXISTS: i32 = 17;
     pub const NOT_A_FOLDER: i32 = 20;
     pub const IS_A_FOLDER: i32 = 21;
     pub const INVALID: i32 = 22;
+    pub const FILE_TOO_LARGE: i32 = 27;
     pub const NO_SPACE: i32 = 28;
     pub const READ_ONLY: i32 = 30;
+    pub const BROKEN_PIPE: i32 = 32;
     pub const NAME_TOO_LONG: i32 = 36;
+    pub const TOO_MANY_LINKS: i32 = 40;
 }

@@ -1,5 +1,6 @@
 //! Counters that are in the file while the program runs (`%c`).
-use super::{contents, State, MAPPED_BITMAP, MAPPED_COUNTERS};
+use super::replace::contents;
+use super::{State, MAPPED_BITMAP, MAPPED_COUNTERS};
 use crate::image;
 use crate::memory::read;
 use crate::memory::Area;
@@ -71,13 +72,20 @@ impl State {
         let build_id = image::build_id();
         let size = sections.size(ids_size(build_id));
         let mut file = self.open_locked()?;
-        let before = contents(file)?;
+        let before = match contents(file.descriptor) {
+            Ok(before) => before,
+            Err(number) => {
+                file.close();
+                return Err(number);
+            }
+        };
         let mut used = false;
         if self.asked.pool && before.length == size {
             // SAFETY: the bytes are readable.
             used = unsafe { sections.old(before, true, false) }.is_some();
         }
         let mut start = 0;
+        let mut descriptor = file.descriptor;
         if !used {
             let parts = Parts {
                 build_id,
@@ -86,20 +94,22 @@ impl State {
                 old: None,
             };
             if self.asked.pool && before.length != 0 {
+                file.close();
                 self.pool.copy(&self.name);
                 self.name.own_of(&self.pool, system::process());
                 Message::Warning.say(&mut self.line, &[b"Unable to merge profile data: the file is damaged or of another program. It is kept, and this process counts in a file of its own"],
                     0,
                 );
+                file = self.open_locked()?;
             }
-            let result = self.replace_file(file, sections, &parts, Area::EMPTY);
-            let _ = system::close(file);
+            let result = self.replace_file(&file, sections, &parts, Area::EMPTY);
+            file.close();
             if result != 0 {
                 return Err(result);
             }
-            file = self.open(system::open_pool)?;
+            descriptor = self.open(system::open_pool)?;
         }
-        let mapped = system::map_file(file, size);
+        let mapped = system::map_file(descriptor, size);
         if let Ok(address) = mapped {
             start = address;
             if used {
@@ -122,7 +132,8 @@ impl State {
                 unsafe { there.add_counts(&mine) };
             }
         }
-        let _ = system::close(file);
+        system::unlock(descriptor);
+        let _ = system::close(descriptor);
         if before.length != 0 {
             system::unmap(before.start, before.length);
         }

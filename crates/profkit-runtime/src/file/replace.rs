@@ -1,0 +1,249 @@
+//! Files that are replaced whole: a process that is killed at any instant leaves the old file or the new one, and at most
+//! one temporary file per profile.
+use super::{first_error, make_folders, State};
+use crate::memory::Area;
+use crate::message::Message;
+use crate::profile::{Parts, Sections};
+use crate::system::{self, error, Open};
+
+/// The number of symbolic links that are followed, as in Linux.
+const LINKS_MAX: usize = 40;
+
+/// An open file of a profile.
+pub(super) struct Opened {
+    pub(super) descriptor: i32,
+    /// Whether no other process writes the file until it is closed.
+    locked: bool,
+    /// Whether another file may get its name.
+    replaceable: bool,
+}
+
+impl Opened {
+    /// Unlocks and closes the file. A process that was made without calling the fork handlers may have the descriptor,
+    /// too, so that closing it is not enough.
+    pub(super) fn close(self) {
+        system::unlock(self.descriptor);
+        let _ = system::close(self.descriptor);
+    }
+}
+
+impl State {
+    /// Finds the file that the name leads to. Returns whether another file may get its name: the links in /proc lead to
+    /// open files, as `/dev/stdout` does, and who has opened such a file goes on to use it.
+    pub(super) fn follow_links(&mut self) -> system::Result<bool> {
+        self.target.copy(&self.name);
+        for _ in 0..LINKS_MAX {
+            let path = self.target.as_bytes();
+            if starts_with(path, b"/proc/") || starts_with(path, b"/dev/fd/") {
+                return Ok(false);
+            }
+            // SAFETY: a `Name` is always zero-terminated.
+            let read = unsafe { system::read_link(self.target.as_ptr(), &mut self.buffer) };
+            // If this is not a link, or there is nothing, opening it shows why it cannot be written.
+            let link = match read.map(|length| self.buffer.get(..length)) {
+                Ok(Some(link)) => link,
+                _ => return Ok(true),
+            };
+            self.target.cut(if starts_with(link, b"/") {
+                0
+            } else {
+                self.target.folder_length()
+            });
+            self.target.extend(link);
+            if self.target.too_long {
+                return Err(error::NAME_TOO_LONG);
+            }
+        }
+        Err(error::TOO_MANY_LINKS)
+    }
+
+    /// Opens the file that the name leads to. If its folder does not exist, it is created.
+    pub(super) fn open(
+        &mut self,
+        open: unsafe fn(*const u8) -> system::Result<i32>,
+    ) -> system::Result<i32> {
+        // SAFETY: a `Name` is always zero-terminated.
+        match unsafe { open(self.target.as_ptr()) } {
+            Err(error::NO_ENTRY) => {}
+            other => return other,
+        }
+        self.other.copy(&self.target);
+        make_folders(&mut self.other);
+        // SAFETY: a `Name` is always zero-terminated.
+        unsafe { open(self.target.as_ptr()) }
+    }
+
+    /// Opens the file, and waits until no other process writes it.
+    pub(super) fn open_locked(&mut self) -> system::Result<Opened> {
+        loop {
+            let replaceable = self.follow_links()?;
+            let descriptor = self.open(system::open_pool)?;
+            let mut file = Opened {
+                descriptor,
+                locked: true,
+                replaceable,
+            };
+            if let Err(number) = system::lock(descriptor) {
+                // Some network file systems have no locks.
+                Message::Warning.say(
+                    &mut self.line,
+                    &[b"cannot lock the file of the profile: other processes may replace it"],
+                    number,
+                );
+                file.locked = false;
+                return Ok(file);
+            }
+            // Another process may have replaced the file while this one has waited.
+            // SAFETY: both texts are zero-terminated.
+            let ([a, b], [c, d]) = unsafe {
+                (
+                    system::identity(descriptor, b"\0".as_ptr()),
+                    system::identity(descriptor, self.target.as_ptr()),
+                )
+            };
+            if a == c && b == d {
+                return Ok(file);
+            }
+            file.close();
+        }
+    }
+
+    /// Writes a new file beside the open and locked one, and gives it its name. If the folder does not allow that, the
+    /// open file is written.
+    pub(super) fn replace_file(
+        &mut self,
+        file: &Opened,
+        sections: &Sections,
+        parts: &Parts<'_>,
+        kept: Area,
+    ) -> i32 {
+        if !file.replaceable {
+            return self.overwrite(file.descriptor, sections, parts, kept);
+        }
+        // While the file is locked, one name is enough for all processes: each one removes what a killed one has left.
+        let process = if file.locked { 0 } else { system::process() };
+        self.other.temporary_of(&self.target, process);
+        // SAFETY: a `Name` is always zero-terminated.
+        let mut opened = unsafe { system::open(self.other.as_ptr(), Open::Create) };
+        if let Err(error::EXISTS) = opened {
+            // SAFETY: a `Name` is always zero-terminated.
+            opened = unsafe {
+                system::unlink(self.other.as_ptr());
+                system::open(self.other.as_ptr(), Open::Create)
+            };
+        }
+        let new = match opened {
+            Ok(new) => new,
+            Err(error::ACCESS | error::NOT_PERMITTED | error::EXISTS | error::READ_ONLY) => {
+                return self.overwrite(file.descriptor, sections, parts, kept);
+            }
+            Err(number) => return number,
+        };
+        // From the exchange below until the old file is removed, nobody may use the temporary name.
+        let mut result = if file.locked {
+            first_error(0, system::lock(new))
+        } else {
+            0
+        };
+        system::keep_owner(file.descriptor, new);
+        if result == 0 {
+            result = self.emit(new, sections, parts, kept);
+        }
+        // Network file systems report some errors when a descriptor is closed; this one must stay locked.
+        result = first_error(result, system::close_copy(new));
+        if result == 0 {
+            // ext4 writes a file to the disk at once if it replaces another by a rename, which takes five times as long as
+            // an exchange of the two. Old kernels and some file systems cannot exchange.
+            // SAFETY: a `Name` is always zero-terminated.
+            result = unsafe {
+                match system::exchange(self.other.as_ptr(), self.target.as_ptr()) {
+                    Ok(()) => {
+                        system::unlink(self.other.as_ptr());
+                        0
+                    }
+                    Err(_) => {
+                        first_error(0, system::rename(self.other.as_ptr(), self.target.as_ptr()))
+                    }
+                }
+            };
+        }
+        if result != 0 {
+            // SAFETY: a `Name` is always zero-terminated.
+            unsafe { system::unlink(self.other.as_ptr()) };
+        }
+        system::unlock(new);
+        let _ = system::close(new);
+        if result == error::NOT_PERMITTED || result == error::ACCESS || result == error::BUSY {
+            // The file belongs to somebody else, in a folder where only its owner may replace it, or it is mounted.
+            result = self.overwrite(file.descriptor, sections, parts, kept);
+        }
+        result
+    }
+
+    /// Writes the profile into an open file, after the bytes that are kept.
+    pub(super) fn overwrite(
+        &mut self,
+        file: i32,
+        sections: &Sections,
+        parts: &Parts<'_>,
+        kept: Area,
+    ) -> i32 {
+        let start = if kept.length == 0 {
+            system::rewind(file)
+        } else {
+            system::end(file).map(|_| ())
+        };
+        let mut result = first_error(0, start);
+        if result == 0 {
+            result = self.emit(file, sections, parts, Area::EMPTY);
+        }
+        if result == 0 {
+            result = match system::position(file) {
+                Ok(size) => first_error(0, system::set_size(file, size).map(|_| ())),
+                Err(number) => number,
+            };
+        }
+        if result != 0 && kept.length != 0 {
+            // The old profiles stay; a part of a new one would make the whole file unreadable.
+            let _ = system::set_size(file, kept.length);
+        }
+        result
+    }
+}
+
+/// Whether a text begins with another one. The methods of slices would import a part of Rust's library.
+fn starts_with(text: &[u8], start: &[u8]) -> bool {
+    text.len() >= start.len() && text.iter().zip(start).all(|(&a, &b)| a == b)
+}
+
+/// Reads a file into memory, which is empty for an empty file.
+pub(super) fn contents(file: i32) -> system::Result<Area> {
+    let size = system::end(file)?;
+    if size == 0 {
+        return Ok(Area::EMPTY);
+    }
+    system::rewind(file)?;
+    let start = system::map(size);
+    if start == 0 {
+        return Err(error::NO_MEMORY);
+    }
+    let mut at = 0;
+    while at < size {
+        // SAFETY: the place is in the new memory.
+        let room = unsafe { core::slice::from_raw_parts_mut((start + at) as *mut u8, size - at) };
+        match system::read(file, room) {
+            Ok(0) => break,
+            Ok(read) => at += read,
+            Err(error::INTERRUPTED) => {}
+            Err(number) => {
+                system::unmap(start, size);
+                return Err(number);
+            }
+        }
+    }
+    // If the file has become shorter, the rest is zero: no profile is whole then.
+    Ok(Area {
+        start,
+        length: size,
+    })
+}

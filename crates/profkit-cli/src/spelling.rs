@@ -10,7 +10,7 @@ use std::fmt::Display;
 use std::num::{IntErrorKind, ParseFloatError, ParseIntError};
 use std::str::FromStr;
 
-/// Options of llvm-profdata with what to write instead: lines of the form `command option: advice`.
+/// Options of llvm-profdata, and of profkit's other commands, with what to write instead: lines of the form `command option: advice`.
 const SPELLINGS: &str = include_str!("spellings.txt");
 
 /// Rejects spellings that the parser would take for something else: long options after one dash, and values glued to a
@@ -100,11 +100,7 @@ fn of_llvm(command: &Command, of: &str, written: &str, name: &str) -> Failure {
             .get_arguments()
             .any(|option| option.get_long() == Some(name))
     };
-    let advice = SPELLINGS.lines().find_map(|line| {
-        let (option, advice) = line.split_once(": ")?;
-        (option.rsplit_once(' ')? == (of, name)).then_some(advice)
-    });
-    let failure = match advice {
+    let failure = match advice(of, name) {
         Some(advice) => failure.with_hint(advice),
         None if has_long(name) => {
             failure.with_hint(format_args!("write it with two dashes: --{name}"))
@@ -118,6 +114,14 @@ fn of_llvm(command: &Command, of: &str, written: &str, name: &str) -> Failure {
         )),
         _ => failure.with_hint(format_args!("`profkit {of} --help` lists the options")),
     }
+}
+
+/// What to write instead of an option that a command does not have.
+fn advice(command: &str, name: &str) -> Option<&'static str> {
+    SPELLINGS.lines().find_map(|line| {
+        let (option, advice) = line.split_once(": ")?;
+        (option.rsplit_once(' ')? == (command, name)).then_some(advice)
+    })
 }
 
 /// Whether the parser answers with a help text, because the command or its subcommand is missing.
@@ -177,11 +181,12 @@ pub fn failure(error: &clap::Error, args: &[OsString]) -> Failure {
                 return Failure::usage(format_args!("{argument} is one argument too many"))
                     .with_hint(form(of, &command));
             };
-            match text(ContextKind::SuggestedArg) {
-                Some(near) => {
+            match (advice(&command, name), text(ContextKind::SuggestedArg)) {
+                (Some(advice), _) => failure.with_hint(format_args!("{advice}; {help}")),
+                (None, Some(near)) => {
                     failure.with_hint(format_args!("the nearest option is {near}; {help}"))
                 }
-                None => failure.with_hint(help),
+                (None, None) => failure.with_hint(help),
             }
         }
         ErrorKind::InvalidSubcommand => {

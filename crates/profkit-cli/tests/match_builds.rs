@@ -121,6 +121,42 @@ fn the_functions_of_a_build_are_those_of_its_raw_profile() {
     }
 }
 
+/// The records of two functions of LLVM 13 to 15 are longer than one record of LLVM 22, so that the first of them alone
+/// can be read with the wrong layout.
+#[test]
+fn all_functions_of_a_small_build_are_found() {
+    for release in [13, 14, 15, 16, 19, 22] {
+        let Some(clang) = on_path(&format!("clang-{release}")) else {
+            skip(&format!("clang-{release} is not installed"));
+            continue;
+        };
+        let folder = tempfile::tempdir().unwrap();
+        for functions in 1..=5 {
+            let mut source = String::from("int main(void) { return 0; }\n");
+            for number in 1..functions {
+                source += &format!("int f{number}(int n) {{ return n > {number} ? n : 1; }}\n");
+            }
+            let program = folder.path().join("small");
+            std::fs::write(folder.path().join("small.c"), source).unwrap();
+            // Linked without the run-time library, which not every release has here; the library is not loaded.
+            let steps: [&[&str]; 2] = [
+                &["-O0", "-fPIC", "-fprofile-generate", "-c", "small.c"],
+                &["-shared", "-nostdlib", "small.o", "-o", "small"],
+            ];
+            for step in steps {
+                let built = Command::new(&clang)
+                    .args(step)
+                    .current_dir(folder.path())
+                    .status();
+                assert!(built.unwrap().success());
+            }
+            let mut binaries = BinaryFunctions::default();
+            binaries.open(&program).unwrap();
+            assert_eq!(binaries.functions().count(), functions, "clang-{release}");
+        }
+    }
+}
+
 #[test]
 fn counters_of_another_stage_are_named_and_fail_a_gate() {
     let Some(clang) = on_path("clang-22") else {

@@ -54,6 +54,39 @@ impl Lengths {
             Lengths::DataOnly { .. } => 16,
         }
     }
+
+    /// Reads an item: hash, stored lengths, key and data. `check` may refuse the hash before anything else is read. If the
+    /// item ends too early, `past` makes the error from the cursor's error and the number of bytes that the item needs.
+    fn item<'data>(
+        self,
+        items: &mut Cursor<'data>,
+        check: impl FnOnce(u64) -> Result<()>,
+        past: impl Fn(Error, u64) -> Error,
+    ) -> Result<Entry<'data>> {
+        let (offset, stated) = (items.offset(), self.stated());
+        let hash = items.u64().map_err(|error| past(error, stated))?;
+        check(hash)?;
+        let key_len = match self {
+            Lengths::KeyAndData => items.u64().map_err(|error| past(error, stated))?,
+            Lengths::DataOnly { key } => key,
+        };
+        let data_len = items.u64().map_err(|error| past(error, stated))?;
+        let whole = stated.saturating_add(key_len).saturating_add(data_len);
+        let key = items
+            .take_u64(key_len)
+            .map_err(|error| past(error, whole))?;
+        let data_offset = items.offset();
+        let data = items
+            .take_u64(data_len)
+            .map_err(|error| past(error, whole))?;
+        Ok(Entry {
+            hash,
+            key,
+            data,
+            offset,
+            data_offset,
+        })
+    }
 }
 
 /// A hash table in a file. [`parse`](Self::parse) has checked that the table of buckets is inside the file. Everything
@@ -346,36 +379,21 @@ impl<'data> Chain<'data> {
 
     fn item(&mut self, lengths: Lengths, mask: u64) -> Result<Entry<'data>> {
         let items = &mut self.items;
-        let offset = items.offset();
-        let available = items.remaining();
-        let past = |wanted: u64| move |_| past_bucket(offset, available, wanted);
-        let fixed = lengths.stated();
-        let hash = items.u64().map_err(past(fixed))?;
-        if hash & mask != self.bucket as u64 {
-            return Err(Error::new(
+        let (offset, available, bucket) = (items.offset(), items.remaining(), self.bucket);
+        let of_bucket = |hash: u64| {
+            if hash & mask == bucket as u64 {
+                return Ok(());
+            }
+            Err(Error::new(
                 ErrorKind::Malformed,
                 "the hash of a key belongs to another bucket",
             )
             .at(offset)
             .found(format_args!("{hash:#018x}"))
-            .expected(format_args!("{:#x} in the bits {mask:#x}", self.bucket)));
-        }
-        let key_len = match lengths {
-            Lengths::KeyAndData => items.u64().map_err(past(fixed))?,
-            Lengths::DataOnly { key } => key,
+            .expected(format_args!("{bucket:#x} in the bits {mask:#x}")))
         };
-        let data_len = items.u64().map_err(past(fixed))?;
-        let whole = fixed.saturating_add(key_len).saturating_add(data_len);
-        let key = items.take_u64(key_len).map_err(past(whole))?;
-        let data_offset = items.offset();
-        let data = items.take_u64(data_len).map_err(past(whole))?;
-        Ok(Entry {
-            hash,
-            key,
-            data,
-            offset,
-            data_offset,
-        })
+        let past = |_, wanted| past_bucket(offset, available, wanted);
+        lengths.item(items, of_bucket, past)
     }
 }
 

@@ -210,7 +210,8 @@ fn of_sections(image: &Image<'_>, set: SectionSet) -> Option<Vec<Function>> {
             flags: 0,
         };
         let layout = RecordLayout::for_dialect(dialect);
-        let (mut found, mut all, mut seen) = (Vec::new(), true, FxHashSet::default());
+        let (mut found, mut seen) = (Vec::new(), FxHashSet::default());
+        let mut all = binary::is_whole_records(data, &layout);
         for record in binary::records_of(data, dialect, &layout) {
             let RawName::Ref(name_ref) = record.name else {
                 continue;

@@ -19,7 +19,7 @@ use profkit_testkit::simulate::Simulation;
 use profkit_testkit::{on_path, require_or_skip, skip};
 use std::path::Path;
 use std::process::Command;
-use support::{compiled, counts_of, recorded, text_of};
+use support::{compiled, counts_of, real_recordings, recorded, text_of};
 
 fn ours(binary: &Path, counts: &Counts, decode: bool) -> SampleProfile {
     let files = ProgramFiles::open(binary, &DebugFolders::default()).expect("the binary");
@@ -159,21 +159,7 @@ fn compare(binary: &Path, recording: &Path, counts: &Counts) {
 
 #[test]
 fn a_recording_of_real_hardware_has_the_profile_of_autofdo() {
-    for path in profkit_testkit::perf_recordings() {
-        if !path.ends_with("test.lbr") {
-            continue;
-        }
-        let binary = path.with_file_name("test.binary");
-        let bytes = std::fs::read(&path).expect("the recording");
-        let recording = Recording::open(&bytes).expect("a recording");
-        let mut counts = collect(&recording, &CollectOptions::default());
-        // The program had another name when it was recorded.
-        let program = counts
-            .binaries
-            .iter_mut()
-            .find(|binary| !binary.key.kernel && binary.sums.ranges.len() == 357)
-            .expect("the program");
-        program.key.path.clear();
+    for (path, binary, counts) in real_recordings() {
         compare(&binary, &path, &counts);
     }
 }

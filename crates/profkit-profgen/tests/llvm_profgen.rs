@@ -5,7 +5,8 @@
     clippy::indexing_slicing,
     reason = "tests"
 )]
-use profkit_data::sample::text;
+mod support;
+
 use profkit_data::{Error, ErrorKind};
 use profkit_object::debug_files::DebugFolders;
 use profkit_object::symbolize::ProgramFiles;
@@ -16,6 +17,7 @@ use profkit_testkit::simulate::{self, Simulation, Step};
 use profkit_testkit::{Llvm, links_c, or_skip, repo_root, require_or_skip};
 use std::path::Path;
 use std::process::Command;
+use support::{compiled, real_recordings, text_of, theirs, theirs_of};
 
 /// The text of the profile that counts give for a binary.
 fn ours(binary: &Path, counts: &Counts) -> String {
@@ -37,69 +39,18 @@ fn ours_with(
 ) -> Result<String, Error> {
     let files = ProgramFiles::open(binary, folders).expect("the binary");
     let program = Program::open(&files)?;
-    let name = binary.file_name().expect("a name");
-    let name = name.as_encoded_bytes();
-    let of_binary = counts.binaries.iter().find(|binary| {
-        let path = &binary.key.path;
-        path.is_empty() || path.rsplit(|&byte| byte == b'/').next() == Some(name)
-    });
-    let of_binary = of_binary.expect("the binary has counts");
+    let of_binary = support::counts_of(binary, counts);
     let made = make_profile(
         &program,
         &[(&of_binary.sums, of_binary.key.numbering)],
         options,
     )?;
-    let mut bytes = Vec::new();
-    text::write(&made.profile, &text::TextOptions::new(), &mut bytes).expect("written");
-    Ok(String::from_utf8(bytes).expect("text"))
-}
-
-/// What llvm-profgen-22 writes; `None`, with a printed reason, if it is not installed.
-fn theirs(binary: &Path, input: &[&str]) -> Option<String> {
-    theirs_of("llvm-profgen-22", binary, input)
-}
-
-/// What an llvm-profgen writes.
-fn theirs_of(tool: &str, binary: &Path, input: &[&str]) -> Option<String> {
-    let folder = tempfile::tempdir().expect("a folder");
-    let out = folder.path().join("out");
-    let run = Command::new(tool)
-        .arg("--binary")
-        .arg(binary)
-        .args(input)
-        .args(["--format=text", "-o"])
-        .arg(&out)
-        .current_dir(folder.path())
-        .output();
-    let Ok(run) = run else {
-        profkit_testkit::skip(&format!("{tool} is not installed"));
-        return None;
-    };
-    assert!(
-        run.status.success(),
-        "{}",
-        String::from_utf8_lossy(&run.stderr)
-    );
-    Some(std::fs::read_to_string(out).expect("a profile"))
+    Ok(text_of(&made.profile))
 }
 
 #[test]
 fn a_recording_of_real_hardware_has_the_profile_of_llvm_profgen() {
-    for path in profkit_testkit::perf_recordings() {
-        if !path.ends_with("test.lbr") {
-            continue;
-        }
-        let binary = path.with_file_name("test.binary");
-        let bytes = std::fs::read(&path).expect("the recording");
-        let recording = Recording::open(&bytes).expect("a recording");
-        let mut counts = collect(&recording, &CollectOptions::default());
-        // The program had another name when it was recorded.
-        let program = counts
-            .binaries
-            .iter_mut()
-            .find(|binary| !binary.key.kernel && binary.sums.ranges.len() == 357)
-            .expect("the program");
-        program.key.path.clear();
+    for (path, binary, counts) in real_recordings() {
         let ours = ours(&binary, &counts);
         let perfdata = format!("--perfdata={}", path.display());
         let Some(theirs) = theirs(&binary, &[&perfdata]) else {
@@ -107,23 +58,6 @@ fn a_recording_of_real_hardware_has_the_profile_of_llvm_profgen() {
         };
         assert!(ours == theirs, "ours:\n{ours}\ntheirs:\n{theirs}");
     }
-}
-
-/// Compiles a program of tests/programs.
-fn compiled(llvm: &Llvm, source: &str, arguments: &[&str], output: &Path) -> simulate::Program {
-    let compiler = if source.ends_with(".cpp") {
-        llvm.clangxx()
-    } else {
-        llvm.clang()
-    };
-    let run = Command::new(compiler)
-        .args(arguments)
-        .arg(repo_root().join("tests/programs").join(source))
-        .arg("-o")
-        .arg(output)
-        .status();
-    assert!(run.expect("clang runs").success(), "{source} {arguments:?}");
-    simulate::Program::open(output)
 }
 
 /// A recording of one process is the same profile from the recording, from perf's text of it, and by llvm-profgen.

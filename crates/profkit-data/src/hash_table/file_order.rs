@@ -33,23 +33,7 @@ impl<'data> FileOrder<'data> {
             self.in_bucket = u64::from(items.u16()?);
         }
         self.in_bucket = self.in_bucket.wrapping_sub(1);
-        let offset = items.offset();
-        let hash = items.u64()?;
-        let key_len = match self.lengths {
-            Lengths::KeyAndData => items.u64()?,
-            Lengths::DataOnly { key } => key,
-        };
-        let data_len = items.u64()?;
-        let key = items.take_u64(key_len)?;
-        let data_offset = items.offset();
-        let data = items.take_u64(data_len)?;
-        Ok(Entry {
-            hash,
-            key,
-            data,
-            offset,
-            data_offset,
-        })
+        self.lengths.item(items, |_| Ok(()), |error, _| error)
     }
 }
 

@@ -1,5 +1,5 @@
 //! Finds the items of a damaged hash table without its table of buckets.
-use super::{Entry, HashTable, Lengths, STRUCTURE, cursor_at};
+use super::{Entry, HashTable, STRUCTURE, cursor_at};
 use crate::ids::NameRef;
 use crate::{Error, ErrorKind, Result, limits};
 
@@ -138,35 +138,16 @@ impl<'data> Walk<'data> {
     fn unverified(&self, position: u64) -> Result<Entry<'data>> {
         let left = self.table.index.saturating_sub(position);
         let mut items = cursor_at(self.table.file, position)?.window(left)?;
-        let past = |wanted: u64| {
-            move |_| {
-                Error::new(
-                    ErrorKind::Malformed,
-                    "an item runs past the end of the table",
-                )
-                .at(position)
-                .found(format_args!("{left} bytes left"))
-                .expected(format_args!("{wanted} bytes"))
-            }
+        let past = |_, wanted| {
+            Error::new(
+                ErrorKind::Malformed,
+                "an item runs past the end of the table",
+            )
+            .at(position)
+            .found(format_args!("{left} bytes left"))
+            .expected(format_args!("{wanted} bytes"))
         };
-        let fixed = self.table.lengths.stated();
-        let hash = items.u64().map_err(past(fixed))?;
-        let key_len = match self.table.lengths {
-            Lengths::KeyAndData => items.u64().map_err(past(fixed))?,
-            Lengths::DataOnly { key } => key,
-        };
-        let data_len = items.u64().map_err(past(fixed))?;
-        let whole = fixed.saturating_add(key_len).saturating_add(data_len);
-        let key = items.take_u64(key_len).map_err(past(whole))?;
-        let data_offset = items.offset();
-        let data = items.take_u64(data_len).map_err(past(whole))?;
-        Ok(Entry {
-            hash,
-            key,
-            data,
-            offset: position,
-            data_offset,
-        })
+        self.table.lengths.item(&mut items, |_| Ok(()), past)
     }
 
     /// Moves to the position at which reading can continue after an error. If there is no such position, the walk ends.

@@ -155,7 +155,8 @@ fn flow<'a>(instruction: &Instruction<'a>) -> Flow<'a> {
     }
 }
 
-fn is_condition(name: &[u8]) -> bool {
+/// Whether this is the condition of a conditional instruction. Both instruction sets have these.
+pub(super) fn is_condition(name: &[u8]) -> bool {
     matches!(
         name,
         b"eq"

@@ -19,7 +19,7 @@ pub mod tables;
 
 use profkit_analysis::any::AnyProfile;
 use profkit_analysis::faults::Faults;
-use profkit_analysis::heap::HeapProfile;
+use profkit_analysis::heap::{HeapFrame, HeapProfile};
 use profkit_analysis::instr::{InstrReader, numbers};
 use profkit_analysis::names::{self, Spelling, printable};
 use profkit_analysis::samples::{SampleView, self_samples};
@@ -158,20 +158,7 @@ impl Stacks {
         stacks.first = 1;
         for context in heap.profile.allocations_by_stack() {
             let frames: Vec<_> = heap.frames(context.stack).collect();
-            let frames = frames.iter().rev().map(|frame| {
-                let function = match frame.name {
-                    Some(name) => StackFrame::of_symbol(name),
-                    None => StackFrame::of_text(format!("{:#018x}", frame.frame.function)),
-                };
-                match frame.location {
-                    Some(place) => StackFrame {
-                        file: printable(&place.file).into_owned(),
-                        line: place.line,
-                        ..function
-                    },
-                    None => function,
-                }
-            });
+            let frames = frames.iter().rev().map(StackFrame::of_heap);
             let field = |field| context.block.get(field);
             stacks.add(frames, &[field(Field::AllocCount), field(Field::TotalSize)]);
         }
@@ -233,6 +220,22 @@ impl Stacks {
 }
 
 impl StackFrame {
+    /// A frame of a heap profile, with the source line if the profile has it.
+    fn of_heap(frame: &HeapFrame<'_>) -> Self {
+        let function = match frame.name {
+            Some(name) => StackFrame::of_symbol(name),
+            None => StackFrame::of_text(format!("{:#018x}", frame.frame.function)),
+        };
+        match frame.location {
+            Some(place) => StackFrame {
+                file: printable(&place.file).into_owned(),
+                line: place.line,
+                ..function
+            },
+            None => function,
+        }
+    }
+
     fn of_symbol(symbol: &[u8]) -> Self {
         StackFrame {
             name: names::spelled(symbol, Spelling::Demangled).into_owned(),

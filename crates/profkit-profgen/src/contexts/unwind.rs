@@ -395,15 +395,19 @@ impl FrameTree {
     /// Calls `take` with the chain of each frame in which something ran, outermost first. Frames outside of the binary are
     /// no context for a compiler, so the chain begins anew after them.
     fn collect(&self, take: &mut impl FnMut(&[Address], &Leaf<'_>)) {
-        let mut stack: Vec<(FrameId, Vec<Address>)> = vec![(TREE_ROOT, Vec::new())];
-        while let Some((id, mut chain)) = stack.pop() {
+        // One path for all frames. A frame on the stack knows how long the path to its caller is, and where in it the
+        // chain begins.
+        let mut path: Vec<Address> = Vec::new();
+        let mut stack: Vec<(FrameId, usize, usize)> = vec![(TREE_ROOT, 0, 0)];
+        while let Some((id, length, mut start)) = stack.pop() {
             let Some(frame) = self.frames.get(id) else {
                 continue;
             };
+            path.truncate(length);
             if id != TREE_ROOT {
-                match frame.address {
-                    None => chain.clear(),
-                    address => chain.push(address),
+                path.push(frame.address);
+                if frame.address.is_none() {
+                    start = path.len();
                 }
             }
             if !frame.ranges.is_empty() || !frame.branches.is_empty() {
@@ -411,9 +415,14 @@ impl FrameTree {
                     frame,
                     count: self.count,
                 };
-                take(&chain, &leaf);
+                take(path.get(start..).unwrap_or_default(), &leaf);
             }
-            stack.extend(frame.children.iter().map(|&child| (child, chain.clone())));
+            stack.extend(
+                frame
+                    .children
+                    .iter()
+                    .map(|&child| (child, path.len(), start)),
+            );
         }
     }
 }

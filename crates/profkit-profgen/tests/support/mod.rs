@@ -1,10 +1,11 @@
 //! What the tests share that compare with llvm-profgen.
 #![allow(dead_code, reason = "each test uses a part of it")]
 use profkit_data::sample::{SampleProfile, text};
-use profkit_perf::collect::{BinaryCounts, Counts};
+use profkit_perf::Recording;
+use profkit_perf::collect::{BinaryCounts, CollectOptions, Counts, collect};
 use profkit_testkit::simulate::{self, PerfScript, PerfSink, Simulation, Step};
 use profkit_testkit::{Llvm, repo_root};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The counts of a binary: those of its name, or of no named binary.
@@ -26,9 +27,14 @@ pub fn text_of(profile: &SampleProfile) -> String {
 
 /// What llvm-profgen-22 writes; `None`, with a printed reason, if it is not installed.
 pub fn theirs(binary: &Path, input: &[&str]) -> Option<String> {
+    theirs_of("llvm-profgen-22", binary, input)
+}
+
+/// What an llvm-profgen writes; `None`, with a printed reason, if it is not installed.
+pub fn theirs_of(tool: &str, binary: &Path, input: &[&str]) -> Option<String> {
     let folder = tempfile::tempdir().expect("a folder");
     let out = folder.path().join("out");
-    let run = Command::new("llvm-profgen-22")
+    let run = Command::new(tool)
         .arg("--binary")
         .arg(binary)
         .args(input)
@@ -37,7 +43,7 @@ pub fn theirs(binary: &Path, input: &[&str]) -> Option<String> {
         .current_dir(folder.path())
         .output();
     let Ok(run) = run else {
-        profkit_testkit::skip("llvm-profgen-22 is not installed");
+        profkit_testkit::skip(&format!("{tool} is not installed"));
         return None;
     };
     assert!(
@@ -104,4 +110,25 @@ pub fn recorded_with_text(
         &mut (&mut writer, &mut script),
     );
     (writer.file(), script.into_inner())
+}
+
+/// The recordings of real hardware of the program `test.binary`, with the program and the counts.
+pub fn real_recordings() -> Vec<(PathBuf, PathBuf, Counts)> {
+    let paths = profkit_testkit::perf_recordings().into_iter();
+    let of_test = paths.filter(|path| path.ends_with("test.lbr"));
+    let with_counts = of_test.map(|path| {
+        let binary = path.with_file_name("test.binary");
+        let bytes = std::fs::read(&path).expect("the recording");
+        let recording = Recording::open(&bytes).expect("a recording");
+        let mut counts = collect(&recording, &CollectOptions::default());
+        // The program had another name when it was recorded.
+        let program = counts
+            .binaries
+            .iter_mut()
+            .find(|binary| !binary.key.kernel && binary.sums.ranges.len() == 357)
+            .expect("the program");
+        program.key.path.clear();
+        (path, binary, counts)
+    });
+    with_counts.collect()
 }

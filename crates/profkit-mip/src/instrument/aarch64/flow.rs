@@ -1,5 +1,6 @@
 //! Classifies AArch64 instructions by their effect on the flow of control (Arm Architecture Reference Manual, C6.2).
 use crate::asm::{Instruction, words};
+use crate::instrument::arm::is_condition;
 use crate::instrument::backend::Flow;
 
 /// Returns the effect of an instruction on the flow of control.
@@ -36,35 +37,20 @@ fn is_conditional(mnemonic: &[u8]) -> bool {
         .or_else(|| mnemonic.strip_prefix(b"bc."))
         .or_else(|| mnemonic.strip_prefix(b"b"));
     condition.is_some_and(|condition| {
-        matches!(
-            condition,
-            b"eq"
-                | b"ne"
-                | b"cs"
-                | b"hs"
-                | b"cc"
-                | b"lo"
-                | b"mi"
-                | b"pl"
-                | b"vs"
-                | b"vc"
-                | b"hi"
-                | b"ls"
-                | b"ge"
-                | b"lt"
-                | b"gt"
-                | b"le"
-                | b"any"
-                | b"none"
-                | b"first"
-                | b"nfrst"
-                | b"last"
-                | b"nlast"
-                | b"pmore"
-                | b"plast"
-                | b"tcont"
-                | b"tstop"
-        )
+        is_condition(condition)
+            || matches!(
+                condition,
+                b"any"
+                    | b"none"
+                    | b"first"
+                    | b"nfrst"
+                    | b"last"
+                    | b"nlast"
+                    | b"pmore"
+                    | b"plast"
+                    | b"tcont"
+                    | b"tstop"
+            )
     })
 }
 

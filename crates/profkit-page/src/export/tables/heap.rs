@@ -1,8 +1,7 @@
 //! The table of a heap profile.
 use super::{ColumnData, NoTable, SharedTexts, StackColumn, Table, TableKind};
 use crate::export::StackFrame;
-use profkit_analysis::heap::{HeapFrame, HeapProfile};
-use profkit_analysis::names::printable;
+use profkit_analysis::heap::HeapProfile;
 use profkit_data::memprof::{Field, Hotness, Thresholds};
 use rustc_hash::FxHashMap;
 
@@ -48,7 +47,7 @@ impl Table {
             let frames = heap.frames(context.stack).map(|frame| {
                 let next = u32::try_from(stacks.frames.len()).unwrap_or(u32::MAX);
                 *known
-                    .entry(stack_frame(&frame))
+                    .entry(StackFrame::of_heap(&frame))
                     .or_insert_with_key(|frame| {
                         stacks.frames.push(frame.clone());
                         next
@@ -70,21 +69,5 @@ impl Table {
         }
         table.push("hotness", ColumnData::Shared(hotness));
         Ok(table)
-    }
-}
-
-/// A frame with its source line, or the line in its function if the file has no source lines.
-fn stack_frame(frame: &HeapFrame<'_>) -> StackFrame {
-    let function = match frame.name {
-        Some(name) => StackFrame::of_symbol(name),
-        None => StackFrame::of_text(format!("{:#018x}", frame.frame.function)),
-    };
-    match frame.location {
-        Some(place) => StackFrame {
-            file: printable(&place.file).into_owned(),
-            line: place.line,
-            ..function
-        },
-        None => function,
     }
 }

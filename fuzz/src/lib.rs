@@ -81,6 +81,11 @@ pub const TARGETS: &[Target] = &[
         seeds: &["elf"],
     },
     Target {
+        name: "profgen_recording",
+        run: profgen::profgen_recording,
+        seeds: &[],
+    },
+    Target {
         name: "probes",
         run: probes::probes,
         seeds: &[],

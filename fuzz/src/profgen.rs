@@ -1,12 +1,21 @@
 //! Sample profiles of recordings, and llvm-profgen.
+use profkit_data::sample::SampleProfile;
+use profkit_data::sample::ext_binary::ExtBinaryProfile;
 use profkit_llvm::{Io, profgen};
 use profkit_object::debug_files::DebugFolders;
 use profkit_object::symbolize::ProgramFiles;
-use profkit_perf::collect::{BranchCount, Numbering, Place, RangeCount, Sums};
-use profkit_profgen::{LineOptions, Program, ProgramOptions, make_profile};
+use profkit_perf::Recording;
+use profkit_perf::collect::{
+    BranchCount, CollectOptions, Numbering, Place, RangeCount, Sums, collect,
+};
+use profkit_profgen::{
+    Encoding, Like, LineOptions, MakeOptions, Outcome, Program, ProgramOptions, make_profile,
+};
 use profkit_testkit::fixture_path;
+use profkit_testkit::simulate::{self, Simulation, Step};
 use std::ffi::OsString;
 use std::path::Path;
+use std::sync::OnceLock;
 
 /// Runs llvm-profgen, and returns what it wrote, if it ended with success.
 fn run(folder: &Path, args: &[&str]) -> Option<Vec<u8>> {
@@ -106,4 +115,91 @@ pub(crate) fn profgen_binary(data: &[u8]) {
     );
     assert!(figures.impossible_in_function <= figures.impossible);
     assert!(figures.calls <= figures.branches && figures.branches <= WINDOW * WINDOW);
+}
+
+/// A recording of a simulated run of a program.
+fn recorded(program: &Path) -> &'static [u8] {
+    static RECORDING: OnceLock<Vec<u8>> = OnceLock::new();
+    RECORDING.get_or_init(|| {
+        let simulation = Simulation::new(1).depth(8).every(10).chains(true);
+        let mut writer = simulation.writer();
+        let start = Step::Start {
+            pid: 10,
+            program: 0,
+        };
+        let programs = [simulate::Program::open(program)];
+        simulation
+            .run(&programs, &[start, Step::Samples(30)], &mut writer)
+            .expect("a recording");
+        writer.file()
+    })
+}
+
+/// A damaged recording of a known program gives profiles in all ways of counting, or errors: no way counts a sample more than
+/// once. Every three bytes of the data are the place of a byte of a sound recording, and its new value; without data the
+/// recording is sound, and each way gives a profile with functions.
+///
+/// # Panics
+/// If that does not hold.
+pub(crate) fn profgen_recording(data: &[u8]) {
+    let path = fixture_path("debug_info/clang-22-dwarf-5.elf");
+    let files = ProgramFiles::open(&path, &DebugFolders::default()).expect("the program");
+    let mut bytes = recorded(&path).to_vec();
+    let len = bytes.len();
+    for change in data.as_chunks::<3>().0 {
+        let place = usize::from(u16::from_le_bytes([change[0], change[1]])) % len;
+        bytes[place] = change[2];
+    }
+    let Ok(recording) = Recording::open(&bytes) else {
+        return;
+    };
+    let mut autofdo = MakeOptions::default();
+    autofdo.like = Like::Autofdo;
+    let ways = [
+        MakeOptions::new(false, true, false),
+        MakeOptions::new(true, true, false),
+        MakeOptions::new(false, true, true),
+        autofdo,
+    ];
+    for options in ways {
+        let mut collecting = CollectOptions::default();
+        collecting.stacks = options.contexts.is_some();
+        let counts = collect(&recording, &collecting);
+        let mut outcome = Outcome {
+            losses: counts.losses.clone(),
+            ..Outcome::default()
+        };
+        let mut profile = SampleProfile::default();
+        let id = counts
+            .binaries
+            .first()
+            .and_then(|it| it.key.build_id.clone());
+        let program = (path.as_path(), id);
+        let added = outcome.add(&files, program, &counts, true, &options, &mut profile);
+        if data.is_empty() {
+            assert!(
+                added.is_ok() && !profile.functions().is_empty(),
+                "{options:?} {added:?}"
+            );
+        }
+        if added.is_err() {
+            continue;
+        }
+        for binary in &outcome.binaries {
+            let figures = &binary.figures;
+            assert!(figures.used <= figures.ranges);
+            if let Some(contexts) = &binary.contexts {
+                assert!(contexts.samples <= counts.losses.samples);
+            }
+        }
+        // What was made can be written and read again.
+        let mut written = Vec::new();
+        Encoding::ExtBinary
+            .write(&profile, &mut written)
+            .expect("written to memory");
+        let mut again = SampleProfile::default();
+        let written = ExtBinaryProfile::parse(&written).expect("a profile");
+        assert_eq!(written.read(&mut again, 1).faults, []);
+        assert_eq!(again.functions().len(), profile.functions().len());
+    }
 }

@@ -58,6 +58,7 @@ unsafe fn write_to_memory(mut place: *mut u8, sections: &Sections, build_id: &[u
                 // Without value data a record that has sites would make the profile unreadable.
                 no_sites: true,
                 old: None,
+                counts: None,
             },
         );
         output.finish()
@@ -191,7 +192,13 @@ hidden! {
             let mut output = Output::new(write, context, &mut buffer);
             sections.write(
                 &mut output,
-                &Parts { build_id: image::build_id(), values: true, no_sites: false, old: None },
+                &Parts {
+                    build_id: image::build_id(),
+                    values: true,
+                    no_sites: false,
+                    old: None,
+                    counts: None,
+                },
             );
             output.finish()
         }

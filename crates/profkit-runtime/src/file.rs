@@ -53,8 +53,6 @@ struct State {
     /// The file that the name leads to: symbolic links stay as they are, and the file at their end is replaced.
     target: Name,
     asked: Asked,
-    /// Whether what is in the file is replaced by the next write.
-    replace: bool,
     /// The descriptor of an open file of the program, in which the profile is written, plus one; 0 if there is none.
     descriptor: i32,
     /// Whether the counts are added to those in the program's file.
@@ -76,7 +74,6 @@ static mut STATE: State = State {
         pool: false,
         continuous: false,
     },
-    replace: false,
     descriptor: 0,
     descriptor_pool: false,
     other: Name::EMPTY,
@@ -273,8 +270,9 @@ impl State {
         true
     }
 
-    /// Writes the profile. Returns 0, or −1 after a message.
-    fn write(&mut self) -> i32 {
+    /// Writes the profile. Returns 0, or −1 after a message. If `once` is set or the counts are added to those in a file,
+    /// the program has none of the counts that are in the file then, so that they are not written again.
+    fn write(&mut self, once: bool) -> i32 {
         if DUMPED.load(Ordering::Relaxed) {
             return 0;
         }
@@ -294,12 +292,29 @@ impl State {
                 0,
             );
         }
-        let parts = Parts {
+        let mut parts = Parts {
             build_id: image::build_id(),
             values: true,
             no_sites: false,
             old: None,
+            counts: None,
         };
+        let once = once
+            || if self.descriptor != 0 {
+                self.descriptor_pool
+            } else {
+                self.asked.pool
+            };
+        let size = sections.counts_size();
+        let copy = if once && size != 0 {
+            system::map(size)
+        } else {
+            0
+        };
+        if copy != 0 {
+            // SAFETY: the sections were checked, and the new memory has the size of their counts.
+            parts.counts = Some(unsafe { sections.take(copy) });
+        }
         let parent_signal = system::set_parent_signal(0);
         let result = if self.descriptor != 0 {
             self.write_in_place(self.descriptor - 1, &sections, parts, self.descriptor_pool)
@@ -308,6 +323,19 @@ impl State {
         };
         if parent_signal != 0 {
             system::set_parent_signal(parent_signal);
+        }
+        // SAFETY: the sections were checked; the counts that were taken are those of these sections.
+        unsafe {
+            match parts.counts {
+                Some(_) if result == 0 => sections.reset_values(),
+                Some(taken) => sections.put_back(taken),
+                // There was no memory for a copy.
+                None if result == 0 && once => sections.reset(),
+                None => {}
+            }
+        }
+        if copy != 0 {
+            system::unmap(copy, size);
         }
         // The signals that end a program because of these errors are blocked and wait: they are taken away, so that the
         // program does not end because of its profile.
@@ -349,12 +377,7 @@ impl State {
             Ok(file) => file,
             Err(number) => return number,
         };
-        let before = if self.replace {
-            Ok(Area::EMPTY)
-        } else {
-            contents(file.descriptor)
-        };
-        let before = match before {
+        let before = match contents(file.descriptor) {
             Ok(before) => before,
             Err(number) => {
                 file.close();
@@ -378,14 +401,6 @@ impl State {
         if before.length != 0 {
             system::unmap(before.start, before.length);
         }
-        if result == 0 {
-            self.replace = false;
-            if self.asked.pool {
-                // The counts are reset so that they are not added twice.
-                // SAFETY: the sections are those of this image.
-                unsafe { sections.reset() };
-            }
-        }
         result
     }
 
@@ -405,13 +420,10 @@ impl State {
             0,
         );
         self.asked.pool = false;
-        self.replace = true;
         let result = self.write_named(sections, parts);
         if result == 0 {
             self.asked.pool = true;
             self.name.copy(&self.pool);
-            // SAFETY: the sections are those of this image; the counts are in a file now.
-            unsafe { sections.reset() };
         }
         result
     }
@@ -452,10 +464,6 @@ impl State {
         let result = self.overwrite(file, sections, &parts, Area::EMPTY);
         if before.length != 0 {
             system::unmap(before.start, before.length);
-        }
-        if result == 0 {
-            // SAFETY: the sections are those of this image.
-            unsafe { sections.reset() };
         }
         system::unlock(file);
         result
@@ -591,21 +599,12 @@ pub unsafe fn set_file(file: usize, pool: bool) {
 
 /// Writes the profile. Returns 0, or −1 after printing an error to stderr.
 pub fn write() -> i32 {
-    with_state(State::write)
+    with_state(|state| state.write(false))
 }
 
-/// Writes the profile and resets the counts that are in the file now, so that a signal at exit, or the exit after a
-/// signal, does not write them again.
+/// Writes the profile so that a signal at exit, or the exit after a signal, does not write the same counts again.
 pub fn write_once() {
-    with_state(|state| {
-        if state.write() == 0
-            && !DUMPED.load(Ordering::Relaxed)
-            && MAPPED_COUNTERS.load(Ordering::Relaxed) == 0
-        {
-            // SAFETY: the sections are those of this image, and writing them has checked them.
-            unsafe { image::sections().reset() };
-        }
-    });
+    with_state(|state| state.write(true));
 }
 
 /// Writes the profile for the last time.
@@ -618,7 +617,7 @@ pub fn dump() -> i32 {
                 0,
             );
         }
-        let result = state.write();
+        let result = state.write(false);
         DUMPED.store(true, Ordering::Relaxed);
         result
     })
@@ -684,10 +683,7 @@ pub fn in_child() {
         return;
     }
     reset();
-    with_state(|state| {
-        state.pool.copy(&state.name);
-        state.expand();
-        // A file of this name is of an older process that had the same id.
-        state.replace = !state.asked.pool && !same(state.pool.as_bytes(), state.name.as_bytes());
-    });
+    // If there is a file of an older process that had the same id, this profile is added to it: other images of this
+    // process write there, too.
+    with_state(State::expand);
 }

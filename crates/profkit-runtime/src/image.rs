@@ -209,6 +209,13 @@ pub fn build_id() -> &'static [u8] {
     unsafe { segments::facts_at(address_of!("__ehdr_start") as *const u8) }.build_id
 }
 
+/// Whether the image is the program itself, which is never unloaded.
+#[cfg(target_os = "linux")]
+pub fn is_program() -> bool {
+    // SAFETY: this is the address of the linker's symbol, or null.
+    unsafe { segments::facts_at(address_of!("__ehdr_start") as *const u8) }.program
+}
+
 #[cfg(target_family = "wasm")]
 pub fn build_id() -> &'static [u8] {
     &[]

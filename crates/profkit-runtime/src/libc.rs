@@ -13,6 +13,8 @@ global_asm!(
     ".weak atexit",
     ".weak __register_atfork",
     ".weak pthread_atfork",
+    ".weak dladdr",
+    ".weak dlopen",
 );
 
 type One = unsafe extern "C" fn(usize) -> usize;
@@ -128,6 +130,22 @@ pub fn at_fork(before: extern "C" fn(), parent: extern "C" fn(), child: extern "
                 crate::image::handle(),
             )
         };
+    }
+}
+
+/// Keeps this image in memory if it is a library that may be unloaded: others may have the addresses of its functions.
+pub fn stay_loaded() {
+    type Two = unsafe extern "C" fn(usize, usize) -> usize;
+    const LAZY_LOADED_FOR_EVER: usize = 1 | 4 | 0x1000;
+    if let (Some(dladdr), Some(dlopen)) = (function!("dladdr", Two), function!("dlopen", Two)) {
+        let mut facts = [0_usize; 4];
+        // SAFETY: `dladdr` fills a structure of four words, whose first is the name of the image that contains the
+        // address. `dlopen` only changes a setting of this image, which is loaded.
+        unsafe {
+            if dladdr(stay_loaded as fn() as usize, facts.as_mut_ptr() as usize) as i32 != 0 {
+                dlopen(facts[0], LAZY_LOADED_FOR_EVER);
+            }
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! What happens when: at start, in a forked child, at a signal, at exit.
 use crate::file;
+use crate::image;
 use crate::libc::{self, Handler};
 use crate::system;
 use crate::values;
@@ -31,6 +32,7 @@ pub fn initialize() {
     if INITIALIZED.swap(true, Ordering::AcqRel) {
         return;
     }
+    let mut stays = false;
     // SAFETY: the environment is read as C programs do at their start.
     unsafe {
         let mut limit = Numbers(libc::variable(b"LLVM_VP_MAX_NUM_VALS_PER_SITE\0"));
@@ -47,9 +49,14 @@ pub fn initialize() {
                 let old = libc::set_handler(signal as i32, on_signal as Handler as usize);
                 if old != usize::MAX && system::pass_three_arguments(signal as i32) {
                     before.store(old.wrapping_add(1), Ordering::Release);
+                    stays |= !image::is_program();
                 }
             }
         }
+    }
+    if stays {
+        // A handler that another image registers later calls the one of this image.
+        libc::stay_loaded();
     }
     // The object file that defines the constructor also defines the destructor, so a program has both or none of them.
     if weak_address!("__profkit_profile_hook") == 0 {

@@ -5,6 +5,7 @@ use crate::layout::{
 use crate::memory::{read, Area};
 use crate::output::Output;
 use crate::values::{self, OldValues};
+use core::sync::atomic::{AtomicU64, AtomicU8, Ordering};
 use profkit_abi::{raw, variant};
 
 /// The magic number of a file of this machine's word size.
@@ -69,6 +70,17 @@ pub struct Parts<'a> {
     pub no_sites: bool,
     /// A profile whose counts are added.
     pub old: Option<Old>,
+    /// The counts, if they are not those of the program at this moment.
+    pub counts: Option<Counts>,
+}
+
+/// The addresses of counts: as many counters and bytes of bitmaps as the sections have.
+#[derive(Debug, Clone, Copy)]
+pub struct Counts {
+    /// The counters.
+    pub counters: usize,
+    /// The bitmaps.
+    pub bitmap: usize,
 }
 
 impl Sections {
@@ -253,6 +265,13 @@ impl Sections {
         for &word in header.iter().take(LAYOUT.header_words) {
             output.word(word);
         }
+        let counts = match parts.counts {
+            Some(counts) => counts,
+            None => Counts {
+                counters: self.counters.start,
+                bitmap: self.bitmap.start,
+            },
+        };
         // SAFETY: the caller promises that the sections and the old profile are readable.
         unsafe {
             if ids_size != 0 {
@@ -275,16 +294,15 @@ impl Sections {
             }
             match &parts.old {
                 None => {
-                    output.bytes(self.counters.start, self.counters.length);
+                    output.bytes(counts.counters, self.counters.length);
                     output.zeros(counters_padding(self.counters.length));
-                    output.bytes(self.bitmap.start, self.bitmap.length);
+                    output.bytes(counts.bitmap, self.bitmap.length);
                 }
                 Some(old) => {
-                    self.write_sums(output, old);
+                    self.write_sums(output, old, counts.counters);
                     output.zeros(counters_padding(self.counters.length));
                     for at in 0..self.bitmap.length {
-                        output
-                            .byte(read::<u8>(self.bitmap.start + at) | read::<u8>(old.bitmap + at));
+                        output.byte(read::<u8>(counts.bitmap + at) | read::<u8>(old.bitmap + at));
                     }
                 }
             }
@@ -302,26 +320,23 @@ impl Sections {
         }
     }
 
-    /// Writes the sums of the counters and those of an older profile.
+    /// Writes the sums of the counters at an address and those of an older profile.
     ///
     /// # Safety
     /// The caller must ensure what [`Self::write`] requires.
-    unsafe fn write_sums(&self, output: &mut Output<'_>, old: &Old) {
+    unsafe fn write_sums(&self, output: &mut Output<'_>, old: &Old, counters: usize) {
         let mut at = 0;
         let mut next = 0;
         // SAFETY: the caller promises that both profiles have as many counters, and they are read only up to there.
         unsafe {
             if self.entry_size() == 1 {
                 for at in 0..self.counters.length {
-                    output.byte(add_byte(
-                        read(self.counters.start + at),
-                        read(old.counters + at),
-                    ));
+                    output.byte(add_byte(read(counters + at), read(old.counters + at)));
                 }
                 return;
             }
             while at < self.counters.length {
-                let (new, before) = (read(self.counters.start + at), read(old.counters + at));
+                let (new, before) = (read(counters + at), read(old.counters + at));
                 let time =
                     self.version & variant::TEMPORAL != 0 && self.function_begins_at(at, &mut next);
                 output.word(if time {
@@ -490,6 +505,77 @@ impl Sections {
         }
     }
 
+    /// The number of bytes of a copy of the counts.
+    pub fn counts_size(&self) -> usize {
+        padded(self.counters.length) + self.bitmap.length
+    }
+
+    /// Moves the counters and bitmaps to other memory, and gives them their initial values. A count that another thread
+    /// adds meanwhile is in one of the two places, if the thread adds it in one step.
+    ///
+    /// # Safety
+    /// The caller must ensure that the sections are writable, that their check has succeeded, and that there are
+    /// [`Self::counts_size`] bytes of memory at the address, which is a multiple of 8.
+    pub unsafe fn take(&self, to: usize) -> Counts {
+        let taken = Counts {
+            counters: to,
+            bitmap: to + padded(self.counters.length),
+        };
+        let bytes = self.entry_size() == 1;
+        let mut at = 0;
+        // SAFETY: all addresses are in the sections and in the memory of the copy; counters of 8 bytes are aligned.
+        unsafe {
+            while at < self.counters.length {
+                let place = self.counters.start + at;
+                if bytes {
+                    let old = (*(place as *const AtomicU8)).swap(0xff, Ordering::Relaxed);
+                    crate::memory::write(to + at, old);
+                    at += 1;
+                } else {
+                    let place = &*(place as *const AtomicU64);
+                    let mut old = place.load(Ordering::Relaxed);
+                    // Most counters are 0, and an exchange takes longer than reading one.
+                    if old != 0 {
+                        old = place.swap(0, Ordering::Relaxed);
+                    }
+                    crate::memory::write(to + at, old);
+                    at += 8;
+                }
+            }
+            for at in 0..self.bitmap.length {
+                let place = &*((self.bitmap.start + at) as *const AtomicU8);
+                crate::memory::write(taken.bitmap + at, place.swap(0, Ordering::Relaxed));
+            }
+        }
+        taken
+    }
+
+    /// Gives back the counts that were taken, because they could not be written.
+    ///
+    /// # Safety
+    /// The caller must ensure what [`Self::take`] requires, and that it has returned `taken`.
+    pub unsafe fn put_back(&self, taken: Counts) {
+        let old = Old {
+            data: self.data.start,
+            counters: taken.counters,
+            bitmap: taken.bitmap,
+            values: OldValues::NONE,
+        };
+        // SAFETY: the copy has as many counts as the sections.
+        unsafe { self.add_counts(&old) };
+    }
+
+    /// Sets the counts of all values of value sites to 0.
+    ///
+    /// # Safety
+    /// The caller must ensure that the sections are writable and that their check has succeeded.
+    pub unsafe fn reset_values(&self) {
+        for index in 0..self.records() {
+            // SAFETY: the caller promises that the records are writable.
+            unsafe { values::reset(self.record(index)) };
+        }
+    }
+
     /// Sets all counts to their initial values.
     ///
     /// # Safety
@@ -500,9 +586,7 @@ impl Sections {
             self.counters
                 .fill(if self.entry_size() == 1 { 0xff } else { 0 });
             self.bitmap.fill(0);
-            for index in 0..self.records() {
-                values::reset(self.record(index));
-            }
+            self.reset_values();
         }
     }
 

@@ -327,6 +327,15 @@ pub struct OldValues {
     pub shift: Shift,
 }
 
+impl OldValues {
+    /// No value data.
+    pub const NONE: Self = Self {
+        at: 0,
+        end: 0,
+        shift: Shift::NONE,
+    };
+}
+
 /// The value data of one kind in one function of an older profile.
 #[derive(Clone, Copy)]
 struct Kind {

@@ -217,11 +217,10 @@ fn signals_write_the_profile_if_that_is_asked_for() {
         assert_eq!(program.counts("work"), "1 [100, 50]", "{name}");
     }
     // The program goes on after this signal, and the counts of both writes are added.
-    assert!(program
-        .run("out/%m.profraw", "usr1", &asked)
-        .status
-        .success());
-    assert_eq!(program.counts("work"), "2 [107, 53]");
+    for name in ["out/a.profraw", "out/%p.profraw", "out/%m.profraw"] {
+        assert!(program.run(name, "usr1", &asked).status.success());
+        assert_eq!(program.counts("work"), "2 [107, 53]", "{name}");
+    }
     assert_eq!(
         program.run("out/a.profraw", "term", &[]).status.signal(),
         Some(15)
@@ -299,6 +298,15 @@ fn a_damaged_pool_is_kept() {
         assert!(fs::read(&pool).unwrap() == bytes, "{size}");
         fs::remove_file(&pool).unwrap();
         assert_eq!(program.counts("work"), "1 [100, 50]", "{size}");
+        // Two writes of one process are both kept.
+        fs::write(&pool, &bytes).unwrap();
+        program.run(
+            "out/%m.profraw",
+            "usr1",
+            &[("PROFKIT_PROFILE_SIGNALS", "10")],
+        );
+        fs::remove_file(&pool).unwrap();
+        assert_eq!(program.counts("work"), "2 [107, 53]", "{size}");
     }
 }
 

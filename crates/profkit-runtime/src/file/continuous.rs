@@ -92,6 +92,7 @@ impl State {
                 values: false,
                 no_sites: true,
                 old: None,
+                counts: None,
             };
             if self.asked.pool && before.length != 0 {
                 file.close();
@@ -122,11 +123,7 @@ impl State {
                     data: sections.data.start,
                     counters: sections.counters.start,
                     bitmap: sections.bitmap.start,
-                    values: values::OldValues {
-                        at: 0,
-                        end: 0,
-                        shift: values::Shift::NONE,
-                    },
+                    values: values::OldValues::NONE,
                 };
                 // SAFETY: the mapped file was checked, and has the size of the sections.
                 unsafe { there.add_counts(&mine) };

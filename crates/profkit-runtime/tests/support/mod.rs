@@ -124,12 +124,17 @@ impl Program {
         files
     }
 
-    /// How often a function was called, and its blocks were executed, in all files together. The files are removed.
-    pub fn counts(&self, function: &str) -> String {
-        let counts = self.counts_of(&self.files(), &[function]);
+    /// Removes the files in `out`.
+    pub fn clear(&self) {
         for file in self.files() {
             fs::remove_file(file).unwrap();
         }
+    }
+
+    /// How often a function was called, and its blocks were executed, in all files together. The files are removed.
+    pub fn counts(&self, function: &str) -> String {
+        let counts = self.counts_of(&self.files(), &[function]);
+        self.clear();
         counts
     }
 
@@ -141,16 +146,18 @@ impl Program {
             .args(files)
             .arg("-o")
             .arg(&merged));
+        let shown = ran(Command::new(self.llvm.profdata())
+            .args(["show", "--counts", "--all-functions"])
+            .arg(&merged));
+        let shown = String::from_utf8(shown.stdout).unwrap();
         let of_function = |function: &&str| {
-            let shown = ran(Command::new(self.llvm.profdata())
-                .args(["show", "--counts", &format!("--function={function}")])
-                .arg(&merged));
-            let shown = String::from_utf8(shown.stdout).unwrap();
+            let start = format!("\n  {function}:\n");
+            let rest = shown
+                .split_once(&start)
+                .unwrap_or_else(|| panic!("{function}: {shown}"))
+                .1;
             let field = |name: &str| {
-                let rest = shown
-                    .split_once(name)
-                    .unwrap_or_else(|| panic!("{function}: {shown}"))
-                    .1;
+                let rest = rest.split_once(name).unwrap().1;
                 rest.lines().next().unwrap().trim().to_owned()
             };
             format!("{} {}", field("Function count:"), field("Block counts:"))

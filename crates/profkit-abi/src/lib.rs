@@ -19,8 +19,8 @@ pub mod variant;
 /// compile the MIP run-time library for another target.
 #[cfg(feature = "source")]
 pub mod source {
-    /// The source text of the module [`mip`](crate::mip). The MIP run-time library is compiled together with a crate
-    /// named `profkit_abi` that contains only this module.
+    /// The source text of the module [`mip`](crate::mip). When the MIP run-time library is compiled for a target, this
+    /// text stands for the whole of this crate, under the same name.
     pub const MIP: &str = include_str!("mip.rs");
     /// The source text of the module [`raw`](crate::raw), for the run-time library of raw profiles.
     pub const RAW: &str = include_str!("raw.rs");

@@ -114,7 +114,7 @@ pub fn run(args: &OrderArgs) -> exit::Result {
         let _ = write!(print::stderr(), "{report}");
         let failure = Failure::input("no function is left to order, so nothing is written");
         return Err(failure.with_hint(
-            "is the program that of the profile? `profkit match PROFILE PROGRAM` says",
+            "perhaps the profile is of another program: `profkit match PROFILE PROGRAM` checks that",
         ));
     }
     write(output, is_stdio(&args.output), args.format, &report)

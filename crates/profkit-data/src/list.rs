@@ -102,7 +102,7 @@ mod tests {
         assert_eq!(split("inf,a"), "1 x inf,a");
         assert_eq!(split("e0,a"), "1 x e0,a");
         assert_eq!(split("7,there"), "1 x 7,there");
-        let zero = "a: not a weight: found `0`, expected a number above 0 such as 3 or 0.25";
+        let zero = "a: the weight `0` is not valid: expected a number above 0 such as 3 or 0.25";
         assert_eq!(split("0,a"), zero);
         assert_eq!(split("-2,a"), zero.replace("`0`", "`-2`"));
         assert_eq!(split("1e9,a"), zero.replace("`0`", "`1e9`"));
@@ -122,7 +122,7 @@ mod tests {
             [
                 "3 1 a.profraw",
                 "4 2 b.profraw",
-                "5 c: not a weight: found `0`, expected a number above 0 such as 3 or 0.25",
+                "5 c: the weight `0` is not valid: expected a number above 0 such as 3 or 0.25",
                 "7 1 d"
             ]
         );

@@ -116,7 +116,7 @@ impl fmt::Display for WeightError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "not a weight: found `{}`, expected a number above 0 such as 3 or 0.25",
+            "the weight `{}` is not valid: expected a number above 0 such as 3 or 0.25",
             self.0
         )
     }
@@ -194,6 +194,6 @@ mod tests {
         ] {
             assert!(text.parse::<Weight>().is_err(), "{text}");
         }
-        insta::assert_snapshot!("two".parse::<Weight>().unwrap_err(), @"not a weight: found `two`, expected a number above 0 such as 3 or 0.25");
+        insta::assert_snapshot!("two".parse::<Weight>().unwrap_err(), @"the weight `two` is not valid: expected a number above 0 such as 3 or 0.25");
     }
 }

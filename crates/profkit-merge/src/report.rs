@@ -550,7 +550,7 @@ impl EventLog {
             .is_some_and(|&count| count >= self.limit)
     }
 
-    /// Counts an event of a reason that has reached its limit; see [`is_full`](Self::is_full).
+    /// Counts an event without keeping it, because enough events with this reason are kept; see [`is_full`](Self::is_full).
     pub(crate) fn count(&mut self, reason: Reason) {
         *self.counts.entry(reason).or_default() += 1;
     }

@@ -271,7 +271,7 @@ impl<'files> Program<'files> {
         })
     }
 
-    /// Whether the binary is a PE file, as Windows runs it.
+    /// Whether the binary is a PE file, the format of programs for Windows.
     pub fn is_pe(&self) -> bool {
         self.is_pe
     }

@@ -67,7 +67,7 @@ struct FunctionRow {
     demangled: String,
     base_percent: Option<f64>,
     test_percent: Option<f64>,
-    /// How alike the counts inside the function are.
+    /// How alike the counts of the function are in the two profiles, whatever its share of each profile is.
     inner_percent: Option<f64>,
     /// What the function takes from the overlap of the profiles.
     lost_percent: f64,

@@ -347,7 +347,7 @@ pub fn close_copy(file: i32) -> Result<()> {
 /// The size of each of the six texts in `utsname`.
 const UTS: usize = 65;
 
-/// The name of the machine, zero-terminated, in a larger buffer.
+/// Returns the name of the machine, which the kernel writes to the buffer among other texts.
 pub fn host(buffer: &mut [u8; 4096]) -> &[u8] {
     // SAFETY: the kernel writes six texts of 65 bytes, which is less than the buffer has.
     let _ = unsafe { call(number::UNAME, [buffer.as_mut_ptr() as usize, 0, 0, 0, 0]) };

@@ -4,7 +4,7 @@ use profkit_data::mip::{Function, FunctionId, MipProfile};
 /// The alignment of functions in a new layout, in bytes: compilers align functions to 16 bytes on x86-64.
 const FUNCTION_ALIGN: u64 = 16;
 
-/// The code that the called functions occupy.
+/// The bytes and pages that the code of the called functions occupies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Footprint {
     /// The number of functions.

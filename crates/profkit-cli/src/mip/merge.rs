@@ -256,7 +256,7 @@ impl Profiles {
         }
         if profiles.targets.is_empty() && profiles.folder.is_none() && args.binary.is_empty() {
             profiles.notes.push(
-                "the profile does not exist yet: to create it, add a profile to the inputs, or give the program with --binary BINARY".to_owned(),
+                "the profile that -p names does not exist yet: to create it, name its program with --binary BINARY, or add a profile of the program to the inputs".to_owned(),
             );
         }
         Ok(profiles)

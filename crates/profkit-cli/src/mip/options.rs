@@ -75,7 +75,7 @@ impl ModeArgs {
         options.mode = if asks(ModeArg::Calls) {
             if asks(ModeArg::Function) {
                 return Err(Failure::usage(
-                    "--mode accepts function or calls, not both: mode calls also shows which functions were entered",
+                    "--mode takes `function` or `calls`, not both; `calls` also shows which functions were entered",
                 ));
             }
             if self.counter.is_some() {

@@ -40,7 +40,7 @@ impl MemProfile {
     }
 
     /// Returns one entry for each call stack that makes allocations, in the order of the function records. The
-    /// statistics of an entry are the sum over the contexts with this call stack.
+    /// statistics of an entry are the sum over all allocations with this call stack, which several records can have.
     pub fn allocations_by_stack(&self) -> Vec<Allocations> {
         let mut places: FxHashMap<StackId, usize> = FxHashMap::default();
         let mut list: Vec<Allocations> = Vec::new();

@@ -1,4 +1,4 @@
-//! Adds up heap profiles with functions by call stack.
+//! Adds up heap profiles that have function records: allocations with the same call stack are added.
 use profkit_data::memprof::{AllocSite, CallSite, FrameId, MemProfile, Record, StackId};
 use rustc_hash::FxHashMap;
 

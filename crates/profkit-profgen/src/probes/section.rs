@@ -91,7 +91,8 @@ pub struct CopyId(u32);
 pub struct FunctionCopy {
     /// The MD5 of the function's name.
     pub guid: u64,
-    /// What the copy was inlined into, and the index of the probe at which it was. `None` for code of its own.
+    /// The copy of the caller that this copy was inlined into, and the index of the call's probe in it. `None` for a function
+    /// that was not inlined here.
     pub caller: Option<(CopyId, u32)>,
     /// The indices of its probes in [`ProbeMap::probes`].
     pub probes: std::ops::Range<usize>,

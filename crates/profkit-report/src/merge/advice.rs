@@ -44,7 +44,10 @@ pub fn way_out(conflict: &GroupConflict) -> String {
     let families = || conflict.groups.iter().filter_map(|group| group.family);
     match conflict.difference {
         Difference::Kind => conflict.hint.to_owned(),
-        Difference::Hashes => format!("{}; --mixed-hashes merges them all the same", conflict.hint),
+        Difference::Hashes => format!(
+            "{}; to merge them anyway, add --mixed-hashes",
+            conflict.hint
+        ),
         Difference::Family => {
             let only = |family| match family {
                 Family::Instr => Some("--only instr"),

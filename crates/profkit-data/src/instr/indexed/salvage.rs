@@ -77,8 +77,8 @@ impl Damage {
         let mut at = data.len() as u64;
         if self.items {
             kept = match names {
-                1 => " 1 function is complete;".to_owned(),
-                _ => format!(" {names} functions are complete;"),
+                1 => "1 function is complete; ".to_owned(),
+                _ => format!("{names} functions are complete; "),
             };
             lost.insert(0, "the functions after them".to_owned());
             at = stopped.unwrap_or(at);
@@ -90,7 +90,7 @@ impl Damage {
         };
         Error::new(
             ErrorKind::Truncated,
-            format!("the file is cut off;{kept} lost: {lost}"),
+            format!("the file is cut off ({kept}lost: {lost})"),
         )
         .at(at)
         .within(Structure::IndexedProfile)

@@ -347,10 +347,10 @@ impl<'data> RawProfile<'data> {
                 .at(self.record_offset(record.index))
                 .within(record_name(record))
                 .found(format_args!(
-                    "offset {offset}, only {} bytes left",
+                    "offset {offset} in a section that ends after {} bytes",
                     section.bytes.len()
                 ))
-                .expected(format_args!("{} bytes", section.size));
+                .expected(format_args!("a section of {} bytes", section.size));
         }
         let len = section.bytes.len();
         let Some(start) = start else {

@@ -146,8 +146,14 @@ impl<'data> TextReader<'data> {
         let start = self.lexer.position();
         let name = self.lexer.line().unwrap_or_default();
         record.name.extend_from_slice(name);
-        self.read_named(record, name, start)
-            .map_err(|error| error.within(Structure::RecordOf(quote(name))))
+        self.read_named(record, name, start).map_err(|error| {
+            // A file that is no profile has no records.
+            error.within(if self.is_profile {
+                Structure::RecordOf(quote(name))
+            } else {
+                Structure::FirstBytes
+            })
+        })
     }
 
     fn read_named(&mut self, record: &mut Record, name: &[u8], start: usize) -> Result<()> {
@@ -510,7 +516,7 @@ impl InstrSource for TextReader<'_> {
 #[cold]
 fn no_profile(error: Error) -> Error {
     error
-        .with_message("the text is not an instrumentation profile: its first record has no hash")
+        .with_message("the text is not an instrumentation profile, because no hash follows its first name")
         .with_hint("a record is a function's name, its hash, the number of its counters and the counters, one per line")
 }
 

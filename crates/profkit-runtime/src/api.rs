@@ -1,4 +1,6 @@
 //! The interface for programs without files. The names are those of the crate minicov, so that a program can switch.
+use core::fmt;
+
 extern "C" {
     fn __profkit_profile_capture(
         write: unsafe extern "C" fn(*mut u8, *const u8, usize) -> i32,
@@ -21,8 +23,8 @@ pub trait CoverageWriter {
     fn write(&mut self, bytes: &[u8]) -> Result<(), Self::Error>;
 }
 
-#[cfg(feature = "link")]
-impl CoverageWriter for std::vec::Vec<u8> {
+#[cfg(feature = "alloc")]
+impl CoverageWriter for alloc::vec::Vec<u8> {
     type Error = core::convert::Infallible;
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), Self::Error> {
@@ -62,6 +64,31 @@ pub enum CaptureError<E> {
 /// The profile is damaged, or of another program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IncompatibleProfile;
+
+impl fmt::Display for NoRoom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the profile is longer than the memory for it: get_coverage_data_size() says how much it needs, to which value data add")
+    }
+}
+
+impl<E: fmt::Display> fmt::Display for CaptureError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CaptureError::OtherVersion => f.write_str(
+                "the compiler writes another raw version than the profile runtime that is linked: link the one for this compiler (profkit runtime --for …)",
+            ),
+            CaptureError::Write(error) => write!(f, "the profile cannot be written: {error}"),
+        }
+    }
+}
+
+impl fmt::Display for IncompatibleProfile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "the profile is damaged, or of another build of this program: the counts are unchanged",
+        )
+    }
+}
 
 struct Context<'a, W: CoverageWriter> {
     writer: &'a mut W,

@@ -46,81 +46,80 @@ mod symbols {
 
 #[cfg(target_family = "wasm")]
 mod symbols {
-    // Whoever writes the object file makes these symbols weak, because stable Rust cannot (see `wasm.rs`).
-    extern "C" {
-        pub static __start___llvm_prf_data: u8;
-        pub static __stop___llvm_prf_data: u8;
-        pub static __start___llvm_prf_cnts: u8;
-        pub static __stop___llvm_prf_cnts: u8;
-        pub static __start___llvm_prf_bits: u8;
-        pub static __stop___llvm_prf_bits: u8;
-        pub static __start___llvm_prf_names: u8;
-        pub static __stop___llvm_prf_names: u8;
-        pub static __start___llvm_prf_vnds: u8;
-        pub static __stop___llvm_prf_vnds: u8;
-        pub static __start___llvm_prf_vtab: u8;
-        pub static __stop___llvm_prf_vtab: u8;
-        pub static __start___llvm_prf_vns: u8;
-        pub static __stop___llvm_prf_vns: u8;
-        pub static __llvm_profile_raw_version: u8;
-    }
+    /// The address of a symbol, which is read from memory: the compiler assumes that the addresses of symbols differ and
+    /// are not 0, but those of absent symbols are all 0. `link/wasm.rs` makes the symbols weak, because stable Rust
+    /// cannot.
+    pub struct Place(pub *const u8);
 
-    // An address needs no unsafe code: nothing is read.
+    // SAFETY: an address may be read by every thread.
+    unsafe impl Sync for Place {}
+
+    macro_rules! place {
+        ($name:ident) => {{
+            extern "C" {
+                static $name: u8;
+            }
+            // SAFETY: only the address of the symbol is used.
+            static PLACE: symbols::Place = symbols::Place(unsafe { core::ptr::addr_of!($name) });
+            // SAFETY: this static is readable.
+            unsafe { core::ptr::addr_of!(PLACE.0).read_volatile() as usize }
+        }};
+    }
     macro_rules! address_of {
         ("__start___llvm_prf_data") => {
-            core::ptr::addr_of!(symbols::__start___llvm_prf_data) as usize
+            symbols::place!(__start___llvm_prf_data)
         };
         ("__stop___llvm_prf_data") => {
-            core::ptr::addr_of!(symbols::__stop___llvm_prf_data) as usize
+            symbols::place!(__stop___llvm_prf_data)
         };
         ("__start___llvm_prf_cnts") => {
-            core::ptr::addr_of!(symbols::__start___llvm_prf_cnts) as usize
+            symbols::place!(__start___llvm_prf_cnts)
         };
         ("__stop___llvm_prf_cnts") => {
-            core::ptr::addr_of!(symbols::__stop___llvm_prf_cnts) as usize
+            symbols::place!(__stop___llvm_prf_cnts)
         };
         ("__start___llvm_prf_bits") => {
-            core::ptr::addr_of!(symbols::__start___llvm_prf_bits) as usize
+            symbols::place!(__start___llvm_prf_bits)
         };
         ("__stop___llvm_prf_bits") => {
-            core::ptr::addr_of!(symbols::__stop___llvm_prf_bits) as usize
+            symbols::place!(__stop___llvm_prf_bits)
         };
         ("__start___llvm_prf_names") => {
-            core::ptr::addr_of!(symbols::__start___llvm_prf_names) as usize
+            symbols::place!(__start___llvm_prf_names)
         };
         ("__stop___llvm_prf_names") => {
-            core::ptr::addr_of!(symbols::__stop___llvm_prf_names) as usize
+            symbols::place!(__stop___llvm_prf_names)
         };
         ("__start___llvm_prf_vnds") => {
-            core::ptr::addr_of!(symbols::__start___llvm_prf_vnds) as usize
+            symbols::place!(__start___llvm_prf_vnds)
         };
         ("__stop___llvm_prf_vnds") => {
-            core::ptr::addr_of!(symbols::__stop___llvm_prf_vnds) as usize
+            symbols::place!(__stop___llvm_prf_vnds)
         };
         ("__start___llvm_prf_vtab") => {
-            core::ptr::addr_of!(symbols::__start___llvm_prf_vtab) as usize
+            symbols::place!(__start___llvm_prf_vtab)
         };
         ("__stop___llvm_prf_vtab") => {
-            core::ptr::addr_of!(symbols::__stop___llvm_prf_vtab) as usize
+            symbols::place!(__stop___llvm_prf_vtab)
         };
         ("__start___llvm_prf_vns") => {
-            core::ptr::addr_of!(symbols::__start___llvm_prf_vns) as usize
+            symbols::place!(__start___llvm_prf_vns)
         };
         ("__stop___llvm_prf_vns") => {
-            core::ptr::addr_of!(symbols::__stop___llvm_prf_vns) as usize
+            symbols::place!(__stop___llvm_prf_vns)
         };
         ("__llvm_profile_raw_version") => {
-            core::ptr::addr_of!(symbols::__llvm_profile_raw_version) as usize
+            symbols::place!(__llvm_profile_raw_version)
         };
     }
-    pub(super) use address_of;
+    pub(super) use {address_of, place};
 }
 
 use symbols::address_of;
 
 /// The area between the linker's two symbols of a section.
 macro_rules! section {
-    ($start:literal, $stop:literal) => {
+    ($start:tt, $stop:tt) => {
         Area::between(address_of!($start), address_of!($stop))
     };
 }
@@ -189,7 +188,7 @@ pub fn sections() -> Sections {
 }
 
 /// Facts from the headers of the image.
-#[cfg(not(target_family = "wasm"))]
+#[cfg(target_os = "linux")]
 #[derive(Clone, Copy)]
 pub struct Facts {
     /// The build id, in the memory of the image; empty if there is none.
@@ -198,12 +197,12 @@ pub struct Facts {
     pub program: bool,
 }
 
-#[cfg(not(target_family = "wasm"))]
+#[cfg(target_os = "linux")]
 #[path = "../../profkit-rt/src/image/segments.rs"]
 mod segments;
 
 /// The build id of the image; empty if it has none.
-#[cfg(not(target_family = "wasm"))]
+#[cfg(target_os = "linux")]
 pub fn build_id() -> &'static [u8] {
     // SAFETY: this is the address of the linker's symbol, or null.
     unsafe { segments::facts_at(address_of!("__ehdr_start") as *const u8) }.build_id
@@ -216,7 +215,8 @@ pub fn is_program() -> bool {
     unsafe { segments::facts_at(address_of!("__ehdr_start") as *const u8) }.program
 }
 
-#[cfg(target_family = "wasm")]
+/// Without an operating system the headers of the image need not be in memory, so that there is no build id.
+#[cfg(not(target_os = "linux"))]
 pub fn build_id() -> &'static [u8] {
     &[]
 }

@@ -1,18 +1,21 @@
 //! The second object of the runtime: a constructor and a destructor for the image. The linker takes it if something
 //! refers to `__llvm_profile_runtime`, as compilers make sure. A program that defines this variable itself decides when
-//! it writes its profile, and needs no libc.
+//! it writes its profile, and needs no libc. Without an operating system every program does that, and this object has the
+//! variable only.
 #![no_std]
 #![no_builtins]
 #![allow(non_upper_case_globals)]
 
-use core::arch::global_asm;
-
-global_asm!(".hidden __llvm_profile_runtime", ".hidden __profkit_profile_hook");
+#[cfg(not(target_family = "wasm"))]
+core::arch::global_asm!(".hidden __llvm_profile_runtime");
+#[cfg(target_os = "linux")]
+core::arch::global_asm!(".hidden __profkit_profile_hook");
 
 /// The variable by which compilers ask for the runtime.
 #[no_mangle]
 pub static __llvm_profile_runtime: i32 = 0;
 
+#[cfg(target_os = "linux")]
 extern "C" {
     fn __llvm_profile_initialize();
     fn __profkit_profile_finish();

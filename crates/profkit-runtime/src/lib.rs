@@ -6,18 +6,33 @@
 //! [`merge_coverage`] and [`reset_coverage`], and with the feature `link` what a build script needs. With `--cfg
 //! profkit_runtime_object` it is the runtime: object files with hidden C names, without panics and Rust libraries. One
 //! has what every program needs (`profkit_part = "file"`), one the interface for profiles in memory (`"buffer"`), and
-//! `init.rs` is the constructor. The source for systems without
-//! files, where the first two are one object, is not compiled or tested yet.
+//! `init.rs` is the constructor. For machines without an
+//! operating system and for WebAssembly, which have no files, the first two are one object.
 //!
-//! A program without files needs one line in its build script, and calls one function:
+//! A program without files needs one line in its build script. It captures its profile when it wants to, and may first
+//! add the counts of an earlier run:
 //!
 //! ```no_run
 //! // build.rs: profkit_runtime::link::link_to_this_crate()?;
+//! use profkit_runtime::{capture_coverage, merge_coverage, reset_coverage};
 //! # extern crate std;
 //! # use std::vec::Vec;
-//! let mut profile = Vec::new();
-//! // SAFETY: no other thread runs instrumented code.
-//! let _ = unsafe { profkit_runtime::capture_coverage(&mut profile) };
+//!
+//! fn save(earlier: Option<&[u8]>) -> Vec<u8> {
+//!     let mut profile = Vec::new();
+//!     // SAFETY: only one thread captures, merges or resets.
+//!     unsafe {
+//!         if let Some(earlier) = earlier {
+//!             // A profile of another build is left out.
+//!             let _ = merge_coverage(earlier);
+//!         }
+//!         capture_coverage(&mut profile).expect("the runtime is that of this compiler");
+//!         // The program goes on: what is in the profile is not counted again.
+//!         reset_coverage();
+//!     }
+//!     profile
+//! }
+//! # save(None);
 //! ```
 #![no_std]
 #![cfg_attr(profkit_runtime_object, no_builtins)]
@@ -40,6 +55,8 @@ macro_rules! parts {
 }
 parts!(layout, memory, name, output);
 
+#[cfg(all(feature = "alloc", not(profkit_runtime_object)))]
+extern crate alloc;
 #[cfg(all(feature = "link", not(profkit_runtime_object)))]
 extern crate std;
 
@@ -53,7 +70,7 @@ mod source;
 #[cfg(not(profkit_runtime_object))]
 pub use api::{
     capture_coverage, get_coverage_data_size, merge_coverage, reset_coverage, CaptureError,
-    CoverageWriter, IncompatibleProfile,
+    CoverageWriter, IncompatibleProfile, NoRoom,
 };
 
 #[cfg(all(profkit_runtime_object, not(target_family = "wasm")))]
@@ -65,6 +82,8 @@ mod weak;
 #[path = "hidden.rs"]
 mod hidden_macro;
 
+#[cfg(all(profkit_runtime_object, not(target_os = "linux")))]
+mod copy;
 #[cfg(all(profkit_runtime_object, not(profkit_part = "buffer")))]
 mod exports;
 #[cfg(all(profkit_runtime_object, not(profkit_part = "file")))]
@@ -79,7 +98,7 @@ mod image;
 mod libc;
 #[cfg(all(profkit_runtime_object, profkit_part = "file"))]
 mod message;
-#[cfg(all(profkit_runtime_object, not(target_family = "wasm")))]
+#[cfg(all(profkit_runtime_object, target_os = "linux"))]
 #[path = "../../profkit-rt/src/notes.rs"]
 mod notes;
 #[cfg(all(profkit_runtime_object, profkit_part = "file"))]

@@ -3,6 +3,7 @@
 /// The source files of the runtime: the path of each below `src`, and its text.
 pub const FILES: &[(&str, &str)] = &[
     ("lib.rs", include_str!("lib.rs")),
+    ("copy.rs", include_str!("copy.rs")),
     ("exports.rs", include_str!("exports.rs")),
     ("exports_buffer.rs", include_str!("exports_buffer.rs")),
     ("exports_file.rs", include_str!("exports_file.rs")),

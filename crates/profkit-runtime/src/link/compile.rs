@@ -9,6 +9,10 @@ use std::process::Command;
 use std::string::{String, ToString as _};
 use std::vec::Vec;
 
+#[path = "wasm.rs"]
+mod wasm;
+use wasm::make_weak;
+
 /// The raw versions for which there is a runtime.
 pub const VERSIONS: [u32; 5] = [7, 8, 9, 10, 11];
 
@@ -88,6 +92,10 @@ pub fn compile(rustc: &OsStr, target: &str, version: u32, folder: &Path) -> Resu
         if !part.is_empty() {
             command.arg(format!("--cfg=profkit_part=\"{part}\""));
         }
+        if target.starts_with("wasm32") {
+            // Otherwise the addresses of data would be relative to a base that only dynamic modules have.
+            command.arg("-Crelocation-model=static");
+        }
         if target.starts_with("aarch64") {
             // With this option the compiler generates atomic instructions instead of calls to libgcc.
             command.arg("-Ctarget-feature=-outline-atomics");
@@ -103,7 +111,11 @@ pub fn compile(rustc: &OsStr, target: &str, version: u32, folder: &Path) -> Resu
             rustc,
             target,
         )?;
-        objects.push((name, take(&object)?, symbols));
+        let mut bytes = take(&object)?;
+        if target.starts_with("wasm32") {
+            make_weak(&mut bytes).map_err(|reason| Error::Compiler(reason.to_string()))?;
+        }
+        objects.push((name, bytes, symbols));
     }
     let object = folder.join("init.o");
     let mut command = Command::new(rustc);

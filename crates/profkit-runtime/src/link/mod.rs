@@ -113,7 +113,7 @@ impl fmt::Display for Error {
             Error::Rustc(text) => write!(f, "rustc does not say which LLVM release it has: found {text}"),
             Error::Target(target) => write!(
                 f,
-                "{target}: there is no runtime for this target: expected Linux on x86-64, AArch64 or 32-bit Arm"
+                "{target}: there is no runtime for this target: expected Linux on x86-64, AArch64 or 32-bit Arm, aarch64-none-elf, or wasm32-unknown-unknown"
             ),
             Error::Compile { target, error, .. } => write!(f, "the profile runtime for {target}: {error}"),
             Error::Io(path, error) => write!(f, "{path}: {error}"),
@@ -283,6 +283,15 @@ fn same_object(a: &str, b: &str) -> bool {
 /// Returns the Rust target for a triple of GCC, Clang or Rust.
 fn rust_target(triple: &str) -> Option<String> {
     let architecture = triple.split('-').next().unwrap_or_default();
+    if architecture == "wasm32" && (triple == "wasm32" || triple.ends_with("-unknown")) {
+        return Some("wasm32-unknown-unknown".to_owned());
+    }
+    if triple.ends_with("-none-elf") || triple.ends_with("-none") {
+        return match architecture {
+            "aarch64" | "arm64" => Some("aarch64-unknown-none".to_owned()),
+            _ => None,
+        };
+    }
     if !triple.contains("-linux") || triple.ends_with("x32") || triple.contains("ilp32") {
         return None;
     }
@@ -367,10 +376,14 @@ mod tests {
             ),
             ("aarch64-linux-android21", Some("aarch64-unknown-linux-gnu")),
             ("arm-linux-gnueabihf", Some("armv7-unknown-linux-gnueabihf")),
-            ("aarch64-none-elf", None),
+            ("aarch64-none-elf", Some("aarch64-unknown-none")),
+            ("aarch64-unknown-none", Some("aarch64-unknown-none")),
+            ("thumbv7em-none-eabi", None),
+            ("riscv64-unknown-none-elf", None),
             ("i686-linux-gnu", None),
             ("x86_64-apple-darwin", None),
-            ("wasm32-unknown-unknown", None),
+            ("wasm32-unknown-unknown", Some("wasm32-unknown-unknown")),
+            ("wasm32-wasip1", None),
         ] {
             assert_eq!(rust_target(triple).as_deref(), expected, "{triple}");
         }

@@ -4,6 +4,7 @@ mod bench_correlate;
 mod bench_mip_merge;
 mod bench_order;
 mod bench_perf;
+mod bench_runtime;
 mod bench_symbolize;
 mod clients;
 mod conformance;
@@ -72,6 +73,11 @@ const TASKS: &[Task] = &[
         "llvm-suite",
         "LLVM's own tests of llvm-profdata and llvm-profgen, with its tools and with profkit [FILTER]",
         suite::run,
+    ),
+    Task(
+        "runtime-suite",
+        "the tests of LLVM's profile runtime, with it and with profkit's [FILTER]",
+        suite::runtime::run,
     ),
     Task(
         "differential",
@@ -167,6 +173,11 @@ const TASKS: &[Task] = &[
         "bench-perf",
         "time llvm-profgen-22, create_llvm_prof and profkit on recordings with branch stacks [--only WORK]",
         bench_perf::run,
+    ),
+    Task(
+        "bench-runtime",
+        "bytes and time of the profile runtime beside LLVM's C runtime [--only PART]",
+        bench_runtime::run,
     ),
     Task(
         "bench-memprof",

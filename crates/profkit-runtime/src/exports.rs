@@ -31,11 +31,13 @@ hidden! {
         // SAFETY: instrumented code passes a record and a site of it.
         unsafe { values::instrument_size(size, record, site as usize) }
     }
-}
 
-/// Sets the last time stamp to its start value.
-pub fn reset_time() {
-    TIME.store(0, Ordering::Relaxed);
+    /// Sets the largest number of values that are recorded for one site.
+    fn lprofSetMaxValsPerSite(limit: u32) { values::set_limit(limit as usize) }
+    /// The number of values that were not recorded since the last call.
+    fn __profkit_profile_take_lost() -> usize { values::take_lost() }
+    /// Sets the last time stamp to its start value.
+    fn __profkit_profile_reset_time() { TIME.store(0, Ordering::Relaxed) }
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -49,6 +51,6 @@ hidden! {
                 sections.reset();
             }
         }
-        reset_time();
+        TIME.store(0, Ordering::Relaxed);
     }
 }

@@ -164,6 +164,11 @@ hidden! {
         }
     }
 
+    /// Adds the value data of one function in a raw profile to those of a record.
+    fn lprofMergeValueProfData(data: usize, record: usize) {
+        // SAFETY: the caller passes value data, which begin with their size, and a record.
+        unsafe { values::OldValues::add_one(data, record) }
+    }
     fn __llvm_profile_set_num_value_sites(record: usize, kind: u32, count: u16) {
         // SAFETY: the caller passes a writable record.
         unsafe { values::set_sites(record, kind as usize, count) }
@@ -172,12 +177,8 @@ hidden! {
         // SAFETY: the caller passes a record.
         unsafe { read(record + LAYOUT.function) }
     }
-    /// The next record, or null: each call returns another one.
-    fn __llvm_profile_iterate_data(record: usize) -> usize {
-        let data = image::data();
-        let next = if record == 0 { data.start } else { record + LAYOUT.stride };
-        if data.contains(next, LAYOUT.stride) { next } else { 0 }
-    }
+    /// The place after a record, where the next one is or the records end.
+    fn __llvm_profile_iterate_data(record: usize) -> usize { record + LAYOUT.stride }
 
     /// Writes a profile with value data to a function. Returns 0, the number that the function returned, or −1 if the
     /// image is of another raw version. No other call may be running.

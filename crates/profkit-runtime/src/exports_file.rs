@@ -1,7 +1,10 @@
 //! The functions of LLVM's runtime that concern files.
-use crate::exports::reset_time;
 use crate::{file, libc, process};
 use core::sync::atomic::Ordering;
+
+extern "C" {
+    fn __profkit_profile_reset_time();
+}
 
 hidden! {
     fn __llvm_profile_initialize() { process::initialize() }
@@ -19,10 +22,11 @@ hidden! {
         // SAFETY: the caller passes null or a zero-terminated text.
         unsafe { file::set_name(name) }
     }
-    /// Sets the open file that the profile is written to, and whether its counts are added.
-    fn __llvm_profile_set_file_object(object: usize, merge: i32) {
+    /// Sets the open file that the profile is written to, and whether its counts are added. Returns 0, or 1 after a
+    /// message if that is not possible.
+    fn __llvm_profile_set_file_object(object: usize, merge: i32) -> i32 {
         // SAFETY: the caller passes an open file.
-        unsafe { file::set_file(object, merge != 0) }
+        i32::from(!unsafe { file::set_file(object, merge != 0) })
     }
     fn __llvm_profile_get_filename() -> *const u8 { file::name(false) }
     fn __llvm_profile_get_path_prefix() -> *const u8 { file::name(true) }
@@ -40,6 +44,7 @@ hidden! {
     /// Sets all counts to 0.
     fn __llvm_profile_reset_counters() {
         file::reset();
-        reset_time();
+        // SAFETY: the function has no arguments.
+        unsafe { __profkit_profile_reset_time() }
     }
 }

@@ -37,6 +37,9 @@ const DEFAULT: &[u8] = b"default.profraw";
 /// The variable that says which file was made empty by this process, or by one that has started it.
 const ONCE: &[u8] = b"__LLVM_PROFILE_RT_INIT_ONCE\0";
 
+/// What is wrong with an open file of the program.
+const INVALID_OPEN_FILE: &[u8] = b"Invalid profile data to merge: the open file is damaged or of another program";
+
 /// Who has chosen the name of the file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Chosen {
@@ -144,18 +147,19 @@ impl State {
         };
         let (Wrong::Version(found) | Wrong::Records(found)) = wrong;
         let (mut number, mut mine) = ([0; 20], [0; 20]);
-        let known = found != 0;
+        let known = layout::VERSIONS.iter().any(|&version| version == found);
+        let unknown = found != 0 && !known;
         let found = decimal(u64::from(found), &mut number);
         Message::Error.say(
             &mut self.line,
             &[
-                b"no profile is written: the compiler has made records of ",
-                if known {
+                b"Runtime and instrumentation version mismatch: no profile is written, because the compiler has made records of ",
+                if known || unknown {
                     b"raw version "
                 } else {
                     b"another raw version"
                 },
-                if known { found } else { b"" },
+                if known || unknown { found } else { b"" },
                 b", but the profile runtime in this program is for raw version ",
                 decimal(u64::from(layout::RAW), &mut mine),
                 b". Link the right one: profkit runtime --for raw-",
@@ -202,13 +206,14 @@ impl State {
                     &mut self.line,
                     &[
                         match wrong {
-                            BadPattern::TwoPools => b"%m can only be in the name of the file once".as_slice(),
-                            BadPattern::NoFolder => b"%t is in the name of the file, but TMPDIR is not set",
+                            BadPattern::TwoPools => b"%m specifier can only be specified once in ".as_slice(),
+                            BadPattern::NoFolder => b"Unable to get the TMPDIR environment variable, referenced in ",
                             BadPattern::NoBuildId => {
-                                b"%b is in the name of the file, but the program has no build id (link it with -Wl,--build-id)"
+                                b"Unable to get the build id of the program (link it with -Wl,--build-id), referenced in "
                             }
                         },
-                        b": the profile is written to default.profraw",
+                        pattern,
+                        b". Using the default path.",
                     ],
                     0,
                 );
@@ -243,7 +248,16 @@ impl State {
             }
             self.asked.continuous = false;
         }
-        if self.asked.pool || self.name.too_long || !self.first_use() {
+        if self.name.too_long {
+            return;
+        }
+        if self.asked.pool {
+            // Programs may put files of their own beside the profile.
+            self.other.copy(&self.name);
+            make_folders(&mut self.other);
+            return;
+        }
+        if !self.first_use() {
             return;
         }
         // SAFETY: a `Name` is always zero-terminated.
@@ -274,6 +288,11 @@ impl State {
     /// the program has none of the counts that are in the file then, so that they are not written again.
     fn write(&mut self, once: bool) -> i32 {
         if DUMPED.load(Ordering::Relaxed) {
+            Message::Note.say(
+                &mut self.line,
+                &[b"Profile data not written to file: already written"],
+                0,
+            );
             return 0;
         }
         let sections = image::sections();
@@ -411,7 +430,7 @@ impl State {
         Message::Warning.say(
             &mut self.line,
             &[
-                b"Unable to merge profile data: \"",
+                b"Invalid profile data to merge: \"",
                 self.pool.as_bytes(),
                 b"\" is damaged or of another program. It is kept, and this profile is written to \"",
                 self.name.as_bytes(),
@@ -453,8 +472,7 @@ impl State {
             // SAFETY: the bytes are readable.
             parts.old = unsafe { sections.old(before, true, true) };
             if parts.old.is_none() {
-                Message::Error.say(&mut self.line, &[b"Unable to merge profile data: the open file is damaged or of another program"],
-                    0,
+                Message::Error.say(&mut self.line, &[INVALID_OPEN_FILE], 0
                 );
                 system::unmap(before.start, before.length);
                 system::unlock(file);
@@ -576,25 +594,35 @@ pub unsafe fn set_name(pattern: *const u8) {
     });
 }
 
-/// Writes the profile from now on to an open file of the program.
+/// Writes the profile from now on to an open file of the program. A program that counts in a file counts in this one.
+/// Returns false after a message if that is not possible.
 ///
 /// # Safety
 /// The caller must pass an open `FILE`.
-pub unsafe fn set_file(file: usize, pool: bool) {
+pub unsafe fn set_file(file: usize, pool: bool) -> bool {
     // SAFETY: the caller promises that the file is open.
     let descriptor = unsafe { libc::descriptor(file) };
     with_state(|state| {
-        if MAPPED_COUNTERS.load(Ordering::Relaxed) != 0 && !pool {
-            Message::Warning.say(
-                &mut state.line,
-                &[b"the file is not used: the program counts in the file of its name"],
-                0,
-            );
-            return;
+        if MAPPED_COUNTERS.load(Ordering::Relaxed) == 0 {
+            state.descriptor = descriptor + 1;
+            state.descriptor_pool = pool;
+            return true;
         }
-        state.descriptor = descriptor + 1;
-        state.descriptor_pool = pool;
-    });
+        if pool {
+            return state.map_open(descriptor);
+        }
+        let mut digits = [0; 20];
+        Message::Warning.say(
+            &mut state.line,
+            &[
+                b"__llvm_profile_set_file_object(fd=",
+                decimal(descriptor as u64, &mut digits),
+                b") not supported in continuous sync mode when merging is disabled",
+            ],
+            0,
+        );
+        false
+    })
 }
 
 /// Writes the profile. Returns 0, or −1 after printing an error to stderr.
@@ -610,13 +638,6 @@ pub fn write_once() {
 /// Writes the profile for the last time.
 pub fn dump() -> i32 {
     with_state(|state| {
-        if DUMPED.load(Ordering::Relaxed) {
-            Message::Note.say(
-                &mut state.line,
-                &[b"the profile was written before, and is not written again"],
-                0,
-            );
-        }
         let result = state.write(false);
         DUMPED.store(true, Ordering::Relaxed);
         result

@@ -33,12 +33,14 @@ mod symbols {
         "__llvm_profile_counter_bias",
         "__llvm_profile_bitmap_bias",
         "__ehdr_start",
-        "__dso_handle"
+        "__dso_handle",
+        // Nothing defines this one.
+        "__profkit_profile_absent"
     );
 
     macro_rules! address_of {
         ($name:literal) => {
-            weak_address!($name)
+            crate::image::present(weak_address!($name))
         };
     }
     pub(super) use address_of;
@@ -116,6 +118,18 @@ mod symbols {
 }
 
 use symbols::address_of;
+
+/// Returns the address of a weak symbol, or 0 if nothing defines it. In programs at variable addresses gold gives hidden
+/// symbols without a definition the address of the program instead of 0, one address for all of them.
+#[cfg(not(target_family = "wasm"))]
+#[inline(never)]
+pub fn present(address: usize) -> usize {
+    if address == weak_address!("__profkit_profile_absent") {
+        0
+    } else {
+        address
+    }
+}
 
 /// The area between the linker's two symbols of a section.
 macro_rules! section {

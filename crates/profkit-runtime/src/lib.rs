@@ -5,9 +5,9 @@
 //! The crate is compiled in two ways. As a library it has the interface for programs without files: [`capture_coverage`],
 //! [`merge_coverage`] and [`reset_coverage`], and with the feature `link` what a build script needs. With `--cfg
 //! profkit_runtime_object` it is the runtime: object files with hidden C names, without panics and Rust libraries. One
-//! has what every program needs (`profkit_part = "file"`), one the interface for profiles in memory (`"buffer"`), and
-//! `init.rs` is the constructor. For machines without an
-//! operating system and for WebAssembly, which have no files, the first two are one object.
+//! records values (`profkit_part = "values"`), one writes files (`"file"`), one has the interface for profiles in memory
+//! (`"buffer"`), and `init.rs` is the constructor. For machines without an operating system and for WebAssembly, which
+//! have no files, the first three are one object.
 //!
 //! A program without files needs one line in its build script. It captures its profile when it wants to, and may first
 //! add the counts of an earlier run:
@@ -84,9 +84,15 @@ mod hidden_macro;
 
 #[cfg(all(profkit_runtime_object, not(target_os = "linux")))]
 mod copy;
-#[cfg(all(profkit_runtime_object, not(profkit_part = "buffer")))]
+#[cfg(all(
+    profkit_runtime_object,
+    not(any(profkit_part = "file", profkit_part = "buffer"))
+))]
 mod exports;
-#[cfg(all(profkit_runtime_object, not(profkit_part = "file")))]
+#[cfg(all(
+    profkit_runtime_object,
+    not(any(profkit_part = "file", profkit_part = "values"))
+))]
 mod exports_buffer;
 #[cfg(all(profkit_runtime_object, profkit_part = "file"))]
 mod exports_file;

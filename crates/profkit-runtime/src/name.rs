@@ -226,16 +226,33 @@ pub enum BadPattern {
     NoBuildId,
 }
 
-/// Splits a directive after its percent sign into the digit before its letter, and the letter.
-fn directive(pattern: &[u8]) -> Option<(u8, u8)> {
-    match *pattern {
-        [digit @ b'1'..=b'9', b'm', ..] => Some((digit - b'0', b'm')),
-        [letter, ..] => match letter {
-            b'p' | b'h' | b't' | b'm' | b'b' | b'c' => Some((0, letter)),
+/// A directive of a pattern.
+struct Directive<'a> {
+    letter: u8,
+    /// The number before the letter; 0 if there is none.
+    number: u32,
+    /// The pattern after the directive.
+    rest: &'a [u8],
+}
+
+/// Reads a directive after its percent sign.
+fn directive(pattern: &[u8]) -> Option<Directive<'_>> {
+    let mut number = 0_u32;
+    let mut rest = pattern;
+    while let [letter, after @ ..] = rest {
+        rest = after;
+        if let b'0'..=b'9' = letter {
+            number = number.saturating_mul(10).saturating_add(u32::from(letter - b'0'));
+            continue;
+        }
+        let numbered = after.len() + 1 != pattern.len();
+        return match letter {
+            b'm' => Some(Directive { letter: *letter, number, rest }),
+            b'p' | b'h' | b't' | b'b' | b'c' if !numbered => Some(Directive { letter: *letter, number, rest }),
             _ => None,
-        },
-        [] => None,
+        };
     }
+    None
 }
 
 /// Expands a pattern to a name.
@@ -266,7 +283,7 @@ pub fn expand(pattern: &[u8], facts: &Facts<'_>, name: &mut Name) -> Result<Aske
             name.push(*byte);
             continue;
         }
-        let (digit, letter) = match directive(after) {
+        let Directive { letter, number, rest: next } = match directive(after) {
             Some(found) => found,
             None => {
                 // Both the percent sign and the letter of an unknown directive are dropped.
@@ -276,11 +293,7 @@ pub fn expand(pattern: &[u8], facts: &Facts<'_>, name: &mut Name) -> Result<Aske
                 continue;
             }
         };
-        let length = if digit == 0 { 1 } else { 2 };
-        rest = match after.get(length..) {
-            Some(rest) => rest,
-            None => &[],
-        };
+        rest = next;
         match letter {
             b'p' => name.decimal(u64::from(facts.process)),
             b'h' => name.extend(facts.host),
@@ -298,8 +311,7 @@ pub fn expand(pattern: &[u8], facts: &Facts<'_>, name: &mut Name) -> Result<Aske
                 asked.pool = true;
                 name.decimal(facts.signature);
                 name.push(b'_');
-                let files = u32::from(digit);
-                name.decimal(u64::from(if files == 0 { 0 } else { facts.process % files }));
+                name.decimal(u64::from(if number == 0 { 0 } else { facts.process % number }));
             }
             b'b' => {
                 if facts.build_id.is_empty() {
@@ -343,6 +355,11 @@ mod tests {
             ("%tx", "/tmp/x", false, false),
             ("%m", "12345_0", true, false),
             ("%4m", "12345_3", true, false),
+            ("%20m", "12345_11", true, false),
+            ("%0m", "12345_0", true, false),
+            ("%99999999999m", "12345_4711", true, false),
+            ("%5p", "%5p", false, false),
+            ("%5p%h", "pbox", false, false),
             ("%b", "ab01", false, false),
             ("%c%p", "4711", false, true),
             ("%c", "", false, true),

@@ -59,7 +59,7 @@ pub fn initialize() {
         libc::stay_loaded();
     }
     // The object file that defines the constructor also defines the destructor, so a program has both or none of them.
-    if weak_address!("__profkit_profile_hook") == 0 {
+    if crate::image::present(weak_address!("__profkit_profile_hook")) == 0 {
         register_at_exit();
     }
 }

@@ -427,6 +427,8 @@ impl Sections {
             }
             let counters = bytes.start + self.counters_offset(ids_size);
             let data = counters - self.data.length;
+            let delta_of_old = read::<u64>(bytes.start + COUNTERS_DELTA * 8) as usize;
+            let delta = expected.get(COUNTERS_DELTA).copied().unwrap_or(0) as usize;
             let mut shift = values::Shift::NONE;
             for index in 0..self.records() {
                 let (new, old) = (self.record(index), data + index * LAYOUT.stride);
@@ -436,6 +438,7 @@ impl Sections {
                     }
                 }
                 if read::<u32>(new + LAYOUT.num_counters) != read::<u32>(old + LAYOUT.num_counters)
+                    || counter_offset(old, delta_of_old) != counter_offset(new, delta)
                 {
                     return None;
                 }
@@ -583,10 +586,21 @@ impl Sections {
     pub unsafe fn reset(&self) {
         // SAFETY: the caller promises that the sections are writable.
         unsafe {
+            self.reset_counters();
+            self.reset_values();
+        }
+    }
+
+    /// Sets all counters and bitmaps to their initial values.
+    ///
+    /// # Safety
+    /// The caller must ensure that both are writable.
+    pub unsafe fn reset_counters(&self) {
+        // SAFETY: the caller promises that the sections are writable.
+        unsafe {
             self.counters
                 .fill(if self.entry_size() == 1 { 0xff } else { 0 });
             self.bitmap.fill(0);
-            self.reset_values();
         }
     }
 
@@ -624,6 +638,19 @@ impl Sections {
         }
         hash
     }
+}
+
+/// The index of `CountersDelta` among the words of the header.
+const COUNTERS_DELTA: usize = LAYOUT.header_words - if RAW >= 10 { 6 } else if RAW == 9 { 4 } else { 3 };
+
+/// The distance of a function's counters from all counters, plus a number that is the same for the same record in all
+/// profiles of an image. `delta` is the profile's `CountersDelta`.
+///
+/// # Safety
+/// The caller must pass the address of a record.
+unsafe fn counter_offset(record: usize, delta: usize) -> usize {
+    // SAFETY: the caller promises that there is a record.
+    unsafe { read::<usize>(record + COUNTER_PTR) }.wrapping_sub(delta)
 }
 
 /// Whether two runs of the same image may have different values in this word of the header: the size of the build id,

@@ -22,5 +22,8 @@ pub const FILES: &[(&str, &str)] = &[
     ("process.rs", include_str!("process.rs")),
     ("profile.rs", include_str!("profile.rs")),
     ("system.rs", include_str!("system.rs")),
-    ("values.rs", include_str!("values.rs")),
+    ("values/data.rs", include_str!("values/data.rs")),
+    ("values/mod.rs", include_str!("values/mod.rs")),
+    ("values/record.rs", include_str!("values/record.rs")),
+    ("values/recorded.rs", include_str!("values/recorded.rs")),
 ];

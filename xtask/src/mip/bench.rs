@@ -195,7 +195,8 @@ pub(super) fn minimum(times: &[f64]) -> f64 {
     times.iter().copied().fold(f64::INFINITY, f64::min)
 }
 
-pub(super) fn median(mut values: Vec<f64>) -> f64 {
+/// The median of some numbers; the upper one of the two in the middle.
+pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }

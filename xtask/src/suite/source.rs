@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
+use profkit_testkit::target_folder;
 
 /// The source package.
 const PACKAGE: &str = "llvm-toolchain-19";
@@ -16,18 +17,25 @@ deb-src http://deb.debian.org/debian-security bookworm-security main
 ";
 
 /// The folders that are unpacked.
-const FOLDERS: [&str; 2] = [
-    "*/llvm/test/tools/llvm-profdata/*",
-    "*/llvm/test/tools/llvm-profgen/*",
+const FOLDERS: [&str; 3] = [
+    "llvm/test/tools/llvm-profdata",
+    "llvm/test/tools/llvm-profgen",
+    "compiler-rt/test/profile",
 ];
 
-/// Fetches and unpacks the tests into `folder`, unless an earlier call did. Returns the root of the sources.
+/// The folder below which LLVM's own tests are unpacked and run.
+pub fn folder() -> PathBuf {
+    target_folder().join("llvm-suite")
+}
+
+/// Fetches and unpacks the tests below [`folder`], unless an earlier call did. Returns the root of the sources.
 ///
 /// # Errors
 /// If apt cannot fetch the package, or tar cannot unpack it.
-pub fn fetched(folder: &Path) -> Result<PathBuf> {
+pub fn fetched() -> Result<PathBuf> {
+    let folder = folder();
     let root = folder.join("source");
-    if root.exists() {
+    if FOLDERS.iter().all(|part| root.join(part).is_dir()) {
         return Ok(root);
     }
     let fetch = folder.join("fetch");
@@ -44,8 +52,12 @@ pub fn fetched(folder: &Path) -> Result<PathBuf> {
     let mut tar = Command::new("tar");
     tar.arg("-xJf").arg(&archive).arg("-C").arg(&unpacked);
     tar.args(["--strip-components=1", "--wildcards"])
-        .args(FOLDERS);
+        .args(FOLDERS.map(|part| format!("*/{part}/*")));
     succeed(&mut tar)?;
+    if root.exists() {
+        // An older version of this chore has unpacked fewer folders.
+        fs::remove_dir_all(&root)?;
+    }
     // Renamed last: a folder of this name is complete.
     fs::rename(&unpacked, &root)?;
     fs::remove_dir_all(&fetch)?;

@@ -1,6 +1,6 @@
 //! Counters that are in the file while the program runs (`%c`).
 use super::replace::contents;
-use super::{State, MAPPED_BITMAP, MAPPED_COUNTERS};
+use super::{State, INVALID_OPEN_FILE, MAPPED_BITMAP, MAPPED_COUNTERS};
 use crate::image;
 use crate::memory::read;
 use crate::memory::Area;
@@ -14,8 +14,7 @@ impl State {
     /// Maps the file, and lets the program count in it. Returns false after a message, if that is not possible.
     pub(super) fn map(&mut self) -> bool {
         let sections = image::sections();
-        let (bias, bitmap_bias) = (image::counter_bias(), image::bitmap_bias());
-        if bias == 0 {
+        if image::counter_bias() == 0 {
             Message::Error.say(&mut self.line, &[
                     b"Neither __llvm_profile_counter_bias nor __llvm_profile_bitmap_bias is defined: the program was not compiled for %c. ",
                     b"The profile is written at exit. Compile it with -fprofile-continuous (clang 21), -mllvm -runtime-counter-relocation, or rustc's -Cllvm-args=-runtime-counter-relocation",
@@ -43,21 +42,8 @@ impl State {
         }
         match self.map_file(&sections) {
             Ok(start) => {
-                let counters = start + sections.counters_offset(ids_size(image::build_id()));
-                let bitmap = counters
-                    + sections.counters.length
-                    + counters_padding(sections.counters.length);
-                // SAFETY: the compiler has defined these variables as words; both places are in the mapped file.
-                unsafe {
-                    let distance = counters.wrapping_sub(sections.counters.start) as i64;
-                    (*(bias as *const AtomicI64)).store(distance, Ordering::Release);
-                    if bitmap_bias != 0 {
-                        let distance = bitmap.wrapping_sub(sections.bitmap.start) as i64;
-                        (*(bitmap_bias as *const AtomicI64)).store(distance, Ordering::Release);
-                    }
-                }
-                MAPPED_COUNTERS.store(counters, Ordering::Relaxed);
-                MAPPED_BITMAP.store(bitmap, Ordering::Relaxed);
+                // SAFETY: the file that is mapped at `start` has the sections of this image.
+                unsafe { count_in(&in_file(&sections, start), &sections) };
                 true
             }
             Err(number) => {
@@ -65,6 +51,66 @@ impl State {
                 false
             }
         }
+    }
+
+    /// Lets a program that counts in a file count in an open file of its own, which is empty or has an earlier profile.
+    /// The counts up to now stay in the other file. Returns false after a message, if that is not possible.
+    pub(super) fn map_open(&mut self, file: i32) -> bool {
+        let sections = image::sections();
+        if let Err(number) = system::lock(file) {
+            self.failed(number);
+            return false;
+        }
+        let mapped = self.map_open_locked(file, &sections);
+        system::unlock(file);
+        match mapped {
+            Ok(start) => {
+                // SAFETY: the file that is mapped at `start` has the sections of this image.
+                unsafe { count_in(&in_file(&sections, start), &sections) };
+                true
+            }
+            Err(error::INVALID) => {
+                Message::Error.say(&mut self.line, &[INVALID_OPEN_FILE], 0);
+                false
+            }
+            Err(number) => {
+                self.failed(number);
+                false
+            }
+        }
+    }
+
+    /// Maps an open and locked file after writing a profile without counts to it, if it is empty. Returns its address.
+    fn map_open_locked(&mut self, file: i32, sections: &Sections) -> system::Result<usize> {
+        let build_id = image::build_id();
+        let size = sections.size(ids_size(build_id));
+        let before = contents(file)?;
+        if before.length == 0 {
+            let parts = Parts {
+                build_id,
+                values: false,
+                no_sites: true,
+                old: None,
+            };
+            let result = self.overwrite(file, sections, &parts, Area::EMPTY);
+            if result != 0 {
+                return Err(result);
+            }
+        } else {
+            // SAFETY: the bytes are readable.
+            let usable = before.length == size && unsafe { sections.old(before, true, false) }.is_some();
+            system::unmap(before.start, before.length);
+            if !usable {
+                return Err(error::INVALID);
+            }
+        }
+        let start = system::map_file(file, size)?;
+        if before.length == 0 {
+            // What was counted before the program counted in a file is in its first file.
+            // SAFETY: the mapped file has the sections of this image, and nobody else uses it while it is locked.
+            unsafe { in_file(sections, start).reset_counters() };
+        }
+        Ok(start)
     }
 
     /// Writes the file, or adds the counts to those in it, and maps it. Returns the address of the file.
@@ -98,7 +144,7 @@ impl State {
                 file.close();
                 self.pool.copy(&self.name);
                 self.name.own_of(&self.pool, system::process());
-                Message::Warning.say(&mut self.line, &[b"Unable to merge profile data: the file is damaged or of another program. It is kept, and this process counts in a file of its own"],
+                Message::Warning.say(&mut self.line, &[b"Invalid profile data to merge: the file is damaged or of another program. It is kept, and this process counts in a file of its own"],
                     0,
                 );
                 file = self.open_locked()?;
@@ -114,11 +160,7 @@ impl State {
         if let Ok(address) = mapped {
             start = address;
             if used {
-                let mut there = *sections;
-                there.counters.start = start + sections.counters_offset(ids_size(build_id));
-                there.bitmap.start = there.counters.start
-                    + sections.counters.length
-                    + counters_padding(sections.counters.length);
+                let there = in_file(sections, start);
                 let mine = crate::profile::Old {
                     data: sections.data.start,
                     counters: sections.counters.start,
@@ -136,6 +178,40 @@ impl State {
         }
         mapped.map(|_| start)
     }
+}
+
+/// The sections of this image, with the counters and bitmaps of a file that is mapped at `start`.
+fn in_file(sections: &Sections, start: usize) -> Sections {
+    let mut there = *sections;
+    there.counters.start = start + sections.counters_offset(ids_size(image::build_id()));
+    there.bitmap.start = there.counters.start
+        + sections.counters.length
+        + counters_padding(sections.counters.length);
+    there
+}
+
+/// Lets the program count in a mapped file.
+///
+/// # Safety
+/// The caller must pass the sections of this image, and those in a file that stays mapped.
+unsafe fn count_in(there: &Sections, sections: &Sections) {
+    let distance = |there: usize, here: usize| there.wrapping_sub(here) as i64;
+    let (bias, bitmap_bias) = (image::counter_bias(), image::bitmap_bias());
+    // SAFETY: the compiler has defined these variables as words; both places are in the mapped file.
+    unsafe {
+        (*(bias as *const AtomicI64)).store(
+            distance(there.counters.start, sections.counters.start),
+            Ordering::Release,
+        );
+        if bitmap_bias != 0 {
+            (*(bitmap_bias as *const AtomicI64)).store(
+                distance(there.bitmap.start, sections.bitmap.start),
+                Ordering::Release,
+            );
+        }
+    }
+    MAPPED_COUNTERS.store(there.counters.start, Ordering::Relaxed);
+    MAPPED_BITMAP.store(there.bitmap.start, Ordering::Relaxed);
 }
 
 /// Copies the bitmaps to the mapped file, if the program does not write them there itself.

@@ -65,7 +65,7 @@ pub fn compile(rustc: &OsStr, target: &str, version: u32, folder: &Path) -> Resu
     external.push(&metadata);
     // Only Linux has files; elsewhere the runtime is one object.
     let parts: &[&str] = if target.contains("-linux") {
-        &["file", "buffer"]
+        &["values", "file", "buffer"]
     } else {
         &[""]
     };
@@ -151,24 +151,25 @@ fn symbols(part: &str) -> Vec<String> {
     let mut found = Vec::new();
     for (file, text) in source::FILES {
         let of_part = match *file {
-            "exports.rs" => part != "buffer",
+            "exports.rs" => part.is_empty() || part == "values",
             "exports_file.rs" => part == "file",
-            "exports_buffer.rs" => part != "file",
+            "exports_buffer.rs" => part.is_empty() || part == "buffer",
             _ => false,
         };
         if !of_part {
             continue;
         }
         for line in text.lines() {
-            if let Some(rest) = line.trim_start().strip_prefix("fn __") {
-                let name: String = rest
-                    .chars()
-                    .take_while(|c| c.is_ascii_alphanumeric() || *c == '_')
-                    .collect();
-                let name = format!("__{name}");
-                if !found.contains(&name) {
-                    found.push(name);
-                }
+            let Some(rest) = line.trim_start().strip_prefix("fn ") else {
+                continue;
+            };
+            let name: String = rest
+                .chars()
+                .take_while(|c| c.is_ascii_alphanumeric() || *c == '_')
+                .collect();
+            let is_c_name = name.starts_with("__") || name.starts_with("lprof");
+            if is_c_name && !found.contains(&name) {
+                found.push(name);
             }
         }
     }

@@ -1,271 +1,10 @@
-//! Value profiling: which functions were called through pointers, how large memory operations were, and which virtual
-//! tables were used. Each site has a list of values with counts. The compiler leaves room for list entries in the image;
-//! when it is used up, the system gives more. Nothing waits: threads may add values at the same time.
-use crate::layout::{
-    padding, representative_size, KINDS_MAX, KIND_CALL, KIND_VTABLE, LAYOUT, VALUES_PER_SITE,
-};
-use crate::memory::{read, write as store};
+//! Value data in files: reading those of an older profile, writing those of this process.
+use super::{all_sites, instrument, list, sites};
+use crate::layout::{padding, KINDS_MAX, KIND_CALL, KIND_VTABLE, LAYOUT, VALUES_PER_SITE};
+use crate::memory::read;
 use crate::output::Output;
-use core::mem::size_of;
-use core::ptr::{addr_of_mut, null_mut};
-use core::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
-
-/// The number of values of one site that are recorded, if LLVM_VP_MAX_NUM_VALS_PER_SITE does not say another one.
-const LIMIT: usize = 24;
-
-/// An entry in the list of a value site, as the compiler lays it out.
-#[repr(C)]
-struct Node {
-    value: AtomicU64,
-    count: AtomicU64,
-    next: AtomicPtr<Node>,
-}
-
-/// The number of nodes of the image's pool that are in use. It may be larger than the pool.
-static USED: AtomicUsize = AtomicUsize::new(0);
-/// The chunk of memory from which nodes are taken when the pool is used up.
-static CHUNK: AtomicPtr<Chunk> = AtomicPtr::new(null_mut());
-/// The largest number of values that are recorded for one site.
-static PER_SITE: AtomicUsize = AtomicUsize::new(LIMIT);
-/// The number of values that were not recorded, because there was no memory.
-static LOST: AtomicUsize = AtomicUsize::new(0);
-
-/// The size of a chunk of memory in bytes. More would waste memory in small programs.
-const CHUNK_SIZE: usize = 64 << 10;
-
-/// The start of a chunk of memory for nodes.
-#[repr(C)]
-struct Chunk {
-    used: AtomicUsize,
-}
-
-/// Sets the largest number of values that are recorded for one site.
-pub fn set_limit(limit: usize) {
-    let limit = if limit > VALUES_PER_SITE {
-        VALUES_PER_SITE
-    } else {
-        limit
-    };
-    PER_SITE.store(limit, Ordering::Relaxed);
-}
-
-/// Returns the number of values that were not recorded, and forgets it.
-pub fn take_lost() -> usize {
-    LOST.swap(0, Ordering::Relaxed)
-}
-
-/// Returns memory for some nodes, whose bytes are zero. Returns null if there is none.
-#[inline(never)]
-fn allocate(count: usize) -> *mut Node {
-    let pool = crate::image::nodes();
-    let size = size_of::<Node>();
-    if count == 1 && USED.load(Ordering::Relaxed) < pool.length / size {
-        let index = USED.fetch_add(1, Ordering::Relaxed);
-        if index < pool.length / size {
-            return (pool.start + index * size) as *mut Node;
-        }
-    }
-    // The first node's place in a chunk is the chunk's own header.
-    let in_chunk = CHUNK_SIZE / size - 1;
-    if count > in_chunk {
-        return crate::image::more_memory((count + 1) * size) as *mut Node;
-    }
-    loop {
-        let chunk = CHUNK.load(Ordering::Acquire);
-        if !chunk.is_null() {
-            // SAFETY: a chunk is never freed while it is in CHUNK or was there, and its first word is the counter.
-            let index = unsafe { (*chunk).used.fetch_add(count, Ordering::Relaxed) };
-            if index <= in_chunk - count {
-                // SAFETY: the nodes lie inside the chunk.
-                return unsafe { chunk.cast::<Node>().add(1 + index) };
-            }
-        }
-        let new = crate::image::more_memory(CHUNK_SIZE) as *mut Chunk;
-        if new.is_null() {
-            return null_mut();
-        }
-        if CHUNK
-            .compare_exchange(chunk, new, Ordering::AcqRel, Ordering::Relaxed)
-            .is_err()
-        {
-            // Another thread was faster, and its chunk is used. This one was never used.
-            crate::image::give_back(new as usize, CHUNK_SIZE);
-        }
-    }
-}
-
-/// The number of value sites of one kind in a function.
-///
-/// # Safety
-/// The caller must pass the address of a function record.
-#[inline(never)]
-unsafe fn sites(record: usize, kind: usize) -> usize {
-    // SAFETY: the caller promises that there is a record, and the kind is below the number of kinds.
-    usize::from(unsafe { read::<u16>(record + LAYOUT.num_sites + kind * 2) })
-}
-
-/// The number of value sites of all kinds in a function.
-///
-/// # Safety
-/// The caller must pass the address of a function record.
-#[inline(never)]
-unsafe fn all_sites(record: usize) -> usize {
-    let mut sum = 0;
-    for kind in 0..LAYOUT.kinds {
-        // SAFETY: the caller promises that there is a record.
-        sum += unsafe { sites(record, kind) };
-    }
-    sum
-}
-
-/// The start of the list of a site; null if there are no lists yet.
-///
-/// # Safety
-/// The caller must pass the address of a function record, and the index of a site in it.
-#[inline(never)]
-unsafe fn list<'a>(record: usize, site: usize) -> Option<&'a AtomicPtr<Node>> {
-    // SAFETY: the compiler, or `instrument`, has put the address of as many lists there as there are sites.
-    unsafe {
-        let lists = (*((record + LAYOUT.values) as *const AtomicPtr<AtomicPtr<Node>>))
-            .load(Ordering::Acquire);
-        if lists.is_null() {
-            None
-        } else {
-            Some(&*lists.add(site))
-        }
-    }
-}
-
-/// Adds `count` to the count of a value.
-///
-/// # Safety
-/// The caller must pass the address of a function record that is in memory as long as the image, and the index of a site
-/// in it.
-#[cfg(not(profkit_part = "buffer"))]
-pub unsafe fn instrument(value: u64, record: usize, site: usize, count: u64) {
-    if record == 0 || count == 0 {
-        return;
-    }
-    // SAFETY: lists only contain nodes that stay in memory, and the next one or null.
-    unsafe {
-        let mut place = match list(record, site) {
-            Some(place) => place,
-            None => {
-                let count = all_sites(record);
-                if site >= count {
-                    return;
-                }
-                let size = size_of::<Node>() / size_of::<usize>();
-                let new = allocate((count + size - 1) / size).cast::<AtomicPtr<Node>>();
-                if new.is_null() {
-                    LOST.fetch_add(1, Ordering::Relaxed);
-                    return;
-                }
-                let lists = &*((record + LAYOUT.values) as *const AtomicPtr<AtomicPtr<Node>>);
-                match lists.compare_exchange(null_mut(), new, Ordering::AcqRel, Ordering::Acquire) {
-                    Ok(_) => &*new.add(site),
-                    Err(others) => &*others.add(site),
-                }
-            }
-        };
-        let mut length = 0;
-        let mut least: *const Node = core::ptr::null();
-        let mut least_count = u64::MAX;
-        let mut spare: *mut Node = null_mut();
-        loop {
-            let node = place.load(Ordering::Acquire);
-            if node.is_null() {
-                if length >= PER_SITE.load(Ordering::Relaxed) {
-                    break;
-                }
-                if spare.is_null() {
-                    spare = allocate(1);
-                    if spare.is_null() {
-                        LOST.fetch_add(1, Ordering::Relaxed);
-                        return;
-                    }
-                    (*spare).value.store(value, Ordering::Relaxed);
-                    (*spare).count.store(count, Ordering::Relaxed);
-                }
-                if place
-                    .compare_exchange(null_mut(), spare, Ordering::AcqRel, Ordering::Relaxed)
-                    .is_ok()
-                {
-                    return;
-                }
-                // Another thread has added a node here, which may have the same value.
-                continue;
-            }
-            let found = (*node).count.load(Ordering::Relaxed);
-            if (*node).value.load(Ordering::Relaxed) == value {
-                // Two threads may lose counts of each other here, as they do in all counters.
-                (*node)
-                    .count
-                    .store(found.wrapping_add(count), Ordering::Relaxed);
-                return;
-            }
-            if found < least_count {
-                least = node;
-                least_count = found;
-            }
-            length += 1;
-            place = &(*node).next;
-        }
-        // The list is full: a rare value makes room for one that comes more often.
-        if least.is_null() {
-            return;
-        }
-        if least_count <= count {
-            (*least).value.store(value, Ordering::Relaxed);
-            (*least).count.store(count, Ordering::Relaxed);
-        } else {
-            (*least).count.store(least_count - count, Ordering::Relaxed);
-        }
-    }
-}
-
-/// Adds `count` to the count of a value: the other object file of the runtime does it.
-///
-/// # Safety
-/// The caller must ensure what the other function of this name requires.
-#[cfg(profkit_part = "buffer")]
-pub unsafe fn instrument(value: u64, record: usize, site: usize, count: u64) {
-    extern "C" {
-        fn __llvm_profile_instrument_target_value(value: u64, record: usize, site: u32, count: u64);
-    }
-    // SAFETY: the caller promises the same. A record has fewer sites than the number can say.
-    unsafe { __llvm_profile_instrument_target_value(value, record, site as u32, count) };
-}
-
-/// Adds one to the count of the group of sizes that a size belongs to.
-///
-/// # Safety
-/// The caller must ensure what [`instrument`] requires.
-pub unsafe fn instrument_size(size: u64, record: usize, site: usize) {
-    // SAFETY: the caller promises the same.
-    unsafe { instrument(representative_size(size), record, site, 1) };
-}
-
-/// Sets the counts of all values of a function to 0.
-///
-/// # Safety
-/// The caller must pass the address of a function record.
-pub unsafe fn reset(record: usize) {
-    // SAFETY: the caller promises that there is a record.
-    unsafe {
-        for site in 0..all_sites(record) {
-            let mut next = list(record, site);
-            while let Some(place) = next {
-                let node = place.load(Ordering::Acquire);
-                if node.is_null() {
-                    break;
-                }
-                (*node).count.store(0, Ordering::Relaxed);
-                next = Some(&(*node).next);
-            }
-        }
-    }
-}
+use core::ptr::addr_of_mut;
+use core::sync::atomic::Ordering;
 
 /// How far the addresses of this process are from those of an older one.
 #[derive(Debug, Clone, Copy)]
@@ -436,12 +175,24 @@ impl OldValues {
         Some(function)
     }
 
+    /// Adds the value data of one function at an address to those of this process. Nothing is added if they are damaged.
+    ///
+    /// # Safety
+    /// The caller must pass the address of value data whose first word is their size, and of a function record.
+    pub unsafe fn add_one(at: usize, record: usize) {
+        // SAFETY: the caller promises that so many bytes are readable.
+        let end = at + unsafe { read::<u32>(at) } as usize;
+        let shift = Shift::NONE;
+        // SAFETY: the value data are checked before they are added.
+        unsafe { OldValues { at, end, shift }.add_to(record) };
+    }
+
     /// Adds the value data of one function to those of this process.
     ///
     /// # Safety
-    /// The caller must ensure that `skip` has succeeded for this and all earlier records.
+    /// The caller must ensure that everything up to `end` is readable, and pass the address of a function record.
     pub unsafe fn add_to(&mut self, record: usize) {
-        // SAFETY: the caller promises that the value data were checked.
+        // SAFETY: `next` checks the value data; they are read up to their end.
         unsafe {
             if all_sites(record) == 0 {
                 return;
@@ -675,16 +426,5 @@ impl Cursor {
                 (at, count)
             }
         }
-    }
-}
-
-/// Sets the number of sites of one kind in a function record, as compilers' tests do.
-///
-/// # Safety
-/// The caller must pass the address of a writable function record.
-pub unsafe fn set_sites(record: usize, kind: usize, count: u16) {
-    if kind < LAYOUT.kinds {
-        // SAFETY: the caller promises that the record is writable.
-        unsafe { store(record + LAYOUT.num_sites + kind * 2, count) };
     }
 }

@@ -1,0 +1,28 @@
+//! The functions of `record.rs`, for object files that leave recording to the one that does it.
+extern "C" {
+    fn __llvm_profile_instrument_target_value(value: u64, record: usize, site: u32, count: u64);
+    fn lprofSetMaxValsPerSite(limit: u32);
+    fn __profkit_profile_take_lost() -> usize;
+}
+
+/// Adds `count` to the count of a value.
+///
+/// # Safety
+/// The caller must pass the address of a function record that is in memory as long as the image, and the index of a site
+/// in it.
+pub unsafe fn instrument(value: u64, record: usize, site: usize, count: u64) {
+    // SAFETY: the caller promises the same. A record has fewer sites than the number can say.
+    unsafe { __llvm_profile_instrument_target_value(value, record, site as u32, count) };
+}
+
+/// Sets the largest number of values that are recorded for one site.
+pub fn set_limit(limit: usize) {
+    // SAFETY: the function accepts every number; one that is too large becomes the largest one that is allowed.
+    unsafe { lprofSetMaxValsPerSite(u32::try_from(limit).unwrap_or(u32::MAX)) };
+}
+
+/// Returns the number of values that were not recorded, and forgets it.
+pub fn take_lost() -> usize {
+    // SAFETY: the function has no arguments.
+    unsafe { __profkit_profile_take_lost() }
+}

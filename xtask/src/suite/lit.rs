@@ -1,0 +1,183 @@
+//! lit, which runs LLVM's tests, and what its results say about two programs that pass or fail the same tests.
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+use profkit_testkit::Llvm;
+use serde_json::Value;
+
+/// The programs that all tests need, in the folder of LLVM 22: Debian's packages of other releases have no lit.
+const PROGRAMS: [&str; 4] = ["lit", "FileCheck", "not", "split-file"];
+
+/// What lit says of one test.
+pub struct Outcome {
+    /// lit's code: PASS, FAIL, UNSUPPORTED, …
+    code: String,
+    /// What the commands of the test printed.
+    output: String,
+}
+
+impl Outcome {
+    fn passed(&self) -> bool {
+        self.code == "PASS"
+    }
+}
+
+/// The outcomes of all tests by their names: the path below the folder of the suite.
+pub type Outcomes = BTreeMap<String, Outcome>;
+
+/// Returns the folder of LLVM 22 with lit and the programs that tests call.
+///
+/// # Errors
+/// If one of them is not installed.
+pub fn programs() -> Result<PathBuf> {
+    let llvm = Llvm::find(22).context("clang-22 and llvm-22 are not installed")?;
+    let folder = folder_of(llvm.profdata())?;
+    for program in PROGRAMS {
+        ensure!(
+            folder.join(program).exists(),
+            "{program} is not in {}: install llvm-22-tools",
+            folder.display()
+        );
+    }
+    Ok(folder)
+}
+
+/// The folder of a program. A program in /usr/bin is a link into the folder of its release.
+///
+/// # Errors
+/// If the program does not exist.
+pub fn folder_of(program: &Path) -> Result<PathBuf> {
+    let path = program
+        .canonicalize()
+        .with_context(|| program.display().to_string())?;
+    let folder = path.parent().context("a program without a folder")?;
+    Ok(folder.to_path_buf())
+}
+
+/// Runs lit with a configuration, in an empty folder `work`. Only tests whose names match `filter` are run, if there is
+/// one.
+///
+/// # Errors
+/// If lit cannot be started, or writes no results.
+pub fn run(
+    programs: &Path,
+    work: &Path,
+    configuration: &str,
+    filter: Option<&str>,
+) -> Result<Outcomes> {
+    let suite = work.join("suite");
+    fs::create_dir_all(&suite)?;
+    fs::write(suite.join("lit.cfg.py"), configuration)?;
+    let results = work.join("results.json");
+    let mut command = Command::new(programs.join("lit"));
+    // Configurations of tests may leave files in the working folder.
+    command
+        .current_dir(work)
+        .args([
+            "-q",
+            "--config-prefix=lit",
+            "--no-progress-bar",
+            "--allow-empty-runs",
+            "-o",
+        ])
+        .arg(&results);
+    if let Some(filter) = filter {
+        command.args(["--filter", filter]);
+    }
+    // Some tests fail with LLVM's own program too, so lit's exit code decides nothing. Its file of results does.
+    let output = command.arg(&suite).output()?;
+    if filter.is_some() && !results.exists() {
+        return Ok(BTreeMap::new());
+    }
+    let text = fs::read_to_string(&results).with_context(|| {
+        format!(
+            "lit wrote no results:\n{}",
+            String::from_utf8_lossy(&output.stderr)
+        )
+    })?;
+    let json: Value = serde_json::from_str(&text)?;
+    let tests = json["tests"]
+        .as_array()
+        .context("lit's results hold no tests")?;
+    let field = |test: &Value, name: &str| test[name].as_str().unwrap_or_default().to_owned();
+    let outcomes: Outcomes = tests
+        .iter()
+        .map(|test| {
+            let name = field(test, "name");
+            let name = name.rsplit(" :: ").next().unwrap_or(&name).to_owned();
+            let outcome = Outcome {
+                code: field(test, "code"),
+                output: field(test, "output"),
+            };
+            (name, outcome)
+        })
+        .collect();
+    if outcomes.is_empty() && filter.is_none() {
+        bail!("lit found no tests in {}", suite.display());
+    }
+    Ok(outcomes)
+}
+
+/// The same tests with two programs.
+pub struct Comparison<'a> {
+    /// What the tests are, for the last line.
+    pub tests: &'a str,
+    /// LLVM's program.
+    pub theirs: &'a str,
+    /// The program of this repository.
+    pub ours: &'a str,
+    /// A page with a table of the tests that LLVM's program passes and ours does not, each with the reason. A test in
+    /// this table that passes is an error too, so that the table stays true.
+    pub page: &'a str,
+}
+
+impl Comparison<'_> {
+    /// The reason why our program does not pass a test: rows of the page that begin with the test's name.
+    fn reason(&self, test: &str) -> Option<&str> {
+        self.page.lines().find_map(|line| {
+            let (name, reason) = line.strip_prefix("| `")?.split_once("` | ")?;
+            (name == test).then(|| reason.trim_end_matches(" |"))
+        })
+    }
+
+    /// Prints what both programs pass. Returns the tests that contradict the table.
+    pub fn report(&self, theirs: &Outcomes, ours: &Outcomes) -> Vec<String> {
+        let mut both = 0;
+        let mut faults = Vec::new();
+        for (name, their) in theirs {
+            let our = ours.get(name);
+            let passes = our.is_some_and(Outcome::passed);
+            match (their.passed(), passes, self.reason(name)) {
+                (true, true, None) => both += 1,
+                (true, true, Some(_)) => {
+                    faults.push(format!("{name} passes: remove it from the table"));
+                }
+                (true, false, Some(reason)) => println!("{name}: {} differs: {reason}", self.ours),
+                (true, false, None) => {
+                    let output = our.map_or("", |outcome| outcome.output.as_str());
+                    println!("{name}: only {} passes\n{output}", self.theirs);
+                    faults.push(name.clone());
+                }
+                (false, true, _) => println!(
+                    "{name}: {}: {}, {}: PASS",
+                    self.theirs, their.code, self.ours
+                ),
+                (false, false, _) => println!("{name}: {}: {}", self.theirs, their.code),
+            }
+        }
+        let passed = |outcomes: &Outcomes| outcomes.values().filter(|o| o.passed()).count();
+        println!(
+            "{} {}: {} passes {}, {} {}, both {both}",
+            theirs.len(),
+            self.tests,
+            self.theirs,
+            passed(theirs),
+            self.ours,
+            passed(ours),
+        );
+        faults
+    }
+}

@@ -1,0 +1,239 @@
+//! `cargo xtask runtime-suite`: the tests of LLVM's own profile runtime (compiler-rt/test/profile), with that runtime and
+//! with profkit's. A test that passes with LLVM's runtime must pass with profkit's.
+//!
+//! A test compiles and runs programs, and looks at their profiles and messages. clang links them with the runtime of its
+//! resource folder, so each run has such a folder of its own: links to everything in clang's, but for the runtime.
+use std::fmt::Write as _;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use profkit_testkit::Llvm;
+
+use super::lit::{self, Comparison};
+use super::{filter, is_help, source, verdict};
+use crate::steps::built_profkit;
+
+const HELP: &str = "\
+cargo xtask runtime-suite [FILTER]
+
+Runs the tests of LLVM's profile runtime twice, with the C runtime of LLVM 19 (libclang-rt-19-dev) and with the runtime
+that `profkit runtime --for clang-19` writes. The programs are compiled by clang-19 and linked by lld-22. The tests come
+from Debian's source package of LLVM 19, which is fetched into target/llvm-suite (165 MB). lit comes from the package
+llvm-22-tools.
+  FILTER  a regular expression: only the tests whose name it matches
+
+Example: cargo xtask runtime-suite instrprof-merge
+";
+
+/// The release of clang, its tools and its runtime: that of the tests.
+const RELEASE: u32 = 19;
+
+/// The start of the runtime's file name in clang's resource folder.
+const RUNTIME: &str = "libclang_rt.profile";
+
+/// Runs the tests with both runtimes.
+///
+/// # Errors
+/// If a tool or the source package cannot be had, or if a test contradicts the table of docs/formats/runtime.md.
+pub fn run(args: &[String]) -> Result<()> {
+    if is_help(args, HELP) {
+        return Ok(());
+    }
+    let filter = filter(args, HELP)?;
+    let programs = lit::programs()?;
+    let llvm = Llvm::find(RELEASE)
+        .with_context(|| format!("clang-{RELEASE} and llvm-{RELEASE} are not installed"))?;
+    let tests = source::fetched()?.join("compiler-rt/test/profile");
+    let profkit = built_profkit()?;
+    let run = |label: &str, ours: Option<&Path>| {
+        let work = source::folder().join("runtime").join(label);
+        if work.exists() {
+            fs::remove_dir_all(&work)?;
+        }
+        fs::create_dir_all(&work)?;
+        let resources = resources(&llvm, &work.join("resources"), |place| match ours {
+            Some(profkit) => {
+                let status = Command::new(profkit)
+                    .args(["runtime", "--for", &format!("clang-{RELEASE}"), "-o"])
+                    .arg(place)
+                    .status()?;
+                ensure!(status.success(), "profkit runtime: {status}");
+                Ok(true)
+            }
+            None => Ok(false),
+        })?;
+        let tools = work.join("tools");
+        fs::create_dir(&tools)?;
+        symlink(programs.join("lld"), tools.join("ld.lld"))?;
+        let setup = Setup {
+            clang: llvm.clang(),
+            resources: &resources,
+            path: std::env::join_paths([&tools, &lit::folder_of(llvm.profdata())?])?
+                .into_string()
+                .ok()
+                .context("the path of LLVM is not text")?,
+            tests: &tests,
+            out: &work.join("out"),
+        };
+        lit::run(&programs, &work, &setup.configuration()?, filter)
+    };
+    let with_llvm = run("llvm", None)?;
+    let with_profkit = run("profkit", Some(&profkit))?;
+    let comparison = Comparison {
+        tests: "tests of compiler-rt 19",
+        theirs: "the C runtime",
+        ours: "profkit's",
+        page: include_str!("../../../docs/formats/runtime.md"),
+    };
+    verdict(
+        with_llvm.len(),
+        &comparison.report(&with_llvm, &with_profkit),
+    )
+}
+
+/// Makes a resource folder for clang: links to all parts of its own one. For the profile runtime of x86-64 `replace` is
+/// called with the path that it must have; it returns whether it has written a file there.
+fn resources(
+    llvm: &Llvm,
+    folder: &Path,
+    replace: impl Fn(&Path) -> Result<bool>,
+) -> Result<PathBuf> {
+    let output = Command::new(llvm.clang())
+        .arg("-print-resource-dir")
+        .output()?;
+    let own = PathBuf::from(String::from_utf8(output.stdout)?.trim_end());
+    let libraries = own.join("lib");
+    fs::create_dir_all(folder.join("lib"))?;
+    for entry in fs::read_dir(&own)? {
+        let entry = entry?;
+        if entry.file_name() != "lib" {
+            symlink(entry.path(), folder.join(entry.file_name()))?;
+        }
+    }
+    let mut found = false;
+    for system in fs::read_dir(&libraries)? {
+        let system = system?;
+        let place = folder.join("lib").join(system.file_name());
+        fs::create_dir(&place)?;
+        for file in fs::read_dir(system.path())? {
+            let file = file?;
+            let name = file.file_name().to_string_lossy().into_owned();
+            let place = place.join(&name);
+            let is_runtime = name.starts_with(RUNTIME) && file.path().to_string_lossy().contains("x86_64");
+            found |= is_runtime;
+            if !(is_runtime && replace(&place)?) {
+                symlink(file.path(), place)?;
+            }
+        }
+    }
+    ensure!(
+        found,
+        "{RUNTIME}-x86_64.a is not below {}: install libclang-rt-{RELEASE}-dev",
+        libraries.display()
+    );
+    Ok(folder.to_path_buf())
+}
+
+/// What lit's configuration is made of.
+struct Setup<'a> {
+    clang: &'a Path,
+    /// clang's resource folder.
+    resources: &'a Path,
+    /// The folders of programs that tests call.
+    path: String,
+    /// The folder of the tests.
+    tests: &'a Path,
+    /// The folder for what the tests make.
+    out: &'a Path,
+}
+
+/// The modes in which tests instrument programs: the word in a test, and the option. Each mode has a second form, with a
+/// file name after `=`.
+const MODES: [(&str, &str); 3] = [
+    ("profgen", "-fprofile-instr-generate"),
+    ("pgogen", "-fprofile-generate"),
+    ("cspgogen", "-fcs-profile-generate"),
+];
+
+/// The modes in which tests use profiles.
+const USES: [(&str, &str); 2] = [
+    ("profuse", "-fprofile-instr-use"),
+    ("pgouse", "-fprofile-use"),
+];
+
+impl Setup<'_> {
+    /// lit's configuration. compiler-rt's own one needs a configured build of LLVM.
+    fn configuration(&self) -> Result<String> {
+        let quoted = |text: &str| serde_json::to_string(text);
+        let mut words = Vec::new();
+        for (word, mode) in [("clang", ""), ("clangxx", " --driver-mode=g++")] {
+            let compiler = format!(
+                "{}{mode} -resource-dir {} -ldl",
+                self.clang.display(),
+                self.resources.display()
+            );
+            words.push((format!("%{word} "), format!("{compiler} ")));
+            for (mode, option) in MODES {
+                words.push((format!("%{word}_{mode} "), format!("{compiler} {option} ")));
+                words.push((format!("%{word}_{mode}="), format!("{compiler} {option}=")));
+            }
+            for (mode, option) in USES {
+                words.push((format!("%{word}_{mode}="), format!("{compiler} {option}=")));
+            }
+            words.push((
+                format!("%{word}_lto_profgen="),
+                format!("{compiler} -fuse-ld=lld -flto {}=", MODES[0].1),
+            ));
+        }
+        words.push(("%shared_lib_flag".into(), "-shared".into()));
+        words.push(("%run ".into(), String::new()));
+        words.push(("%expect_crash ".into(), "not --crash ".into()));
+        let mut text = format!(
+            "import lit.formats, os\n\
+             config.name = 'profile'\n\
+             config.test_format = lit.formats.ShTest(True)\n\
+             config.suffixes = ['.c', '.cpp', '.ll', '.test']\n\
+             config.excludes = ['Inputs']\n\
+             config.test_source_root = {}\n\
+             config.test_exec_root = {}\n\
+             config.environment['PATH'] = os.pathsep.join([{}, os.environ['PATH']])\n\
+             config.environment['LC_ALL'] = 'C'\n\
+             config.available_features.update({})\n\
+             config.host_os = 'Linux'\n\
+             config.have_curl = True\n\
+             config.gold_executable = '/usr/bin/ld.gold'\n\
+             config.clang = {}\n",
+            quoted(&self.tests.to_string_lossy())?,
+            quoted(&self.out.to_string_lossy())?,
+            quoted(&self.path)?,
+            serde_json::to_string(&FEATURES)?,
+            quoted(&self.clang.to_string_lossy())?,
+        );
+        for (word, meaning) in words {
+            writeln!(
+                text,
+                "config.substitutions.append(({}, {}))",
+                quoted(&word)?,
+                quoted(&meaning)?
+            )?;
+        }
+        Ok(text)
+    }
+}
+
+/// What tests may require.
+const FEATURES: [&str; 10] = [
+    "linux",
+    "target=x86_64-pc-linux-gnu",
+    "x86_64-linux",
+    "shell",
+    "zlib",
+    "lld",
+    "lld-available",
+    "lto",
+    "binutils_lto",
+    "host-byteorder-little-endian",
+];

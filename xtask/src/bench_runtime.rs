@@ -207,7 +207,13 @@ impl Bench {
     }
 
     /// Compiles and links a program with one of the runtimes.
-    fn program(&self, name: &str, source: &str, runtime: Runtime, words: &[&str]) -> Result<PathBuf> {
+    fn program(
+        &self,
+        name: &str,
+        source: &str,
+        runtime: Runtime,
+        words: &[&str],
+    ) -> Result<PathBuf> {
         let llvm = Llvm::find(TIMED)
             .with_context(|| format!("clang-{TIMED} and llvm-{TIMED} are not installed"))?;
         let file = self.folder.join(format!("{name}.c"));
@@ -228,7 +234,8 @@ impl Bench {
     /// Notes whether a ratio keeps its target, and returns it as a cell of a table.
     fn judged(&mut self, what: &str, ratio: f64, wanted: f64) -> String {
         if ratio > wanted {
-            self.missed.push(format!("{what}: {ratio:.3}, wanted {wanted}"));
+            self.missed
+                .push(format!("{what}: {ratio:.3}, wanted {wanted}"));
         }
         format!("{ratio:.3}")
     }
@@ -314,7 +321,9 @@ impl Bench {
 
     /// Small processes from start to exit.
     fn starts(&mut self) -> Result<()> {
-        self.head(&format!("{STARTS} processes of a small program, one after the other"));
+        self.head(&format!(
+            "{STARTS} processes of a small program, one after the other"
+        ));
         let out = self.folder.join("out");
         for link in ["-pie", "-static"] {
             let words = ["-O1", "-fprofile-instr-generate", link];
@@ -378,10 +387,7 @@ impl Bench {
                     wanted.abs_diff(counts_in(&llvm, &out)?);
                 Ok(time)
             })?;
-            println!(
-                "| {mode}, counts lost | {} | {} | | 0 |",
-                lost[0], lost[1]
-            );
+            println!("| {mode}, counts lost | {} | {} | | 0 |", lost[0], lost[1]);
             ensure!(lost[1] == 0, "{mode}: profkit's runtime lost counts");
         }
         Ok(())
@@ -399,7 +405,12 @@ impl Bench {
         self.compare("20 million calls, 5 million copies", 1.05, |runtime| {
             let program = &programs[usize::from(runtime == Runtime::Profkit)];
             let ran = measure(Command::new(program).env("LLVM_PROFILE_FILE", &raw))?;
-            ensure!(ran.status.success(), "{}: {}", program.display(), ran.status);
+            ensure!(
+                ran.status.success(),
+                "{}: {}",
+                program.display(),
+                ran.status
+            );
             Ok(ran.cpu)
         })
     }

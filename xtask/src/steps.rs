@@ -36,6 +36,7 @@ pub fn ci(_arguments: &[String]) -> Result<()> {
     sanitize(&[])?;
     cargo(&["xtask", "conformance"], &[])?;
     cargo(&["xtask", "llvm-suite"], &[])?;
+    cargo(&["xtask", "runtime-suite"], &[])?;
     cargo(&["xtask", "two-commits"], &[])?;
     cargo(&["xtask", "page"], &[])?;
     cargo(&["xtask", "fuzz-smoke"], &[])

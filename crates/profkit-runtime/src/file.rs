@@ -38,7 +38,8 @@ const DEFAULT: &[u8] = b"default.profraw";
 const ONCE: &[u8] = b"__LLVM_PROFILE_RT_INIT_ONCE\0";
 
 /// What is wrong with an open file of the program.
-const INVALID_OPEN_FILE: &[u8] = b"Invalid profile data to merge: the open file is damaged or of another program";
+const INVALID_OPEN_FILE: &[u8] =
+    b"Invalid profile data to merge: the open file is damaged or of another program";
 
 /// Who has chosen the name of the file.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -472,8 +473,7 @@ impl State {
             // SAFETY: the bytes are readable.
             parts.old = unsafe { sections.old(before, true, true) };
             if parts.old.is_none() {
-                Message::Error.say(&mut self.line, &[INVALID_OPEN_FILE], 0
-                );
+                Message::Error.say(&mut self.line, &[INVALID_OPEN_FILE], 0);
                 system::unmap(before.start, before.length);
                 system::unlock(file);
                 return error::INVALID;

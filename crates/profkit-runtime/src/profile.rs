@@ -641,7 +641,14 @@ impl Sections {
 }
 
 /// The index of `CountersDelta` among the words of the header.
-const COUNTERS_DELTA: usize = LAYOUT.header_words - if RAW >= 10 { 6 } else if RAW == 9 { 4 } else { 3 };
+const COUNTERS_DELTA: usize = LAYOUT.header_words
+    - if RAW >= 10 {
+        6
+    } else if RAW == 9 {
+        4
+    } else {
+        3
+    };
 
 /// The distance of a function's counters from all counters, plus a number that is the same for the same record in all
 /// profiles of an image. `delta` is the profile's `CountersDelta`.

@@ -71,7 +71,7 @@ pub fn run(args: &[String]) -> Result<()> {
         let setup = Setup {
             clang: llvm.clang(),
             resources: &resources,
-            path: std::env::join_paths([&tools, &lit::folder_of(llvm.profdata())?])?
+            path: std::env::join_paths([&tools, &lit::folder_of(llvm.profdata())?, &programs])?
                 .into_string()
                 .ok()
                 .context("the path of LLVM is not text")?,
@@ -122,7 +122,8 @@ fn resources(
             let file = file?;
             let name = file.file_name().to_string_lossy().into_owned();
             let place = place.join(&name);
-            let is_runtime = name.starts_with(RUNTIME) && file.path().to_string_lossy().contains("x86_64");
+            let is_runtime =
+                name.starts_with(RUNTIME) && file.path().to_string_lossy().contains("x86_64");
             found |= is_runtime;
             if !(is_runtime && replace(&place)?) {
                 symlink(file.path(), place)?;

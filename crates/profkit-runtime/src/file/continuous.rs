@@ -98,7 +98,8 @@ impl State {
             }
         } else {
             // SAFETY: the bytes are readable.
-            let usable = before.length == size && unsafe { sections.old(before, true, false) }.is_some();
+            let usable =
+                before.length == size && unsafe { sections.old(before, true, false) }.is_some();
             system::unmap(before.start, before.length);
             if !usable {
                 return Err(error::INVALID);

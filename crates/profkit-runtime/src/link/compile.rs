@@ -160,8 +160,9 @@ fn symbols(part: &str) -> Vec<String> {
             continue;
         }
         for line in text.lines() {
-            let Some(rest) = line.trim_start().strip_prefix("fn ") else {
-                continue;
+            let rest = match line.trim_start().strip_prefix("fn ") {
+                Some(rest) => rest,
+                None => continue,
             };
             let name: String = rest
                 .chars()

@@ -184,4 +184,3 @@ pub unsafe fn instrument_size(size: u64, record: usize, site: usize) {
     // SAFETY: the caller promises the same.
     unsafe { instrument(representative_size(size), record, site, 1) };
 }
-

@@ -21,7 +21,8 @@ const SIGNALS: usize = 32;
 /// What each signal did before the runtime's handler was registered, plus one; 0 if the handler is not registered. The
 /// constants for the default action and for ignoring are 0 and 1.
 static BEFORE: [AtomicUsize; SIGNALS] = {
-    #[allow(clippy::declare_interior_mutable_const, reason = "only a start value")]
+    // Only a start value.
+    #[allow(clippy::declare_interior_mutable_const)]
     const NONE: AtomicUsize = AtomicUsize::new(0);
     [NONE; SIGNALS]
 };

@@ -113,7 +113,8 @@ impl Sections {
     /// # Safety
     /// The caller must ensure that the sections are readable.
     pub unsafe fn check(&self) -> Result<(), Wrong> {
-        #[allow(clippy::cast_possible_truncation, reason = "the mask leaves 32 bits")]
+        // The mask leaves 32 bits.
+        #[allow(clippy::cast_possible_truncation)]
         let version = (self.version & variant::VERSION_MASK) as u32;
         if version != RAW {
             return Err(Wrong::Version(version));
@@ -416,10 +417,8 @@ impl Sections {
             if ids_size > bytes.length as u64 || ids_size % 8 != 0 {
                 return None;
             }
-            #[allow(
-                clippy::cast_possible_truncation,
-                reason = "not larger than the bytes in memory"
-            )]
+            // Not larger than the bytes in memory.
+            #[allow(clippy::cast_possible_truncation)]
             let ids_size = ids_size as usize;
             let size = self.size(ids_size);
             if size > bytes.length {

@@ -416,3 +416,30 @@ fn the_objects_import_functions_only_weakly() {
         }
     }
 }
+
+/// In the process that this test starts, `RUSTC` is the old compiler.
+#[test]
+fn rust_1_63_compiles_it() {
+    const INNER: &str = "PROFKIT_TEST_WITH_OLD_RUSTC";
+    if std::env::var_os(INNER).is_some() {
+        for target in ["aarch64-linux-gnu", "arm-linux-gnueabihf"] {
+            for version in [7, 11] {
+                let library = library(version, Some(target));
+                assert!(library.is_ok(), "raw {version}: {}", library.unwrap_err());
+            }
+        }
+        return;
+    }
+    let rustc = std::env::var_os("PROFKIT_OLD_RUSTC").map_or_else(
+        || profkit_testkit::repo_root().join("target/old-rust/rustc"),
+        PathBuf::from,
+    );
+    if !rustc.exists() {
+        profkit_testkit::skip("no Rust 1.63 of Debian's (PROFKIT_OLD_RUSTC, see .ci/run)");
+        return;
+    }
+    ran(Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "rust_1_63_compiles_it"])
+        .env("RUSTC", rustc)
+        .env(INNER, "1"));
+}

@@ -345,10 +345,8 @@ pub unsafe fn write(output: &mut Output<'_>, record: usize, old: &mut Option<Old
                 size += 8 + count + padding(8 + count) + *total * 16;
             }
         }
-        #[allow(
-            clippy::cast_possible_truncation,
-            reason = "at most 3 * 65535 sites of 255 values of 16 bytes"
-        )]
+        // At most 3 * 65535 sites of 255 values of 16 bytes.
+        #[allow(clippy::cast_possible_truncation)]
         output.half(size as u32);
         output.half(used_kinds);
         first = 0;
@@ -357,7 +355,8 @@ pub unsafe fn write(output: &mut Output<'_>, record: usize, old: &mut Option<Old
             if count == 0 {
                 continue;
             }
-            #[allow(clippy::cast_possible_truncation, reason = "a number of two bytes")]
+            // A number of two bytes.
+            #[allow(clippy::cast_possible_truncation)]
             {
                 output.half(kind as u32);
                 output.half(count as u32);
@@ -372,7 +371,8 @@ pub unsafe fn write(output: &mut Output<'_>, record: usize, old: &mut Option<Old
                     room
                 };
                 room -= length;
-                #[allow(clippy::cast_possible_truncation, reason = "at most 255")]
+                // At most 255.
+                #[allow(clippy::cast_possible_truncation)]
                 output.byte(length as u8);
             }
             output.zeros(padding(8 + count));

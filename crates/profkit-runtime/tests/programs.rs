@@ -432,7 +432,7 @@ fn rust_1_63_compiles_it() {
     }
     let rustc = std::env::var_os("PROFKIT_OLD_RUSTC").map_or_else(
         || profkit_testkit::repo_root().join("target/old-rust/rustc"),
-        PathBuf::from,
+        std::path::PathBuf::from,
     );
     if !rustc.exists() {
         profkit_testkit::skip("no Rust 1.63 of Debian's (PROFKIT_OLD_RUSTC, see .ci/run)");

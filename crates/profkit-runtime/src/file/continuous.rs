@@ -91,6 +91,7 @@ impl State {
                 values: false,
                 no_sites: true,
                 old: None,
+                counts: None,
             };
             let result = self.overwrite(file, sections, &parts, Area::EMPTY);
             if result != 0 {

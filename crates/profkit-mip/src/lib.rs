@@ -4,6 +4,7 @@
 #![deny(missing_docs)]
 
 pub mod asm;
+pub mod cargo;
 pub mod cc;
 pub mod create;
 pub mod instrument;

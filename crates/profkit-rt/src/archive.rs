@@ -7,11 +7,13 @@ use std::vec::Vec;
 
 const MAGIC: &[u8] = b"!<arch>\n";
 const HEADER_SIZE: usize = 60;
+/// The size of the name in the header of a member.
+const NAME_SIZE: usize = 16;
 
 /// An object file of a static library.
 #[derive(Debug, Clone, Copy)]
 pub struct Member<'a> {
-    /// The name, of at most 15 bytes.
+    /// The name, without slashes and line breaks.
     pub name: &'a str,
     /// The object file.
     pub object: &'a [u8],
@@ -31,6 +33,21 @@ pub fn archive(members: &[Member<'_>]) -> Vec<u8> {
             count += 1;
         }
     }
+    // A name of more than 15 bytes stands in a table of names. The header of the member has its offset in the table.
+    let mut long_names = Vec::new();
+    let mut short_names = Vec::new();
+    for member in members {
+        if member.name.len() < NAME_SIZE {
+            short_names.push(format!("{}/", member.name));
+        } else {
+            short_names.push(format!("/{}", long_names.len()));
+            long_names.extend_from_slice(member.name.as_bytes());
+            long_names.extend_from_slice(b"/\n");
+        }
+    }
+    if long_names.len() % 2 != 0 {
+        long_names.push(b'\n');
+    }
     let index_size = 4 + 4 * count + names.len();
     let index_padded = index_size + index_size % 2;
     let mut bytes = Vec::new();
@@ -39,6 +56,9 @@ pub fn archive(members: &[Member<'_>]) -> Vec<u8> {
     let word = |number: usize| u32::try_from(number).unwrap_or(u32::MAX).to_be_bytes();
     bytes.extend_from_slice(&word(count));
     let mut at = MAGIC.len() + HEADER_SIZE + index_padded;
+    if !long_names.is_empty() {
+        at += HEADER_SIZE + long_names.len();
+    }
     for member in members {
         for _ in member.symbols {
             bytes.extend_from_slice(&word(at));
@@ -47,13 +67,12 @@ pub fn archive(members: &[Member<'_>]) -> Vec<u8> {
     }
     bytes.extend_from_slice(&names);
     bytes.resize(MAGIC.len() + HEADER_SIZE + index_padded, 0);
-    for member in members {
-        header(
-            &mut bytes,
-            &format!("{}/", member.name),
-            "644",
-            member.object.len(),
-        );
+    if !long_names.is_empty() {
+        header(&mut bytes, "//", "0", long_names.len());
+        bytes.extend_from_slice(&long_names);
+    }
+    for (member, name) in members.iter().zip(&short_names) {
+        header(&mut bytes, name, "644", member.object.len());
         bytes.extend_from_slice(member.object);
         if bytes.len() % 2 != 0 {
             bytes.push(b'\n');

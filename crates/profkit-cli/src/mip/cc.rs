@@ -21,9 +21,21 @@ Examples:
 The messages and the exit code are those of the compiler.";
 
 /// Arguments of `profkit mip cc`.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Parser)]
 #[command(after_help = EXAMPLES)]
 pub struct CcArgs {
+    /// The compiler and its arguments: clang, clang++, gcc or g++, of any version, by name or path; ccache may come
+    /// before it
+    #[arg(last = true, required = true, value_name = "COMPILER")]
+    command: Vec<OsString>,
+
+    #[command(flatten)]
+    code: CodeArgs,
+}
+
+/// The options of the commands that instrument and link.
+#[derive(Clone, Debug, Args)]
+pub struct CodeArgs {
     /// Link this runtime instead of the built-in one (see profkit mip runtime)
     #[arg(long, value_name = "FILE", conflicts_with = "no_runtime")]
     runtime: Option<PathBuf>,
@@ -32,13 +44,35 @@ pub struct CcArgs {
     #[arg(long)]
     no_runtime: bool,
 
-    /// The compiler and its arguments: clang, clang++, gcc or g++, of any version, by name or path; ccache may come
-    /// before it
-    #[arg(last = true, required = true, value_name = "COMPILER")]
-    command: Vec<OsString>,
-
     #[command(flatten)]
     mode: ModeArgs,
+}
+
+impl CodeArgs {
+    /// The settings of the compiler driver. `words` are the words of these options as they were typed.
+    ///
+    /// # Errors
+    /// If the options contradict each other, or an ignore list cannot be read.
+    pub fn setup(&self, words: Vec<OsString>) -> Result<Setup> {
+        Ok(Setup {
+            options: self.mode.options()?,
+            runtime: match &self.runtime {
+                _ if self.no_runtime => Runtime::None,
+                Some(file) => Runtime::File(file.clone()),
+                None => Runtime::BuiltIn,
+            },
+            words,
+        })
+    }
+}
+
+/// Returns the words between the subcommand's name and the command that it runs, as they were typed.
+pub fn typed_words(subcommand: &str) -> Vec<OsString> {
+    std::env::args_os()
+        .skip_while(|word| word != subcommand)
+        .skip(1)
+        .take_while(|word| word != "--")
+        .collect()
 }
 
 /// Runs `profkit mip cc`. The exit code is the compiler's.
@@ -49,30 +83,20 @@ pub fn run(args: &CcArgs) -> Result {
     match Call::parse(&args.command)? {
         Call::PassOn(call) => Err(call.become_compiler().into()),
         Call::Work(call) => {
-            let setup = Setup {
-                options: args.mode.options()?,
-                runtime: match &args.runtime {
-                    _ if args.no_runtime => Runtime::None,
-                    Some(file) => Runtime::File(file.clone()),
-                    None => Runtime::BuiltIn,
-                },
-                // The words between the subcommand's name and the compiler, as they were typed.
-                words: std::env::args_os()
-                    .skip_while(|word| word != "cc")
-                    .skip(1)
-                    .take_while(|word| word != "--")
-                    .collect(),
-            };
+            let setup = args.code.setup(typed_words("cc"))?;
             Ok(Status::Ran(call.run(&setup)?))
         }
     }
 }
 
-/// Parses the words that [`Setup::words`] holds, when profkit runs as the assembler of GCC.
-#[derive(Debug, Parser)]
-struct Words {
-    #[command(flatten)]
-    cc: CcArgs,
+/// Parses the words that [`Setup::words`] holds, when profkit runs in place of another program.
+///
+/// # Errors
+/// If the words are wrong.
+pub fn parse_again<T: Parser>(subcommand: &str, words: &[OsString]) -> Result<T> {
+    let all = [subcommand.into()].into_iter().chain(words.iter().cloned());
+    T::try_parse_from(all.chain(["--".into(), "-".into()]))
+        .map_err(|error| Failure::usage(error.to_string().trim_end()))
 }
 
 /// Runs this program as the assembler that GCC starts.
@@ -85,15 +109,8 @@ pub fn run_assembler(args: Vec<OsString>) -> ExitCode {
 
 fn become_assembler(args: Vec<OsString>) -> Result<Infallible> {
     let call = AssemblerCall::from_environment(args);
-    let command_line = [OsString::from("as")]
-        .into_iter()
-        .chain(call.words().iter().cloned())
-        .chain(["--".into(), "as".into()]);
-    let options = Words::try_parse_from(command_line)
-        .map_err(|error| Failure::usage(error.to_string().trim_end()))?
-        .cc
-        .mode
-        .options()?;
+    let args: CcArgs = parse_again("as", call.words())?;
+    let options = args.code.mode.options()?;
     Ok(call.become_assembler(&options)?)
 }
 
@@ -104,6 +121,9 @@ impl From<Error> for Failure {
             return Failure::print(error);
         }
         let failure = match &error {
+            Error::Crate(unsupported) => {
+                Failure::usage(format_args!("profkit mip cargo: {unsupported}"))
+            }
             Error::Unsupported(unsupported) => {
                 Failure::usage(format_args!("profkit mip cc: {unsupported}"))
             }

@@ -1,4 +1,5 @@
 //! `profkit mip`: coverage and call order at the cost of one instruction per function. One file per subcommand.
+pub mod cargo;
 pub mod cc;
 mod covered;
 mod create;
@@ -38,6 +39,8 @@ pub struct MipArgs {
 enum MipCommand {
     /// Run a compiler and instrument its output
     Cc(cc::CcArgs),
+    /// Run cargo and instrument the crates that it compiles
+    Cargo(cargo::CargoArgs),
     /// Instrument a compiler's assembly
     Instrument(instrument::InstrumentArgs),
     /// Compute the order in which a linker should lay out functions
@@ -76,6 +79,7 @@ pub fn run(args: MipArgs, matches: &ArgMatches) -> Result {
         .map_or(matches, |(_, of_command)| of_command);
     match args.command {
         MipCommand::Cc(args) => cc::run(&args),
+        MipCommand::Cargo(args) => cargo::run(&args),
         MipCommand::Instrument(args) => instrument::run(&args),
         MipCommand::Order(args) => order::run(&args),
         MipCommand::Use(args) => use_::run(&args),

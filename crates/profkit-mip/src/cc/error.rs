@@ -1,6 +1,6 @@
 //! The errors of the compiler driver: a call cannot be carried out, or was not completed.
 use crate::{instrument, runtime};
-use profkit_merge::files::system_text;
+use profkit_merge::files::{OutputError, system_text};
 use std::fmt;
 use std::io;
 use std::path::Path;
@@ -15,7 +15,7 @@ pub struct Unsupported {
 }
 
 impl Unsupported {
-    pub(super) fn new(message: impl Into<String>, hint: &'static str) -> Self {
+    pub(crate) fn new(message: impl Into<String>, hint: &'static str) -> Self {
         Unsupported {
             message: message.into(),
             hint: Some(hint),
@@ -41,7 +41,11 @@ pub enum Doing {
     Make,
     /// The driver was making a folder for temporary files.
     MakeFolder,
-    /// The driver was asking the system for the path of this program.
+    /// The driver was removing a file.
+    Remove,
+    /// The driver was entering a folder.
+    Enter,
+    /// The driver was asking the system for the path of this program or of the current folder.
     Find,
     /// The driver was registering signal handlers.
     Catch,
@@ -49,6 +53,8 @@ pub enum Doing {
     Start,
     /// The driver was starting GCC's assembler.
     StartAssembler,
+    /// The driver was starting cargo, rustc, rustdoc or the linker of rustc.
+    StartTool,
 }
 
 /// The reason why a call of a compiler cannot be carried out, or was not completed.
@@ -64,6 +70,29 @@ pub enum Error {
     },
     /// The command line contains something that cannot be instrumented.
     Unsupported(Unsupported),
+    /// A crate that cannot be instrumented, and the reason.
+    Crate(Unsupported),
+    /// There is no folder for files that are kept: neither `XDG_CACHE_HOME` nor `HOME` is set.
+    NoCache,
+    /// rustc wrote no assembly of an object.
+    NoAssembly {
+        /// The name of the object.
+        object: String,
+    },
+    /// The linker of rustc, which assembles too, did not accept the instrumented assembly. It has reported why.
+    Assembler {
+        /// The name of the program.
+        program: String,
+    },
+    /// A library that rustc has made cannot be read.
+    Library {
+        /// The path of the library.
+        name: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// A library with instrumented objects cannot be written.
+    WriteLibrary(OutputError),
     /// The system reported an error for an operation.
     System {
         /// The operation that failed.
@@ -86,7 +115,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
     /// Returns a function for `map_err` that adds the operation and the file to an error of the system.
-    pub(super) fn file(doing: Doing, path: &Path) -> impl FnOnce(io::Error) -> Self {
+    pub(crate) fn file(doing: Doing, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let name = profkit_data::path_text(path);
         move |error| Error::System { doing, name, error }
     }
@@ -94,17 +123,50 @@ impl Error {
     /// Whether the command line is wrong. If not, the problem is in the source or on this machine.
     pub fn is_usage(&self) -> bool {
         match self {
-            Error::NoCompiler | Error::UnknownCompiler { .. } | Error::Unsupported(_) => true,
+            Error::NoCompiler
+            | Error::UnknownCompiler { .. }
+            | Error::Unsupported(_)
+            | Error::Crate(_)
+            | Error::NoCache => true,
             Error::Runtime(error) => error.is_usage(),
-            Error::System { .. } | Error::Print(_) | Error::Instrument(_) => false,
+            Error::System { .. }
+            | Error::NoAssembly { .. }
+            | Error::Assembler { .. }
+            | Error::Library { .. }
+            | Error::WriteLibrary(_)
+            | Error::Print(_)
+            | Error::Instrument(_) => false,
         }
     }
 
     /// Returns a suggestion to the user, if there is a step that helps.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Error::Unsupported(unsupported) => unsupported.hint.map(str::to_owned),
+            Error::Unsupported(unsupported) | Error::Crate(unsupported) => {
+                unsupported.hint.map(str::to_owned)
+            }
             Error::Runtime(error) => error.hint(),
+            Error::WriteLibrary(error) => error.hint(),
+            Error::NoCache => Some("set XDG_CACHE_HOME to a folder that can be written".to_owned()),
+            Error::NoAssembly { .. } => {
+                Some("build without -Cincremental and without other wrappers of rustc".to_owned())
+            }
+            Error::Assembler { .. } => Some(
+                "another compiler may accept it: name it as the linker of your target (for example CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER=clang)"
+                    .to_owned(),
+            ),
+            Error::System {
+                doing: Doing::StartTool,
+                name,
+                error,
+            } if error.kind() == io::ErrorKind::NotFound => Some(format!(
+                "install it, or give its path: {}",
+                match name.rsplit('/').next().unwrap_or_default() {
+                    "cargo" => "CARGO=/path/to/cargo",
+                    "rustdoc" => "RUSTDOC=/path/to/rustdoc",
+                    _ => "the option linker of the target in .cargo/config.toml",
+                }
+            )),
             _ => None,
         }
     }
@@ -137,7 +199,20 @@ impl fmt::Display for Error {
                 f,
                 "{name} is neither Clang nor GCC, judged by its name and its --version"
             ),
-            Error::Unsupported(unsupported) => unsupported.fmt(f),
+            Error::Unsupported(unsupported) | Error::Crate(unsupported) => unsupported.fmt(f),
+            Error::NoCache => f.write_str(
+                "neither XDG_CACHE_HOME nor HOME is set, so there is no folder for the links by which cargo starts profkit",
+            ),
+            Error::NoAssembly { object } => {
+                write!(f, "rustc wrote no assembly of {object}, so it cannot be instrumented")
+            }
+            Error::Assembler { program } => {
+                write!(f, "{program} cannot assemble the instrumented code (its messages are above)")
+            }
+            Error::Library { name, problem } => {
+                write!(f, "{name}: the library that rustc has made cannot be read: {problem}")
+            }
+            Error::WriteLibrary(error) => error.fmt(f),
             Error::System { doing, name, error } => {
                 let doing = match doing {
                     Doing::Read => "read",
@@ -145,8 +220,10 @@ impl fmt::Display for Error {
                     Doing::Make => "make",
                     Doing::MakeFolder => "make a folder in",
                     Doing::Find => "find",
+                    Doing::Remove => "remove",
+                    Doing::Enter => "enter",
                     Doing::Catch => "catch",
-                    Doing::Start | Doing::StartAssembler => "start",
+                    Doing::Start | Doing::StartAssembler | Doing::StartTool => "start",
                 };
                 write!(f, "cannot {doing} {name}: {}", system_text(error))
             }

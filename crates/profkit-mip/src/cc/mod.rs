@@ -19,6 +19,7 @@ mod tests;
 
 pub use assembler::{AssemblerCall, is_assembler};
 pub use error::{Doing, Error, Result, Unsupported};
+pub(crate) use run::{exit_code, instrument_file, is_clang};
 
 use crate::instrument::Options;
 use parse::Parsed;

@@ -113,6 +113,19 @@ impl Compiler {
     }
 }
 
+/// Whether a compiler driver is Clang.
+pub fn is_clang(driver: &OsString) -> Result<bool> {
+    match Compiler::new(std::slice::from_ref(driver), 0) {
+        Ok(compiler) => Ok(compiler.family == Family::Clang),
+        Err(Error::System { name, error, .. }) => Err(Error::System {
+            doing: Doing::StartTool,
+            name,
+            error,
+        }),
+        Err(error) => Err(error),
+    }
+}
+
 /// A guard that removes temporary files if a signal ends the process.
 struct Cleaner(Arc<Mutex<Vec<PathBuf>>>);
 
@@ -276,7 +289,7 @@ impl Job<'_> {
         let status = command
             .status()
             .map_err(|error| self.compiler.cannot_start(error))?;
-        Ok(code(status))
+        Ok(exit_code(status))
     }
 
     fn instrument(&self, from: &Path, to: &Path, source: &OsStr, marked: bool) -> Result<()> {
@@ -287,7 +300,7 @@ impl Job<'_> {
 }
 
 /// Returns the exit code that a shell would report, or `None` if the program succeeded.
-fn code(status: ExitStatus) -> Option<u8> {
+pub fn exit_code(status: ExitStatus) -> Option<u8> {
     if status.success() {
         return None;
     }

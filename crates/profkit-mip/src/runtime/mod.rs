@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 /// The object file of the runtime for the machine that this crate is built for; empty if there is none.
 const EMBEDDED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/profkit_rt.o"));
 /// The Rust target of the machine that this crate is built for.
-const HOST: &str = env!("PROFKIT_HOST");
+pub(crate) const HOST: &str = env!("PROFKIT_HOST");
 
 /// The reason why there is no runtime to link.
 #[derive(Debug)]
@@ -159,12 +159,8 @@ pub fn object(target: Option<&str>) -> Result<Cow<'static, [u8]>, Error> {
 pub fn place(target: &str, folder: &Path) -> Result<PathBuf, Error> {
     let name = rust_target(target).unwrap_or("unknown");
     let mut path = folder.join("libprofkit_rt.a");
-    let cache = std::env::var_os("XDG_CACHE_HOME")
-        .map(PathBuf::from)
-        .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache")))
-        .filter(|path| path.is_absolute());
     if !rust_target(HOST).is_some_and(|host| same_object(host, name))
-        && let Some(cache) = cache
+        && let Some(cache) = cache_folder()
     {
         let mut hasher = DefaultHasher::new();
         (
@@ -192,6 +188,14 @@ pub fn place(target: &str, folder: &Path) -> Result<PathBuf, Error> {
         .and_then(|output| output.write(|sink| sink.put(&bytes)))
         .map_err(Error::Write)?;
     Ok(path)
+}
+
+/// Returns the folder for files that can be made again; `None` if the environment names none.
+pub(crate) fn cache_folder() -> Option<PathBuf> {
+    std::env::var_os("XDG_CACHE_HOME")
+        .map(PathBuf::from)
+        .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache")))
+        .filter(|path| path.is_absolute())
 }
 
 /// Whether two targets can use the same object file. They can if they differ only in the C library, which the runtime

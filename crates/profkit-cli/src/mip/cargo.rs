@@ -1,0 +1,55 @@
+//! `profkit mip cargo`: cargo whose crates are instrumented. docs/mip-cargo.md describes it for users.
+use super::cc::{CodeArgs, parse_again, typed_words};
+use crate::exit::{Result, Status};
+use clap::Parser;
+use profkit_mip::cargo::{self, Call, Setup};
+use std::ffi::OsString;
+
+const EXAMPLES: &str = "\
+Examples:
+  profkit mip cargo -- build --release
+  profkit mip cargo --mode calls -- run -- input.txt
+  profkit mip cargo --dependencies -- test
+  profkit mip create -p program.mip target/release/program
+
+The messages and the exit code are those of cargo.";
+
+/// Arguments of `profkit mip cargo`.
+#[derive(Debug, Parser)]
+#[command(after_help = EXAMPLES)]
+pub struct CargoArgs {
+    /// Instrument all crates that the program is made of, not only those of the workspace
+    #[arg(long)]
+    dependencies: bool,
+
+    /// The arguments of cargo: build, run, test or another command with its options
+    #[arg(last = true, required = true, value_name = "ARGUMENTS")]
+    arguments: Vec<OsString>,
+
+    #[command(flatten)]
+    code: CodeArgs,
+}
+
+/// Runs `profkit mip cargo`: this process becomes cargo.
+///
+/// # Errors
+/// If the options contradict each other, or cargo cannot be started.
+pub fn run(args: &CargoArgs) -> Result {
+    let setup = Setup {
+        cc: args.code.setup(typed_words("cargo"))?,
+        dependencies: args.dependencies,
+    };
+    Err(cargo::run(&args.arguments, &setup).into())
+}
+
+/// Runs this program as the compiler, the linker or the rustdoc of cargo.
+///
+/// # Errors
+/// If a crate cannot be instrumented or linked.
+pub fn run_call(call: &Call) -> Result {
+    let setup = call.in_folder(|| {
+        let args: CargoArgs = parse_again("cargo", call.words())?;
+        args.code.setup(Vec::new())
+    })??;
+    Ok(Status::Ran(call.run(&setup)?))
+}

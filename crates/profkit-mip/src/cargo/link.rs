@@ -1,0 +1,128 @@
+//! Links a program or a shared library that rustc has compiled. `profkit mip cc` does the link itself: it adds the
+//! runtime and a build id.
+use super::rustc::Options;
+use super::{Call, cannot_start, join, link_to_us, split, units};
+use crate::cc::{self, Doing, Error, Result, Runtime};
+use crate::runtime;
+use profkit_abi::mip::{record, symbol};
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The environment variable with the settings of a link: the linker, the target, and the path of the crate's output
+/// files without their extension. The path is empty if the crate is not instrumented.
+const LINK: &str = "PROFKIT_MIP_CARGO_LINK";
+
+/// The linker of the user, which is a compiler driver and assembles too, and the target.
+#[derive(Debug)]
+pub struct Tools {
+    pub linker: OsString,
+    pub target: String,
+}
+
+impl Tools {
+    pub fn of(options: &Options) -> Self {
+        Tools {
+            // The default of rustc for all targets that have a MIP runtime.
+            linker: options.codegen("linker").unwrap_or("cc").into(),
+            target: options.target().unwrap_or_else(|| runtime::HOST.to_owned()),
+        }
+    }
+
+    /// Assembles a file. `clang` says whether the linker is clang.
+    pub fn assemble(&self, clang: bool, assembly: &Path, object: &Path) -> Result<()> {
+        let mut command = Command::new(&self.linker);
+        let text = fs::read(assembly).map_err(Error::file(Doing::Read, assembly))?;
+        if clang {
+            command.arg(format!("--target={}", self.target));
+        } else if memchr::memmem::find(&text, b"\n\t.file\t1 ").is_some() {
+            // In older versions of DWARF, GNU as accepts no folder in the directive `.file`. The option is left out if there
+            // are no such directives, because it would then describe the assembly file itself.
+            command.arg("-Wa,--gdwarf-5");
+        }
+        let status = command
+            .args(["-c", "-x", "assembler", "-o"])
+            .args([object, assembly])
+            .status()
+            .map_err(|error| cannot_start(&self.linker, error))?;
+        if status.success() {
+            return Ok(());
+        }
+        Err(Error::Assembler {
+            program: self.linker.to_string_lossy().into_owned(),
+        })
+    }
+}
+
+/// Adds the option by which rustc or rustdoc starts this program as its linker. `objects` is the path of the crate's
+/// output files without their extension if the crate is instrumented.
+pub fn replace_linker(
+    command: &mut Command,
+    links: &Path,
+    options: &Options,
+    objects: Option<&Path>,
+) -> Result<()> {
+    let tools = Tools::of(options);
+    // rustc takes the form of the linker's arguments from the name of the linker, so the link has the same name.
+    let name = Path::new(&tools.linker).file_name().unwrap_or_default();
+    let link = links.join("linker").join(name);
+    link_to_us(&link)?;
+    let mut option = OsString::from("-Clinker=");
+    option.push(link);
+    let objects = objects.unwrap_or(Path::new("")).into();
+    let settings = join([tools.linker, tools.target.into(), objects]);
+    command.arg(option).env(LINK, settings);
+    Ok(())
+}
+
+/// Carries out a call of the linker.
+pub fn link(call: &Call, setup: &cc::Setup) -> Result<u8> {
+    let mut settings = split(std::env::var_os(LINK).unwrap_or_default()).into_iter();
+    let mut next = || settings.next().unwrap_or_default();
+    let tools = Tools {
+        linker: next(),
+        target: next().to_string_lossy().into_owned(),
+    };
+    let objects = PathBuf::from(next());
+    let mut setup = setup.clone();
+    if let Runtime::File(file) = &mut setup.runtime {
+        *file = call.folder.join(&*file);
+    }
+    let temporary =
+        tempfile::tempdir().map_err(Error::file(Doing::MakeFolder, &std::env::temp_dir()))?;
+    if objects.as_os_str().is_empty() {
+        let [source, object] = ["idle.s", "idle.o"].map(|name| temporary.path().join(name));
+        fs::write(&source, idle_runtime()).map_err(Error::file(Doing::Write, &source))?;
+        tools.assemble(cc::is_clang(&tools.linker)?, &source, &object)?;
+        setup.runtime = Runtime::File(object);
+    } else {
+        units::replace_objects(&objects, &tools, &setup.options)?;
+    }
+    let command: Vec<OsString> = [OsStr::new(&tools.linker)]
+        .into_iter()
+        .map(OsStr::to_owned)
+        .chain(call.args.iter().cloned())
+        .collect();
+    match cc::Call::parse(&command)? {
+        cc::Call::PassOn(call) => Err(call.become_compiler()),
+        cc::Call::Work(call) => call.run(&setup),
+    }
+}
+
+/// Returns the assembly of what a build script or a procedural macro needs to be linked with instrumented libraries. It
+/// never writes a raw file.
+fn idle_runtime() -> String {
+    let mut text = String::from("\t.data\n\t.balign 8\n");
+    for (name, value) in [
+        (symbol::HOOK, 0),
+        (symbol::ORDINAL, record::FIRST_ORDINAL),
+        (symbol::RING_NEXT, 0),
+    ] {
+        text.push_str(&format!(
+            "\t.globl {name}\n\t.hidden {name}\n{name}:\n\t.4byte {value}, 0\n"
+        ));
+    }
+    text.push_str("\t.section .note.GNU-stack,\"\",%progbits\n");
+    text
+}

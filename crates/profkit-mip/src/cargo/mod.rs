@@ -1,0 +1,260 @@
+//! `profkit mip cargo`, which runs cargo so that the crates that it compiles are instrumented. docs/mip-cargo.md
+//! describes its use.
+//!
+//! Cargo starts this program in place of rustc, rustc starts it in place of the linker, and cargo starts it in place of
+//! rustdoc. Each of these calls is a [`Call`].
+//!
+//! | file | content |
+//! |---|---|
+//! | `rustc.rs` | one crate: rustc also writes assembly, and the objects in libraries are replaced |
+//! | `link.rs` | one link: the objects of the crate are replaced, and the runtime is added |
+//! | `units.rs` | codegen units: from rustc's assembly to instrumented objects |
+mod link;
+mod rustc;
+#[cfg(test)]
+mod tests;
+mod units;
+
+use crate::cc::{self, Doing, Error, Result};
+use crate::runtime::cache_folder;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::io;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The environment variable with a number that differs between different instrumentations. Cargo compiles a crate again
+/// if the value has changed, because the crate's dependency file names this variable.
+const TRACKED: &str = "PROFKIT_MIP_CARGO";
+/// The environment variable by which [`run`] sends its settings to the calls that follow: a folder with links to this
+/// program, the current folder, the rustdoc of the user and the command-line words, separated by [`SEPARATOR`].
+const SETTINGS: &str = "PROFKIT_MIP_CARGO_SETTINGS";
+const SEPARATOR: u8 = 0x1f;
+
+/// The settings of a cargo run, beside those of each compiler call ([`cc::Setup`]).
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// How code is instrumented and linked. The words are those between the name of the subcommand and cargo's
+    /// arguments; see [`Call::words`].
+    pub cc: cc::Setup,
+    /// Whether all crates of the program are instrumented. If not, only those of the workspace are.
+    pub dependencies: bool,
+}
+
+fn join(words: impl IntoIterator<Item = OsString>) -> OsString {
+    let words: Vec<OsString> = words.into_iter().collect();
+    words.join(OsStr::from_bytes(&[SEPARATOR]))
+}
+
+fn split(value: OsString) -> Vec<OsString> {
+    let bytes = value.into_vec();
+    let words = bytes.split(|byte| *byte == SEPARATOR);
+    words
+        .map(|word| OsString::from_vec(word.to_vec()))
+        .collect()
+}
+
+fn cannot_start(program: &OsStr, error: io::Error) -> Error {
+    Error::System {
+        doing: Doing::StartTool,
+        name: program.to_string_lossy().into_owned(),
+        error,
+    }
+}
+
+/// Makes a link to this program, unless it exists.
+fn link_to_us(link: &Path) -> Result<()> {
+    let us = std::env::current_exe().map_err(|error| Error::System {
+        doing: Doing::Find,
+        name: "this program".to_owned(),
+        error,
+    })?;
+    if fs::read_link(link).is_ok_and(|old| old == us) {
+        return Ok(());
+    }
+    let made = link
+        .parent()
+        .map_or(Ok(()), fs::create_dir_all)
+        .and_then(|()| std::os::unix::fs::symlink(us, link));
+    match made {
+        // Another process has made the same link in the meantime: the path of the link contains the path of the program.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        made => made.map_err(Error::file(Doing::Make, link)),
+    }
+}
+
+/// Replaces this process by cargo with these arguments. Returns only if that fails.
+///
+/// # Errors
+/// If there is no folder for links to this program, or cargo cannot be started.
+pub fn run(arguments: &[OsString], setup: &Setup) -> Error {
+    match prepare(arguments, setup) {
+        Ok(mut command) => {
+            let error = command.exec();
+            cannot_start(command.get_program(), error)
+        }
+        Err(error) => error,
+    }
+}
+
+fn prepare(arguments: &[OsString], setup: &Setup) -> Result<Command> {
+    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    let system = |name: &str| {
+        let name = name.to_owned();
+        move |error| Error::System {
+            doing: Doing::Find,
+            name,
+            error,
+        }
+    };
+    let us = std::env::current_exe().map_err(system("this program"))?;
+    let here = std::env::current_dir().map_err(system("the current folder"))?;
+    let mut hasher = DefaultHasher::new();
+    us.hash(&mut hasher);
+    // Cargo compares the path of the wrapper with that of the last build, so the path is always the same.
+    let links = cache_folder()
+        .ok_or(Error::NoCache)?
+        .join("profkit")
+        .join(format!("mip-cargo-{:016x}", hasher.finish()));
+    let (rustc, rustdoc) = (links.join("rustc"), links.join("rustdoc"));
+    for link in [&rustc, &rustdoc] {
+        link_to_us(link)?;
+    }
+    let mut hasher = DefaultHasher::new();
+    (
+        env!("CARGO_PKG_VERSION"),
+        format!("{:?} {:?}", setup.cc.options, setup.cc.runtime),
+    )
+        .hash(&mut hasher);
+    let settings = [
+        links.into(),
+        here.into(),
+        variable("RUSTDOC").unwrap_or_else(|| "rustdoc".into()),
+    ];
+    let cargo = variable("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command
+        .args(arguments)
+        .env(TRACKED, format!("{:016x}", hasher.finish()))
+        .env(
+            SETTINGS,
+            join(settings.into_iter().chain(setup.cc.words.iter().cloned())),
+        )
+        // With incremental compilation, rustc writes no assembly for code that it takes from its cache.
+        .env("CARGO_INCREMENTAL", "0")
+        .env("RUSTDOC", rustdoc);
+    if setup.dependencies {
+        command
+            .env("RUSTC_WRAPPER", rustc)
+            .env("RUSTC_WORKSPACE_WRAPPER", "")
+            // The answer to `-vV` depends on the settings (`rustc::version`), but the key of cargo's cache does not.
+            .env("CARGO_CACHE_RUSTC_INFO", "0");
+    } else {
+        command
+            .env("RUSTC_WRAPPER", "")
+            .env("RUSTC_WORKSPACE_WRAPPER", rustc);
+    }
+    Ok(command)
+}
+
+/// The program that this program replaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    Rustc,
+    Rustdoc,
+    Linker,
+}
+
+/// A call in which cargo or rustc starts this program in place of another one.
+#[derive(Debug)]
+pub struct Call {
+    role: Role,
+    /// The folder with links to this program.
+    links: PathBuf,
+    /// The folder in which `profkit mip cargo` was started.
+    folder: PathBuf,
+    /// The rustdoc that cargo would have started.
+    rustdoc: OsString,
+    words: Vec<OsString>,
+    /// The arguments after the name of the program.
+    args: Vec<OsString>,
+}
+
+impl Call {
+    /// Returns the call that started this process, if one did. `args` are the arguments of the process, beginning with
+    /// the program's name.
+    pub fn of_process(args: &[OsString]) -> Option<Self> {
+        let (program, args) = args.split_first()?;
+        let mut settings = split(std::env::var_os(SETTINGS)?).into_iter();
+        let links = PathBuf::from(settings.next()?);
+        let program = Path::new(program);
+        let role = if program == links.join("rustc") {
+            Role::Rustc
+        } else if program == links.join("rustdoc") {
+            Role::Rustdoc
+        } else if program.parent() == Some(&links.join("linker")) {
+            Role::Linker
+        } else {
+            return None;
+        };
+        Some(Call {
+            role,
+            links,
+            folder: settings.next()?.into(),
+            rustdoc: settings.next()?,
+            words: settings.collect(),
+            args: args.to_vec(),
+        })
+    }
+
+    /// Returns the command-line words that `profkit mip cargo` was started with, up to cargo's arguments.
+    pub fn words(&self) -> &[OsString] {
+        &self.words
+    }
+
+    /// Calls a function in the folder in which `profkit mip cargo` was started, because relative paths in the words
+    /// begin there.
+    ///
+    /// # Errors
+    /// If one of the two folders cannot be entered.
+    pub fn in_folder<T>(&self, function: impl FnOnce() -> T) -> Result<T> {
+        let enter = |folder: &Path| {
+            std::env::set_current_dir(folder).map_err(Error::file(Doing::Enter, folder))
+        };
+        let here = std::env::current_dir().map_err(Error::file(Doing::Find, Path::new(".")))?;
+        enter(&self.folder)?;
+        let value = function();
+        enter(&here)?;
+        Ok(value)
+    }
+
+    /// Carries out the call. Returns the exit code for this process.
+    ///
+    /// # Errors
+    /// If a program cannot be started, or the crate cannot be instrumented or linked.
+    pub fn run(&self, setup: &cc::Setup) -> Result<u8> {
+        match self.role {
+            Role::Rustc => rustc::compile(self, setup),
+            Role::Rustdoc => Err(self.document()),
+            Role::Linker => link::link(self, setup),
+        }
+    }
+
+    /// Runs rustdoc. Documentation tests are programs that rustdoc compiles and links with the instrumented crates.
+    /// They are linked with a runtime that writes nothing, because each has a build id and a map of its own.
+    fn document(&self) -> Error {
+        let mut command = Command::new(&self.rustdoc);
+        command.args(&self.args);
+        if self.args.iter().any(|word| word == "--test") {
+            let linked = rustc::Options::parse(&self.args);
+            if let Err(error) = link::replace_linker(&mut command, &self.links, &linked, None) {
+                return error;
+            }
+        }
+        let error = command.exec();
+        cannot_start(&self.rustdoc, error)
+    }
+}

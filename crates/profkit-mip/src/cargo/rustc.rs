@@ -1,0 +1,241 @@
+//! Compiles one crate: rustc also writes assembly, which is instrumented and assembled. The objects in a library are
+//! replaced after rustc has ended. Those of a program are replaced when rustc starts the linker (`link.rs`).
+use super::{Call, TRACKED, cannot_start, link, units};
+use crate::cc::{self, Doing, Error, Result, Unsupported};
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The options of a command line of rustc or rustdoc, each with its value. Codegen options have the name `-C`. If the
+/// option has no value, the value is empty.
+#[derive(Debug)]
+pub struct Options(Vec<(String, String)>);
+
+impl Options {
+    pub fn parse(args: &[OsString]) -> Self {
+        let mut found = Vec::new();
+        let mut rest = args.iter().map(|word| word.to_string_lossy());
+        while let Some(word) = rest.next() {
+            let (name, value) = match &*word {
+                "-C" | "--codegen" => ("-C", rest.next()),
+                "--crate-name" | "--crate-type" | "--emit" | "--out-dir" | "--target"
+                | "--print" => (&*word, rest.next()),
+                _ => match word.strip_prefix("-C") {
+                    Some(value) => ("-C", Some(value.into())),
+                    None => match word.split_once('=') {
+                        Some(("--codegen", value)) => ("-C", Some(value.into())),
+                        Some((name, value)) => (name, Some(value.into())),
+                        None => (&*word, None),
+                    },
+                },
+            };
+            found.push((name.to_owned(), value.unwrap_or_default().into_owned()));
+        }
+        Options(found)
+    }
+
+    fn values(&self, name: &str) -> impl Iterator<Item = &str> {
+        let options = self.0.iter().filter(move |(own, _)| own == name);
+        options.flat_map(|(_, value)| value.split(','))
+    }
+
+    /// Returns the value of a codegen option. The last one counts, as in rustc.
+    pub fn codegen(&self, name: &str) -> Option<&str> {
+        let options = self.0.iter().rev().filter(|(own, _)| own == "-C");
+        options
+            .map(|(_, value)| value.split_once('=').unwrap_or((value, "")))
+            .find_map(|(own, value)| (own == name).then_some(value))
+    }
+
+    /// The target, if the command line names one. The name of a target's JSON file is without its extension.
+    pub fn target(&self) -> Option<String> {
+        let target = self.values("--target").last()?;
+        let stem = Path::new(target).file_stem()?.to_string_lossy();
+        Some(if target.ends_with(".json") {
+            stem.into_owned()
+        } else {
+            target.to_owned()
+        })
+    }
+
+    fn emits(&self, kind: &str) -> bool {
+        self.values("--emit")
+            .any(|value| value == kind || value.split('=').next() == Some(kind))
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|(own, _)| own == name)
+    }
+
+    fn has_type(&self, kinds: &[&str]) -> bool {
+        self.values("--crate-type")
+            .any(|kind| kinds.contains(&kind))
+    }
+
+    /// The path of the crate's output files without their extension, if the command line makes machine code.
+    fn outputs(&self) -> Option<PathBuf> {
+        let name = self.values("--crate-name").last()?;
+        let folder = self.values("--out-dir").last()?;
+        let extra = self.codegen("extra-filename").unwrap_or_default();
+        (self.emits("link") && !self.has("--print"))
+            .then(|| Path::new(folder).join(format!("{name}{extra}")))
+    }
+
+    /// Whether the crate runs only during the build: build scripts and procedural macros.
+    fn is_for_build(&self) -> bool {
+        let script = |name: &str| name.starts_with("build_script_");
+        !self.has("--test")
+            && (self.has_type(&["proc-macro"])
+                || self.has_type(&["bin"]) && self.values("--crate-name").any(script))
+    }
+
+    /// Whether rustc starts the linker.
+    fn links(&self) -> bool {
+        self.has("--test")
+            || !self.has("--crate-type")
+            || self.has_type(&["bin", "dylib", "cdylib", "proc-macro"])
+    }
+
+    /// Returns the reason why the crate cannot be instrumented, if there is one.
+    fn unsupported(&self) -> Option<Unsupported> {
+        let split = self.codegen("split-debuginfo").unwrap_or("off");
+        if split != "off" {
+            return Some(Unsupported::new(
+                format!(
+                    "-Csplit-debuginfo={split}: the debug information would be in files that are made without the instrumentation"
+                ),
+                "keep it in the program: set CARGO_PROFILE_DEV_SPLIT_DEBUGINFO=off (or that of your profile)",
+            ));
+        }
+        if self.links() && self.codegen("linker-plugin-lto").is_some() {
+            return Some(Unsupported::new(
+                "-Clinker-plugin-lto: the linker makes the machine code, so there is no assembly of it",
+                "use lto = \"thin\" or lto = \"fat\" in the profile: then rustc makes the machine code",
+            ));
+        }
+        None
+    }
+}
+
+/// Replaces the arguments that name files of arguments (`@FILE`, one argument in a line). Cargo uses them for command
+/// lines that are too long for the system.
+fn expand(args: &[OsString]) -> Result<Vec<OsString>> {
+    let mut all = Vec::new();
+    for word in args {
+        let Some(name) = word.as_bytes().strip_prefix(b"@") else {
+            all.push(word.clone());
+            continue;
+        };
+        let file = Path::new(OsStr::from_bytes(name));
+        let text = fs::read_to_string(file).map_err(Error::file(Doing::Read, file))?;
+        all.extend(text.lines().map(OsString::from));
+    }
+    Ok(all)
+}
+
+/// Carries out a call of rustc.
+pub fn compile(call: &Call, setup: &cc::Setup) -> Result<u8> {
+    let Some((rustc, args)) = call.args.split_first() else {
+        return Err(Error::NoCompiler);
+    };
+    let args = expand(args)?;
+    let options = Options::parse(&args);
+    let mut command = Command::new(rustc);
+    command.args(&args);
+    if args == ["-vV"] && call.words.iter().any(|word| word == "--dependencies") {
+        return version(command);
+    }
+    let Some(outputs) = options.outputs() else {
+        let error = command.exec();
+        return Err(cannot_start(rustc, error));
+    };
+    let own = !options.is_for_build();
+    if own && let Some(reason) = options.unsupported() {
+        return Err(Error::Crate(reason));
+    }
+    // Cargo compiles the libraries of a program with link-time optimisation to bitcode. Their machine code is made with
+    // the program.
+    let has_code = own && options.codegen("linker-plugin-lto").is_none();
+    let objects = has_code.then_some(outputs.as_path());
+    if options.links() {
+        link::replace_linker(&mut command, &call.links, &options, objects)?;
+    }
+    if has_code {
+        command.arg("--emit=asm");
+    }
+    let status = command
+        .status()
+        .map_err(|error| cannot_start(rustc, error))?;
+    if let Some(code) = cc::exit_code(status) {
+        units::remove_assembly(&outputs)?;
+        return Ok(code);
+    }
+    if has_code {
+        let tools = link::Tools::of(&options);
+        for extension in ["rlib", "a"] {
+            let name = outputs.file_name().unwrap_or_default().to_string_lossy();
+            let library = outputs.with_file_name(format!("lib{name}.{extension}"));
+            if library.exists() {
+                units::replace_members(&library, &outputs, &tools, &setup.options)?;
+            }
+        }
+        if !options.emits("asm") {
+            units::remove_assembly(&outputs)?;
+        }
+    }
+    if own {
+        track(&outputs)?;
+    }
+    Ok(0)
+}
+
+/// Adds the variable [`TRACKED`] to the dependency file of the crate, so that cargo compiles the crate again if its
+/// value changes. The line also shows that the crate is one of those to be instrumented ([`is_tracked`]).
+fn track(outputs: &Path) -> Result<()> {
+    let file = dependency_file(outputs);
+    let line = format!(
+        "\n# env-dep:{TRACKED}={}\n",
+        std::env::var(TRACKED).unwrap_or_default()
+    );
+    match fs::OpenOptions::new().append(true).open(&file) {
+        // The command line asks for no dependency file.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        opened => opened
+            .and_then(|mut file| file.write_all(line.as_bytes()))
+            .map_err(Error::file(Doing::Write, &file)),
+    }
+}
+
+/// Whether the crate with these output files is one of those to be instrumented.
+pub fn is_tracked(outputs: &Path) -> bool {
+    let mark = format!("# env-dep:{TRACKED}=");
+    fs::read_to_string(dependency_file(outputs))
+        .is_ok_and(|text| text.lines().any(|line| line.starts_with(&mark)))
+}
+
+fn dependency_file(outputs: &Path) -> PathBuf {
+    let mut name = outputs.to_owned().into_os_string();
+    name.push(".d");
+    name.into()
+}
+
+/// Answers `-vV` with one more line. Cargo compiles all crates again if the answer differs from that of the last build;
+/// of a plain `RUSTC_WRAPPER` it keeps no record.
+fn version(mut command: Command) -> Result<u8> {
+    let output = command
+        .output()
+        .map_err(|error| cannot_start(command.get_program(), error))?;
+    let line = format!(
+        "profkit-mip: {}\n",
+        std::env::var(TRACKED).unwrap_or_default()
+    );
+    let mut stdout = std::io::stdout().lock();
+    stdout
+        .write_all(&[&*output.stdout, line.as_bytes()].concat())
+        .map_err(Error::Print)?;
+    Ok(cc::exit_code(output.status).unwrap_or(0))
+}

@@ -33,6 +33,8 @@ fn main() {
             break;
         }
         let work = folder.join(format!("raw-{version}"));
+        // A file that the sources no longer have could stand beside a new one for the same module.
+        let _ = std::fs::remove_dir_all(&work);
         let library = match compile::compile(&variable("RUSTC"), &target, version, &work) {
             Ok(bytes) => bytes,
             Err(error) => panic!("the profile runtime: {error}"),

@@ -21,7 +21,6 @@ const FLAGS: &[&str] = &[
     "--crate-type=lib",
     "--edition=2021",
     "--emit=obj",
-    "-Copt-level=z",
     "-Cpanic=abort",
     "-Ccodegen-units=1",
     "-Crelocation-model=pic",
@@ -72,6 +71,8 @@ pub fn compile(rustc: &OsStr, target: &str, version: u32, folder: &Path) -> Resu
     let mut objects = Vec::new();
     for &part in parts {
         let name = format!("{}.o", if part.is_empty() { "all" } else { part });
+        // Instrumented code calls the recorder of values all the time, so its speed counts more than its size.
+        let level = if part == "values" { "2" } else { "z" };
         let symbols = symbols(part);
         let mut command = Command::new(rustc);
         command
@@ -83,7 +84,8 @@ pub fn compile(rustc: &OsStr, target: &str, version: u32, folder: &Path) -> Resu
             .args(FLAGS)
             // In an object file only the C names may be global symbols. If Rust names were global too, the images of
             // one process would share functions.
-            .arg("-Cpasses=internalize,globaldce,default<Oz>")
+            .arg(format!("-Cpasses=internalize,globaldce,default<O{level}>"))
+            .arg(format!("-Copt-level={level}"))
             .arg(format!(
                 "-Cllvm-args=-internalize-public-api-list={}",
                 symbols.join(",")

@@ -1,5 +1,5 @@
 //! Adds values to the lists. One object file of the runtime does this, for all others.
-use super::{all_sites, list, Node};
+use super::{all_sites, Node};
 use crate::layout::{representative_size, LAYOUT, VALUES_PER_SITE};
 use core::mem::size_of;
 use core::ptr::null_mut;
@@ -90,63 +90,30 @@ fn allocate(count: usize) -> *mut Node {
 /// # Safety
 /// The caller must pass the address of a function record that is in memory as long as the image, and the index of a site
 /// in it.
+#[inline(never)]
 pub unsafe fn instrument(value: u64, record: usize, site: usize, count: u64) {
-    if record == 0 || count == 0 {
+    if record == 0 {
         return;
     }
     // SAFETY: lists only contain nodes that stay in memory, and the next one or null.
     unsafe {
-        let mut place = match list(record, site) {
-            Some(place) => place,
-            None => {
-                let count = all_sites(record);
-                if site >= count {
-                    return;
-                }
-                if !CHOSEN.load(Ordering::Relaxed) {
-                    // The compiler has left no room for lists, so the size of that room is no reason for a limit.
-                    PER_SITE.store(VALUES_PER_SITE, Ordering::Relaxed);
-                }
-                let size = size_of::<Node>() / size_of::<usize>();
-                let new = allocate((count + size - 1) / size).cast::<AtomicPtr<Node>>();
-                if new.is_null() {
-                    LOST.fetch_add(1, Ordering::Relaxed);
-                    return;
-                }
-                let lists = &*((record + LAYOUT.values) as *const AtomicPtr<AtomicPtr<Node>>);
-                match lists.compare_exchange(null_mut(), new, Ordering::AcqRel, Ordering::Acquire) {
-                    Ok(_) => &*new.add(site),
-                    Err(others) => &*others.add(site),
-                }
-            }
-        };
+        // Instrumented code runs this all the time, so that nothing here calls a function but at the end.
+        let lists = (*((record + LAYOUT.values) as *const AtomicPtr<AtomicPtr<Node>>))
+            .load(Ordering::Acquire);
+        if lists.is_null() {
+            return first(value, record, site, count);
+        }
+        let mut place = &*lists.add(site);
         let mut length = 0;
         let mut least: *const Node = core::ptr::null();
         let mut least_count = u64::MAX;
-        let mut spare: *mut Node = null_mut();
         loop {
             let node = place.load(Ordering::Acquire);
             if node.is_null() {
-                if length >= PER_SITE.load(Ordering::Relaxed) {
-                    break;
+                if length < PER_SITE.load(Ordering::Relaxed) {
+                    return grow(value, record, site, count, place);
                 }
-                if spare.is_null() {
-                    spare = allocate(1);
-                    if spare.is_null() {
-                        LOST.fetch_add(1, Ordering::Relaxed);
-                        return;
-                    }
-                    (*spare).value.store(value, Ordering::Relaxed);
-                    (*spare).count.store(count, Ordering::Relaxed);
-                }
-                if place
-                    .compare_exchange(null_mut(), spare, Ordering::AcqRel, Ordering::Relaxed)
-                    .is_ok()
-                {
-                    return;
-                }
-                // Another thread has added a node here, which may have the same value.
-                continue;
+                break;
             }
             let found = (*node).count.load(Ordering::Relaxed);
             if (*node).value.load(Ordering::Relaxed) == value {
@@ -164,7 +131,7 @@ pub unsafe fn instrument(value: u64, record: usize, site: usize, count: u64) {
             place = &(*node).next;
         }
         // The list is full: a rare value makes room for one that comes more often.
-        if least.is_null() {
+        if least.is_null() || count == 0 {
             return;
         }
         if least_count <= count {
@@ -172,6 +139,59 @@ pub unsafe fn instrument(value: u64, record: usize, site: usize, count: u64) {
             (*least).count.store(count, Ordering::Relaxed);
         } else {
             (*least).count.store(least_count - count, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Makes the lists of a record that has none, and adds the value.
+#[cold]
+#[inline(never)]
+unsafe fn first(value: u64, record: usize, site: usize, count: u64) {
+    // SAFETY: the caller promises that the record is in memory.
+    unsafe {
+        let sites = all_sites(record);
+        if site >= sites || count == 0 {
+            return;
+        }
+        if !CHOSEN.load(Ordering::Relaxed) {
+            // The compiler has left no room for lists, so the size of that room is no reason for a limit.
+            PER_SITE.store(VALUES_PER_SITE, Ordering::Relaxed);
+        }
+        let size = size_of::<Node>() / size_of::<usize>();
+        let new = allocate((sites + size - 1) / size).cast::<AtomicPtr<Node>>();
+        if new.is_null() {
+            LOST.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        let lists = &*((record + LAYOUT.values) as *const AtomicPtr<AtomicPtr<Node>>);
+        // If another thread was faster, its lists are used.
+        let _ = lists.compare_exchange(null_mut(), new, Ordering::AcqRel, Ordering::Acquire);
+        instrument(value, record, site, count);
+    }
+}
+
+/// Adds a value at the end of a list.
+#[cold]
+#[inline(never)]
+unsafe fn grow(value: u64, record: usize, site: usize, count: u64, place: &AtomicPtr<Node>) {
+    if count == 0 {
+        return;
+    }
+    let new = allocate(1);
+    if new.is_null() {
+        LOST.fetch_add(1, Ordering::Relaxed);
+        return;
+    }
+    // SAFETY: the node is new, and the caller promises the rest.
+    unsafe {
+        (*new).value.store(value, Ordering::Relaxed);
+        (*new).count.store(count, Ordering::Relaxed);
+        if place
+            .compare_exchange(null_mut(), new, Ordering::AcqRel, Ordering::Relaxed)
+            .is_err()
+        {
+            // Another thread has added a node here, which may have the same value.
+            instrument(value, record, site, count);
         }
     }
 }

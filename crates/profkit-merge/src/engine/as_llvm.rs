@@ -188,6 +188,14 @@ impl Worker<'_, '_> {
             Err(error) => return self.fail(input, &error),
         };
         let is_raw = matches!(source, Source::Raw(_));
+        // LLVM reads the traces of an indexed profile together with its header, those of a text with its records.
+        let mut early_traces = None;
+        if let Source::Indexed(_) = source {
+            match source.get().temporal_traces() {
+                Ok(traces) => early_traces = Some(traces),
+                Err(error) => return self.fail(input, &error),
+            }
+        }
         let (kind, word) = (source.get().kind(), source.get().version_word());
         if let Some(error) = llvm_refuses(self.context, opened.kind, word) {
             return self.fail(input, &error);
@@ -254,7 +262,10 @@ impl Worker<'_, '_> {
         let memprof = source.memprof();
         let reader = source.get();
         group.symbols.extend(reader.symbols());
-        let mut traces = reader.temporal_traces();
+        let mut traces = match early_traces {
+            Some(traces) => Ok(traces),
+            None => reader.temporal_traces(),
+        };
         if let Ok(traces) = &mut traces {
             weigh_traces(traces, is_raw, weight);
             if !traces.traces.is_empty() {

@@ -144,6 +144,9 @@ pub unsafe fn instrument(value: u64, record: usize, site: usize, count: u64) {
 }
 
 /// Makes the lists of a record that has none, and adds the value.
+///
+/// # Safety
+/// The caller must ensure what [`instrument`] requires.
 #[cold]
 #[inline(never)]
 unsafe fn first(value: u64, record: usize, site: usize, count: u64) {
@@ -171,6 +174,9 @@ unsafe fn first(value: u64, record: usize, site: usize, count: u64) {
 }
 
 /// Adds a value at the end of a list.
+///
+/// # Safety
+/// The caller must ensure what [`instrument`] requires. `place` is the last one in the list of this site.
 #[cold]
 #[inline(never)]
 unsafe fn grow(value: u64, record: usize, site: usize, count: u64, place: &AtomicPtr<Node>) {

@@ -13,7 +13,7 @@ use crate::system::{self, error, Open};
 use crate::{layout, values};
 use core::ptr::addr_of_mut;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use replace::contents;
+use replace::{contents, Target};
 
 /// Whether a thread uses the state below.
 static BUSY: AtomicBool = AtomicBool::new(false);
@@ -32,6 +32,8 @@ static CONTINUOUS: AtomicBool = AtomicBool::new(false);
 /// The permissions of new folders.
 pub static FOLDER_MODE: AtomicU32 = AtomicU32::new(0o755);
 
+/// The number of words for counts that need no other memory while they are written, and for their sums.
+const FEW_COUNTS: usize = 64;
 /// The name of the file if nothing else is said.
 const DEFAULT: &[u8] = b"default.profraw";
 /// The variable that says which file was made empty by this process, or by one that has started it.
@@ -65,6 +67,8 @@ struct State {
     other: Name,
     /// The name of the pool, if this process writes a file of its own.
     pool: Name,
+    /// The address of memory for the sums of few counts; 0 if there is none.
+    room: usize,
     line: Name,
     buffer: [u8; 4096],
 }
@@ -82,6 +86,7 @@ static mut STATE: State = State {
     descriptor_pool: false,
     other: Name::EMPTY,
     pool: Name::EMPTY,
+    room: 0,
     line: Name::EMPTY,
     buffer: [0; 4096],
 };
@@ -192,8 +197,16 @@ impl State {
             )
         };
         let facts = Facts {
-            process: system::process(),
-            host: system::host(&mut self.buffer),
+            process: if has(pattern, b'p') || pool {
+                system::process()
+            } else {
+                0
+            },
+            host: if has(pattern, b'h') {
+                system::host(&mut self.buffer)
+            } else {
+                &[]
+            },
             folder,
             signature,
             build_id,
@@ -261,12 +274,8 @@ impl State {
         if !self.first_use() {
             return;
         }
-        // SAFETY: a `Name` is always zero-terminated.
-        if unsafe { system::is_special(self.name.as_ptr()) } {
-            return;
-        }
         // An error shows when the profile is written.
-        if self.follow_links().is_ok() {
+        if let Ok(Target::Named | Target::Open) = self.follow_links() {
             if let Ok(file) = self.open(system::open_empty) {
                 let _ = system::close(file);
             }
@@ -326,14 +335,22 @@ impl State {
                 self.asked.pool
             };
         let size = sections.counts_size();
-        let copy = if once && size != 0 {
-            system::map(size)
+        // Most programs have more counts than this; the stack of a signal handler may be small.
+        let mut few = [0_u64; 2 * FEW_COUNTS];
+        let mapped = once && size > FEW_COUNTS * 8;
+        let copy = if mapped {
+            system::map_all(size)
+        } else if once && size != 0 {
+            few.as_mut_ptr() as usize
         } else {
             0
         };
         if copy != 0 {
             // SAFETY: the sections were checked, and the new memory has the size of their counts.
-            parts.counts = Some(unsafe { sections.take(copy) });
+            parts.counts = Some(unsafe { sections.take(copy, libc::has_one_thread()) });
+        }
+        if once && !mapped {
+            self.room = few.as_mut_ptr() as usize + FEW_COUNTS * 8;
         }
         let parent_signal = system::set_parent_signal(0);
         let result = if self.descriptor != 0 {
@@ -341,6 +358,7 @@ impl State {
         } else {
             self.write_named(&sections, parts)
         };
+        self.room = 0;
         if parent_signal != 0 {
             system::set_parent_signal(parent_signal);
         }
@@ -354,7 +372,7 @@ impl State {
                 None => {}
             }
         }
-        if copy != 0 {
+        if mapped && copy != 0 {
             system::unmap(copy, size);
         }
         // The signals that end a program because of these errors are blocked and wait: they are taken away, so that the
@@ -381,8 +399,11 @@ impl State {
         if self.name.too_long {
             return error::NAME_TOO_LONG;
         }
-        // SAFETY: a `Name` is always zero-terminated.
-        if unsafe { system::is_special(self.name.as_ptr()) } {
+        let target = match self.follow_links() {
+            Ok(target) => target,
+            Err(number) => return number,
+        };
+        if target == Target::Special {
             // SAFETY: a `Name` is always zero-terminated.
             return match unsafe { system::open(self.name.as_ptr(), Open::Write) } {
                 Ok(file) => {
@@ -393,7 +414,7 @@ impl State {
                 Err(number) => number,
             };
         }
-        let file = match self.open_locked() {
+        let file = match self.open_locked(target) {
             Ok(file) => file,
             Err(number) => return number,
         };
@@ -406,9 +427,7 @@ impl State {
         };
         let mut pool = self.asked.pool;
         if pool && before.length != 0 {
-            // SAFETY: the bytes are readable.
-            parts.old = unsafe { sections.old(before, true, true) };
-            pool = parts.old.is_some();
+            pool = self.add_old(sections, &mut parts, before);
             if !pool {
                 file.close();
                 system::unmap(before.start, before.length);
@@ -416,12 +435,44 @@ impl State {
             }
         }
         let kept = if pool { Area::EMPTY } else { before };
-        let result = self.replace_file(&file, sections, &parts, kept);
+        let mut short = None;
+        if kept.length == 0 && (before.length == 0 || self.room != 0) {
+            short = self.write_short(&file, sections, &parts, before);
+        }
+        let result = match short {
+            Some(result) => result,
+            None => self.replace_file(&file, sections, &parts, kept),
+        };
         file.close();
         if before.length != 0 {
             system::unmap(before.start, before.length);
         }
         result
+    }
+
+    /// Adds the counts of an older profile, if the bytes are one of this image; returns whether they are. The sums of many
+    /// counts replace those in the bytes.
+    fn add_old(&mut self, sections: &Sections, parts: &mut Parts<'static>, before: Area) -> bool {
+        // SAFETY: the bytes are readable and writable. All places have as many counts as the sections.
+        unsafe {
+            let old = match sections.old(before, true, true) {
+                Some(old) => old,
+                None => return false,
+            };
+            let new = match parts.counts {
+                Some(taken) => taken,
+                None => sections.counts(),
+            };
+            let sums = if self.room == 0 {
+                old.counts
+            } else {
+                sections.counts_at(self.room)
+            };
+            sections.add(new, old.counts, sums);
+            parts.counts = Some(sums);
+            parts.old = Some(old.values);
+        }
+        true
     }
 
     /// Writes the profile to a file of this process, because the pool is damaged or of another program.
@@ -470,9 +521,7 @@ impl State {
             }
         };
         if before.length != 0 {
-            // SAFETY: the bytes are readable.
-            parts.old = unsafe { sections.old(before, true, true) };
-            if parts.old.is_none() {
+            if !self.add_old(sections, &mut parts, before) {
                 Message::Error.say(&mut self.line, &[INVALID_OPEN_FILE], 0);
                 system::unmap(before.start, before.length);
                 system::unlock(file);

@@ -15,6 +15,7 @@ global_asm!(
     ".weak pthread_atfork",
     ".weak dladdr",
     ".weak dlopen",
+    ".weak __libc_single_threaded",
 );
 
 type One = unsafe extern "C" fn(usize) -> usize;
@@ -81,6 +82,15 @@ pub fn allocate(size: usize) -> *mut u8 {
         // SAFETY: `malloc` accepts every size.
         Some(malloc) => unsafe { malloc(size) as *mut u8 },
         None => core::ptr::null_mut(),
+    }
+}
+
+/// Whether the process certainly has one thread only. glibc says so since 2.32.
+pub fn has_one_thread() -> bool {
+    match weak_address!("__libc_single_threaded") {
+        0 => false,
+        // SAFETY: the variable is a `char`, which glibc sets to 0 before it starts a thread.
+        place => unsafe { (place as *const u8).read_volatile() != 0 },
     }
 }
 

@@ -2,7 +2,7 @@
 use crate::layout::{
     padding, Layout, COUNTER_PTR, FUNC_HASH, HEADER_MAX, LAYOUT, NAME_REF, RAW, VTABLE_SIZE,
 };
-use crate::memory::{read, Area};
+use crate::memory::{read, write, Area};
 use crate::output::Output;
 use crate::values::{self, OldValues};
 use core::sync::atomic::{AtomicU64, AtomicU8, Ordering};
@@ -49,12 +49,8 @@ pub enum Wrong {
 /// A profile of the same image that was written earlier, in memory.
 #[derive(Debug, Clone, Copy)]
 pub struct Old {
-    /// Its function records.
-    pub data: usize,
-    /// Its counters.
-    pub counters: usize,
-    /// Its bitmaps.
-    pub bitmap: usize,
+    /// Its counters and bitmaps.
+    pub counts: Counts,
     /// Its value data, and the distance of addresses.
     pub values: OldValues,
 }
@@ -68,8 +64,8 @@ pub struct Parts<'a> {
     pub values: bool,
     /// Whether the records say that there are no value sites, so that a file without value data can be read.
     pub no_sites: bool,
-    /// A profile whose counts are added.
-    pub old: Option<Old>,
+    /// The values of a profile, which are added to those of the program.
+    pub old: Option<OldValues>,
     /// The counts, if they are not those of the program at this moment.
     pub counts: Option<Counts>,
 }
@@ -258,8 +254,8 @@ impl Sections {
     /// Writes a raw file of the sections.
     ///
     /// # Safety
-    /// The caller must ensure that the sections are readable, that their check has succeeded, and that `old` was found
-    /// by [`Self::old`] for these sections. If value data are written, no other call may write any at the same time.
+    /// The caller must ensure that the sections are readable, that their check has succeeded, and that [`Self::old`] has
+    /// found the old values for these sections. If value data are written, no other call may write any at the same time.
     pub unsafe fn write(&self, output: &mut Output<'_>, parts: &Parts<'_>) {
         let ids_size = ids_size(parts.build_id);
         let header = self.header(ids_size);
@@ -268,12 +264,9 @@ impl Sections {
         }
         let counts = match parts.counts {
             Some(counts) => counts,
-            None => Counts {
-                counters: self.counters.start,
-                bitmap: self.bitmap.start,
-            },
+            None => self.counts(),
         };
-        // SAFETY: the caller promises that the sections and the old profile are readable.
+        // SAFETY: the caller promises that the sections and the values of the old profile are readable.
         unsafe {
             if ids_size != 0 {
                 let id = parts.build_id;
@@ -293,27 +286,16 @@ impl Sections {
             } else {
                 output.bytes(self.data.start, self.data.length);
             }
-            match &parts.old {
-                None => {
-                    output.bytes(counts.counters, self.counters.length);
-                    output.zeros(counters_padding(self.counters.length));
-                    output.bytes(counts.bitmap, self.bitmap.length);
-                }
-                Some(old) => {
-                    self.write_sums(output, old, counts.counters);
-                    output.zeros(counters_padding(self.counters.length));
-                    for at in 0..self.bitmap.length {
-                        output.byte(read::<u8>(counts.bitmap + at) | read::<u8>(old.bitmap + at));
-                    }
-                }
-            }
+            output.bytes(counts.counters, self.counters.length);
+            output.zeros(counters_padding(self.counters.length));
+            output.bytes(counts.bitmap, self.bitmap.length);
             output.zeros(padding(self.bitmap.length));
             for area in [self.names, self.vtables, self.vtable_names] {
                 output.bytes(area.start, area.length);
                 output.zeros(padding(area.length));
             }
             if parts.values {
-                let mut old = parts.old.map(|old| old.values);
+                let mut old = parts.old;
                 for index in 0..self.records() {
                     values::write(output, self.record(index), &mut old);
                 }
@@ -321,32 +303,53 @@ impl Sections {
         }
     }
 
-    /// Writes the sums of the counters at an address and those of an older profile.
+    /// Adds two sets of counts, and writes the sums to the place of one of them or to a third place.
     ///
     /// # Safety
-    /// The caller must ensure what [`Self::write`] requires.
-    unsafe fn write_sums(&self, output: &mut Output<'_>, old: &Old, counters: usize) {
+    /// The caller must ensure that the check of the sections has succeeded, and that the three places have as many counters
+    /// and bytes of bitmaps as the sections. Counters of 8 bytes must be aligned at the place of the sums.
+    pub unsafe fn add(&self, new: Counts, old: Counts, sums: Counts) {
+        let temporal = self.version & variant::TEMPORAL != 0;
+        let bytes = self.entry_size() == 1;
         let mut at = 0;
         let mut next = 0;
-        // SAFETY: the caller promises that both profiles have as many counters, and they are read only up to there.
+        // SAFETY: the caller promises that there are as many counters at each place, and they are read and written only up
+        // to there.
         unsafe {
-            if self.entry_size() == 1 {
-                for at in 0..self.counters.length {
-                    output.byte(add_byte(read(counters + at), read(old.counters + at)));
-                }
-                return;
-            }
             while at < self.counters.length {
-                let (new, before) = (read(counters + at), read(old.counters + at));
-                let time =
-                    self.version & variant::TEMPORAL != 0 && self.function_begins_at(at, &mut next);
-                output.word(if time {
-                    add_time(new, before)
+                let (a, b, sum) = (new.counters + at, old.counters + at, sums.counters + at);
+                if bytes {
+                    write(sum, add_byte(read(a), read(b)));
+                    at += 1;
                 } else {
-                    add(new, before)
-                });
-                at += 8;
+                    let time = temporal && self.function_begins_at(at, &mut next);
+                    let add = if time { add_time } else { add };
+                    write(sum, add(read(a), read(b)));
+                    at += 8;
+                }
             }
+            for at in 0..self.bitmap.length {
+                let byte = read::<u8>(new.bitmap + at) | read::<u8>(old.bitmap + at);
+                write(sums.bitmap + at, byte);
+            }
+        }
+    }
+
+    /// The places of the counts in the image.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        Counts {
+            counters: self.counters.start,
+            bitmap: self.bitmap.start,
+        }
+    }
+
+    /// The places of the counts in memory that was allocated for them.
+    #[must_use]
+    pub fn counts_at(&self, start: usize) -> Counts {
+        Counts {
+            counters: start,
+            bitmap: start + padded(self.counters.length),
         }
     }
 
@@ -458,9 +461,12 @@ impl Sections {
                 return None;
             }
             Some(Old {
-                data,
-                counters,
-                bitmap: counters + self.counters.length + counters_padding(self.counters.length),
+                counts: Counts {
+                    counters,
+                    bitmap: counters
+                        + self.counters.length
+                        + counters_padding(self.counters.length),
+                },
                 values,
             })
         }
@@ -473,33 +479,7 @@ impl Sections {
     pub unsafe fn add_counts(&self, old: &Old) {
         // SAFETY: both profiles have as many counters and bytes of bitmaps.
         unsafe {
-            if self.entry_size() == 1 {
-                for at in 0..self.counters.length {
-                    let place = self.counters.start + at;
-                    crate::memory::write(place, add_byte(read(place), read(old.counters + at)));
-                }
-            } else {
-                let mut next = 0;
-                for index in 0..self.counters.length / 8 {
-                    let at = index * 8;
-                    let place = self.counters.start + at;
-                    let (new, before) = (read(place), read(old.counters + at));
-                    let time = self.version & variant::TEMPORAL != 0
-                        && self.function_begins_at(at, &mut next);
-                    crate::memory::write(
-                        place,
-                        if time {
-                            add_time(new, before)
-                        } else {
-                            add(new, before)
-                        },
-                    );
-                }
-            }
-            for at in 0..self.bitmap.length {
-                let place = self.bitmap.start + at;
-                crate::memory::write(place, read::<u8>(place) | read::<u8>(old.bitmap + at));
-            }
+            self.add(self.counts(), old.counts, self.counts());
             let mut values = old.values;
             for index in 0..self.records() {
                 values.add_to(self.record(index));
@@ -513,16 +493,14 @@ impl Sections {
     }
 
     /// Moves the counters and bitmaps to other memory, and gives them their initial values. A count that another thread
-    /// adds meanwhile is in one of the two places, if the thread adds it in one step.
+    /// adds meanwhile is in one of the two places, if the thread adds it in one step. If there is no other thread, `alone`
+    /// saves the time of atomic operations.
     ///
     /// # Safety
     /// The caller must ensure that the sections are writable, that their check has succeeded, and that there are
     /// [`Self::counts_size`] bytes of memory at the address, which is a multiple of 8.
-    pub unsafe fn take(&self, to: usize) -> Counts {
-        let taken = Counts {
-            counters: to,
-            bitmap: to + padded(self.counters.length),
-        };
+    pub unsafe fn take(&self, to: usize, alone: bool) -> Counts {
+        let taken = self.counts_at(to);
         let bytes = self.entry_size() == 1;
         let mut at = 0;
         // SAFETY: all addresses are in the sections and in the memory of the copy; counters of 8 bytes are aligned.
@@ -531,22 +509,24 @@ impl Sections {
                 let place = self.counters.start + at;
                 if bytes {
                     let old = (*(place as *const AtomicU8)).swap(0xff, Ordering::Relaxed);
-                    crate::memory::write(to + at, old);
+                    write(to + at, old);
                     at += 1;
                 } else {
                     let place = &*(place as *const AtomicU64);
                     let mut old = place.load(Ordering::Relaxed);
                     // Most counters are 0, and an exchange takes longer than reading one.
-                    if old != 0 {
+                    if alone {
+                        place.store(0, Ordering::Relaxed);
+                    } else if old != 0 {
                         old = place.swap(0, Ordering::Relaxed);
                     }
-                    crate::memory::write(to + at, old);
+                    write(to + at, old);
                     at += 8;
                 }
             }
             for at in 0..self.bitmap.length {
                 let place = &*((self.bitmap.start + at) as *const AtomicU8);
-                crate::memory::write(taken.bitmap + at, place.swap(0, Ordering::Relaxed));
+                write(taken.bitmap + at, place.swap(0, Ordering::Relaxed));
             }
         }
         taken
@@ -557,14 +537,8 @@ impl Sections {
     /// # Safety
     /// The caller must ensure what [`Self::take`] requires, and that it has returned `taken`.
     pub unsafe fn put_back(&self, taken: Counts) {
-        let old = Old {
-            data: self.data.start,
-            counters: taken.counters,
-            bitmap: taken.bitmap,
-            values: OldValues::NONE,
-        };
         // SAFETY: the copy has as many counts as the sections.
-        unsafe { self.add_counts(&old) };
+        unsafe { self.add(self.counts(), taken, self.counts()) };
     }
 
     /// Sets the counts of all values of value sites to 0.

@@ -1,8 +1,8 @@
 //! System calls of Linux that the MIP runtime does not make. The others are those of its `sys` module.
 use crate::sys::{call, checked};
 pub use crate::sys::{
-    close, error, is_special, lock, open, pass_three_arguments, pause, process, read, rename,
-    rewind, unlink, write, Open, Result,
+    close, error, lock, open, pass_three_arguments, pause, process, read, rename, rewind, unlink,
+    write, Open, Result,
 };
 use core::arch::asm;
 
@@ -76,6 +76,8 @@ mod number {
 const AT_FDCWD: usize = -100_isize as usize;
 const PROT_READ_WRITE: usize = 3;
 const MAP_SHARED: usize = 1;
+/// The kernel maps all pages at once, which is faster than an interrupt for each page: all are used.
+const MAP_POPULATE: usize = 0x8000;
 const MAP_PRIVATE_ANONYMOUS: usize = 0x22;
 /// Read and write, create, close on exec.
 const O_POOL: usize = 0o2_000_102;
@@ -153,8 +155,17 @@ unsafe fn mmap(length: usize, flags: usize, file: usize) -> isize {
 
 /// Returns the address of new memory, whose bytes are zero; 0 if there is none.
 pub fn map(length: usize) -> usize {
+    map_with(length, MAP_PRIVATE_ANONYMOUS)
+}
+
+/// As [`map`], for memory that is written at once and completely.
+pub fn map_all(length: usize) -> usize {
+    map_with(length, MAP_PRIVATE_ANONYMOUS | MAP_POPULATE)
+}
+
+fn map_with(length: usize, flags: usize) -> usize {
     // SAFETY: new private memory belongs to the caller alone.
-    let address = unsafe { mmap(length, MAP_PRIVATE_ANONYMOUS, usize::MAX) };
+    let address = unsafe { mmap(length, flags, usize::MAX) };
     if (-4095..0).contains(&address) {
         0
     } else {
@@ -173,7 +184,7 @@ pub fn map_file(file: i32, length: usize) -> Result<usize> {
     }
 }
 
-/// Frees memory of [`map`].
+/// Frees memory of [`map`] and [`map_all`].
 pub fn unmap(start: usize, length: usize) {
     // SAFETY: the callers pass memory that they got from `map` and use no longer.
     let _ = unsafe { call(number::MUNMAP, [start, length, 0, 0, 0]) };
@@ -234,48 +245,106 @@ pub fn set_size(file: i32, size: usize) -> Result<usize> {
     unsafe { checked(number::FTRUNCATE, [file as usize, size, 0, 0, 0]) }
 }
 
-/// What distinguishes files: device and inode. An error gives the same number for every file: a kernel before 4.11 does
-/// not know the call.
+/// Facts about a file.
+#[derive(Clone, Copy)]
+pub struct Facts {
+    /// Device and inode, which distinguish files.
+    pub identity: [u64; 2],
+    /// The type and the permissions.
+    mode: u16,
+    user: u32,
+    group: u32,
+}
+
+impl Facts {
+    /// What is known about every file if the kernel does not know the system call, which came with Linux 4.11.
+    const UNKNOWN: Self = Self {
+        identity: [0; 2],
+        mode: 0o100_000,
+        user: 0,
+        group: 0,
+    };
+
+    /// Whether the path was a symbolic link.
+    pub fn is_link(&self) -> bool {
+        self.mode & FORMAT == 0o120_000
+    }
+
+    /// Whether this is a device, a pipe, a socket or another special file, which no file may replace.
+    pub fn is_special(&self) -> bool {
+        self.mode & FORMAT != 0o100_000
+    }
+}
+
+/// The bits of a mode that say the type of the file.
+const FORMAT: u16 = 0o170_000;
+
+/// Where a symbolic link at the end of a path leads.
+#[derive(Clone, Copy)]
+pub enum Links {
+    /// The facts are those of the file at its end.
+    Follow,
+    /// The facts are those of the link itself.
+    Stay,
+}
+
+/// Returns facts about the file that a path leads to.
+///
+/// # Errors
+/// If there is no such file. Other errors show when the file is opened; until then a regular file is assumed.
 ///
 /// # Safety
-/// The caller must pass a zero-terminated `path`, or an empty path and an open file.
-pub unsafe fn identity(file: i32, path: *const u8) -> [u64; 2] {
+/// The caller must pass a zero-terminated `path`.
+pub unsafe fn facts_at(path: *const u8, links: Links) -> Result<Facts> {
+    const AT_SYMLINK_NOFOLLOW: usize = 0x100;
+    let flags = match links {
+        Links::Follow => 0,
+        Links::Stay => AT_SYMLINK_NOFOLLOW,
+    };
+    // SAFETY: the caller promises that the path is zero-terminated.
+    match unsafe { facts(AT_FDCWD, path, flags) } {
+        Err(error::NO_ENTRY) => Err(error::NO_ENTRY),
+        Err(_) => Ok(Facts::UNKNOWN),
+        other => other,
+    }
+}
+
+/// Returns facts about an open file.
+pub fn facts_of(file: i32) -> Facts {
     const AT_EMPTY_PATH: usize = 0x1000;
-    const STATX_INO: usize = 0x100;
+    // SAFETY: the path is zero-terminated.
+    match unsafe { facts(file as usize, b"\0".as_ptr(), AT_EMPTY_PATH) } {
+        Ok(facts) => facts,
+        Err(_) => Facts::UNKNOWN,
+    }
+}
+
+/// # Safety
+/// The caller must pass a zero-terminated `path`.
+#[inline(never)]
+unsafe fn facts(folder: usize, path: *const u8, flags: usize) -> Result<Facts> {
+    const STATX_TYPE_MODE_UID_GID_INO: usize = 0x11b;
+    const USER_AT: usize = 20;
+    const GROUP_AT: usize = 24;
+    const MODE_AT: usize = 28;
     const INODE_AT: usize = 32;
     const DEVICE_AT: usize = 136;
-    let mut facts = core::mem::MaybeUninit::<[u64; 32]>::uninit();
-    // SAFETY: an empty text is a path too.
-    let (folder, flags) = if unsafe { *path } == 0 {
-        (file as usize, AT_EMPTY_PATH)
-    } else {
-        (AT_FDCWD, 0)
-    };
-    // SAFETY: the kernel reads the zero-terminated path and writes the 256 bytes of a `statx` structure.
-    let result = unsafe {
-        checked(
-            number::STATX,
-            [
-                folder,
-                path as usize,
-                flags,
-                STATX_INO,
-                facts.as_mut_ptr() as usize,
+    let mut found = core::mem::MaybeUninit::<[u64; 32]>::uninit();
+    let start = found.as_mut_ptr() as usize;
+    let wanted = STATX_TYPE_MODE_UID_GID_INO;
+    // SAFETY: the kernel reads the zero-terminated path and writes the 256 bytes of a `statx` structure. Its fields are
+    // read only if the kernel has done that.
+    unsafe {
+        checked(number::STATX, [folder, path as usize, flags, wanted, start])?;
+        Ok(Facts {
+            identity: [
+                *((start + INODE_AT) as *const u64),
+                *((start + DEVICE_AT) as *const u64),
             ],
-        )
-    };
-    match result {
-        // SAFETY: the kernel has written these two fields of the structure.
-        Ok(_) => unsafe {
-            let facts = facts.as_ptr().cast::<u64>();
-            [
-                facts.add(INODE_AT / 8).read(),
-                facts.add(DEVICE_AT / 8).read(),
-            ]
-        },
-        // The file was removed in the meantime: it differs from the open one.
-        Err(error::NO_ENTRY) => [u64::MAX; 2],
-        Err(_) => [0; 2],
+            mode: *((start + MODE_AT) as *const u16),
+            user: *((start + USER_AT) as *const u32),
+            group: *((start + GROUP_AT) as *const u32),
+        })
     }
 }
 
@@ -300,37 +369,24 @@ pub unsafe fn read_link(path: *const u8, buffer: &mut [u8; 4096]) -> Result<usiz
 }
 
 /// Gives a new file the permissions, the owner and the group of an old one, as far as this process may do that.
-pub fn keep_owner(old: i32, new: i32) {
-    const AT_EMPTY_PATH: usize = 0x1000;
-    const STATX_MODE_UID_GID: usize = 0x1a;
-    const USER_AT: usize = 20;
-    const GROUP_AT: usize = 24;
-    const MODE_AT: usize = 28;
+pub fn keep_owner(old: &Facts, new: i32) {
     const NOBODY: usize = u32::MAX as usize;
-    let mut facts = core::mem::MaybeUninit::<[u64; 32]>::uninit();
-    let start = facts.as_mut_ptr() as usize;
-    let empty = b"\0".as_ptr() as usize;
-    // SAFETY: the kernel reads an empty path and writes the 256 bytes of a `statx` structure; the three fields are read
-    // only if it has done that. The other calls change a file that the runtime has made.
+    const PERMISSIONS: u16 = 0o777;
+    let now = facts_of(new);
+    // Each change is written to the journal of the file system, so that nothing is set to what it is.
+    // SAFETY: the calls change a file that the runtime has made.
     unsafe {
-        let path = [
-            old as usize,
-            empty,
-            AT_EMPTY_PATH,
-            STATX_MODE_UID_GID,
-            start,
-        ];
-        if checked(number::STATX, path).is_err() {
-            return;
+        if (old.user, old.group) != (now.user, now.group) {
+            let (user, group) = (old.user as usize, old.group as usize);
+            if checked(number::FCHOWN, [new as usize, user, group, 0, 0]).is_err() {
+                // Only the administrator can give files away, but every member of a group can give it a file.
+                let _ = call(number::FCHOWN, [new as usize, NOBODY, group, 0, 0]);
+            }
         }
-        let [user, group] = [USER_AT, GROUP_AT].map(|at| *((start + at) as *const u32) as usize);
-        let mode = usize::from(*((start + MODE_AT) as *const u16)) & 0o777;
-        let owner = [new as usize, user, group, 0, 0];
-        if checked(number::FCHOWN, owner).is_err() {
-            // Only the administrator can give files away, but every member of a group can give it a file.
-            let _ = call(number::FCHOWN, [new as usize, NOBODY, group, 0, 0]);
+        if (old.mode ^ now.mode) & PERMISSIONS != 0 {
+            let mode = usize::from(old.mode & PERMISSIONS);
+            let _ = call(number::FCHMOD, [new as usize, mode, 0, 0, 0]);
         }
-        let _ = call(number::FCHMOD, [new as usize, mode, 0, 0, 0]);
     }
 }
 

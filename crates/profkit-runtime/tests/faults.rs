@@ -73,6 +73,15 @@ __attribute__((noinline)) void work(int n) { for (int i = 0; i < n; i++) if (i %
 int main(void) { work(100); f10(1); f89(0); syscall(SYS_getppid); return 0; }
 "#;
 
+/// A program whose profile is shorter than a page.
+const SMALL: &str = r#"
+#include <sys/syscall.h>
+#include <unistd.h>
+volatile int sink;
+__attribute__((noinline)) void work(int n) { for (int i = 0; i < n; i++) if (i % 2) sink++; }
+int main(void) { work(100); syscall(SYS_getppid); return 0; }
+"#;
+
 /// Compiles the program that kills; `None` after a message if a process cannot be traced here.
 fn killer(program: &Program) -> Option<PathBuf> {
     let source = program.path("killer.c");
@@ -185,6 +194,105 @@ fn a_process_killed_at_any_system_call_leaves_a_whole_file() {
             assert_eq!(program.files(), std::slice::from_ref(&file));
         }
         fs::remove_file(&file).unwrap();
+    }
+}
+
+#[test]
+fn a_short_file_is_written_by_one_system_call() {
+    let Some(program) = Program::new(SMALL, &["-no-pie"]) else {
+        return;
+    };
+    let Some(killer) = killer(&program) else {
+        return;
+    };
+    for (name, existed) in [
+        ("out/%m.profraw", false),
+        ("out/%m.profraw", true),
+        ("out/a.profraw", false),
+    ] {
+        program.run(name, "", &[]);
+        let file = program.files().pop().unwrap();
+        let first = fs::read(&file).unwrap();
+        program.run(name, "", &[]);
+        let second = fs::read(&file).unwrap();
+        assert!(first.len() < 4096);
+        let (old, whole) = if existed {
+            (first, second)
+        } else {
+            (Vec::new(), first)
+        };
+        let outcomes = killed_everywhere(&program, &killer, "start", name, &[], || {
+            if existed {
+                fs::write(&file, &old).unwrap();
+            } else {
+                let _ = fs::remove_file(&file);
+            }
+        });
+        let (mut before, mut after) = (0, 0);
+        for (at, files) in outcomes.into_iter().enumerate() {
+            // There is never a temporary file.
+            assert!(files.len() <= 1, "{name} {at}: {files:?}");
+            for (path, bytes) in files {
+                assert_eq!(path, file, "{name} {at}");
+                if bytes == whole {
+                    after += 1;
+                } else {
+                    assert!(bytes == old, "{name} {existed} {at}: a part of a file");
+                    before += 1;
+                }
+            }
+        }
+        assert!(
+            before > 2 && after > 2,
+            "{name} {existed}: {before} {after}"
+        );
+        fs::remove_file(&file).unwrap();
+    }
+}
+
+#[test]
+fn a_short_file_that_may_not_grow_stays_as_it_was() {
+    let Some(program) = Program::new(SMALL, &["-no-pie"]) else {
+        return;
+    };
+    for existed in [false, true] {
+        let name = "out/%m.profraw";
+        let mut before = Vec::new();
+        if existed {
+            program.run(name, "", &[]);
+            before = fs::read(program.files().pop().unwrap()).unwrap();
+        }
+        // Limits in bytes: nothing can be written, or a part.
+        for limit in ["0", "100", "300"] {
+            let output = Command::new("prlimit")
+                .arg(format!("--fsize={limit}"))
+                .arg("./program")
+                .current_dir(program.path(""))
+                .env("LLVM_PROFILE_FILE", name)
+                .output();
+            let output = match output {
+                Ok(output) => output,
+                Err(error) => {
+                    profkit_testkit::skip(&format!("prlimit: {error}"));
+                    return;
+                }
+            };
+            assert!(output.status.success(), "{limit}: {output:?}");
+            assert!(
+                said(&output).contains("the process may not write files of this size (error 27)"),
+                "{limit}: {output:?}"
+            );
+            let file = program.files().pop().unwrap();
+            assert_eq!(program.files().len(), 1, "{limit}");
+            assert!(fs::read(&file).unwrap() == before, "{limit}");
+        }
+        program.run(name, "", &[]);
+        let runs = if existed {
+            "2 [200, 100]"
+        } else {
+            "1 [100, 50]"
+        };
+        assert_eq!(program.counts("work"), runs);
     }
 }
 

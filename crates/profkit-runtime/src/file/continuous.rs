@@ -7,7 +7,6 @@ use crate::memory::Area;
 use crate::message::Message;
 use crate::profile::{counters_padding, ids_size, Parts, Sections};
 use crate::system::{self, error};
-use crate::values;
 use core::sync::atomic::{AtomicI64, Ordering};
 
 impl State {
@@ -119,7 +118,8 @@ impl State {
     fn map_file(&mut self, sections: &Sections) -> system::Result<usize> {
         let build_id = image::build_id();
         let size = sections.size(ids_size(build_id));
-        let mut file = self.open_locked()?;
+        let target = self.follow_links()?;
+        let mut file = self.open_locked(target)?;
         let before = match contents(file.descriptor) {
             Ok(before) => before,
             Err(number) => {
@@ -149,7 +149,8 @@ impl State {
                 Message::Warning.say(&mut self.line, &[b"Invalid profile data to merge: the file is damaged or of another program. It is kept, and this process counts in a file of its own"],
                     0,
                 );
-                file = self.open_locked()?;
+                let target = self.follow_links()?;
+                file = self.open_locked(target)?;
             }
             let result = self.replace_file(&file, sections, &parts, Area::EMPTY);
             file.close();
@@ -162,15 +163,9 @@ impl State {
         if let Ok(address) = mapped {
             start = address;
             if used {
-                let there = in_file(sections, start);
-                let mine = crate::profile::Old {
-                    data: sections.data.start,
-                    counters: sections.counters.start,
-                    bitmap: sections.bitmap.start,
-                    values: values::OldValues::NONE,
-                };
+                let there = in_file(sections, start).counts();
                 // SAFETY: the mapped file was checked, and has the size of the sections.
-                unsafe { there.add_counts(&mine) };
+                unsafe { sections.add(there, sections.counts(), there) };
             }
         }
         system::unlock(descriptor);

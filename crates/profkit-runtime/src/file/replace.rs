@@ -1,10 +1,11 @@
 //! Files that are replaced whole: a process that is killed at any instant leaves the old file or the new one, and at most
 //! one temporary file per profile.
-use super::{first_error, make_folders, State};
+use super::{first_error, make_folders, to_file, State};
 use crate::memory::Area;
 use crate::message::Message;
-use crate::profile::{Parts, Sections};
-use crate::system::{self, error, Open};
+use crate::output::Output;
+use crate::profile::{ids_size, Parts, Sections};
+use crate::system::{self, error, Facts, Links, Open};
 
 /// The number of symbolic links that are followed, as in Linux.
 const LINKS_MAX: usize = 40;
@@ -16,6 +17,20 @@ pub(super) struct Opened {
     locked: bool,
     /// Whether another file may get its name.
     replaceable: bool,
+    /// Its owner and permissions.
+    facts: Facts,
+}
+
+/// Where a name leads.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Target {
+    /// To a device, a pipe, a socket or another special file.
+    Special,
+    /// To a file, or to a place where there is none. Another file may get this name.
+    Named,
+    /// To a file that a process has open: the links in /proc lead to such files, as `/dev/stdout` does. Who has opened the
+    /// file goes on to use it, so that no other file may get its name.
+    Open,
 }
 
 impl Opened {
@@ -28,21 +43,38 @@ impl Opened {
 }
 
 impl State {
-    /// Finds the file that the name leads to. Returns whether another file may get its name: the links in /proc lead to
-    /// open files, as `/dev/stdout` does, and who has opened such a file goes on to use it.
-    pub(super) fn follow_links(&mut self) -> system::Result<bool> {
+    /// Finds the file that the name leads to.
+    pub(super) fn follow_links(&mut self) -> system::Result<Target> {
         self.target.copy(&self.name);
+        // SAFETY: a `Name` is always zero-terminated.
+        match unsafe { system::facts_at(self.target.as_ptr(), Links::Stay) } {
+            Err(_) => return Ok(Target::Named),
+            Ok(facts) if !facts.is_link() => {
+                return Ok(if facts.is_special() {
+                    Target::Special
+                } else {
+                    Target::Named
+                });
+            }
+            Ok(_) => {}
+        }
+        // SAFETY: a `Name` is always zero-terminated.
+        if let Ok(facts) = unsafe { system::facts_at(self.target.as_ptr(), Links::Follow) } {
+            if facts.is_special() {
+                return Ok(Target::Special);
+            }
+        }
         for _ in 0..LINKS_MAX {
             let path = self.target.as_bytes();
             if starts_with(path, b"/proc/") || starts_with(path, b"/dev/fd/") {
-                return Ok(false);
+                return Ok(Target::Open);
             }
             // SAFETY: a `Name` is always zero-terminated.
             let read = unsafe { system::read_link(self.target.as_ptr(), &mut self.buffer) };
             // If this is not a link, or there is nothing, opening it shows why it cannot be written.
             let link = match read.map(|length| self.buffer.get(..length)) {
                 Ok(Some(link)) => link,
-                _ => return Ok(true),
+                _ => return Ok(Target::Named),
             };
             self.target.cut(if starts_with(link, b"/") {
                 0
@@ -73,39 +105,85 @@ impl State {
         unsafe { open(self.target.as_ptr()) }
     }
 
-    /// Opens the file, and waits until no other process writes it.
-    pub(super) fn open_locked(&mut self) -> system::Result<Opened> {
+    /// Opens the file at the end of the links, and waits until no other process writes it.
+    pub(super) fn open_locked(&mut self, mut target: Target) -> system::Result<Opened> {
         loop {
-            let replaceable = self.follow_links()?;
             let descriptor = self.open(system::open_pool)?;
-            let mut file = Opened {
+            let locked = system::lock(descriptor);
+            let file = Opened {
                 descriptor,
-                locked: true,
-                replaceable,
+                locked: locked.is_ok(),
+                replaceable: target == Target::Named,
+                facts: system::facts_of(descriptor),
             };
-            if let Err(number) = system::lock(descriptor) {
+            if let Err(number) = locked {
                 // Some network file systems have no locks.
                 Message::Warning.say(
                     &mut self.line,
                     &[b"cannot lock the file of the profile: other processes may replace it"],
                     number,
                 );
-                file.locked = false;
                 return Ok(file);
             }
             // Another process may have replaced the file while this one has waited.
-            // SAFETY: both texts are zero-terminated.
-            let ([a, b], [c, d]) = unsafe {
-                (
-                    system::identity(descriptor, b"\0".as_ptr()),
-                    system::identity(descriptor, self.target.as_ptr()),
-                )
-            };
-            if a == c && b == d {
-                return Ok(file);
+            // SAFETY: a `Name` is always zero-terminated.
+            if let Ok(facts) = unsafe { system::facts_at(self.target.as_ptr(), Links::Follow) } {
+                let ([a, b], [c, d]) = (facts.identity, file.facts.identity);
+                if a == c && b == d {
+                    return Ok(file);
+                }
             }
             file.close();
+            target = self.follow_links()?;
         }
+    }
+
+    /// Writes a short profile to the open file by one system call, which writes all of it or nothing: Linux copies the bytes
+    /// of one page without looking whether the process was killed. `before` are the bytes in the file. Returns 0 or an
+    /// error number, or `None` if the profile cannot be written in this way.
+    pub(super) fn write_short(
+        &mut self,
+        file: &Opened,
+        sections: &Sections,
+        parts: &Parts<'_>,
+        before: Area,
+    ) -> Option<i32> {
+        if !file.locked
+            || !file.replaceable
+            || sections.size(ids_size(parts.build_id)) > self.buffer.len()
+        {
+            return None;
+        }
+        // SAFETY: `refuse` may be called with anything; the sections were checked; only one thread is here at a time.
+        let length = unsafe {
+            let mut output = Output::new(refuse, core::ptr::null_mut(), &mut self.buffer);
+            sections.write(&mut output, parts);
+            output.held()?
+        };
+        if before.length != 0 && before.length != length {
+            return None;
+        }
+        let file = file.descriptor;
+        let mut result = first_error(0, system::rewind(file));
+        if result == 0 {
+            // SAFETY: the bytes are in the buffer.
+            result = unsafe { to_file(file as usize as *mut u8, self.buffer.as_ptr(), length) };
+            // Network file systems report some errors when a descriptor is closed.
+            result = first_error(result, system::close_copy(file));
+        }
+        if result != 0 && system::rewind(file).is_ok() {
+            // The disk is full, or the process may not write files of this size: a part may have been written.
+            // SAFETY: these bytes are those of the file.
+            unsafe {
+                to_file(
+                    file as usize as *mut u8,
+                    before.start as *const u8,
+                    before.length,
+                )
+            };
+            let _ = system::set_size(file, before.length);
+        }
+        Some(result)
     }
 
     /// Writes a new file beside the open and locked one, and gives it its name. If the folder does not allow that, the
@@ -145,7 +223,7 @@ impl State {
         } else {
             0
         };
-        system::keep_owner(file.descriptor, new);
+        system::keep_owner(&file.facts, new);
         if result == 0 {
             result = self.emit(new, sections, parts, kept);
         }
@@ -216,6 +294,11 @@ fn starts_with(text: &[u8], start: &[u8]) -> bool {
     text.len() >= start.len() && text.iter().zip(start).all(|(&a, &b)| a == b)
 }
 
+/// Takes no bytes: what does not fit into the buffer of an output ends it.
+unsafe extern "C" fn refuse(_context: *mut u8, _start: *const u8, _length: usize) -> i32 {
+    error::FILE_TOO_LARGE
+}
+
 /// Reads a file into memory, which is empty for an empty file.
 pub(super) fn contents(file: i32) -> system::Result<Area> {
     let size = system::end(file)?;
@@ -223,7 +306,7 @@ pub(super) fn contents(file: i32) -> system::Result<Area> {
         return Ok(Area::EMPTY);
     }
     system::rewind(file)?;
-    let start = system::map(size);
+    let start = system::map_all(size);
     if start == 0 {
         return Err(error::NO_MEMORY);
     }

@@ -39,6 +39,7 @@
 //! | a pseudo-hot record comes from an input with a weight | the marker is scaled to the largest count, and is no longer a marker | the record stays pseudo-hot |
 //! | two records have different numbers of counters, or one is pseudo and one has real counts | the writer's first record is kept | the first input's record is kept |
 //! | temporal traces are merged with two or more threads | the result differs from run to run | the result is that of LLVM with one thread |
+//! | value data name virtual tables | the names of virtual tables are kept only with [`MergeOptions::keep_vtable_names`] | the names of those virtual tables are kept |
 //!
 //! For sound inputs of weight 1 without such value sites, both policies give the same bytes. [`Policy::Llvm`] does what
 //! LLVM does, writer by writer. Each writer first uses the fast path. If the order of inputs would have changed the

@@ -14,9 +14,10 @@ use std::sync::Arc;
 pub enum Policy {
     /// Keeps everything that is sound, and reports the rest. The result does not depend on the number of threads.
     ///
-    /// For sound inputs of weight 1 the result equals that of LLVM's tool, with one exception: a value site may hold
+    /// For sound inputs of weight 1 the result equals that of LLVM's tool, with two exceptions. A value site may hold
     /// one value several times (for example several unknown call targets). profkit then adds the largest count of the
-    /// value in one input to its largest count in the other input, so that the order of inputs does not matter.
+    /// value in one input to its largest count in the other input, so that the order of inputs does not matter. And the
+    /// names of virtual tables in value data are kept, as by LLVM's option `--keep-vtable-symbols`.
     #[default]
     Tolerant,
     /// Does what llvm-profdata of LLVM 22 does, in the same order. A file is read up to its first bad record; the
@@ -80,7 +81,8 @@ pub struct MergeOptions {
     /// Whether profiles are merged although their versions show that the compilers named or hashed functions in different
     /// ways. The result then contains a function with two hashes twice, and each compiler can use only one of the two. If this is false, such a merge is an error.
     pub mixed_hashes: bool,
-    /// Whether names of virtual tables are kept (`--keep-vtable-symbols`).
+    /// With [`Policy::Llvm`]: whether all names of virtual tables are kept (`--keep-vtable-symbols`). The other policies
+    /// always keep the names of the virtual tables that value data name.
     pub keep_vtable_names: bool,
     /// With [`Policy::Llvm`]: the LLVM release to imitate. The raw and indexed versions that its llvm-profdata rejects
     /// are rejected here too.
@@ -176,7 +178,7 @@ impl MergeOptions {
         self
     }
 
-    /// Sets whether the names of virtual tables are kept.
+    /// Sets whether LLVM's policy keeps the names of virtual tables; see [`MergeOptions::keep_vtable_names`].
     #[must_use]
     pub fn keep_vtable_names(mut self, keep: bool) -> Self {
         self.keep_vtable_names = keep;

@@ -387,6 +387,7 @@ impl Bench<'_> {
                 vec!["--text"],
             ),
         ] {
+            let theirs = [theirs, self.kept_names()].concat();
             let arguments = |options: Vec<&'static str>| {
                 let inputs = [a, b, c, "-o", "out"];
                 let words = ["merge"].into_iter().chain(options).chain(inputs);
@@ -404,6 +405,16 @@ impl Bench<'_> {
         self.native_weighted(llvm, "22", inputs);
     }
 
+    /// The option with which LLVM's tool keeps names of virtual tables, if the set has some: `profkit merge` always keeps
+    /// them.
+    fn kept_names(&self) -> Vec<&'static str> {
+        let has_names = self.set.mode == Mode::Vtables;
+        has_names
+            .then_some("-keep-vtable-symbols")
+            .into_iter()
+            .collect()
+    }
+
     /// Compares `profkit merge --llvm N` with the tool of that release, with weights. profkit and the tool use the same
     /// number of writers and must write the same bytes.
     fn native_weighted(&mut self, llvm: &Llvm, release: &str, inputs: &[String; 3]) {
@@ -415,9 +426,15 @@ impl Bench<'_> {
         if self.conformance.scope == Scope::Full {
             threads.extend([Some("1"), Some("4")]);
         }
+        if self.set.mode == Mode::Vtables {
+            // LLVM's tool does not pass names of virtual tables from one writer to another.
+            threads.retain(|count| count.is_none_or(|count| count == "1"));
+        }
+        let kept_names = self.kept_names();
         for count in threads {
             let number = count.map_or(ONE_WRITER.to_owned(), |n| format!("--num-threads={n}"));
-            let theirs = ["merge", &number, c, flag, &wa, flag, &wb, "-o", "own"];
+            let mut theirs = vec!["merge", &number, c, flag, &wa, flag, &wb, "-o", "own"];
+            theirs.extend(&kept_names);
             let mut ours = vec!["merge", "--llvm", release, c, &wa, &wb, "-o", "ours"];
             ours.extend(count.iter().flat_map(|&count| ["--threads", count]));
             let what = ours[..3].join(" ");

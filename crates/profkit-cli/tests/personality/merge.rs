@@ -119,3 +119,78 @@ fn real_profiles_are_merged_alike() {
     ));
     compare_all(&pair, lines.iter().map(String::as_str));
 }
+
+/// The names of virtual tables that value data of a text name are kept as LLVM 22 keeps them, through every form.
+#[test]
+fn names_of_virtual_tables_in_texts_are_kept_alike() {
+    let llvm = require_or_skip!(22);
+    let mut pair = Pair::new(&llvm);
+    add_fixture(&mut pair, "raw/clang-22-vtables-shapes.profraw");
+    let text = pair.llvm(
+        &[
+            "merge",
+            "-text",
+            "-keep-vtable-symbols",
+            "raw/clang-22-vtables-shapes.profraw",
+        ],
+        b"",
+    );
+    let text = String::from_utf8(text.stdout).expect("a text");
+    assert!(text.contains("_ZTV6Square:30\n"), "{text}");
+    // Other names in another order; a function and a table of one name; an unknown table; two tables at one site.
+    let other = ":ir\nf\n1\n1\n5\n2\n0\n1\n1\n_ZTV3Box:4\n2\n2\n3\n_ZTV4Node:2\n_ZTV3Box:1\n** External Symbol **:1\n\
+                 1\n_ZTV4Leaf:7\n\n";
+    // The counts are damaged after the names: LLVM's tool keeps the names that it has read.
+    let damaged = text.replacen("_ZTV6Square:30", "_ZTV6Square:x", 1);
+    pair.add("damaged.proftext", &damaged);
+    pair.add("in.proftext", &text);
+    let args = ["merge", "-keep-vtable-symbols", "in.proftext", "-o", "out"];
+    let indexed = pair.llvm(&args, b"").files.remove("out");
+    pair.add("indexed.profdata", indexed.expect("LLVM's tool writes it"));
+    pair.add("other.proftext", other);
+    let mut lines = Vec::new();
+    for form in ["", "-text", "-sparse", "-write-prev-version"] {
+        for inputs in [
+            "in.proftext",
+            "other.proftext",
+            "indexed.profdata",
+            "in.proftext other.proftext",
+            "other.proftext in.proftext",
+            "indexed.profdata other.proftext raw/clang-22-vtables-shapes.profraw",
+            "-failure-mode=all other.proftext damaged.proftext",
+            "-failure-mode=all damaged.proftext other.proftext",
+            "-failure-mode=all damaged.proftext damaged.proftext",
+            "-function=nothing in.proftext",
+        ] {
+            for keep in ["", "-keep-vtable-symbols"] {
+                lines.push(format!("merge -j 1 {form} {keep} {inputs} -o out"));
+            }
+        }
+    }
+    for name in ["in.proftext", "indexed.profdata"] {
+        lines.push(format!("show -all-functions -show-vtables {name}"));
+    }
+    compare_all(&pair, lines.iter().map(String::as_str));
+    // Not only alike: the names are there.
+    let args = [
+        "merge",
+        "-keep-vtable-symbols",
+        "other.proftext",
+        "-o",
+        "out",
+    ];
+    let merged = pair.profkit(&args, b"").files.remove("out").expect("out");
+    let names = profkit_data::instr::indexed::IndexedProfile::parse(&merged)
+        .and_then(|profile| profile.vtable_names())
+        .expect("names");
+    let mut names: Vec<_> = names.iter().map(|(_, name)| name.to_vec()).collect();
+    names.sort();
+    assert_eq!(
+        names,
+        [
+            b"_ZTV3Box".to_vec(),
+            b"_ZTV4Leaf".to_vec(),
+            b"_ZTV4Node".to_vec()
+        ]
+    );
+}

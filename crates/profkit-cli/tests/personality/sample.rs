@@ -3,7 +3,7 @@ use crate::harness::{Pair, compare_all};
 use crate::profiles::add_fixture;
 use profkit_abi::sample::{flag, section};
 use profkit_testkit::sample::{SampleOptions, SampleShape, sample_text};
-use profkit_testkit::{Llvm, require_or_skip, short_or_whole};
+use profkit_testkit::{Llvm, require_or_skip, short_or_whole, some_or_all};
 use std::process::Command;
 
 /// Profiles by hand, each for something that generated ones do not have.
@@ -671,4 +671,74 @@ fn texts_are_read_by_llvms_rules() {
             .to_owned(),
     );
     compare_all(&pair, lines.iter().map(String::as_str));
+}
+
+/// Hot functions of profiles whose threshold is 0, because all counts are 0 or there are no functions.
+#[test]
+fn hot_functions_without_counts_are_listed_alike() {
+    let llvm = require_or_skip!(22);
+    let mut pair = Pair::new(&llvm);
+    let mut names = Vec::new();
+    for (name, text) in [
+        ("no-lines", "main:0:0\n"),
+        ("no-lines-but-samples", "main:5:7\n"),
+        ("two-without-lines", "main:0:0\nfoo:0:0\n"),
+        ("one-without-lines", "main:0:0\nfoo:0:0\n 1: 0\n"),
+        ("inlined-line", "main:0:0\n 1: g:0\n  1: 0\nfoo:0:0\n"),
+        ("beside-a-hot-one", "main:5:0\nfoo:10:0\n 1: 10\n"),
+    ] {
+        pair.add(name, text);
+        names.push(name.to_owned());
+    }
+    pair.add("in", "main:10:1\n 1: 10\n");
+    for encoding in ["-extbinary", "-binary"] {
+        let args = [
+            "merge",
+            "-sample",
+            encoding,
+            "-no-function=.",
+            "in",
+            "-o",
+            "out",
+        ];
+        let empty = pair.llvm(&args, b"").files.remove("out");
+        let name = format!("no-functions{encoding}");
+        pair.add(&name, empty.expect("LLVM's tool writes it"));
+        names.push(name);
+    }
+    let lines = names.iter().flat_map(|name| {
+        ["-hot-func-list", "-hot-func-list -topn=1", "-topn=5"]
+            .map(|options| format!("show -sample {options} {name}"))
+    });
+    let lines: Vec<_> = lines.collect();
+    compare_all(&pair, lines.iter().map(String::as_str));
+}
+
+/// Before LLVM's tool shows sections, it reads the header of a file of any encoding.
+#[test]
+fn headers_are_checked_before_sections_are_shown() {
+    let llvm = require_or_skip!(22);
+    let mut pair = Pair::new(&llvm);
+    pair.add("in", "main:10:1\n 1: 10\nanother:3:0\n 2: 3 main:2\n");
+    let mut files = Vec::new();
+    for encoding in ["-extbinary", "-binary"] {
+        let args = ["merge", "-sample", encoding, "in", "-o", "out"];
+        let whole = pair.llvm(&args, b"").files.remove("out");
+        let whole = whole.expect("LLVM's tool writes it");
+        files.extend((0..whole.len()).map(|length| whole[..length].to_vec()));
+        files.extend((8..whole.len().min(40)).map(|at| {
+            let mut damaged = whole.clone();
+            damaged[at] ^= 0xff;
+            damaged
+        }));
+    }
+    let mut failures = String::new();
+    for bytes in some_or_all(files, 11) {
+        let pair = Pair::new(&llvm).file("damaged", bytes);
+        let args = ["show", "-sample", "-show-sec-info-only", "damaged"];
+        if let Err(difference) = pair.compare(&args, b"") {
+            failures.push_str(&difference);
+        }
+    }
+    assert!(failures.is_empty(), "{failures}");
 }

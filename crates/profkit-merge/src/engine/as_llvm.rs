@@ -1,10 +1,10 @@
 //! The merge of instrumentation profiles under LLVM's policy: each group of inputs is read and joined as one of LLVM's
 //! writers does it.
-use super::read::{Adder, vtable_names, weigh_traces};
+use super::read::{Adder, weigh_traces};
 use super::source::{Source, llvm_refuses};
 use super::strategy::{Instr, Strategy};
 use super::worker::{Group, Worker};
-use super::{Context, MergeOutcome, finish_group, version};
+use super::{Context, MergeOutcome, finish_group, version, vtables};
 use crate::accumulate::Rules;
 use crate::driver::{Done, Next, OpenedInput, Outcome, ReportPart, name_inputs};
 use crate::error::MergeError;
@@ -220,7 +220,7 @@ impl Worker<'_, '_> {
         let mut first_error = None;
         let mut implausible = None;
         let keeps_names = self.context.options.keep_vtable_names;
-        let (mut vtables, mut profiles) = (Vec::new(), 0);
+        let (mut vtable_names, mut profiles) = (Vec::new(), 0);
         loop {
             match source.get().read_record(&mut record) {
                 Ok(false) => break,
@@ -239,9 +239,9 @@ impl Worker<'_, '_> {
                         record.name_ref = NameRef::of(b"");
                     }
                     // After the end of a raw file its last profile is closed. LLVM keeps the names of that profile.
-                    if is_raw && source.profiles_seen() != profiles {
+                    if keeps_names && is_raw && source.profiles_seen() != profiles {
                         profiles = source.profiles_seen();
-                        vtables = vtable_names(&mut source, keeps_names);
+                        vtable_names = vtables::of_input(&source);
                     }
                     if ordinal == 0 {
                         adder.set_program(&source.current_ids());
@@ -255,10 +255,10 @@ impl Worker<'_, '_> {
             ordinal += 1;
         }
         self.record = record;
-        if !is_raw {
-            vtables = vtable_names(&mut source, keeps_names);
+        if keeps_names && !is_raw {
+            vtable_names = vtables::of_input(&source);
         }
-        group.vtable_names.extend(&vtables);
+        group.vtable_names.extend(&vtable_names);
         let memprof = source.memprof();
         let reader = source.get();
         group.symbols.extend(reader.symbols());

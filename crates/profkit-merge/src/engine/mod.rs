@@ -172,7 +172,7 @@ impl<'c, 'i> Context<'c, 'i> {
         strategy: &'c dyn Strategy,
     ) -> Result<Self, Cancelled> {
         Ok(Context {
-            // The names of virtual tables have the order of the inputs, so the fast path is off if they are kept.
+            // The names that LLVM keeps of virtual tables have the order of the inputs, so the fast path is off then.
             fast: !options.no_fast_path && !options.keep_vtable_names,
             layouts: Layouts::new(options.run.threads.count()),
             driver,
@@ -362,15 +362,17 @@ fn finish_group(
             },
         ));
     }
+    let vtable_names = match context.options.policy {
+        Policy::Llvm => group.vtable_names.finish(),
+        _ => vtables::used(&tables, &group.symbols),
+    };
     let mut profile = InstrProfile {
         kind,
         tables,
         symbols: group.symbols,
         binary_ids: group.binary_ids.into_iter().collect(),
         traces,
-        vtable_names: group
-            .vtable_names
-            .finish(context.strategy.rules().joins_in_order),
+        vtable_names,
         memprof: group.memprof.finish(context.driver, part)?,
     };
     if !profile.traces.traces.is_empty() {

@@ -10,7 +10,7 @@ use crate::{MergeOptions, Weight};
 use profkit_abi::raw::MAX_PLAUSIBLE_COUNT;
 use profkit_data::ids::{BuildId, NameRef};
 use profkit_data::instr::indexed::{IndexedProfile, check_memprof};
-use profkit_data::instr::{InstrKind, InstrSource, Record, TemporalTraces};
+use profkit_data::instr::{InstrKind, Record, TemporalTraces};
 use profkit_data::names::SymbolTable;
 use profkit_data::remap::Remapping;
 use profkit_data::{Error, ErrorKind, Structure};
@@ -185,7 +185,6 @@ struct Part {
     group: usize,
     kind: InstrKind,
     kept: u64,
-    vtable_names: Vec<Vec<u8>>,
 }
 
 /// An input that must be read again, because it has a raw profile whose names are cut off.
@@ -309,7 +308,6 @@ impl Worker<'_, '_> {
             group: self.group(&source.current_ids()),
             kind: source.current_kind(),
             kept: 0,
-            vtable_names: vtable_names(source, self.context.options.keep_vtable_names),
         }
     }
 
@@ -386,7 +384,7 @@ impl Worker<'_, '_> {
         &mut self,
         opened: &OpenedInput<'_>,
         source: &mut Source<'_>,
-        mut stats: FileStats,
+        stats: FileStats,
         (mut file, report): (EventLog, &mut ReportPart),
         late: bool,
     ) -> Outcome {
@@ -436,13 +434,10 @@ impl Worker<'_, '_> {
         }
         let mut seen: Vec<usize> = Vec::new();
         let mut traces_of_parts = Vec::new();
-        for part in &mut stats.parts {
+        for part in &stats.parts {
             let Some(group) = self.groups.get_mut(part.group) else {
                 continue;
             };
-            group
-                .vtable_names
-                .extend(&std::mem::take(&mut part.vtable_names));
             let index = if separate { part.number - 1 } else { 0 };
             if let Some(traces) = traces.get(index)
                 && (separate || traces_of_parts.is_empty())
@@ -587,28 +582,6 @@ fn has_lost_names(source: &Source<'_>) -> bool {
             !profile.sections().names.is_whole() && profile.dialect().version > 2
         }),
         _ => false,
-    }
-}
-
-pub(super) fn vtable_names(source: &mut Source<'_>, keep: bool) -> Vec<Vec<u8>> {
-    if !keep {
-        return Vec::new();
-    }
-    let list = |names: &SymbolTable| names.in_order().map(|(_, name)| name.to_vec()).collect();
-    match source {
-        Source::Indexed(reader) => list(reader.symbols()),
-        Source::Raw(reader) => match reader.profile() {
-            Some(profile) => {
-                let mut names = SymbolTable::new();
-                let section = profile.sections().vtable_names;
-                // Errors are ignored here, because errors in the names of virtual tables were reported when the profile
-                // was read.
-                let _ = names.read_blob(section.bytes, section.offset);
-                list(&names)
-            }
-            None => Vec::new(),
-        },
-        Source::Text(_) => Vec::new(),
     }
 }
 

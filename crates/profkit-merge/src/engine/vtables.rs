@@ -1,6 +1,55 @@
-//! The names of virtual tables in the merged profile. LLVM's writer keeps them in a set of strings.
+//! The names of virtual tables in the merged profile. LLVM's writer keeps them in a set of strings. Under the other
+//! policies the result has the names of those virtual tables that its value data name.
+use super::source::Source;
+use profkit_abi::value_kind;
+use profkit_data::ids::NameRef;
+use profkit_data::instr::{FunctionTable, InstrSource};
 use profkit_data::llvm_order::string_set_order;
+use profkit_data::names::SymbolTable;
 use rustc_hash::FxHashSet;
+
+/// Returns the names of virtual tables in an input, as far as it was read, in the order of the input. The names of a raw
+/// file are those of the profile that is being read.
+pub(super) fn of_input(source: &Source<'_>) -> Vec<Vec<u8>> {
+    let list = |names: &SymbolTable| names.in_order().map(|(_, name)| name.to_vec()).collect();
+    match source {
+        Source::Indexed(reader) => list(reader.symbols()),
+        Source::Raw(reader) => match reader.profile() {
+            Some(profile) => {
+                let mut names = SymbolTable::new();
+                let section = profile.sections().vtable_names;
+                // Errors are ignored here, because errors in the names of virtual tables were reported when the profile
+                // was read.
+                let _ = names.read_blob(section.bytes, section.offset);
+                list(&names)
+            }
+            None => Vec::new(),
+        },
+        Source::Text(reader) => list(reader.vtable_names()),
+    }
+}
+
+/// Returns the known names of the virtual tables that the value data of `tables` name, in the order of LLVM's set to
+/// which they are added sorted.
+pub(super) fn used(tables: &[FunctionTable], symbols: &SymbolTable) -> Vec<Vec<u8>> {
+    if symbols.is_empty() {
+        return Vec::new();
+    }
+    let functions = tables.iter().flat_map(FunctionTable::functions);
+    let values = functions
+        .flat_map(|function| function.records())
+        .filter_map(|record| record.values?.kind(value_kind::VTABLE_TARGET));
+    let used: FxHashSet<NameRef> = values
+        .flat_map(|values| values.entries())
+        .map(|entry| NameRef(entry.value))
+        .collect();
+    let names = used.into_iter().filter_map(|name| symbols.get(name));
+    let mut sorted: Vec<_> = names.collect();
+    sorted.sort_unstable();
+    let mut names = VtableNames::default();
+    sorted.into_iter().for_each(|name| names.insert(name));
+    names.finish()
+}
 
 /// Names of virtual tables without repetitions, in the order in which they were added.
 #[derive(Default)]
@@ -22,18 +71,8 @@ impl VtableNames {
         }
     }
 
-    /// Adds the names of virtual tables that another worker has read.
-    pub(crate) fn absorb(&mut self, other: VtableNames) {
-        other.names.iter().for_each(|name| self.insert(name));
-    }
-
-    /// Returns the names of virtual tables. If they were added in input order (`in_order`), they get the order of
-    /// LLVM's set. If not, they are sorted, because several threads may have added them in any order.
-    pub(crate) fn finish(mut self, in_order: bool) -> Vec<Vec<u8>> {
-        if !in_order {
-            self.names.sort_unstable();
-            return self.names;
-        }
+    /// Returns the names in the order of LLVM's set.
+    pub(crate) fn finish(mut self) -> Vec<Vec<u8>> {
         let order = self.order();
         let take = |at: u32| self.names.get_mut(at as usize).map(std::mem::take);
         order.into_iter().filter_map(take).collect()

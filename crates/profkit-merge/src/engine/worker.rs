@@ -34,6 +34,7 @@ pub(crate) struct Group {
     pub(crate) raw_ids: BTreeSet<BuildId>,
     /// The indexed inputs with build ids.
     pub(crate) indexed: Vec<(usize, Vec<BuildId>)>,
+    /// With [`Policy::Llvm`](crate::Policy::Llvm): the names of virtual tables, if they are kept.
     pub(crate) vtable_names: VtableNames,
     pub(crate) seen: Vec<Seen>,
     pub(crate) memprof: MemProfs,
@@ -139,7 +140,6 @@ impl Group {
         self.binary_ids.extend(other.binary_ids);
         self.raw_ids.extend(other.raw_ids);
         self.indexed.extend(other.indexed);
-        self.vtable_names.absorb(other.vtable_names);
         self.seen.extend(other.seen);
         self.seen.sort_unstable_by_key(|seen| seen.input);
         self.memprof.absorb(other.memprof);

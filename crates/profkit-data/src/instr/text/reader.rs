@@ -24,6 +24,8 @@ pub struct TextReader<'data> {
     kind: InstrKind,
     traces: TemporalTraces,
     symbols: SymbolTable,
+    /// The names of the virtual tables that value data name, in the order of the text.
+    vtable_names: SymbolTable,
     /// The hashes of the target names that were already read. They are kept because the name of a hot target occurs at
     /// many value sites.
     hashed: FxHashMap<&'data [u8], NameRef>,
@@ -44,6 +46,7 @@ impl<'data> TextReader<'data> {
             kind: InstrKind::UNKNOWN,
             traces: TemporalTraces::default(),
             symbols: SymbolTable::new(),
+            vtable_names: SymbolTable::new(),
             hashed: FxHashMap::default(),
             is_profile: false,
             ended: false,
@@ -55,6 +58,12 @@ impl<'data> TextReader<'data> {
     /// The temporal traces, which the text has after its header lines.
     pub fn traces(&self) -> &TemporalTraces {
         &self.traces
+    }
+
+    /// The names of virtual tables in the value data that were read so far, in the order of the text. A name whose count
+    /// is malformed is one of them, as in LLVM 22.
+    pub fn vtable_names(&self) -> &SymbolTable {
+        &self.vtable_names
     }
 
     fn read_header(&mut self) -> Result<()> {
@@ -292,7 +301,7 @@ impl<'data> TextReader<'data> {
             let targets = self.value_number("the number of values at a site")?;
             for index in 0..targets {
                 let entry = if names {
-                    self.read_target()
+                    self.read_target(kind)
                 } else {
                     self.read_size()
                 };
@@ -306,7 +315,7 @@ impl<'data> TextReader<'data> {
         Ok(())
     }
 
-    fn read_target(&mut self) -> Result<ValueEntry> {
+    fn read_target(&mut self, kind: u32) -> Result<ValueEntry> {
         let (start, name, count) = self.split_entry("NAME:COUNT")?;
         if name.is_empty() {
             let message = "symbol name is empty";
@@ -316,22 +325,32 @@ impl<'data> TextReader<'data> {
                 .expected("NAME:COUNT")
                 .llvm_detail(message));
         }
+        let NameRef(value) = match name {
+            EXTERNAL_SYMBOL => NameRef(0),
+            name => self.target_name(kind, name, start)?,
+        };
         let count = self.decimal_part(start, name.len() + 1, count, "NAME:COUNT")?;
-        if name == EXTERNAL_SYMBOL {
-            return Ok(ValueEntry { value: 0, count });
+        Ok(ValueEntry { value, count })
+    }
+
+    /// Adds the name of a value's target to the names of the text, and returns its hash. `start` is the offset of the
+    /// name.
+    fn target_name(&mut self, kind: u32, name: &'data [u8], start: usize) -> Result<NameRef> {
+        let name_ref = match self.hashed.get(name) {
+            Some(&name_ref) => name_ref,
+            None => {
+                if let Some(column) = memchr::memchr(0, name) {
+                    return Err(zero_byte(&mut self.lexer, start, column));
+                }
+                let name_ref = self.symbols.insert(name);
+                self.hashed.insert(name, name_ref);
+                name_ref
+            }
+        };
+        if kind == value_kind::VTABLE_TARGET {
+            self.vtable_names.insert_hashed(name_ref, name);
         }
-        if let Some(&NameRef(value)) = self.hashed.get(name) {
-            return Ok(ValueEntry { value, count });
-        }
-        if let Some(column) = memchr::memchr(0, name) {
-            return Err(zero_byte(&mut self.lexer, start, column));
-        }
-        let name_ref = self.symbols.insert(name);
-        self.hashed.insert(name, name_ref);
-        Ok(ValueEntry {
-            value: name_ref.0,
-            count,
-        })
+        Ok(name_ref)
     }
 
     fn read_size(&mut self) -> Result<ValueEntry> {

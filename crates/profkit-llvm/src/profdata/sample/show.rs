@@ -1,5 +1,6 @@
 //! `show --sample`.
 use super::super::values::detailed_summary;
+use super::checks::header_fault;
 use super::{fault, json, read_options};
 use crate::command_line::Parsed;
 use crate::lines::Lines;
@@ -125,6 +126,9 @@ fn sections(
     output: Output,
     session: &Session<'_>,
 ) -> Result<(), Fault> {
+    if let Some(check) = header_fault(data) {
+        return Err(Fault::of(name, check.text));
+    }
     if llvm_encoding(data) != Some(SampleEncoding::ExtBinary) {
         session.warning(
             b"",
@@ -456,11 +460,11 @@ impl Show<'_> {
             };
             let samples = function.samples.total;
             total = total.wrapping_add(samples);
+            // The largest count of a function without lines is 0. It is hot if the threshold is 0.
             let largest = largest(&function.samples);
-            // A function without lines has no largest count, so it is never hot, whatever the threshold is.
-            if largest.is_some_and(|largest| largest >= threshold) {
+            if largest >= threshold {
                 hot_total = hot_total.wrapping_add(samples);
-                hot.push((function, largest.unwrap_or(0)));
+                hot.push((function, largest));
             }
         }
         let share = |part: u64, whole: u64| match whole {
@@ -468,10 +472,14 @@ impl Show<'_> {
             _ => part as f64 / whole as f64 * 100.0,
         };
         let (count, all) = (hot.len() as u64, functions.len() as u64);
+        // LLVM divides by the number of functions even if it is 0, and x86-64 makes the negative NaN of that.
+        let functions_share = match all {
+            0 => "-nan".to_owned(),
+            _ => format!("{:.2}", share(count, all)),
+        };
         lines.number(count).text(b" out of ").number(all);
         lines.text(format!(
-            " functions with profile ({:.2}%) are considered hot functions (max sample >= {threshold}).",
-            share(count, all)
+            " functions with profile ({functions_share}%) are considered hot functions (max sample >= {threshold})."
         ));
         lines.end();
         lines.number(hot_total).text(b" out of ").number(total);
@@ -521,9 +529,9 @@ fn columns(lines: &mut Lines<'_>, cells: [&str; 3], last: &[u8]) {
     lines.text(&row).end();
 }
 
-/// The largest number of samples of a line, including lines of inlined functions; `None` if there are no lines.
-fn largest(samples: &Samples) -> Option<u64> {
-    let own = samples.body.iter().map(|line| line.samples).max();
-    let inlined = samples.inlined.iter().filter_map(|it| largest(&it.samples));
-    own.into_iter().chain(inlined).max()
+/// The largest number of samples of a line, including lines of inlined functions; 0 if there are no lines.
+fn largest(samples: &Samples) -> u64 {
+    let own = samples.body.iter().map(|line| line.samples);
+    let inlined = samples.inlined.iter().map(|it| largest(&it.samples));
+    own.chain(inlined).max().unwrap_or(0)
 }

@@ -87,10 +87,15 @@ fn demangle_local(name: &[u8], hashes: bool) -> Option<String> {
     let demangled = demangle_symbol(symbol, hashes);
     let shown = if is_codegen_unit(prefix) {
         demangled.unwrap_or_else(|| symbol.to_owned())
+    } else if prefix.is_empty() {
+        demangled?
     } else {
         format!("{prefix}{}", demangled?)
     };
-    Some(printable(shown.as_bytes()).into_owned())
+    match printable(shown.as_bytes()) {
+        Cow::Borrowed(_) => Some(shown),
+        Cow::Owned(escaped) => Some(escaped),
+    }
 }
 
 /// Whether the file of a local function is no file, but the name of a codegen unit of rustc: `lib.1a2b-cgu.1;`.
@@ -296,7 +301,7 @@ fn split_local(name: &str) -> (&str, &str) {
 }
 
 fn demangle_symbol(symbol: &str, hashes: bool) -> Option<String> {
-    let mut out = Capped(String::new());
+    let mut out = Capped(String::with_capacity(2 * symbol.len()));
     if let Ok(rust) = rustc_demangle::try_demangle(symbol) {
         // The alternate form `{:#}` of a demangled Rust name has no hash at its end.
         let written = if hashes {

@@ -10,7 +10,12 @@ use std::path::{Path, PathBuf};
 /// assert_eq!(profkit_data::printable(b"a\nb\xff"), "a\\nb\\xff");
 /// ```
 pub fn printable(bytes: &[u8]) -> Cow<'_, str> {
+    // Nearly all names are of ASCII's characters from the space to the tilde; they are found without a branch a byte.
+    let is_plain = bytes
+        .iter()
+        .fold(true, |plain, &byte| plain & matches!(byte, b' '..=b'~'));
     match std::str::from_utf8(bytes) {
+        Ok(text) if is_plain => Cow::Borrowed(text),
         Ok(text) if !text.chars().any(char::is_control) => Cow::Borrowed(text),
         _ => {
             let mut text = String::with_capacity(bytes.len() + 8);

@@ -72,7 +72,14 @@ impl Table {
     /// Those of the writer.
     pub fn parquet(&self, out: impl Write + Send) -> Result<(), ParquetError> {
         let batch = self.record_batch()?;
-        let properties = WriterProperties::builder()
+        let mut properties = WriterProperties::builder();
+        for column in &self.columns {
+            if matches!(column.data, ColumnData::Texts(_)) {
+                // A dictionary of texts that mostly differ costs time and saves no space.
+                properties = properties.set_column_dictionary_enabled(column.name.into(), false);
+            }
+        }
+        let properties = properties
             .set_compression(Compression::SNAPPY)
             .set_max_row_group_row_count(Some(BATCH_ROWS))
             .set_created_by(concat!("profkit ", env!("CARGO_PKG_VERSION")).to_owned())
@@ -107,9 +114,11 @@ impl Table {
 
 fn array(data: &ColumnData) -> Result<ArrayRef, ArrowError> {
     Ok(match data {
-        ColumnData::Texts(texts) => Arc::new(StringArray::from_iter(
-            texts.iter().map(|text| (!text.is_empty()).then_some(text)),
-        )),
+        ColumnData::Texts(texts) => {
+            let mut rows = StringBuilder::with_capacity(texts.len(), texts.bytes());
+            rows.extend(texts.iter());
+            Arc::new(rows.finish())
+        }
         ColumnData::Shared(texts) => {
             let keys: UInt32Array = texts
                 .numbers

@@ -1,5 +1,5 @@
 //! Tables of instrumentation profiles.
-use super::{ColumnData, NoTable, SharedTexts, Table, TableKind, clamped, spelled};
+use super::{ColumnData, NoTable, SharedTexts, Table, TableKind, clamped, texts};
 use profkit_abi::value_kind;
 use profkit_analysis::faults::Faults;
 use profkit_analysis::instr::{InstrFacts, InstrReader, Totals, numbers};
@@ -54,32 +54,33 @@ impl Table {
 
     fn functions(&mut self, reader: &mut InstrReader<'_>) -> Faults {
         let mut totals = Totals::new(Ranking::new(FunctionOrder::Sum, 0, false), false);
-        let (mut symbols, mut guids, mut hashes) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut guids, mut hashes) = (Vec::new(), Vec::new());
         let (mut counters, mut entries, mut sums, mut most) =
             (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let faults = records(reader, |_, record| {
-            totals.add(record);
-            symbols.push(record.name.clone());
-            guids.push(record.name_ref.0);
-            hashes.push(record.func_hash.0);
-            // A record with a marker instead of counters has no counts.
-            let has_counts = !record.is_pseudo();
-            counters.push(if has_counts {
-                record.counts.len() as u64
-            } else {
-                0
-            });
-            let numbers = numbers(record);
-            entries.push(has_counts.then_some(numbers.entry));
-            sums.push(has_counts.then_some(clamped(numbers.sum)));
-            most.push(has_counts.then_some(numbers.max));
+        let (faults, [name, demangled]) = texts::spelled(|symbol| {
+            records(reader, |_, record| {
+                totals.add(record);
+                symbol(&record.name);
+                guids.push(record.name_ref.0);
+                hashes.push(record.func_hash.0);
+                // A record with a marker instead of counters has no counts.
+                let has_counts = !record.is_pseudo();
+                counters.push(if has_counts {
+                    record.counts.len() as u64
+                } else {
+                    0
+                });
+                let numbers = numbers(record);
+                entries.push(has_counts.then_some(numbers.entry));
+                sums.push(has_counts.then_some(clamped(numbers.sum)));
+                most.push(has_counts.then_some(numbers.max));
+            })
         });
         let (summary, _) = totals.finish();
         let shares = most
             .iter()
             .map(|most| share(&summary, most.unwrap_or(0)))
             .collect();
-        let [name, demangled] = spelled(&symbols);
         self.push("name", name);
         self.push("demangled", demangled);
         self.push("guid", ColumnData::Numbers(guids));

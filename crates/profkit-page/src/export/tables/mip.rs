@@ -1,5 +1,5 @@
 //! Tables of MIP profiles.
-use super::{ColumnData, NoTable, SharedTexts, Table, TableKind, spelled};
+use super::{ColumnData, NoTable, SharedTexts, Table, TableKind, texts};
 use profkit_analysis::names::printable;
 use profkit_analysis::order::by_mean;
 use profkit_data::mip::MipProfile;
@@ -31,32 +31,32 @@ impl Table {
 
     fn called(&mut self, profile: &MipProfile) {
         let mut files = SharedTexts::default();
-        let (mut symbols, mut numbers, mut lines) =
-            (Vec::new(), [(); 6].map(|()| Vec::new()), Vec::new());
-        for function in profile.functions.iter().filter(|one| !one.is_part()) {
-            symbols.push(function.name.clone());
-            let covered = function.blocks.iter().filter(|block| block.runs > 0);
-            let row = [
-                function.signature.into(),
-                function.blocks.len() as u64,
-                covered.count() as u64,
-                function.called_runs,
-                function.raw_runs,
-                function.calls,
-            ];
-            for (column, number) in numbers.iter_mut().zip(row) {
-                column.push(number);
+        let (mut numbers, mut lines) = ([(); 6].map(|()| Vec::new()), Vec::new());
+        let ((), [name, demangled]) = texts::spelled(|symbol| {
+            for function in profile.functions.iter().filter(|one| !one.is_part()) {
+                symbol(&function.name);
+                let covered = function.blocks.iter().filter(|block| block.runs > 0);
+                let row = [
+                    function.signature.into(),
+                    function.blocks.len() as u64,
+                    covered.count() as u64,
+                    function.called_runs,
+                    function.raw_runs,
+                    function.calls,
+                ];
+                for (column, number) in numbers.iter_mut().zip(row) {
+                    column.push(number);
+                }
+                let frame = profile.tables.frames(function.location).next();
+                let path = frame.as_ref().and_then(|frame| frame.path.as_deref());
+                files.push(&printable(path.unwrap_or_default()));
+                lines.push(
+                    frame
+                        .map(|frame| u64::from(frame.line))
+                        .filter(|&line| line > 0),
+                );
             }
-            let frame = profile.tables.frames(function.location).next();
-            let path = frame.as_ref().and_then(|frame| frame.path.as_deref());
-            files.push(&printable(path.unwrap_or_default()));
-            lines.push(
-                frame
-                    .map(|frame| u64::from(frame.line))
-                    .filter(|&line| line > 0),
-            );
-        }
-        let [name, demangled] = spelled(&symbols);
+        });
         self.push("name", name);
         self.push("demangled", demangled);
         let names = [

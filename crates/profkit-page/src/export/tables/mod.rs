@@ -21,13 +21,15 @@ mod rows;
 mod sample;
 #[cfg(test)]
 mod tests;
+mod texts;
+
+pub use texts::Texts;
 
 use super::StackFrame;
 use crate::functions::Interner;
 use profkit_analysis::any::AnyProfile;
 use profkit_analysis::faults::Faults;
-use profkit_analysis::names::{self, Spelling, printable};
-use rayon::prelude::*;
+use profkit_analysis::names::printable;
 use std::fmt;
 
 /// The version of the columns. It is raised when a column is renamed or removed, or changes its meaning.
@@ -116,7 +118,7 @@ pub struct Column {
 #[derive(Clone, Debug)]
 pub enum ColumnData {
     /// Texts that mostly differ. An empty one is not known.
-    Texts(Vec<String>),
+    Texts(Texts),
     /// Texts that many rows share.
     Shared(SharedTexts),
     /// Numbers.
@@ -240,21 +242,6 @@ impl Table {
             self.properties.push(("build_ids", ids.join(" ")));
         }
     }
-}
-
-/// Symbols made safe to print, and the same demangled. A symbol that is empty has no text in either column.
-fn spelled(symbols: &[Vec<u8>]) -> [ColumnData; 2] {
-    let texts: (Vec<String>, Vec<String>) = symbols
-        .par_iter()
-        .map(|symbol| {
-            let demangled = match symbol.as_slice() {
-                [] => String::new(),
-                symbol => names::spelled(symbol, Spelling::Demangled).into_owned(),
-            };
-            (printable(symbol).into_owned(), demangled)
-        })
-        .unzip();
-    [ColumnData::Texts(texts.0), ColumnData::Texts(texts.1)]
 }
 
 /// Sums as numbers of 64 bits. A larger one becomes the largest.

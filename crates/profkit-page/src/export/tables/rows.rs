@@ -49,10 +49,7 @@ impl Table {
         let mut members = Map::new();
         for column in &self.columns {
             let value = match &column.data {
-                ColumnData::Texts(texts) => texts
-                    .get(row)
-                    .filter(|text| !text.is_empty())
-                    .map(|text| text.as_str().into()),
+                ColumnData::Texts(texts) => texts.get(row).map(Value::from),
                 ColumnData::Shared(texts) => texts.get(row).map(Value::from),
                 ColumnData::Numbers(numbers) => numbers.get(row).map(|&number| number.into()),
                 ColumnData::SomeNumbers(numbers) => {

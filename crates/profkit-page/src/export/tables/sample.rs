@@ -1,6 +1,6 @@
 //! Tables of sample profiles.
 use super::instr::share;
-use super::{ColumnData, NoTable, SharedTexts, Table, TableKind, clamped, spelled};
+use super::{ColumnData, NoTable, SharedTexts, Table, TableKind, clamped, texts};
 use profkit_analysis::names::Spelling;
 use profkit_analysis::samples::{SampleView, numbers};
 use profkit_data::ids::NameRef;
@@ -34,26 +34,27 @@ impl Table {
     fn sampled(&mut self, view: &SampleView<'_>) {
         let summary = view.summary();
         let mut contexts = SharedTexts::default();
-        let (mut symbols, mut guids, mut checksums) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut guids, mut checksums) = (Vec::new(), Vec::new());
         let (mut entries, mut sums, mut most, mut shares) =
             (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        for function in view.profile.functions() {
-            let (symbol, guid) = match view.profile.names.get(function.samples.name) {
-                SampleName::Text(name) => (name.to_vec(), NameRef::of(name).0),
-                SampleName::Guid(guid) => (Vec::new(), guid.0),
-            };
-            symbols.push(symbol);
-            guids.push(guid);
-            contexts.push(&callers(view, &function.callers));
-            let checksum = function.samples.checksum;
-            checksums.push((checksum != 0).then_some(checksum));
-            let numbers = numbers(&function.samples);
-            entries.push(numbers.entry);
-            most.push(numbers.max);
-            sums.push(clamped(numbers.sum));
-            shares.push(share(&summary, numbers.max));
-        }
-        let [name, demangled] = spelled(&symbols);
+        let ((), [name, demangled]) = texts::spelled(|symbol| {
+            for function in view.profile.functions() {
+                let (name, guid) = match view.profile.names.get(function.samples.name) {
+                    SampleName::Text(name) => (name, NameRef::of(name).0),
+                    SampleName::Guid(guid) => (&[][..], guid.0),
+                };
+                symbol(name);
+                guids.push(guid);
+                contexts.push(&callers(view, &function.callers));
+                let checksum = function.samples.checksum;
+                checksums.push((checksum != 0).then_some(checksum));
+                let numbers = numbers(&function.samples);
+                entries.push(numbers.entry);
+                most.push(numbers.max);
+                sums.push(clamped(numbers.sum));
+                shares.push(share(&summary, numbers.max));
+            }
+        });
         self.push("name", name);
         self.push("demangled", demangled);
         self.push("context", ColumnData::Shared(contexts));

@@ -37,6 +37,7 @@ pub fn ci(_arguments: &[String]) -> Result<()> {
     cargo(&["xtask", "conformance"], &[])?;
     cargo(&["xtask", "llvm-suite"], &[])?;
     cargo(&["xtask", "runtime-suite"], &[])?;
+    cargo(&["xtask", "differential"], &[])?;
     cargo(&["xtask", "two-commits"], &[])?;
     cargo(&["xtask", "page"], &[])?;
     cargo(&["xtask", "fuzz-smoke"], &[])

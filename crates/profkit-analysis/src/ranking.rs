@@ -161,7 +161,7 @@ pub enum GroupBy {
     File,
     /// The crate of a Rust function.
     Crate,
-    /// The namespace of a C++ function or the module of a Rust function, with its types.
+    /// The namespace of a C++ function or the module of a Rust function, and the types in it that the function belongs to.
     Namespace,
 }
 

@@ -223,8 +223,9 @@ pub fn run(args: &DiffArgs, matches: &ArgMatches) -> exit::Result {
             "{} and {}: --{option} is for heap profiles",
             names[0], names[1]
         );
-        return Err(Failure::usage(text)
-            .with_hint("leave it out; `profkit doctor FILE` says what a profile is"));
+        return Err(Failure::usage(text).with_hint(format_args!(
+            "leave --{option} out; `profkit doctor FILE` says what a profile is"
+        )));
     }
     let mut profiles = Vec::new();
     let opened = ComparedProfile::open_all(&inputs.each_ref().map(Input::bytes));

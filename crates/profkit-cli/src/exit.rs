@@ -186,12 +186,12 @@ pub fn system_hint(path: &Path, error: &io::Error) -> Option<String> {
                 path_text(&near)
             ),
             None => format!(
-                "`profkit doctor {}` lists the profiles there",
+                "`profkit doctor {}` lists the profiles in this folder",
                 path_text(folder)
             ),
         }),
         io::ErrorKind::IsADirectory => Some(format!(
-            "this is a folder: name one file of it; `profkit doctor {}` lists the profiles there",
+            "this is a folder: name one file of it; `profkit doctor {}` lists its profiles",
             path_text(path)
         )),
         _ => None,

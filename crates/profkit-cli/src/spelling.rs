@@ -226,7 +226,7 @@ pub fn failure(error: &clap::Error, args: &[OsString]) -> Failure {
                 failure.with_hint(help)
             } else if let Some(missing) = value_missing(&argument, &value) {
                 failure.with_hint(format_args!(
-                    "{missing}; its values are {}",
+                    "{missing}; the values are {}",
                     known.join(", ")
                 ))
             } else {
@@ -288,7 +288,7 @@ fn form(command: &Command, name: &str) -> String {
 /// Returns the hint that an option lacks its value, if the word after it is a file and was taken for the value.
 fn value_missing(argument: &str, value: &str) -> Option<String> {
     let is_file = std::path::Path::new(value).exists();
-    is_file.then(|| format!("the value is missing before {value}: write {argument}"))
+    is_file.then(|| format!("{value} is a file: write {argument} before it"))
 }
 
 /// Returns the option that stands before a word, with a space after it.

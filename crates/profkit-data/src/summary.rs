@@ -124,9 +124,9 @@ pub struct SummaryBuilder {
     /// The number of times that each count below [`SMALL_COUNTS`] was added. The list is empty until the first count is
     /// added.
     small: Vec<u64>,
-    /// The counts of [`SMALL_COUNTS`] and above in ascending order, each with the number of times that it was added.
+    /// The counts of at least [`SMALL_COUNTS`] in ascending order, each with the number of times that it was added.
     runs: Vec<(u64, u64)>,
-    /// Counts of [`SMALL_COUNTS`] and above that were added but not sorted yet.
+    /// Counts of at least [`SMALL_COUNTS`] that were added and are not in `runs` yet.
     pending: Vec<u64>,
 }
 

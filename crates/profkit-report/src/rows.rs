@@ -66,7 +66,7 @@ impl<'c, W: Write> RowWriter<'c, W> {
         self.out.write_all(b"\n")
     }
 
-    /// Ends the rows. CSV without rows has its first line.
+    /// Ends the rows. CSV gets its line of column names even if there were no rows.
     ///
     /// # Errors
     /// Those of the writer.

@@ -563,7 +563,7 @@ fn make_folders(path: &mut Name) {
     for at in 1..path.as_bytes().len() {
         if path.as_bytes().get(at) == Some(&b'/') {
             path.set(at, 0);
-            // SAFETY: a `Name` is always zero-terminated, here at the slash.
+            // SAFETY: a `Name` is always zero-terminated; its zero stands in the place of the slash now.
             unsafe { system::make_folder(path.as_ptr(), mode) };
             path.set(at, b'/');
         }

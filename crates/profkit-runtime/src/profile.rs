@@ -497,7 +497,7 @@ impl Sections {
     /// saves the time of atomic operations.
     ///
     /// # Safety
-    /// The caller must ensure that the sections are writable, that their check has succeeded, and that there are
+    /// The caller must ensure that the sections are writable, that [`Self::check`] has succeeded, and that there are
     /// [`Self::counts_size`] bytes of memory at the address, which is a multiple of 8.
     pub unsafe fn take(&self, to: usize, alone: bool) -> Counts {
         let taken = self.counts_at(to);
@@ -544,7 +544,7 @@ impl Sections {
     /// Sets the counts of all values of value sites to 0.
     ///
     /// # Safety
-    /// The caller must ensure that the sections are writable and that their check has succeeded.
+    /// The caller must ensure that the sections are writable and that [`Self::check`] has succeeded.
     pub unsafe fn reset_values(&self) {
         for index in 0..self.records() {
             // SAFETY: the caller promises that the records are writable.
@@ -555,7 +555,7 @@ impl Sections {
     /// Sets all counts to their initial values.
     ///
     /// # Safety
-    /// The caller must ensure that the sections are writable and that their check has succeeded.
+    /// The caller must ensure that the sections are writable and that [`Self::check`] has succeeded.
     pub unsafe fn reset(&self) {
         // SAFETY: the caller promises that the sections are writable.
         unsafe {

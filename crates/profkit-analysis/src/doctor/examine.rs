@@ -110,9 +110,8 @@ impl Diagnosis {
         if self.verdict != Verdict::Foreign {
             self.verdict = Verdict::Damaged;
         }
-        self.damage.push_first(
-            error.with_hint("copy the file again, or give the one that it was made from"),
-        );
+        self.damage
+            .push_first(error.with_hint("copy the file again, or give the uncompressed original"));
     }
 
     /// The facts of an instrumentation profile, if the file is one.

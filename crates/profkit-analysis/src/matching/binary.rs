@@ -44,7 +44,7 @@ pub struct Binary {
     pub path: String,
     /// The build id of the binary.
     pub build_id: Option<BuildId>,
-    /// The part of the binary in which its functions were found; `None` for a profile.
+    /// The part of the binary that names its functions; `None` for a profile.
     pub origin: Option<Origin>,
     /// Whether this is a profile that lists only functions that ran. A function that it lacks may be in its build.
     pub lists_only_used: bool,
@@ -200,8 +200,8 @@ impl BinaryFunctions {
         Ok(())
     }
 
-    /// Looks for the functions that the profile has and no binary has: they may have been inlined everywhere, which only
-    /// debug info shows. If none is missing, debug info is not read. Can be called for several profiles.
+    /// Looks for the functions of the profile that are in no binary. They may have been inlined everywhere; only debug info
+    /// shows that. If no function is missing, debug info is not read. The method can be called for several profiles.
     pub fn find_inlined(&mut self, profile: &ProfileFunctions) {
         while is_any_missing(profile, self)
             && let Some((path, place)) = self.without_hashes.pop_front()
@@ -278,7 +278,7 @@ impl BinaryFunctions {
                 .found(family.profile())
                 .expected(wanted.profile())
                 .with_hint(
-                    "give two profiles of one kind, or a program that is compiled with the first",
+                    "give two profiles of the same kind, or one profile and the program that it is for",
                 ));
         }
         self.add_profile(profkit_data::path_text(path), profile?);

@@ -271,7 +271,7 @@ impl StartupOrder {
         });
     }
 
-    /// Computes how much text the start of the program touches: for all traces together, and for each trace.
+    /// Computes how much of the program's code is touched at start-up: in all traces together, and in each trace.
     pub fn footprints(
         &self,
         startup: &Startup,

@@ -87,8 +87,8 @@ pub fn input_note(note: &InputNote) -> String {
             "{name}: {problem}; {} can be read; {hint}",
             plural(*members as u64, "member")
         ),
-        InputNote::EmptyArchive { name } => format!("the archive {name} holds no files to merge"),
-        InputNote::EmptyFolder { name } => format!("the folder {name} holds no files to merge"),
+        InputNote::EmptyArchive { name } => format!("{name}: this archive holds no files to merge"),
+        InputNote::EmptyFolder { name } => format!("{name}: this folder holds no files to merge"),
         InputNote::Repeated { path, times } => {
             let times = match times {
                 2 => "twice".to_owned(),
@@ -111,7 +111,9 @@ pub fn input_note(note: &InputNote) -> String {
         ),
         InputNote::MoreSame(count) => {
             let count = plural(*count, "path");
-            format!("… and {count} more left out, because they lead to the same files")
+            format!(
+                "… and {count} more, which are left out because they lead to files that are already among the inputs"
+            )
         }
         InputNote::PassedOver { path, what } => {
             format!(

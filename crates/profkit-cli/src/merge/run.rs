@@ -312,7 +312,7 @@ pub fn refuse_losses(name: &str, losses: &[String], strict: bool) -> Result<()> 
             Err(rest
                 .iter()
                 .fold(failure, add)
-                .with_hint("nothing was written: the output would lack some of the data, and --strict does not allow that"))
+                .with_hint("nothing was written, because the output would lack these data; without --strict, it is written without them"))
         }
         _ => Ok(()),
     }

@@ -176,7 +176,7 @@ impl MergeJob for SampleJob<'_> {
                         what: SampleConflict::Contexts,
                         ..
                     } => Some(
-                        "profkit convert --layout nest turns a profile with contexts into one without",
+                        "`profkit convert --layout nest` turns a profile with contexts into one without",
                     ),
                     error => error.hint(),
                 };

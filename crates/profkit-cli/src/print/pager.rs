@@ -21,8 +21,8 @@ pub struct Pager {
 enum State {
     /// All text goes to standard output, without a pager.
     Direct,
-    /// The text that was written so far fits on the terminal. The fields are this text and the number of rows that are
-    /// left.
+    /// The text that was written so far fits on the terminal. The fields are this text and the number of rows of the
+    /// terminal that are still free.
     Short { text: Vec<u8>, rows: usize },
     /// The pager runs. The text that was written is kept until a shell that does not find the pager would have ended.
     Pages {

@@ -150,20 +150,20 @@ pub fn check(args: &ShowArgs, matches: &ArgMatches, kind: Kind, input: &Input) -
         _ => ("a", kind.name()),
     };
     let failure = Failure::usage(format_args!(
-        "{}: --{option} does not fit {a} {name}: it is for {}",
+        "{}: --{option} does not fit {a} {name}: the option is for {}",
         input.name(),
         in_words(&names, "and")
     ));
     let has_heap = kind == Kind::Indexed && kinds.contains(&Kind::Heap);
     let failure = match *option {
         "binaries" if PROFILES.contains(&kind) => failure.with_hint(
-            "with --by file, the debug info of the binaries names the source files of functions",
+            "with --by file too, the debug info of the binaries names the source files of functions",
         ),
         _ => failure,
     };
     Err(if has_heap {
         failure.with_hint(format_args!(
-            "with --memory, --{option} works for the heap profile in this file, if it has one"
+            "leave it out; or, if this file has a heap profile, add --memory"
         ))
     } else {
         failure.with_hint(format_args!(

@@ -106,7 +106,7 @@ impl<'data> RawParts<'data> {
         }
         if self.data.is_empty() {
             return Err(Error::new(ErrorKind::Empty, "the file is empty").with_hint(
-                "the program ended before it wrote its records, or another program still has the file open",
+                "the program ended before it wrote its records, or it still runs and has not written them yet",
             ));
         }
         self.done = true;

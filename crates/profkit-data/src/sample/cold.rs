@@ -41,7 +41,7 @@ pub fn trim_cold(profile: &mut SampleProfile, cold: ColdContexts, threshold: u64
             callers,
             mut samples,
         } = function;
-        // LLVM makes a merged context without attributes: several contexts with different ones can be in it.
+        // In LLVM, a context that others were merged into has no attributes, because theirs can differ.
         samples.attributes = 0;
         let is_cold = cold.trim && samples.total < threshold;
         if is_cold && profile.find(&callers, samples.name).is_none() {

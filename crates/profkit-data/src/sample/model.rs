@@ -178,8 +178,8 @@ pub struct SampleProfile {
     functions: Vec<Function>,
     /// For each name, the index of the function that has this name and no callers; `u32::MAX` if there is none.
     bases: Vec<u32>,
-    /// The indices of functions with callers, by a hash of the calling context. If two contexts have the same hash, the
-    /// context that was added later has the next free number as its key.
+    /// The indices of the functions that have a calling context, by a hash of this context. If the hash is already the key of
+    /// another context, the key is the next higher number that is not yet one.
     contexts: FxHashMap<u64, u32>,
 }
 

@@ -143,7 +143,7 @@ impl StoredError {
     pub fn hint(&self) -> &'static str {
         match self {
             StoredError::Damaged { .. } => {
-                "copy the compressed file again, or give the file that it was made from"
+                "copy the compressed file again, or give the uncompressed original"
             }
             StoredError::DamagedArchive {
                 format: ArchiveFormat::Zip,

@@ -41,7 +41,7 @@ pub const OPTIONS: &[OptionSpec] = &[
     hidden("print-options", Flag, TOP, "", "Accepted, but has no effect"),
     hidden("print-all-options", Flag, TOP, "", "Accepted, but has no effect"),
     option("version", Version, TOP, "", "Show the version"),
-    // Input and output. Missing options are reported in this order.
+    // Input and output. If several required options are missing, they are reported in the order of this list.
     required("output", Text, "file", "Write the profile to this file (- is standard output)"),
     alias("o", "output", Text, TOP),
     required("binary", Text, "file", "The program or library that ran"),

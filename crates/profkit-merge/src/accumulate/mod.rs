@@ -177,7 +177,7 @@ impl Fault {
                 input,
                 Action::Dropped,
                 Reason::CounterMismatch,
-                "the number of counters differs from the first record of the function",
+                "the record has another number of counters than the first record of the function",
             )
             .sides(plural(found, "counter"), plural(expected, "counter"))
             .llvm(LlvmCode::CountMismatch),
@@ -192,7 +192,7 @@ impl Fault {
                 input,
                 Action::Repaired,
                 Reason::BitmapMismatch,
-                "the size of the bitmap differs from the first record of the function; only the counters are merged",
+                "the record has a bitmap of another size than the first record of the function, so only its counters are merged",
             )
             .sides(plural(found, "byte"), plural(expected, "byte"))
             .llvm(LlvmCode::BitmapMismatch),
@@ -201,7 +201,7 @@ impl Fault {
                 Action::Repaired,
                 Reason::ValueSiteMismatch,
                 format!(
-                    "the number of value sites of kind {kind} differs from the first record of the function; the values of this record are left out"
+                    "the record has another number of value sites of kind {kind} than the first record of the function, so its values are left out"
                 ),
             )
             .sides(plural(found, "site"), plural(expected, "site"))

@@ -297,7 +297,7 @@ impl ReportPart {
         };
         let event = Event::new(index, action, Reason::Truncated, problem);
         self.log
-            .push_first(event.hint("copy the file again, or give the one that it was made from"));
+            .push_first(event.hint("copy the file again, or give the uncompressed original"));
         outcome
     }
 

@@ -26,7 +26,7 @@ pub(crate) struct Group {
     /// More accumulators with other functions than those in `acc`. They need not be merged with each other, because
     /// every function name is in one of them only.
     pub(crate) disjoint: Vec<Accumulator>,
-    /// The sums of raw profiles whose layout is known. They are added to `acc` at the end.
+    /// The sums of the counters of raw profiles whose layout is known. They are added to `acc` at the end.
     pub(crate) sums: LayoutSums,
     pub(crate) symbols: SymbolTable,
     pub(crate) binary_ids: BTreeSet<BuildId>,

@@ -211,7 +211,7 @@ impl Sums {
         }
         let (counters, _) = counters.as_chunks::<8>();
         let pairs = self.counts.iter_mut().zip(counters);
-        // The sums cannot wrap, because `bound` limits them. Plain wrapping loops can be vectorised.
+        // The compiler can vectorise loops with wrapping additions. These never wrap, because `bound` limits the sums.
         match (dialect.endian, weight.is_one()) {
             (Endian::Little, true) => {
                 pairs.for_each(|(sum, &c)| *sum = sum.wrapping_add(u64::from_le_bytes(c)))

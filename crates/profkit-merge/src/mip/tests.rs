@@ -381,7 +381,7 @@ fn what_is_dropped_and_why() {
     let (profile, report) = merged(&profile_of(&image), &inputs);
     insta::assert_snapshot!(events(&report), @"
     1.mipraw: dropped: the file is empty
-      hint: the program ended before it wrote its records, or another program still has the file open
+      hint: the program ended before it wrote its records, or it still runs and has not written them yet
     2.mipraw: dropped: the file is neither a MIP raw file nor a MIP profile: found a program or object file
       hint: name binaries with --binary; a raw file is a file that the program wrote when it ran
     3.mipraw: dropped: the file is neither a MIP raw file nor a MIP profile: found a map

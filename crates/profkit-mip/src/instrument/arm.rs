@@ -66,8 +66,8 @@ impl Backend for Elf {
             return Err("is for a processor before ARMv7, which lacks movw and movt".to_owned());
         }
         let (record, here) = (site.labels.record(), site.labels.other("p"));
-        // The A32 and the T32 form both keep the following code aligned to 4 bytes, because literal loads depend on the
-        // alignment.
+        // The call has a length of a multiple of 4 bytes in both instruction sets, A32 and T32, because literal loads in the
+        // code after it depend on their alignment.
         let (ahead, zero) = match state.set {
             Some(ArmSet::A32) => (8, "add r1, pc, r1; mov r0, #0"),
             Some(ArmSet::T32) if state.unified => (4, "add r1, pc; mov.w r0, #0"),

@@ -29,9 +29,13 @@ pub fn read(data: &[u8], parts: &[&[u8]], options: &CollectOptions) -> Result<Co
     let known = |name: &String| events.iter().any(|event| event.name == *name);
     if let Some(unknown) = selection.events.iter().find(|name| !known(name)) {
         let names: Vec<&str> = events.iter().map(|event| &*event.name).collect();
-        return Err(Error::new(ErrorKind::Unsupported, "no such event")
-            .found(names.join(", "))
-            .expected(unknown));
+        return Err(Error::new(
+            ErrorKind::Unsupported,
+            "the recording has no event of this name",
+        )
+        .found(names.join(", "))
+        .expected(unknown)
+        .with_hint("name one of the events that were found"));
     }
     Ok(collect(&recording, options))
 }

@@ -12,7 +12,8 @@ use profkit_data::sample::{
 };
 use profkit_data::summary::Summary;
 
-/// Sums up the samples of each context: its total from its lines if that is asked for, and lines from their calls.
+/// Sums up the samples of each context. If the options ask for it, its total becomes the sum of its lines. Without probes,
+/// each line gets at least the number of the calls that it makes.
 pub fn sum_up(trie: &mut Trie, kind: ProfileKind, options: &ContextOptions) {
     for id in trie.breadth_first() {
         if let Some(samples) = &mut trie.node_mut(id).samples {

@@ -99,7 +99,8 @@ pub fn order(
         };
         let cluster = |function: usize| cluster_of.get(function).copied().unwrap_or(function);
         let (from, to) = (cluster(caller), cluster(callee));
-        // Only the head of a cluster moves: what is before it belongs there.
+        // A cluster is appended to another one only for the sake of its first function: each other function must stay after
+        // the one before it.
         let (Some(source), Some(sink)) = (clusters.get(from), clusters.get(to)) else {
             continue;
         };

@@ -535,7 +535,7 @@ impl InstrSource for TextReader<'_> {
 #[cold]
 fn no_profile(error: Error) -> Error {
     error
-        .with_message("the text is not an instrumentation profile, because no hash follows its first name")
+        .with_message("the text is not an instrumentation profile, because no hash follows the name of its first function")
         .with_hint("a record is a function's name, its hash, the number of its counters and the counters, one per line")
 }
 

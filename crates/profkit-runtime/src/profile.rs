@@ -322,9 +322,9 @@ impl Sections {
                     write(sum, add_byte(read(a), read(b)));
                     at += 1;
                 } else {
+                    let (a, b) = (read(a), read(b));
                     let time = temporal && self.function_begins_at(at, &mut next);
-                    let add = if time { add_time } else { add };
-                    write(sum, add(read(a), read(b)));
+                    write(sum, if time { add_time(a, b) } else { add(a, b) });
                     at += 8;
                 }
             }
@@ -668,6 +668,7 @@ pub const fn counters_padding(size: usize) -> usize {
 }
 
 /// The sum of two counts. A sum that is too large becomes the largest count.
+#[inline(always)]
 fn add(a: u64, b: u64) -> u64 {
     a.saturating_add(b)
 }

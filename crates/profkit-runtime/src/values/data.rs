@@ -1,5 +1,5 @@
 //! Value data in files: reading those of an older profile, writing those of this process.
-use super::{all_sites, instrument, list, sites};
+use super::{all_sites, instrument, list, numbers_of_sites, sites};
 use crate::layout::{padding, KINDS_MAX, KIND_CALL, KIND_VTABLE, LAYOUT, VALUES_PER_SITE};
 use crate::memory::read;
 use crate::output::Output;
@@ -110,12 +110,8 @@ impl OldValues {
     pub unsafe fn skip(&mut self, record: usize, old: usize) -> bool {
         // SAFETY: the caller promises that both are records.
         unsafe {
-            for kind in 0..LAYOUT.kinds {
-                if sites(record, kind) != sites(old, kind) {
-                    return false;
-                }
-            }
-            all_sites(record) == 0 || self.next(record).is_some()
+            let numbers = numbers_of_sites(record);
+            numbers == numbers_of_sites(old) && (numbers == 0 || self.next(record).is_some())
         }
     }
 

@@ -35,19 +35,35 @@ unsafe fn sites(record: usize, kind: usize) -> usize {
     usize::from(unsafe { read::<u16>(record + LAYOUT.num_sites + kind * 2) })
 }
 
+/// The numbers of value sites of all kinds in a function, in one number that is only compared.
+///
+/// # Safety
+/// The caller must pass the address of a function record.
+unsafe fn numbers_of_sites(record: usize) -> u64 {
+    let at = record + LAYOUT.num_sites;
+    // SAFETY: the caller promises that there is a record, and every record has two kinds or three.
+    unsafe {
+        let mut numbers = u64::from(read::<u32>(at));
+        if LAYOUT.kinds == 3 {
+            numbers |= u64::from(read::<u16>(at + 4)) << 32;
+        }
+        numbers
+    }
+}
+
 /// The number of value sites of all kinds in a function.
 ///
 /// # Safety
 /// The caller must pass the address of a function record.
 unsafe fn all_sites(record: usize) -> usize {
-    let at = record + LAYOUT.num_sites;
     // Most functions have no sites. This is asked several times for each of them.
-    // SAFETY: the caller promises that there is a record, and every record has two kinds or three.
+    // SAFETY: the caller promises that there is a record.
     unsafe {
-        if read::<u32>(at) == 0 && (LAYOUT.kinds == 2 || read::<u16>(at + 4) == 0) {
-            return 0;
+        if numbers_of_sites(record) == 0 {
+            0
+        } else {
+            count_sites(record)
         }
-        count_sites(record)
     }
 }
 

@@ -10,7 +10,7 @@ use profkit_data::sample::SampleProfile;
 use profkit_merge::files::{Content, Input, Output};
 use profkit_object::build_id::build_id;
 use profkit_object::symbolize::ProgramFiles;
-use profkit_perf::collect::{CollectOptions, Counts, Selection, parse_times, read};
+use profkit_perf::collect::{CollectOptions, Counts, Selection, parse_times, read_releasing};
 use profkit_perf::text::write_addresses;
 use profkit_profgen::{Encoding, Like, MakeOptions, Outcome, Program, find, seen};
 use profkit_report::sampling::{document, gate, lines, lost, made, refusal};
@@ -205,10 +205,12 @@ pub fn read_counts(args: &SelectArgs, stacks: bool, path: &Path) -> exit::Result
     let head = head_of_folder(path);
     let input = crate::io::open(head.as_deref().unwrap_or(path))?;
     let parts = head.map_or(Ok(Vec::new()), |_| parts(path))?;
+    let files: Vec<&Input> = parts.iter().chain([&input]).collect();
+    let release = |bytes: &[u8]| files.iter().for_each(|file| file.release(bytes));
     let parts: Vec<&[u8]> = parts.iter().map(Input::bytes).collect();
     let mut options = CollectOptions::default();
     (options.selection, options.stacks) = (select(args), stacks);
-    let counts = read(input.bytes(), &parts, &options);
+    let counts = read_releasing(input.bytes(), &parts, &options, &release);
     counts.map_err(|error| Failure::file(path_text(path), &error))
 }
 

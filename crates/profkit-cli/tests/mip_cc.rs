@@ -50,6 +50,10 @@ const CALLS: &[Call] = &[
     call("-static a.c b.c -o prog", &["prog"]),
     call("-shared -fPIC b.c -o libb.so", &["libb.so"]),
     call("-fPIE -static-pie a.c b.c -o prog", &["prog"]),
+    call("-flto -O1 -MMD a.c b.c h.s -o prog", &["prog"]),
+    call("-flto -c a.c b.c", &[]),
+    call("-flto -c h.s", &["h.o"]),
+    call("-flto -c bad.c", &[]),
     call("-S -O2 a.c", &[]),
     call("-S -O2 a.c b.c", &[]),
     call("-c h.s", &["h.o"]),
@@ -261,9 +265,9 @@ fn refusals_say_why() {
     let folder = tempfile::tempdir().unwrap();
     for (words, message) in [
         (
-            &["gcc", "-flto", "-c", "a.c"][..],
-            "error: profkit mip cc: -flto: with link-time optimisation, there is no assembly before the link that could be instrumented\n\
-             hint: build without -flto\n",
+            &["clang-22", "-flto", "-ffat-lto-objects", "-c", "a.c"][..],
+            "error: profkit mip cc: -ffat-lto-objects: a link without -flto would take the machine code of these objects, which is not instrumented\n\
+             hint: build without -ffat-lto-objects\n",
         ),
         (
             &["clang-22", "-m32", "-c", "a.c"],

@@ -10,6 +10,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Deref;
 use std::path::Path;
+use std::sync::Arc;
 
 /// The size in bytes from which files are mapped. Smaller files are read into a buffer that is used again, which costs
 /// less than the page faults and the unmapping. Raising this limit costs memory: one buffer of this size per thread.
@@ -28,6 +29,17 @@ pub fn is_stdio(path: &Path) -> bool {
 pub struct Input {
     name: String,
     data: InputData<'static>,
+    /// The map that `data` owns, if the file is mapped.
+    map: Option<Arc<Mmap>>,
+}
+
+/// The bytes of a map that others may have too.
+struct Mapped(Arc<Mmap>);
+
+impl AsRef<[u8]> for Mapped {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
 }
 
 impl Input {
@@ -43,26 +55,36 @@ impl Input {
             profkit_data::path_text(path)
         };
         match Self::load(path, &mut name) {
-            Ok(data) => Ok(Input { name, data }),
+            Ok((data, map)) => Ok(Input { name, data, map }),
             Err(error) => Err(ReadError { name, error }),
         }
     }
 
     /// Reads the bytes. `name` becomes that of the member, if the path is that of an archive.
-    fn load(path: &Path, name: &mut String) -> io::Result<InputData<'static>> {
+    fn load(path: &Path, name: &mut String) -> io::Result<(InputData<'static>, Option<Arc<Mmap>>)> {
         let member = archive_of(path);
         let file = member.map_or(path, |(archive, _)| archive);
-        let archive = match ArchiveFile::of(open_stored(file, &mut Vec::new())?) {
+        let mut buffer = Vec::new();
+        let map = read_stored(file, &mut buffer)?.map(Arc::new);
+        let stored = match &map {
+            Some(map) => InputData::Owned(Box::new(Mapped(Arc::clone(map)))),
+            None => InputData::Buffer(buffer),
+        };
+        let archive = match ArchiveFile::of(stored) {
             Ok(archive) => archive,
             Err(_) if member.is_some() => return Err(io::Error::other(MemberError::NotAnArchive)),
-            Err(stored) => return expanded(stored),
+            Err(stored) => {
+                let data = expanded(stored)?;
+                let mapped = matches!(data, InputData::Owned(_));
+                return Ok((data, map.filter(|_| mapped)));
+            }
         };
         let index = archive.choose(member.map(|(_, member)| member))?;
         if member.is_none() {
             *name = archive.member_name(name, index);
         }
         let data = archive.read(index)?;
-        Ok(owned(data.as_ref(), data.problem()))
+        Ok((owned(data.as_ref(), data.problem()), None))
     }
 
     /// The name of the file in messages.
@@ -79,6 +101,28 @@ impl Input {
     pub fn problem(&self) -> Option<&str> {
         self.data.problem()
     }
+
+    /// Gives back the memory of some [`bytes`](Self::bytes) that are not read again soon, if the file is mapped: the system
+    /// reads them again when they are used. Other bytes stay in memory; so do bytes that are not those of this file.
+    #[cfg(unix)]
+    #[allow(unsafe_code)]
+    pub fn release(&self, bytes: &[u8]) {
+        let Some(map) = &self.map else { return };
+        let start = (bytes.as_ptr() as usize).wrapping_sub(map.as_ptr() as usize);
+        if start > map.len() || bytes.len() > map.len() - start {
+            return;
+        }
+        // An error means that the memory stays occupied.
+        // SAFETY: the map is read-only, so that no page has changes that only this process has: a page that is given back
+        // has the bytes of the file again when it is read.
+        let _ = unsafe {
+            map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, start, bytes.len())
+        };
+    }
+
+    /// Elsewhere the system itself takes back the memory of mapped files.
+    #[cfg(not(unix))]
+    pub fn release(&self, _bytes: &[u8]) {}
 }
 
 impl Deref for Input {
@@ -252,6 +296,41 @@ mod tests {
         assert!(buffer.is_empty());
         drop(map);
         assert_eq!(Input::open(&path).unwrap().bytes().len() as u64, MAP_FROM);
+    }
+
+    #[test]
+    fn released_bytes_are_read_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("recording");
+        let bytes: Vec<u8> = (0..MAP_FROM * 2)
+            .map(|at| (at / 999).to_le_bytes()[0])
+            .collect();
+        std::fs::write(&path, &bytes).unwrap();
+        let input = Input::open(&path).unwrap();
+        assert!(input.map.is_some());
+        let resident = || {
+            let text = std::fs::read_to_string("/proc/self/smaps").unwrap_or_default();
+            let of_file = text
+                .lines()
+                .skip_while(|line| !line.ends_with("/recording"));
+            let line = of_file.into_iter().find(|line| line.starts_with("Rss:"));
+            line.map(str::to_owned)
+        };
+        assert_eq!(input.bytes(), bytes);
+        let before = resident();
+        input.release(&input.bytes()[1..]);
+        if cfg!(target_os = "linux") {
+            assert_eq!(resident().as_deref(), Some("Rss:                   0 kB"));
+            assert_ne!(before, resident());
+        }
+        assert_eq!(input.bytes(), bytes);
+        // Bytes of others, and those of a file that is not mapped, stay as they are.
+        input.release(&bytes);
+        input.release(b"");
+        std::fs::write(&path, b"small").unwrap();
+        let small = Input::open(&path).unwrap();
+        small.release(small.bytes());
+        assert_eq!(small.bytes(), b"small");
     }
 
     #[test]

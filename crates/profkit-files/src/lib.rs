@@ -12,6 +12,8 @@ mod input;
 mod inputs;
 mod list;
 mod output;
+#[cfg(unix)]
+pub mod response;
 mod temporary;
 mod walk;
 

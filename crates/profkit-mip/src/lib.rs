@@ -8,5 +8,6 @@ pub mod cargo;
 pub mod cc;
 pub mod create;
 pub mod instrument;
+mod objects;
 pub mod runtime;
 pub mod use_;

@@ -35,4 +35,4 @@ pub use losses::Losses;
 pub use process::{Binary, BinaryId, Located, Processes};
 pub use record::{Chunk, Mapping, Record, RecordKind, Records};
 pub use sample::{Branch, Branches, CallChain, Mode, Sample};
-pub use survey::Recording;
+pub use survey::{Recording, Release};

@@ -29,7 +29,6 @@ use std::collections::BTreeMap;
 /// );
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug)]
 pub struct Recording<'data> {
     head: Head<'data>,
     sections: Vec<Section<'data>>,
@@ -39,6 +38,23 @@ pub struct Recording<'data> {
     counts: BTreeMap<RecordKind, u64>,
     losses: Losses,
     compressed: bool,
+    release: &'data Release<'data>,
+}
+
+/// A function that is called with bytes of a recording after all records in them were read in one pass. They may be read
+/// again, but not soon: the owner of a mapped file can give their memory back.
+pub type Release<'a> = dyn Fn(&[u8]) + Sync + 'a;
+
+impl std::fmt::Debug for Recording<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Recording")
+            .field("head", &self.head)
+            .field("events", &self.events)
+            .field("counts", &self.counts)
+            .field("losses", &self.losses)
+            .field("compressed", &self.compressed)
+            .finish_non_exhaustive()
+    }
 }
 
 /// A record that changes the name, the parent or the mappings of a process.
@@ -78,6 +94,19 @@ impl<'data> Recording<'data> {
     /// # Errors
     /// The errors of [`open`](Self::open).
     pub fn open_folder(head: &'data [u8], parts: &[&'data [u8]]) -> Result<Self> {
+        Self::open_releasing(head, parts, &|_| {})
+    }
+
+    /// Opens a recording as [`open_folder`](Self::open_folder) does. `release` is called with the bytes of each run of
+    /// records that a pass has read, so that a large file needs little memory.
+    ///
+    /// # Errors
+    /// The errors of [`open`](Self::open).
+    pub fn open_releasing(
+        head: &'data [u8],
+        parts: &[&'data [u8]],
+        release: &'data Release<'data>,
+    ) -> Result<Self> {
         let data = head;
         if data.is_empty() {
             return Err(Error::new(ErrorKind::Empty, "the file is empty"));
@@ -117,6 +146,7 @@ impl<'data> Recording<'data> {
                 for record in records {
                     survey.description(&record, &head);
                 }
+                chunk.in_file().into_iter().for_each(release);
             }
         }
         let events = Events::new(
@@ -131,6 +161,9 @@ impl<'data> Recording<'data> {
         for chunk in &mut chunks {
             compressed |= chunk.is_decompressed();
             changes.of_chunk(&chunk, &events, &mut survey);
+            if let Some(bytes) = chunk.in_file() {
+                release(bytes);
+            }
         }
         let mut losses = survey.losses;
         let damage = chunks.losses();
@@ -153,6 +186,7 @@ impl<'data> Recording<'data> {
             counts: survey.counts,
             losses,
             compressed,
+            release,
         })
     }
 
@@ -240,6 +274,9 @@ impl<'data> Recording<'data> {
                         {
                             take(&mut sum, &sample);
                         }
+                    }
+                    if let Some(bytes) = chunk.in_file() {
+                        (self.release)(bytes);
                     }
                     (sum, losses)
                 },

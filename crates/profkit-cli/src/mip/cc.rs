@@ -13,7 +13,7 @@ use std::process::ExitCode;
 const EXAMPLES: &str = "\
 Examples:
   profkit mip cc -- clang -O2 -c foo.c -o foo.o
-  profkit mip cc --mode calls -- g++-12 -O2 a.cc b.cc -o program
+  profkit mip cc --mode calls -- g++-12 -O2 -flto a.cc b.cc -o program
   make CC=\"profkit mip cc -- gcc\" CXX=\"profkit mip cc -- g++\"
   cmake -DCMAKE_C_COMPILER_LAUNCHER=\"profkit;mip;cc;--\" \\
       -DCMAKE_C_LINKER_LAUNCHER=\"profkit;mip;cc;--\" ..

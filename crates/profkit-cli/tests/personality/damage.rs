@@ -37,6 +37,49 @@ fn damaged_profiles_are_refused_alike() {
     compare_all(&pair, lines.iter().map(String::as_str));
 }
 
+/// LLVM's tool takes value data for empty if their TotalSize is 0, and reads the next ones at the same place.
+#[test]
+fn value_data_without_a_size_are_read_alike() {
+    let llvm = require_or_skip!(22);
+    let mut pair = Pair::new(&llvm);
+    let mut lines = Vec::new();
+    let mut zeroed = 0;
+    for path in [
+        "raw/clang-22-ir-shapes.profraw",
+        "raw/clang-22-vtables-shapes.profraw",
+        "indexed/clang-22-ir-shapes.profdata",
+        "indexed/clang-22-vtables-shapes.profdata",
+    ] {
+        let sound = fixture(path);
+        pair.add(path, &sound);
+        let word = |at: usize| {
+            let bytes = sound
+                .get(at..at + 4)
+                .and_then(|bytes| bytes.try_into().ok());
+            bytes.map_or(0, u32::from_le_bytes)
+        };
+        // TotalSize, then the number of value kinds, then the first kind.
+        let starts = (0..sound.len()).step_by(8).filter(|&at| {
+            matches!(word(at), 24..1000) && matches!(word(at + 4), 1..=3) && word(at + 8) < 3
+        });
+        for at in starts {
+            zeroed += 1;
+            let mut damaged = sound.clone();
+            damaged[at..at + 4].fill(0);
+            let name = format!("zero-{zeroed}");
+            pair.add(&name, damaged);
+            lines.push(format!("show -all-functions -counts -ic-targets {name}"));
+            lines.push(format!("show -topn=2 -memop-sizes -show-vtables {name}"));
+            lines.push(format!("merge -j 1 -text {name}"));
+            lines.push(format!("merge -j 1 -failure-mode=all {name} {path} -o out"));
+            lines.push(format!("overlap {name} {path}"));
+            lines.push(format!("overlap {path} {name}"));
+        }
+    }
+    assert!(zeroed >= 6, "{zeroed}");
+    compare_all(&pair, lines.iter().map(String::as_str));
+}
+
 const COMMANDS: [&str; 4] = [
     "show --all-functions --counts --ic-targets bad",
     "merge -j 1 bad -o out",

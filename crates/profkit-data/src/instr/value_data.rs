@@ -58,6 +58,14 @@ pub fn skip(cursor: &mut Cursor<'_>) -> Result<()> {
     window(cursor).map(drop)
 }
 
+/// Whether TotalSize of the value data at the cursor is 0, which no writer writes: the header alone has 8 bytes. LLVM's
+/// reader takes such value data for empty, and reads the next ones at the same place (`ValueProfData::getValueProfData`,
+/// which sets the fields to 0 and copies TotalSize bytes over them).
+pub(super) fn is_empty_for_llvm(cursor: &Cursor<'_>) -> bool {
+    let mut peek = *cursor;
+    cursor.remaining() >= BLOB_HEADER_LEN && peek.u32() == Ok(0)
+}
+
 /// Returns the number of bytes that [`encode`] appends for these values. Without value sites it is 8, the length of the
 /// header.
 pub fn encoded_len(values: &ValueData) -> usize {

@@ -4,7 +4,9 @@ use profkit_abi::{raw, value_kind, variant};
 use profkit_data::detect::{FileKind, detect, is_text};
 use profkit_data::ids::{BuildId, NameRef};
 use profkit_data::instr::indexed::{IndexedProfile, IndexedReadOptions, IndexedReader};
-use profkit_data::instr::raw::{RawDialect, RawHeader, RawReader, version_mismatch};
+use profkit_data::instr::raw::{
+    RawDialect, RawHeader, RawReadOptions, RawReader, version_mismatch,
+};
 use profkit_data::instr::text::TextReader;
 use profkit_data::instr::{InstrKind, InstrSource, KindValues, Record, TemporalTraces};
 use profkit_data::{Error, ErrorKind};
@@ -39,7 +41,8 @@ impl<'data> Profile<'data> {
             FileKind::Empty => return Err(Error::new(ErrorKind::Empty, "the file is empty")),
             FileKind::InstrRaw => {
                 check_raw_version(data)?;
-                Source::Raw(Box::new(RawReader::parse(data)?))
+                let options = RawReadOptions::new().llvm_checks(true);
+                Source::Raw(Box::new(RawReader::parse_with(data, &options)?))
             }
             FileKind::InstrIndexed => {
                 let newest = RELEASE.facts().map_or(0, |facts| facts.indexed);

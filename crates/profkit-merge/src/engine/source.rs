@@ -30,7 +30,9 @@ impl<'data> Source<'data> {
         let data = input.bytes();
         match input.kind {
             FileKind::InstrRaw | FileKind::Empty => {
-                let options = RawReadOptions::default().salvage(tolerant);
+                let options = RawReadOptions::default()
+                    .salvage(tolerant)
+                    .llvm_checks(!tolerant);
                 Ok(Source::Raw(Box::new(match &merge.correlation {
                     Some(source) => RawReader::parse_correlated(data, &options, &**source)?,
                     None => RawReader::parse_with(data, &options)?,

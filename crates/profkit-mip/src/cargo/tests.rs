@@ -94,8 +94,8 @@ fn messages() {
         }])
     };
     let whole = with("app-1.app.2-cgu.0.rcgu.o");
-    insta::assert_snapshot!(message(b"no archive"), @"FOLDER/libapp-1.rlib: the library that rustc has made cannot be read: Unsupported archive identifier");
-    insta::assert_snapshot!(message(&whole[..whole.len() - 3]), @"FOLDER/libapp-1.rlib: the library that rustc has made cannot be read: Invalid archive member header");
+    insta::assert_snapshot!(message(b"no archive"), @"FOLDER/libapp-1.rlib: the library cannot be read: Unsupported archive identifier");
+    insta::assert_snapshot!(message(&whole[..whole.len() - 3]), @"FOLDER/libapp-1.rlib: the library cannot be read: Invalid archive member header");
     insta::assert_snapshot!(message(&whole), @r"
     rustc wrote no assembly of app-1.app.2-cgu.0.rcgu.o, so it cannot be instrumented
     build without -Cincremental and without other wrappers of rustc

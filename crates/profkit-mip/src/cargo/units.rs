@@ -9,17 +9,13 @@
 //! | `CRATE.NUMBER.rcgu.o` | the object with the choice of the allocator, which has no code of the user |
 use super::link::Tools;
 use super::rustc::is_tracked;
-use crate::cc::{Doing, Error, Result, instrument_file, is_clang};
+use crate::cc::{Doing, Error, Result, is_clang};
 use crate::instrument::Options;
-use object::read::archive::ArchiveFile;
+use crate::objects;
 use profkit_merge::files::{Content, Output};
-use profkit_rt::archive::{Member, archive};
-use rustc_hash::FxHashMap;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The files in the folder of a crate's outputs whose names begin with the name of the outputs and a dot: the rest of
 /// each name, and the path.
@@ -96,43 +92,17 @@ impl Assembly {
     }
 }
 
-/// Instruments and assembles files, with several threads. Returns the paths of the objects, which are in `folder`, in
-/// the order of the files.
+/// Instruments and assembles files. Returns the paths of the objects, which are in `folder`.
 fn make(files: &[&Path], folder: &Path, tools: &Tools, options: &Options) -> Result<Vec<PathBuf>> {
-    let objects: Vec<PathBuf> = (0..files.len())
-        .map(|number| folder.join(format!("{number}.o")))
-        .collect();
     let clang = is_clang(&tools.linker)?;
-    let next = AtomicUsize::new(0);
-    let failure = Mutex::new(None);
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| {
-        for _ in 0..threads.min(files.len()) {
-            scope.spawn(|| {
-                while let Some((from, object)) = {
-                    let number = next.fetch_add(1, Ordering::Relaxed);
-                    files.get(number).zip(objects.get(number))
-                } {
-                    let text = object.with_extension("s");
-                    let name = from.file_name().unwrap_or_default();
-                    let made = instrument_file(from, &text, name, false, options, || {
-                        Ok(tools.target.clone())
-                    })
-                    .and_then(|()| tools.assemble(clang, &text, object));
-                    if let Err(error) = made
-                        && let Ok(mut failure) = failure.lock()
-                    {
-                        next.store(files.len(), Ordering::Relaxed);
-                        *failure = Some(error);
-                    }
-                }
-            });
-        }
-    });
-    match failure.into_inner().ok().flatten() {
-        Some(error) => Err(error),
-        None => Ok(objects),
-    }
+    let assemble = |text: &Path, object: &Path| tools.assemble(clang, text, object);
+    objects::make(
+        files,
+        folder,
+        options,
+        || Ok(tools.target.clone()),
+        assemble,
+    )
 }
 
 fn folder_beside(outputs: &Path) -> Result<tempfile::TempDir> {
@@ -168,37 +138,18 @@ pub fn replace_members(
     tools: &Tools,
     options: &Options,
 ) -> Result<()> {
-    let damaged = |problem: String| Error::Library {
-        name: profkit_data::path_text(library),
-        problem,
-    };
-    let broken = |error: object::Error| damaged(error.to_string());
     let bytes = fs::read(library).map_err(Error::file(Doing::Read, library))?;
-    let old = ArchiveFile::parse(&*bytes).map_err(broken)?;
     // The new objects define the same symbols as the old ones, so the old index tells which object has which symbol.
-    let mut symbols: FxHashMap<u64, Vec<&str>> = FxHashMap::default();
-    for symbol in old.symbols().map_err(broken)?.into_iter().flatten() {
-        let symbol = symbol.map_err(broken)?;
-        let member = old.member(symbol.offset()).map_err(broken)?;
-        let name =
-            std::str::from_utf8(symbol.name()).map_err(|error| damaged(error.to_string()))?;
-        symbols.entry(member.file_range().0).or_default().push(name);
-    }
+    let mut members = objects::members(library, &bytes)?;
     let prefix = format!("{}.", crate_name(outputs));
-    let mut members = Vec::new();
-    for member in old.members() {
-        let member = member.map_err(broken)?;
-        let name =
-            std::str::from_utf8(member.name()).map_err(|error| damaged(error.to_string()))?;
-        let data = member.data(&*bytes).map_err(broken)?;
-        let symbols = symbols.remove(&member.file_range().0).unwrap_or_default();
-        members.push((name, data, symbols));
-    }
     let own = |name: &str| {
         let rest = name.strip_prefix(&prefix)?;
         is_wanted(rest, outputs).then(|| rest.to_owned())
     };
-    let wanted: Vec<String> = members.iter().filter_map(|(name, ..)| own(name)).collect();
+    let wanted: Vec<String> = members
+        .iter()
+        .filter_map(|member| own(member.name))
+        .collect();
     let assembly = Assembly::of(outputs)?;
     let sources = wanted
         .iter()
@@ -206,23 +157,15 @@ pub fn replace_members(
         .collect::<Result<Vec<_>>>()?;
     let folder = folder_beside(outputs)?;
     let made = make(&sources, folder.path(), tools, options)?;
-    let mut objects = Vec::new();
-    for path in &made {
-        objects.push(fs::read(path).map_err(Error::file(Doing::Read, path))?);
+    let replaced = members
+        .iter_mut()
+        .filter(|member| own(member.name).is_some());
+    for (member, path) in replaced.zip(&made) {
+        member.data = fs::read(path)
+            .map_err(Error::file(Doing::Read, path))?
+            .into();
     }
-    let mut new = objects.iter();
-    let members: Vec<Member<'_>> = members
-        .iter()
-        .map(|(name, data, symbols)| Member {
-            name,
-            object: match own(name) {
-                Some(_) => new.next().map_or(*data, Vec::as_slice),
-                None => data,
-            },
-            symbols,
-        })
-        .collect();
-    let bytes = archive(&members);
+    let bytes = objects::library_of(&members);
     Output::new(library, Content::Binary)
         .and_then(|output| output.write(|sink| sink.put(&bytes)))
         .map_err(Error::WriteLibrary)?;

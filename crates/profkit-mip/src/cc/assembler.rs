@@ -124,7 +124,11 @@ impl AssemblerCall {
             // file of GCC, they need not.
             let marked = is_file && !Path::new(&from).starts_with(std::env::temp_dir());
             let to = folder.with_file_name(format!("{}.s", std::process::id()));
-            instrument_file(Path::new(&from), &to, &from, marked, options, || {
+            let options = Options {
+                bytecode: true,
+                ..options.clone()
+            };
+            instrument_file(Path::new(&from), &to, &from, marked, &options, || {
                 Ok(target.to_string_lossy().into_owned())
             })?;
             args.push(to.into());

@@ -79,12 +79,12 @@ pub enum Error {
         /// The name of the object.
         object: String,
     },
-    /// The linker of rustc, which assembles too, did not accept the instrumented assembly. It has reported why.
+    /// The compiler driver that assembles did not accept the instrumented assembly. It has reported why.
     Assembler {
         /// The name of the program.
         program: String,
     },
-    /// A library that rustc has made cannot be read.
+    /// A library with code to instrument cannot be read.
     Library {
         /// The path of the library.
         name: String,
@@ -152,7 +152,7 @@ impl Error {
                 Some("build without -Cincremental and without other wrappers of rustc".to_owned())
             }
             Error::Assembler { .. } => Some(
-                "another compiler may accept it: name it as the linker of your target (for example CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER=clang)"
+                "another compiler may accept it: with cargo, name it as the linker of your target (for example CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER=clang)"
                     .to_owned(),
             ),
             Error::System {
@@ -210,7 +210,7 @@ impl fmt::Display for Error {
                 write!(f, "{program} cannot assemble the instrumented code (its messages are above)")
             }
             Error::Library { name, problem } => {
-                write!(f, "{name}: the library that rustc has made cannot be read: {problem}")
+                write!(f, "{name}: the library cannot be read: {problem}")
             }
             Error::WriteLibrary(error) => error.fmt(f),
             Error::System { doing, name, error } => {

@@ -6,11 +6,13 @@
 //! | `plan.rs` | plans the steps that replace the call of the compiler; a pure function |
 //! | `run.rs` | carries out the steps: programs, temporary files, signals |
 //! | `bounds.rs` | makes the linker script with which GNU ld's `--gc-sections` removes unused functions |
+//! | `lto.rs` | links with link-time optimisation of Clang: the linker's assembly is instrumented |
 //! | `assembler.rs` | replaces the assembler that GCC starts |
 //! | `error.rs` | the errors of the driver |
 mod assembler;
 mod bounds;
 mod error;
+mod lto;
 mod parse;
 mod plan;
 mod run;

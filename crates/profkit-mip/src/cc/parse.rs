@@ -2,9 +2,10 @@
 //! inputs, which words are values of the option before them, after which phase the compiler stops, which files it
 //! writes.
 use super::error::Unsupported;
+use profkit_merge::files::response;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The family of a compiler: Clang or GCC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,6 +84,8 @@ pub struct Parsed {
     pub has_build_id: bool,
     /// Whether options name the dependency file, and whether options name its target.
     pub dependencies: Dependencies,
+    /// Whether the command line asks for link-time optimisation (`-flto`).
+    pub lto: bool,
     /// Whether some of the words were read from response files.
     pub from_response_file: bool,
 }
@@ -274,7 +277,7 @@ fn kind(path: &OsStr, language: Option<&OsStr>) -> Kind {
 /// # Errors
 /// If the command line contains something that cannot be instrumented.
 pub fn parse(words: &[OsString], family: Family) -> Result<Request, Unsupported> {
-    let expanded = expand(words, 0);
+    let expanded = response::expand(words);
     let from_response_file = expanded.len() != words.len() || expanded != words;
     let mut items = Vec::new();
     let mut stop = Stop::Link;
@@ -283,7 +286,8 @@ pub fn parse(words: &[OsString], family: Family) -> Result<Request, Unsupported>
     let mut dependencies = Dependencies::default();
     let mut has_build_id = false;
     let mut architectures = 0;
-    let mut lto = None;
+    let mut lto = false;
+    let mut fat_objects = false;
     let mut side_files = None;
     let mut split_dwarf = None;
     let mut pass_on = false;
@@ -355,7 +359,11 @@ pub fn parse(words: &[OsString], family: Family) -> Result<Request, Unsupported>
                 Class::Linker
             }
             "-fno-lto" => {
-                lto = None;
+                lto = false;
+                Class::Other
+            }
+            "-ffat-lto-objects" | "-fno-fat-lto-objects" => {
+                fat_objects = text == "-ffat-lto-objects";
                 Class::Other
             }
             "-save-temps" | "--save-temps" => Class::SaveTemps,
@@ -363,7 +371,7 @@ pub fn parse(words: &[OsString], family: Family) -> Result<Request, Unsupported>
                 Class::Preprocessor
             }
             _ if text == "-flto" || text.starts_with("-flto=") => {
-                lto = Some(text.clone());
+                lto = true;
                 Class::Other
             }
             _ if text.starts_with("-m32") || text == "-mx32" || text == "-m16" => {
@@ -455,14 +463,6 @@ pub fn parse(words: &[OsString], family: Family) -> Result<Request, Unsupported>
     if pass_on || inputs().next().is_none() {
         return Ok(Request::PassOn);
     }
-    if let Some(option) = lto {
-        return Err(Unsupported::new(
-            format!(
-                "{option}: with link-time optimisation, there is no assembly before the link that could be instrumented"
-            ),
-            "build without -flto",
-        ));
-    }
     if family == Family::Clang
         && let Some(option) = split_dwarf
     {
@@ -479,7 +479,20 @@ pub fn parse(words: &[OsString], family: Family) -> Result<Request, Unsupported>
             "run the compiler once per -arch, then join the objects with lipo",
         ));
     }
+    if family == Family::Clang && lto && fat_objects {
+        return Err(Unsupported::new(
+            "-ffat-lto-objects: a link without -flto would take the machine code of these objects, which is not instrumented",
+            "build without -ffat-lto-objects",
+        ));
+    }
     let compiles = inputs().any(|kind| kind != Kind::Other);
+    let assembles = inputs().any(|kind| !matches!(kind, Kind::Other | Kind::Source));
+    if lto
+        && (stop == Stop::Assembly || stop == Stop::Object && !assembles && family == Family::Clang)
+    {
+        // The compiler writes bitcode or bytecode. The link makes machine code of it, which is instrumented then.
+        return Ok(Request::PassOn);
+    }
     if stop == Stop::Object && !compiles {
         // The inputs are not source or assembly files. With `-c` the compiler precompiles them as headers, ignores
         // them, or rejects them, so there is nothing to instrument.
@@ -503,6 +516,7 @@ pub fn parse(words: &[OsString], family: Family) -> Result<Request, Unsupported>
         output,
         has_build_id,
         dependencies,
+        lto,
         from_response_file,
     })))
 }
@@ -517,66 +531,4 @@ fn is_word_option_with_o(text: &str) -> bool {
 fn is_build_id(text: &str) -> bool {
     let text = text.trim_start_matches('-');
     text == "build-id" || text.starts_with("build-id=")
-}
-
-/// The largest nesting depth of response files. GCC's libiberty has a similar limit, and no build comes near it.
-const RESPONSE_DEPTH: usize = 20;
-
-/// Replaces the names of response files by the words in the files. If a response file cannot be read, its name remains
-/// a word, as in compilers.
-fn expand(words: &[OsString], depth: usize) -> Vec<OsString> {
-    let mut all = Vec::new();
-    for word in words {
-        let named = word
-            .as_bytes()
-            .strip_prefix(b"@")
-            .filter(|_| depth < RESPONSE_DEPTH);
-        match named.map(|name| std::fs::read(PathBuf::from(OsStr::from_bytes(name)))) {
-            Some(Ok(text)) => all.extend(expand(&split(&text), depth + 1)),
-            Some(Err(_)) | None => all.push(word.clone()),
-        }
-    }
-    all
-}
-
-/// Splits the text of a response file into words. White space separates words; single quotes, double quotes and
-/// backslashes keep white space inside a word.
-fn split(text: &[u8]) -> Vec<OsString> {
-    let mut words = Vec::new();
-    let mut word: Option<Vec<u8>> = None;
-    let mut quote = None;
-    let mut bytes = text.iter().copied();
-    while let Some(byte) = bytes.next() {
-        match byte {
-            b'\\' => word.get_or_insert_default().extend(bytes.next()),
-            _ if quote == Some(byte) => quote = None,
-            _ if quote.is_some() => word.get_or_insert_default().push(byte),
-            b'"' | b'\'' => {
-                quote = Some(byte);
-                word.get_or_insert_default();
-            }
-            _ if byte.is_ascii_whitespace() => {
-                words.extend(word.take().map(|word| OsStr::from_bytes(&word).to_owned()));
-            }
-            _ => word.get_or_insert_default().push(byte),
-        }
-    }
-    words.extend(word.map(|word| OsStr::from_bytes(&word).to_owned()));
-    words
-}
-
-/// Returns the text of a response file that contains these words.
-pub fn response_file(words: &[OsString]) -> Vec<u8> {
-    let mut text = Vec::new();
-    for word in words {
-        text.push(b'"');
-        for &byte in word.as_bytes() {
-            if matches!(byte, b'"' | b'\\') {
-                text.push(b'\\');
-            }
-            text.push(byte);
-        }
-        text.extend_from_slice(b"\"\n");
-    }
-    text
 }

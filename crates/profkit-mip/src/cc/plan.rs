@@ -265,6 +265,15 @@ fn clang(parsed: &Parsed, words: &[OsString], places: Places<'_>) -> Plan {
             Some(output) if !links && is_special(output) => folder.join("out.text"),
             _ => object.clone(),
         };
+        if parsed.lto && kind == Kind::Source {
+            // The object has bitcode, which is instrumented when the link has made assembly of it (`lto.rs`).
+            group.steps.push(Step::Run(compile_words(
+                parsed, path, language, "-c", &object, links,
+            )));
+            objects.push((number, object));
+            plan.groups.push(group);
+            continue;
+        }
         // With `-save-temps`, the user gets the instrumented assembly.
         let keeps = parsed.items.iter().find_map(|item| match item {
             Item::Option {
@@ -320,7 +329,7 @@ fn clang(parsed: &Parsed, words: &[OsString], places: Places<'_>) -> Plan {
         plan.groups.push(group);
     }
     if links {
-        plan.link = Some(if objects.is_empty() {
+        plan.link = Some(if objects.is_empty() && !parsed.lto {
             let language = matches!(last_language(parsed), Some(Some(_)));
             let mut all = words.to_vec();
             all.extend(link_words(parsed, language, places));
@@ -382,7 +391,7 @@ fn compile_words(
 }
 
 /// Returns the words that assemble a file.
-fn assemble_words(parsed: &Parsed, assembly: &Path, object: &Path) -> Vec<OsString> {
+pub fn assemble_words(parsed: &Parsed, assembly: &Path, object: &Path) -> Vec<OsString> {
     // This option prevents warnings about options that only the compiler uses.
     let mut run = os(&["-Qunused-arguments"]);
     for item in &parsed.items {
@@ -404,6 +413,11 @@ fn clang_link(parsed: &Parsed, objects: &[(usize, PathBuf)], places: Places<'_>)
     let mut number = 0;
     for item in &parsed.items {
         match item {
+            // With link-time optimisation, the linker gets options such as `-mllvm`.
+            Item::Option {
+                class: Class::Preprocessor,
+                words,
+            } if parsed.lto => run.extend(words.iter().cloned()),
             Item::Option {
                 class:
                     Class::Language | Class::Dependencies | Class::SaveTemps | Class::Preprocessor,

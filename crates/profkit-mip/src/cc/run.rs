@@ -2,9 +2,10 @@
 use super::error::{Doing, Error, Result};
 use super::parse::{self, Family, Parsed, Stop};
 use super::plan::{self, Group, Places, Step};
-use super::{Runtime, Setup, assembler, bounds};
+use super::{Runtime, Setup, assembler, bounds, lto};
 use crate::instrument::{Options, Target, instrument};
 use crate::runtime;
+use profkit_merge::files::response;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::ffi::{OsStr, OsString};
@@ -58,18 +59,23 @@ impl Compiler {
         Ok(compiler)
     }
 
-    fn command(&self, words: &[OsString]) -> Command {
+    pub fn command(&self, words: &[OsString]) -> Command {
         let mut command = Command::new(&self.program);
         command.args(&self.before).args(words);
         command
     }
 
-    fn cannot_start(&self, error: io::Error) -> Error {
+    pub fn cannot_start(&self, error: io::Error) -> Error {
         Error::System {
             doing: Doing::Start,
-            name: self.program.to_string_lossy().into_owned(),
+            name: self.name(),
             error,
         }
+    }
+
+    /// The name of the program that is started.
+    pub fn name(&self) -> String {
+        self.program.to_string_lossy().into_owned()
     }
 
     /// Starts the compiler with these words and returns its output.
@@ -90,7 +96,7 @@ impl Compiler {
     }
 
     /// Returns the target triple of the compiler with the user's options.
-    fn target(&self, words: &[OsString]) -> Result<String> {
+    pub fn target(&self, words: &[OsString]) -> Result<String> {
         let mut words = words.to_vec();
         words.push("-dumpmachine".into());
         self.ask(&words)
@@ -166,6 +172,13 @@ pub fn run(setup: &Setup, compiler: &Compiler, parsed: &Parsed, words: &[OsStrin
         .tempdir()
         .map_err(Error::file(Doing::MakeFolder, &std::env::temp_dir()))?;
     let cleaner = Cleaner::start(temporary.path())?;
+    let links = matches!(parsed.stop, Stop::Link | Stop::PartialLink);
+    // The units of GCC go through its assembler, and so do those of its link-time optimisation.
+    let lto = links && compiler.family == Family::Clang && lto::is_needed(parsed)?;
+    let parsed = &Parsed {
+        lto: lto || parsed.lto,
+        ..parsed.clone()
+    };
     let runtime = match &setup.runtime {
         _ if parsed.stop != Stop::Link => None,
         Runtime::None => None,
@@ -213,7 +226,11 @@ pub fn run(setup: &Setup, compiler: &Compiler, parsed: &Parsed, words: &[OsStrin
         cleaner.set_outputs(&[]);
     }
     if let (None, Some(link)) = (code, &plan.link) {
-        code = job.run(link)?;
+        code = if lto {
+            lto::link(&mut job, link)?
+        } else {
+            job.run(link)?
+        };
     }
     Ok(code.unwrap_or(0))
 }
@@ -225,16 +242,17 @@ fn discard(group: &Group) {
     }
 }
 
-struct Job<'a> {
-    compiler: &'a Compiler,
-    options: &'a Options,
-    words: &'a [OsString],
-    folder: &'a Path,
+/// The programs to start for a command line.
+pub struct Job<'a> {
+    pub compiler: &'a Compiler,
+    pub options: &'a Options,
+    pub words: &'a [OsString],
+    pub folder: &'a Path,
     /// The number of response files that were made so far.
     rsp: usize,
     /// The value of the environment variable that this program reads when GCC starts it as its assembler.
     assembler: Option<OsString>,
-    parsed: &'a Parsed,
+    pub parsed: &'a Parsed,
 }
 
 impl Job<'_> {
@@ -270,13 +288,21 @@ impl Job<'_> {
     }
 
     /// Starts the compiler. Returns its exit code, or `None` if it succeeded.
-    fn run(&mut self, words: &[OsString]) -> Result<Option<u8>> {
+    pub fn run(&mut self, words: &[OsString]) -> Result<Option<u8>> {
+        let status = self
+            .command(words)?
+            .status()
+            .map_err(|error| self.compiler.cannot_start(error))?;
+        Ok(exit_code(status))
+    }
+
+    /// Returns the command that starts the compiler with these words.
+    pub fn command(&mut self, words: &[OsString]) -> Result<Command> {
         let length: usize = words.iter().map(|word| word.len()).sum();
         let mut command = if self.parsed.from_response_file && length > LONG_COMMAND {
             let file = self.folder.join(format!("{}.rsp", self.rsp));
             self.rsp += 1;
-            fs::write(&file, parse::response_file(words))
-                .map_err(Error::file(Doing::Write, &file))?;
+            fs::write(&file, response::text(words)).map_err(Error::file(Doing::Write, &file))?;
             let mut word = OsString::from("@");
             word.push(&file);
             self.compiler.command(&[word])
@@ -286,10 +312,7 @@ impl Job<'_> {
         if let Some(assembler) = &self.assembler {
             command.env(assembler::ENVIRONMENT, assembler);
         }
-        let status = command
-            .status()
-            .map_err(|error| self.compiler.cannot_start(error))?;
-        Ok(exit_code(status))
+        Ok(command)
     }
 
     fn instrument(&self, from: &Path, to: &Path, source: &OsStr, marked: bool) -> Result<()> {

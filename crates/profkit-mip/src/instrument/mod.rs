@@ -119,7 +119,7 @@ pub fn instrument<'t>(
     if let Err(reason) = backend.supports(options) {
         return Err(Error::whole(file, reason));
     }
-    refuse(&module, file, text)?;
+    refuse(&module, file, text, options)?;
 
     let found = functions::find(&module, syntax.format);
     let data = DataFacts::gather(&module);
@@ -198,7 +198,7 @@ fn source_name<'a>(module: &Module<'a>) -> Option<&'a [u8]> {
 }
 
 /// Checks whether the whole file must not be instrumented, and returns the reason as an error.
-fn refuse(module: &Module<'_>, file: &str, text: &[u8]) -> Result<()> {
+fn refuse(module: &Module<'_>, file: &str, text: &[u8], options: &Options) -> Result<()> {
     for statement in &module.statements {
         let problem = match statement.kind {
             Kind::Label(name) if memchr::memmem::find(name, LABEL.as_bytes()).is_some() => {
@@ -209,7 +209,7 @@ fn refuse(module: &Module<'_>, file: &str, text: &[u8]) -> Result<()> {
             }
             Kind::Directive(directive) if directive.name == b".section" => {
                 let name = directive.arguments;
-                if name.starts_with(b".gnu.lto_") {
+                if name.starts_with(b".gnu.lto_") && !options.bytecode {
                     "holds link-time optimisation bytecode, which has no machine code yet (compile without -flto)"
                 } else if name.starts_with(b".note.GNU-split-stack") {
                     "was compiled with -fsplit-stack: linkers rewrite the start of its functions, where the probe would be"

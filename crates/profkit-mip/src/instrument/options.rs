@@ -43,6 +43,9 @@ pub struct Options {
     pub ignore: Option<IgnoreList>,
     /// Whether the program uses the large code model, in which a record may be out of reach of a 32-bit offset.
     pub large_code_model: bool,
+    /// Whether a file may contain bytecode for GCC's link-time optimisation. Machine code beside it is instrumented; the
+    /// bytecode is not. Without this option such a file is an error.
+    pub bytecode: bool,
 }
 
 impl Default for Options {
@@ -54,6 +57,7 @@ impl Default for Options {
             group: None,
             ignore: None,
             large_code_model: false,
+            bytecode: false,
         }
     }
 }

@@ -12,7 +12,7 @@ mod table;
 mod thread;
 
 pub use losses::CountLosses;
-pub use read::read;
+pub use read::{read, read_releasing};
 pub use recording::{CollectOptions, collect};
 pub use selection::{Selection, parse_times};
 pub use stacks::{StackPlace, StackSample, Stacks};

@@ -1,7 +1,7 @@
 //! Counts of an input of any form.
 use super::{CollectOptions, Counts, collect};
-use crate::Recording;
 use crate::text::{TextOptions, read_text};
+use crate::{Recording, Release};
 use profkit_data::detect::{FileKind, detect};
 use profkit_data::{Error, ErrorKind, Result};
 
@@ -12,6 +12,20 @@ use profkit_data::{Error, ErrorKind, Result};
 /// [`ErrorKind::Unsupported`] if a text is to be selected from, or an event that is selected is not in the recording; the
 /// errors of the readers.
 pub fn read(data: &[u8], parts: &[&[u8]], options: &CollectOptions) -> Result<Counts> {
+    read_releasing(data, parts, options, &|_| {})
+}
+
+/// Reads the counts of an input as [`read`] does. `release` is called with bytes of a recording that are not read again
+/// soon.
+///
+/// # Errors
+/// The errors of [`read`].
+pub fn read_releasing(
+    data: &[u8],
+    parts: &[&[u8]],
+    options: &CollectOptions,
+    release: &Release<'_>,
+) -> Result<Counts> {
     let selection = &options.selection;
     if detect(data) != FileKind::PerfData {
         if !selection.is_all() {
@@ -24,7 +38,7 @@ pub fn read(data: &[u8], parts: &[&[u8]], options: &CollectOptions) -> Result<Co
         };
         return read_text(data, text);
     }
-    let recording = Recording::open_folder(data, parts)?;
+    let recording = Recording::open_releasing(data, parts, release)?;
     let events = recording.events();
     let known = |name: &String| events.iter().any(|event| event.name == *name);
     if let Some(unknown) = selection.events.iter().find(|name| !known(name)) {

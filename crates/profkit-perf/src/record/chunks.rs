@@ -28,6 +28,14 @@ impl<'data> Chunk<'data> {
         matches!(self.bytes, Cow::Owned(_))
     }
 
+    /// The bytes of the file that the records have, if they were not compressed.
+    pub(crate) fn in_file(&self) -> Option<&'data [u8]> {
+        match self.bytes {
+            Cow::Borrowed(bytes) => Some(bytes),
+            Cow::Owned(_) => None,
+        }
+    }
+
     /// Returns the records, if they were not compressed, with the lifetime of the bytes of the file.
     pub(crate) fn borrowed(&self) -> Option<Records<'data>> {
         match self.bytes {

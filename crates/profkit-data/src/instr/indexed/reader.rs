@@ -31,8 +31,9 @@ pub struct IndexedReadOptions {
     /// it.
     pub newest: u32,
     /// Whether functions are read as LLVM 22 reads them: one after the other, without the table of buckets
-    /// ([`HashTable::file_order`]), and none of the records of a name if one of them is damaged. A reader of one share of the records still uses the table. The option has no effect
-    /// together with the option to salvage.
+    /// ([`HashTable::file_order`]); none of the records of a name if one of them is damaged; and value data whose
+    /// TotalSize is 0 are taken for empty. A reader of one share of the records still uses the table. The option has no
+    /// effect together with the option to salvage.
     pub llvm_checks: bool,
 }
 
@@ -542,7 +543,7 @@ impl<'data> IndexedReader<'data> {
             Some(Ok(entry)) => {
                 self.names_read += 1;
                 let records = NameRecords::new(&entry, self.profile.header.version());
-                Ok(Some(records.all_or_none(self.profile.as_llvm)))
+                Ok(Some(records.with_llvm_rules(self.profile.as_llvm)))
             }
             Some(Err(error)) => {
                 self.errors += 1;

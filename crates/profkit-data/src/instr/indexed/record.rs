@@ -20,8 +20,9 @@ pub struct NameRecords<'data> {
     form: ByteForm,
     /// Whether the first record was requested. Before the first record is decoded, the length of all records is checked.
     begun: bool,
-    /// Whether damage in one record is damage in all: LLVM decodes all records of a name before it returns the first.
-    all_or_none: bool,
+    /// Whether records are decoded as by LLVM: all of a name before the first is returned, so that damage in one is
+    /// damage in all, and value data whose TotalSize is 0 are empty.
+    as_llvm: bool,
 }
 
 /// How the bytes of bitmaps and uniformity bits are stored in function records.
@@ -50,14 +51,15 @@ impl<'data> NameRecords<'data> {
                 ByteForm::Packed
             },
             begun: false,
-            all_or_none: false,
+            as_llvm: false,
         }
     }
 
-    /// Sets whether no record is returned if one of them is damaged, as in LLVM's reader.
+    /// Sets whether records are decoded as by LLVM: none is returned if one of them is damaged, and value data whose
+    /// TotalSize is 0 are empty.
     #[must_use]
-    pub(super) fn all_or_none(mut self, all_or_none: bool) -> Self {
-        self.all_or_none = all_or_none;
+    pub(super) fn with_llvm_rules(mut self, as_llvm: bool) -> Self {
+        self.as_llvm = as_llvm;
         self
     }
 
@@ -95,7 +97,7 @@ impl<'data> NameRecords<'data> {
         let mut data = self.data;
         let read = self
             .check_len()
-            .and_then(|()| read_record(&mut data, self.version, self.form, record))
+            .and_then(|()| self.decode(&mut data, record))
             .and_then(|()| self.check_rest(data));
         self.begun = true;
         match read {
@@ -120,14 +122,22 @@ impl<'data> NameRecords<'data> {
 
     /// Decodes the records after the first one, if damage in them is to be found before the first is returned.
     fn check_rest(&self, mut data: Cursor<'_>) -> Result<()> {
-        if self.begun || !self.all_or_none {
+        if self.begun || !self.as_llvm {
             return Ok(());
         }
         let mut record = Record::default();
         while !data.is_empty() {
-            read_record(&mut data, self.version, self.form, &mut record)?;
+            self.decode(&mut data, &mut record)?;
         }
         Ok(())
+    }
+
+    fn decode(&self, data: &mut Cursor<'_>, record: &mut Record) -> Result<()> {
+        read_record(data, self.version, self.form, record)?;
+        if self.version < VALUES_SINCE || self.as_llvm && value_data::is_empty_for_llvm(data) {
+            return Ok(());
+        }
+        value_data::decode(data, &mut record.values).map_err(as_malformed)
     }
 
     /// Checks the length of all records before the first is decoded. From version 14 on, also chooses the form of the
@@ -175,7 +185,7 @@ fn skip_records(mut data: Cursor<'_>, form: ByteForm) -> Result<()> {
     Ok(())
 }
 
-/// Reads one function record from `data`, whose length is a multiple of 8.
+/// Reads one function record up to its value data from `data`, whose length is a multiple of 8.
 fn read_record(
     data: &mut Cursor<'_>,
     version: u32,
@@ -202,9 +212,6 @@ fn read_record(
     if version >= UNIFORMITY_SINCE {
         let len = uniformity_len(data, count)?;
         read_byte_data(data, form, len, LONG_UNIFORMITY, &mut record.uniformity)?;
-    }
-    if version >= VALUES_SINCE {
-        value_data::decode(data, &mut record.values).map_err(as_malformed)?;
     }
     Ok(())
 }

@@ -22,6 +22,9 @@ pub struct RawReadOptions {
     /// [`read_record`](InstrSource::read_record) as errors after which reading continues. Each incomplete section,
     /// damaged name, damaged build id and loss of value data is reported once.
     pub salvage: bool,
+    /// Whether value data whose TotalSize is 0 are taken for empty, as LLVM's reader takes them. If not, they are an
+    /// error.
+    pub llvm_checks: bool,
 }
 
 impl Default for RawReadOptions {
@@ -29,6 +32,7 @@ impl Default for RawReadOptions {
         RawReadOptions {
             values: true,
             salvage: false,
+            llvm_checks: false,
         }
     }
 }
@@ -50,6 +54,13 @@ impl RawReadOptions {
     #[must_use]
     pub fn salvage(mut self, salvage: bool) -> Self {
         self.salvage = salvage;
+        self
+    }
+
+    /// Sets whether damage that LLVM's reader accepts is accepted ([`llvm_checks`](Self::llvm_checks)).
+    #[must_use]
+    pub fn llvm_checks(mut self, llvm: bool) -> Self {
+        self.llvm_checks = llvm;
         self
     }
 }
@@ -397,6 +408,9 @@ impl<'data> RawReader<'data> {
         let Some(cursor) = &mut current.values else {
             return Ok(());
         };
+        if self.options.llvm_checks && value_data::is_empty_for_llvm(cursor) {
+            return Ok(());
+        }
         let start = cursor.offset();
         let result = if self.options.values && wanted {
             value_data::decode(cursor, &mut record.values)

@@ -1,0 +1,76 @@
+//! Objects and libraries that are made again: assembly files to objects with several threads, and the members of a
+//! library.
+use crate::cc::{Doing, Error, Result, instrument_file};
+use crate::instrument::Options;
+use profkit_object::library::{self, LibraryError, Member as OldMember};
+use profkit_rt::archive::{Member, archive};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Instruments and assembles files, with several threads. Returns the paths of the objects, which are in `folder`, in
+/// the order of the files. `assemble` gets the paths of the instrumented assembly and of the object; it is called by
+/// several threads at once.
+pub fn make(
+    files: &[&Path],
+    folder: &Path,
+    options: &Options,
+    target: impl Fn() -> Result<String> + Sync,
+    assemble: impl Fn(&Path, &Path) -> Result<()> + Sync,
+) -> Result<Vec<PathBuf>> {
+    let objects: Vec<PathBuf> = (0..files.len())
+        .map(|number| folder.join(format!("{number}.o")))
+        .collect();
+    let next = AtomicUsize::new(0);
+    let failure = Mutex::new(None);
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads.min(files.len()) {
+            scope.spawn(|| {
+                while let Some((from, object)) = {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    files.get(number).zip(objects.get(number))
+                } {
+                    let text = object.with_extension("s");
+                    let name = from.file_name().unwrap_or_default();
+                    let made = instrument_file(from, &text, name, false, options, &target)
+                        .and_then(|()| assemble(&text, object));
+                    if let Err(error) = made
+                        && let Ok(mut failure) = failure.lock()
+                    {
+                        next.store(files.len(), Ordering::Relaxed);
+                        *failure = Some(error);
+                    }
+                }
+            });
+        }
+    });
+    match failure.into_inner().ok().flatten() {
+        Some(error) => Err(error),
+        None => Ok(objects),
+    }
+}
+
+/// Returns the members of the library at `path`, whose bytes are `bytes`.
+pub fn members<'a>(path: &Path, bytes: &'a [u8]) -> Result<Vec<OldMember<'a>>> {
+    library::members(path, bytes).map_err(|error| match error {
+        LibraryError::Damaged(problem) => Error::Library {
+            name: profkit_data::path_text(path),
+            problem,
+        },
+        LibraryError::Member(file, error) => Error::file(Doing::Read, &file)(error),
+    })
+}
+
+/// Returns the bytes of a library with these members.
+pub fn library_of(members: &[OldMember<'_>]) -> Vec<u8> {
+    let members: Vec<Member<'_>> = members
+        .iter()
+        .map(|member| Member {
+            name: member.name,
+            object: &member.data,
+            symbols: &member.symbols,
+        })
+        .collect();
+    archive(&members)
+}

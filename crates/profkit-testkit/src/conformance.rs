@@ -497,6 +497,9 @@ impl Bench<'_> {
             let what = format!("profkit merge --llvm {release}{suffix}");
             let mut own = vec!["merge", ONE_WRITER];
             own.extend(&options);
+            if release == 19 {
+                own.extend(self.kept_names());
+            }
             own.extend(own_inputs.iter().map(String::as_str));
             own.extend(["-o", "own"]);
             let own = self.run_for(llvm.profdata(), &own, "own");

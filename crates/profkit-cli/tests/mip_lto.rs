@@ -250,7 +250,7 @@ fn programs_in_cxx() {
     }
 }
 
-/// What cannot be done is an error with the next step, and leaves nothing behind.
+/// What cannot be done is an error with the next step, and no file is left in the folder.
 #[test]
 fn refusals() {
     let compiler = "clang-22";

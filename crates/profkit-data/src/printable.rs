@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// assert_eq!(profkit_data::printable(b"a\nb\xff"), "a\\nb\\xff");
 /// ```
 pub fn printable(bytes: &[u8]) -> Cow<'_, str> {
-    // Nearly all names are of ASCII's characters from the space to the tilde; they are found without a branch a byte.
+    // Nearly all names are of ASCII's characters from the space to the tilde; they are recognised without a branch per byte.
     let is_plain = bytes
         .iter()
         .fold(true, |plain, &byte| plain & matches!(byte, b' '..=b'~'));

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail, ensure};
 use profkit_testkit::simulate::{PerfFile, Program, Simulation, Step};
 use profkit_testkit::{measure, on_path, repo_root, target_folder};
 use std::fs::File;
-use std::io::Write as _;
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -137,14 +137,18 @@ fn lbr(options: &Options, profkit: &Path, scratch: &Path) -> Result<()> {
     let shared = repo_root().join("../shared/data/perf/autofdo");
     let bytes = std::fs::read(shared.join("test.lbr")).context("the shared recordings")?;
     let data = scratch.join("lbr.data");
-    std::fs::write(&data, repeated(&bytes, REPEATS)?)?;
+    let mut out = BufWriter::new(File::create(&data)?);
+    write_repeated(&bytes, REPEATS, &mut out)?;
+    out.flush()?;
+    drop(out);
     let binary = shared.join("test.binary").canonicalize()?;
     contest(options, profkit, scratch, "lbr", &data, &binary)?;
     Ok(std::fs::remove_file(data)?)
 }
 
-/// A recording with its records several times over.
-fn repeated(file: &[u8], times: usize) -> Result<Vec<u8>> {
+/// Writes a recording with its records several times over. It is not made in memory first, because Linux counts the peak
+/// memory of this process for each program that it starts.
+fn write_repeated(file: &[u8], times: usize, out: &mut impl Write) -> Result<()> {
     let word = |at: usize| -> Result<usize> {
         let bytes = file.get(at..at + 8).context("the recording is too short")?;
         Ok(usize::try_from(u64::from_le_bytes(bytes.try_into()?))?)
@@ -156,19 +160,20 @@ fn repeated(file: &[u8], times: usize) -> Result<Vec<u8>> {
         .sum::<Result<u32>>()?;
     let end = start + size;
     let more = u64::try_from(size * (times - 1))?;
-    let mut out = file.get(..start).context("a header")?.to_vec();
-    out[48..56].copy_from_slice(&u64::try_from(size * times)?.to_le_bytes());
+    let mut head = file.get(..start).context("a header")?.to_vec();
+    head[48..56].copy_from_slice(&u64::try_from(size * times)?.to_le_bytes());
+    out.write_all(&head)?;
     for _ in 0..times {
-        out.extend_from_slice(file.get(start..end).context("records")?);
+        out.write_all(file.get(start..end).context("records")?)?;
     }
     // The table of features has their offsets and sizes.
     let table = end + 16 * usize::try_from(features)?;
     for at in (end..table).step_by(16) {
-        out.extend_from_slice(&(u64::try_from(word(at)?)? + more).to_le_bytes());
-        out.extend_from_slice(&u64::try_from(word(at + 8)?)?.to_le_bytes());
+        out.write_all(&(u64::try_from(word(at)?)? + more).to_le_bytes())?;
+        out.write_all(&u64::try_from(word(at + 8)?)?.to_le_bytes())?;
     }
-    out.extend_from_slice(file.get(table..).context("features")?);
-    Ok(out)
+    out.write_all(file.get(table..).context("features")?)?;
+    Ok(())
 }
 
 /// A simulated recording of a program with debug info.

@@ -2,7 +2,7 @@
 use crate::exit::{self, Failure, Status, system_hint};
 use crate::io::input_note;
 use crate::merge::progress::Progress;
-use crate::print::{AnnotateArgs, Format, stderr, stdout_for};
+use crate::print::{AnnotateArgs, Format, plural, stderr, stdout_for};
 use clap::{Args, ValueEnum};
 use profkit_analysis::doctor::{Counts, Diagnosis, Group, Groups, Survey};
 use profkit_data::path_text;
@@ -127,8 +127,9 @@ fn report(args: &DoctorArgs) -> io::Result<Counts> {
             // A failed write is ignored: stderr is closed.
             let _ = writeln!(
                 stderr(),
-                "error: --group {number}: there are {}",
-                groups.len()
+                "error: --group {number}: there {} only {}",
+                if groups.len() == 1 { "is" } else { "are" },
+                plural(groups.len() as u64, "group")
             );
         }
         for name in group.iter().flat_map(|group| &group.names) {

@@ -129,8 +129,10 @@ impl Form {
 /// If the profile cannot be read or has no counts, or if the file cannot be written.
 pub fn run(args: &ExportArgs) -> exit::Result {
     if args.table.is_some() && !args.to.is_table() {
-        return Err(Failure::usage("--table is for tables")
-            .with_hint("these are --to parquet, arrow, csv and json"));
+        return Err(Failure::usage(
+            "--table cannot be combined with this --to: only some formats are tables",
+        )
+        .with_hint("the formats with tables are --to parquet, arrow, csv and json"));
     }
     if cfg!(not(feature = "arrow")) && matches!(args.to, Form::Parquet | Form::Arrow) {
         return Err(

@@ -52,10 +52,11 @@ pub struct OverlapArgs {
 pub fn run(args: &OverlapArgs) -> exit::Result {
     if let [alone] = &*args.profiles {
         let text = format_args!(
-            "{}: one profile has nothing to be compared with",
+            "{}: an overlap needs at least two profiles",
             path_text(alone)
         );
-        return Err(Failure::usage(text).with_hint("profkit overlap ONE TWO"));
+        return Err(Failure::usage(text)
+            .with_hint("name the second profile too: `profkit overlap ONE TWO`"));
     }
     let inputs = args.profiles.iter().map(|path| crate::io::open(path));
     let inputs = inputs.collect::<exit::Result<Vec<_>>>()?;

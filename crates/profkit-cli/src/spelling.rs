@@ -199,7 +199,7 @@ pub fn failure(error: &clap::Error, args: &[OsString]) -> Failure {
             let near = list(ContextKind::SuggestedSubcommand);
             if command.is_empty() && name.contains(['.', '/', '\\']) {
                 return failure.with_hint(format_args!(
-                    "to see what is in a profile: profkit show {name}"
+                    "`profkit show {name}` shows what is in a profile"
                 ));
             }
             match near.first() {

@@ -48,18 +48,13 @@ pub fn recording_damage(losses: &Losses) -> Vec<String> {
     }
     if let Some(offset) = losses.first_skipped {
         list.push(format!(
-            "{} from offset {offset:#x} on {} no records; the next sound records were read",
+            "skipped {} from offset {offset:#x} on, up to the next sound record",
             plural(losses.skipped_bytes, "byte"),
-            if losses.skipped_bytes == 1 {
-                "is"
-            } else {
-                "are"
-            }
         ));
     }
     if let Some(reason) = &losses.compression {
         list.push(format!(
-            "the compressed records could not be decompressed to their end: {}",
+            "the end of the compressed records is lost, because they are damaged (zstd: {})",
             printable(reason.as_bytes())
         ));
     }

@@ -137,7 +137,8 @@ fn figures_of(outcome: &Outcome) -> String {
     )
 }
 
-/// A loss: the number, the number of all, and the words after it.
+/// A loss: how many samples, branches, ranges or the like are lost, how many there are in all (0: not known), and what they
+/// are, in the plural.
 type Loss = (u64, u64, &'static str);
 
 fn losses_of_counting(losses: &CountLosses) -> [Loss; 8] {
@@ -146,32 +147,32 @@ fn losses_of_counting(losses: &CountLosses) -> [Loss; 8] {
         (
             losses.unmapped_samples,
             samples,
-            "samples are at addresses where no file was mapped",
+            "samples at addresses where no file was mapped",
         ),
         (
             losses.unmapped_branches,
             branches,
-            "branches are at addresses where no file was mapped",
+            "branches at addresses where no file was mapped",
         ),
         (
             losses.wrong_path,
             branches,
-            "branches were only speculation, and are left out",
+            "branches left out, because the processor only speculated on them",
         ),
         (
             losses.not_taken,
             branches,
-            "branches were not taken, and are left out",
+            "branches left out, because they were not taken",
         ),
         (
             losses.gaps,
             branches,
-            "branches lead into another binary than the one that ran next",
+            "branches into another binary than the one that ran next",
         ),
         (
             losses.without_ranges,
             samples,
-            "samples do not have every branch: they count calls only",
+            "samples without a complete list of branches, so that only calls are counted",
         ),
         (
             losses
@@ -179,13 +180,9 @@ fn losses_of_counting(losses: &CountLosses) -> [Loss; 8] {
                 .lost_samples
                 .saturating_add(losses.recording.lost_records),
             samples,
-            "samples were lost while recording",
+            "samples lost while recording",
         ),
-        (
-            losses.damaged_lines,
-            0,
-            "lines of the text could not be read",
-        ),
+        (losses.damaged_lines, 0, "unreadable lines of the text"),
     ]
 }
 
@@ -195,32 +192,32 @@ fn losses_of_binary(figures: &Figures) -> [Loss; 6] {
         (
             figures.off_boundary,
             ranges,
-            "ranges do not begin or end with an instruction: the samples may be of another build",
+            "ranges that do not begin or end with an instruction (perhaps the samples are of another build)",
         ),
         (
             figures.no_function,
             ranges,
-            "ranges are in no function of the debug info",
+            "ranges in no function of the debug info",
         ),
         (
             figures.across_functions,
             ranges,
-            "ranges go on after the end of their function",
+            "ranges that go on after the end of their function",
         ),
         (
             figures.impossible,
             ranges,
-            "ranges run over a jump, or backwards",
+            "ranges that run over a jump, or backwards",
         ),
         (
             figures.outside_code,
             ranges.saturating_add(figures.outside_code),
-            "ranges are in no section with code",
+            "ranges in no section with code",
         ),
         (
             figures.instructions_without_line,
             figures.instructions,
-            "instructions have no source line",
+            "instructions without a source line",
         ),
     ]
 }
@@ -229,7 +226,7 @@ fn of_other_builds(binary: &BinaryOutcome) -> Loss {
     (
         binary.of_other_builds,
         binary.of_other_builds.saturating_add(binary.counted),
-        "samples are of other builds of the binary",
+        "samples of other builds of the binary",
     )
 }
 
@@ -239,33 +236,33 @@ fn losses_of_contexts(figures: &ContextFigures) -> [Loss; 6] {
         (
             figures.invalid_return,
             samples,
-            "samples have a call chain that is cut where a return address does not come after a call: \
-             compile with -fno-omit-frame-pointer",
+            "samples with a call chain that is cut where a return address does not come after a call \
+             (compile with -fno-omit-frame-pointer)",
         ),
         (
             figures.incomplete_chain,
             samples,
-            "samples are at the start or the end of a function, where the call chain lacks a caller",
+            "samples at the start or the end of a function, where the call chain lacks a caller",
         ),
         (
             figures.impossible,
             branches,
-            "branches are followed by a range that runs over a jump, or backwards: older ones have no context",
+            "branches before a range that runs over a jump or backwards (older branches of the sample have no context)",
         ),
         (
             figures.unpaired,
             branches,
-            "branches leave the binary or come back alone: older ones have no context",
+            "branches that leave the binary without coming back, or the other way round (older branches of the sample have no context)",
         ),
         (
             figures.mismatched_calls,
             branches,
-            "branches are calls that are not where the call chain says",
+            "calls at other places than the call chain says",
         ),
         (
             figures.without_probe,
             0,
-            "contexts were cut, because a call site has no pseudo probe",
+            "contexts cut, because a call site has no pseudo probe",
         ),
     ]
 }
@@ -280,7 +277,7 @@ fn line((number, all, words): Loss) -> Option<String> {
     } else {
         String::new()
     };
-    (number > 0).then(|| format!("{} {words}{share}", grouped(number)))
+    (number > 0).then(|| format!("{words}: {}{share}", grouped(number)))
 }
 
 /// The share of losses from which a profile is refused on request: one in so many.
@@ -327,7 +324,7 @@ pub fn lost(outcome: &Outcome) -> Option<Refusal> {
     let lines: Vec<String> = lines.collect();
     (!lines.is_empty()).then(|| Refusal {
         message: format!("too much is lost: {}", lines.join("; ")),
-        hint: "without --strict the profile is written of what is left".to_owned(),
+        hint: "leave out --strict to write a profile of the samples that fit".to_owned(),
     })
 }
 

@@ -222,11 +222,11 @@ pub fn not_an_instr_profile(kind: FileKind) -> Error {
         ),
         kind if kind.is_mip() && kind != FileKind::MipMap => (
             "a MIP file",
-            "profkit mip show -p FILE shows a MIP profile; merge raw files first: profkit mip merge -p PROFILE RAW",
+            "`profkit mip show -p FILE` shows a MIP profile; merge raw files first: `profkit mip merge -p PROFILE RAW`",
         ),
         FileKind::MipMap => (
             "a MIP map",
-            "profkit mip create -p PROFILE MAP makes a profile of it",
+            "`profkit mip create -p PROFILE MAP` makes a profile of it",
         ),
         FileKind::MemProfYaml => ("a heap profile as YAML", "profkit show FILE shows it"),
         _ => {

@@ -108,7 +108,8 @@ fn compare_one(args: &MatchArgs, input: &Input) -> exit::Result {
                     "{name}: this is a program or library, but the profile comes first"
                 );
                 let (profile, program) = (quoted(&profile), quoted(name));
-                Failure::input(order).with_hint(format_args!("profkit match {profile} {program}"))
+                Failure::input(order)
+                    .with_hint(format_args!("try `profkit match {profile} {program}`"))
             }
             None => Failure::file(input.name(), &error),
         }

@@ -152,7 +152,7 @@ fn format_of_name(path: &Path) -> Result<Option<Format>> {
 fn check_name(args: &ConvertArgs) -> Result<()> {
     let extension = args.output.extension().and_then(|name| name.to_str());
     let hint = match extension.filter(|_| args.to.is_none()) {
-        Some("json" | "jsonl") => "profkit show --format json prints a profile as JSON",
+        Some("json" | "jsonl") => "`profkit show --format json` prints a profile as JSON",
         Some("yaml" | "yml") => "--to memprof-yaml writes a heap profile as YAML",
         Some("csv" | "html" | "xml") => {
             "--to chooses one of the forms of profiles: indexed, text, …"

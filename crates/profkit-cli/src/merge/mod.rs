@@ -57,7 +57,7 @@ pub fn merge(args: MergeArgs) -> Result {
 /// Those of [`merge`].
 pub fn correlate(args: CorrelateArgs) -> Result {
     if !args.merge.correlation.is_used() {
-        return Err(Failure::usage("no binaries").with_hint(
+        return Err(Failure::usage("profkit correlate needs the binaries that wrote the raw profiles").with_hint(
             "name programs, libraries, debug files or folders of them with --binaries, or ask servers with --debuginfod",
         ));
     }

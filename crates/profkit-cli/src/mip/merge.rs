@@ -167,7 +167,7 @@ impl MergeJob for MipJob {
         let details = report.mip.as_ref();
         if details.is_none_or(|details| details.raw_parts + details.profiles == 0) {
             let failure = Failure::input(format_args!(
-                "nothing of {} could be merged; nothing was written",
+                "no data of {} could be merged; nothing was written",
                 plural(report.totals.files, "file")
             ));
             return Err(NoResult {

@@ -76,7 +76,7 @@ pub fn run(args: &OrderArgs) -> Result {
     if args.algorithm == Algorithm::Mean && !args.runs.is_empty() {
         return Err(
             Failure::usage("only --algorithm balanced uses raw files of single runs")
-                .with_hint("merge them into the profile first: profkit mip merge"),
+                .with_hint("merge them into the profile first, with `profkit mip merge`"),
         );
     }
     let output = Output::new(&args.output, Content::Text)?;

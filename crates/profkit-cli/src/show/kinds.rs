@@ -163,11 +163,11 @@ pub fn check(args: &ShowArgs, matches: &ArgMatches, kind: Kind, input: &Input) -
     };
     Err(if has_heap {
         failure.with_hint(format_args!(
-            "leave it out; or, if this file has a heap profile, add --memory"
+            "leave --{option} out; or, if this file has a heap profile, add --memory"
         ))
     } else {
         failure.with_hint(format_args!(
-            "leave it out; {} fit {a} {name}",
+            "leave --{option} out; the options for {a} {name} are {}",
             in_words(&fitting, "and")
         ))
     })
@@ -179,8 +179,8 @@ fn check_sort(args: &ShowArgs, kind: Kind, input: &Input) -> Result<()> {
         return Ok(());
     };
     let (fits, orders) = match kind {
-        Kind::Heap => (sort.of_contexts().is_some(), "bytes, short-life and cold"),
-        _ => (sort.of_functions().is_some(), "sum, max, entry and name"),
+        Kind::Heap => (sort.of_contexts().is_some(), "bytes, short-life or cold"),
+        _ => (sort.of_functions().is_some(), "sum, max, entry or name"),
     };
     if fits {
         return Ok(());
@@ -192,7 +192,7 @@ fn check_sort(args: &ShowArgs, kind: Kind, input: &Input) -> Result<()> {
         input.name(),
         kind.name()
     ))
-    .with_hint(format_args!("its orders are {orders}")))
+    .with_hint(format_args!("--sort can be {orders} for a {}", kind.name())))
 }
 
 /// Refuses a weight of the wrong kind of profile.
@@ -203,7 +203,7 @@ fn check_weight(args: &ShowArgs, kind: Kind, input: &Input) -> Result<()> {
         (Kind::Sample, folded) => (folded.is_some_and(|it| it != Weight::Samples), "samples"),
         (Kind::Heap, folded) => (
             folded.or(drawn) == Some(Weight::Samples),
-            "bytes, allocations, accesses and byte-lifetime",
+            "bytes, allocations, accesses or byte-lifetime",
         ),
         _ => return Ok(()),
     };
@@ -211,8 +211,11 @@ fn check_weight(args: &ShowArgs, kind: Kind, input: &Input) -> Result<()> {
         return Ok(());
     }
     let name = input.name();
-    let what = format_args!("{name}: this weight does not fit a {}", kind.name());
-    Err(Failure::usage(what).with_hint(format_args!("its weights are {weights}")))
+    let what = format_args!(
+        "{name}: a flame graph of a {} cannot have this weight",
+        kind.name()
+    );
+    Err(Failure::usage(what).with_hint(format_args!("the weight can be {weights}")))
 }
 
 /// Refuses options for parts of the output that have no rows, if rows are asked for.

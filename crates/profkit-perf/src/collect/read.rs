@@ -29,7 +29,7 @@ pub fn read_releasing(
     let selection = &options.selection;
     if detect(data) != FileKind::PerfData {
         if !selection.is_all() {
-            let text = "a text has no events, processes, names and times to select samples by";
+            let text = "samples can be selected by event, process, name or time only from a recording of perf";
             return Err(Error::new(ErrorKind::Unsupported, text).found("a text"));
         }
         let text = TextOptions {

@@ -29,7 +29,7 @@ fn command(kind: FileKind, is_mip: bool) -> Option<&'static str> {
         ),
         FileKind::MemProfRaw => Some("profkit merge --binaries PROGRAM merges raw heap profiles"),
         FileKind::MemProfYaml => None,
-        kind if kind.is_mip() => Some("profkit mip merge -p PROFILE RAW… merges MIP raw files"),
+        kind if kind.is_mip() => Some("`profkit mip merge -p PROFILE RAW…` merges MIP raw files"),
         kind if kind.is_sample() => None,
         FileKind::Foreign(ForeignFile::ProfileList) => {
             Some("give the list with -f: profkit merge -f LIST")

@@ -6,8 +6,9 @@ use std::fmt;
 /// The result type of this crate, with its error type.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// The kind of an error, for programs that react to certain errors. If LLVM's `instrprof_error` (`InstrProf.h`) has a
-/// matching kind, its name is in parentheses, and `llvm-profdata` in profkit prints LLVM's text for it.
+/// The kind of an error, for programs that react to certain errors. The name in parentheses is the matching kind of
+/// LLVM's `instrprof_error` (`InstrProf.h`), if LLVM has one. For an error of such a kind, profkit's `llvm-profdata`
+/// prints LLVM's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -49,7 +50,7 @@ pub enum ErrorKind {
     OutOfTable,
     /// An archive of object files was given, but a single object file is needed.
     Archive,
-    /// A limit on time or memory was exceeded (the module `limits`).
+    /// A limit on time or memory was exceeded. The module `limits` defines the limits.
     LimitExceeded,
     /// The input is valid, but profkit does not support it.
     Unsupported,
@@ -275,7 +276,8 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let inner = &*self.0;
-        // The place comes first: after the message, it would read as a part of it.
+        // The place is written before the message, because after the message a reader would take the place for a part
+        // of the message.
         let place = self.place_text();
         f.write_str(place.as_deref().unwrap_or_default())?;
         let offset = self.offset().filter(|_| !self.is_about_file());

@@ -160,7 +160,8 @@ impl ForeignFile {
         if data.get(257..262) == Some(b"ustar") {
             return Some(ForeignFile::Tar);
         }
-        // The field e_type of ELF, in either byte order. The number 4 means a core file (ET_CORE).
+        // Bytes 16 and 17 of an ELF file are its type (the field e_type), in either byte order. The number 4 means a
+        // core file (ET_CORE).
         if data.starts_with(b"\x7fELF") && matches!(data.get(16..18), Some([4, 0] | [0, 4])) {
             return Some(ForeignFile::CoreDump);
         }

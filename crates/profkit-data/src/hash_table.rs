@@ -1,5 +1,5 @@
-//! LLVM's on-disk chained hash table (`OnDiskHashTable.h`), little-endian, with 64-bit hashes and offsets. Indexed
-//! instrumentation profiles hold their functions in it, and their MemProf sections use it too.
+//! LLVM's on-disk chained hash table (`OnDiskHashTable.h`), little-endian, with 64-bit hashes and offsets. In an
+//! indexed instrumentation profile, the function table and the tables of the MemProf section are such hash tables.
 //!
 //! The items come first (the payload), then the table of buckets:
 //!
@@ -55,8 +55,9 @@ impl Lengths {
         }
     }
 
-    /// Reads an item: hash, stored lengths, key and data. `check` may refuse the hash before anything else is read. If the
-    /// item ends too early, `past` makes the error from the cursor's error and the number of bytes that the item needs.
+    /// Reads an item: hash, stored lengths, key and data. `check` is called with the hash before anything else is read;
+    /// if `check` returns an error, the item is not read. If the data end inside the item, `past` makes the error from
+    /// the cursor's error and the number of bytes that the item needs.
     fn item<'data>(
         self,
         items: &mut Cursor<'data>,
@@ -96,7 +97,7 @@ pub struct HashTable<'data> {
     file: &'data [u8],
     /// The first item begins at this offset or after it.
     payload: u64,
-    /// The offset of the table of buckets. The items end there.
+    /// The offset of the table of buckets. The items end before this offset.
     index: u64,
     /// The offsets of the buckets, as the file stores them.
     buckets: &'data [[u8; 8]],
@@ -180,8 +181,8 @@ impl<'data> HashTable<'data> {
     }
 
     /// Makes a hash table for a file whose table of buckets cannot be read. Look-ups find nothing, but
-    /// [`walk`](Self::walk) reads the items up to the offset `end`. Without `end`, the file is assumed to end inside
-    /// the items, so an incomplete last item is no error.
+    /// [`walk`](Self::walk) reads the items up to the offset `end`. If `end` is `None`, the file is assumed to end
+    /// inside the items, so an incomplete last item is no error.
     pub fn without_index(
         file: &'data [u8],
         payload: u64,
@@ -285,9 +286,9 @@ impl<'data> HashTable<'data> {
         self.entries_of_share(0, 1)
     }
 
-    /// Returns one share of the items: those whose hash modulo `shares` is `share`, in the order of
-    /// [`entries`](Self::entries). `shares` must be a power of two. A key is in the same share of every file, even if
-    /// the files have different numbers of buckets.
+    /// Returns the items whose hash modulo `shares` is `share`, in the order of [`entries`](Self::entries). `shares`
+    /// must be a power of two. A key is in the same share of every file, even if the files have different numbers of
+    /// buckets.
     pub fn entries_of_share(&self, share: usize, shares: usize) -> Entries<'data> {
         debug_assert!(shares.is_power_of_two() && share < shares);
         let step = shares.min(self.bucket_count()).max(1);
@@ -414,8 +415,9 @@ pub struct Entries<'data> {
     /// bytes would be read twice.
     read_to: u64,
     seen: u64,
-    /// Whether the number of items must not be compared with the stated number at the end: it was compared already, an
-    /// item was damaged, or only one share is read.
+    /// Whether to skip the check at the end of the iteration that compares the number of items with the number that the
+    /// file states. The check is skipped if it was already made, if an item was damaged, or if only one share of the
+    /// items is read.
     counted: bool,
 }
 

@@ -11,8 +11,8 @@
 //! - A writer is `write(&model, &options, sink)`. It returns how many parts of the model the format cannot hold (`Losses`
 //!   of the family); these losses are empty if the format holds the whole model. Writers assert that every size and
 //!   offset is the planned one.
-//! - Options are made with `new` or `default` and changed with setters. Where a version must be chosen, `new` takes it
-//!   (`GcovOptions`), or a constructor names it (`IndexedWriteOptions::for_llvm`).
+//! - Options are made with `new` or `default` and changed with setters. If the caller must choose a version, `new` has
+//!   a parameter for it (`GcovOptions`), or a special constructor takes it (`IndexedWriteOptions::for_llvm`).
 //! - The output goes to a [`Sink`](bytes::Sink), for example a `Vec<u8>`.
 //!
 //! # Hostile input

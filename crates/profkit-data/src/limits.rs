@@ -1,23 +1,23 @@
-//! Limits on the time and memory that damaged or malicious files may cost. Each limit is a constant; the comment of the
-//! constant explains the cost of a larger value.
+//! Limits on the time and memory that reading a damaged or malicious file may take. Each limit is a constant; its
+//! comment says why the limit is needed and what real files have.
 
 /// The maximum size of one compressed names blob after decompression, as a multiple of its compressed size.
 ///
 /// zlib cannot exceed about 1032:1, and the blobs of real programs stay below 20:1. Readers promise to use at most 4
-/// times the size of the file plus 64 MiB. This holds because [`INFLATE_TOTAL_FLOOR`] limits all blobs of a file
-/// together.
+/// times the size of the file plus 64 MiB. They keep this promise because [`INFLATE_TOTAL_FLOOR`] limits the total size
+/// of all decompressed blobs of a file.
 pub const INFLATE_RATIO: usize = 64;
 /// The number of bytes to which a compressed names blob may always be decompressed, even if the blob is very small.
 pub const INFLATE_FLOOR: usize = 1 << 20;
-/// A part of the limit on the decompressed names of one file: all compressed names blobs of the file together may be
-/// decompressed to 3 times the size of the file plus this number of bytes.
+/// The fixed part of the limit on the decompressed names of one file. All names blobs of a file together may have at
+/// most 3 times the size of the file plus this number of bytes after decompression.
 pub const INFLATE_TOTAL_FLOOR: usize = 48 << 20;
 /// The maximum number of times that the reader of a damaged raw file searches for the next profile by its magic number.
 /// If a malicious file consists only of headers, the time of each search is proportional to the size of the file.
 pub const RAW_PROFILE_SEARCHES: usize = 64;
 /// The maximum number of key bytes that are hashed while a damaged hash table is read, as a multiple of the size of its
-/// items. Intact items need a factor of 2 or less; the rest is for keys with wrong lengths. Reading a malicious table
-/// takes up to this number of passes over its bytes.
+/// items. For intact items, a factor of 2 is enough; the higher factor allows for keys with wrong lengths. Reading a
+/// malicious table takes up to this number of passes over its bytes.
 pub const WALK_HASHED: u64 = 16;
 /// The maximum number of components of a path in a file path table, and of frames of a call stack in a stack entry
 /// table. Linux paths have at most 2048 components, and MemProf call stacks have at most a few hundred frames. In a
@@ -34,9 +34,10 @@ pub const SAMPLE_CONTEXT_DEPTH: usize = 4096;
 pub const SAMPLE_INFLATE_RATIO: usize = 128;
 /// The maximum number of errors that are kept for one damaged sample profile. Further errors are only counted.
 pub const SAMPLE_FAULTS: usize = 16;
-/// The maximum number of times that the bytes of a sample section are read again to continue after damaged functions.
-/// The start of each function comes from a table. In a malicious table, very many functions can extend to the end of
-/// the section.
+/// The maximum number of bytes of damaged functions that are decoded in a sample section, as a multiple of the size of
+/// the section. After a damaged function, reading continues at the start of the next function, which a table states. In
+/// a malicious file, very many damaged functions can extend to the end of the section, so that the same bytes would be
+/// decoded once per function.
 pub const SAMPLE_REREADS: usize = 8;
 /// The maximum total number of frames of the call stacks of a MemProf section, per byte of the file. Call stacks share frames
 /// in a tree, so a small malicious file can have many long call stacks. An allocation context of a real profile takes

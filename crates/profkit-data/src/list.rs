@@ -12,9 +12,9 @@ pub struct ListEntry {
     pub input: Result<(PathBuf, Weight), String>,
 }
 
-/// Reads a list file. Each line is `PATH` or `WEIGHT,PATH`; white space around it is removed. Empty lines and lines
-/// that begin with `#` are skipped. Relative paths begin at the working folder, not at the folder of the list, as in
-/// LLVM.
+/// Reads a list file. Each line is `PATH` or `WEIGHT,PATH`; white space at both ends of the line is removed. Empty
+/// lines and lines that begin with `#` are skipped. Relative paths begin at the working folder, not at the folder of
+/// the list, as in LLVM.
 ///
 /// `exists` returns whether there is a file with the given name. If the whole line is the name of a file, the line is
 /// not split at a comma.
@@ -72,7 +72,7 @@ pub fn split_weight(
     }
 }
 
-/// Returns the text if it looks like a number. If it does not, the comma after it is part of a path.
+/// Returns the text before a comma if it looks like a number; `None` if not, because the comma is then part of a path.
 fn number(text: &[u8]) -> Option<&str> {
     let text = std::str::from_utf8(text).ok()?;
     let digits = text.bytes().any(|byte| byte.is_ascii_digit());

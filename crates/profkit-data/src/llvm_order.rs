@@ -1,11 +1,12 @@
-//! Computes the order in which LLVM writes function names, and the order in which it writes the function hashes of one
-//! name. The orders follow from the containers that LLVM uses.
+//! Computes the order in which LLVM writes function names, and the order in which LLVM writes the function hashes of
+//! one name. LLVM keeps both in hash maps, so the order depends on the map's hash function and size.
 use twox_hash::XxHash3_64;
 
 /// Sorts indices by the bytes of their names, as LLVM 17 and later sort.
 ///
-/// Eight bytes are compared at a time. Mangled C++ names have long common prefixes, and each access to a name may be a
-/// cache miss. `tie` orders equal names, which occur in files whose stored hashes are damaged.
+/// Eight bytes are compared at a time. This is faster than comparing whole names, because mangled C++ names have long
+/// common prefixes and each access to a name may be a cache miss. `tie` orders equal names, which occur in files whose
+/// stored hashes are damaged.
 pub(crate) fn sort_by_name<'n>(
     indices: &mut [u32],
     name: impl Fn(u32) -> &'n [u8],
@@ -199,8 +200,9 @@ pub fn dense_map_order(keys: &[u64]) -> Vec<u32> {
 }
 
 /// Returns the order in which LLVM 19 and later process the records of one function name. The function hashes are given
-/// in the order in which they were added, and the result has positions in that order. LLVM's tools use this order when
-/// they write a profile and when they join the results of several threads.
+/// in the order in which they were added, and the result has the positions of the hashes in that list. LLVM's tools
+/// process records in the order of the result when they write a profile and when they join the results of several
+/// threads.
 pub fn record_order(func_hashes: &[u64]) -> Vec<u32> {
     small_dense_map_order(func_hashes, NumberHash::Mix)
 }

@@ -9,8 +9,8 @@
 //! | 3 | 1 to 3: call stacks, record payload, record table | records |
 //! | 4 | 1 to 4: the same, data access profiles | records |
 //!
-//! From version 1, the first word of the section is the version. In version 0 it is an offset, which is at least 24
-//! (`IndexedMemProfReader::deserialize` in `InstrProfReader.cpp`).
+//! From version 1, the first word of the section is the version. In version 0 the first word is an offset, which is at
+//! least 24 (`IndexedMemProfReader::deserialize` in `InstrProfReader.cpp`).
 use crate::bytes::{Cursor, Endian};
 use crate::{Error, ErrorKind, Result, Structure};
 
@@ -45,8 +45,7 @@ pub fn check_memprof(section: &MemProfSection) -> Result<()> {
     relocate(section, section.offset ^ 8).map(drop)
 }
 
-/// Returns the bytes that the section has in a file where it begins at `offset`. All offsets in the section are
-/// adjusted.
+/// Returns the bytes of the section with all offsets adjusted to a file in which the section begins at `offset`.
 ///
 /// # Errors
 /// [`ErrorKind::UnsupportedVersion`] if its version is not known, [`ErrorKind::Malformed`] if an offset in the section
@@ -78,7 +77,8 @@ pub fn relocate(section: &MemProfSection, offset: u64) -> Result<Vec<u8>> {
     if section.offset == offset {
         return Ok(mover.bytes);
     }
-    // Adjust the tables before the header words, because the old header words locate the tables.
+    // Adjust the tables before the header words, because the tables are found by the header words that are not adjusted
+    // yet.
     for &table in tables {
         mover
             .table(table)

@@ -3,16 +3,16 @@ use super::{Entry, HashTable, Lengths, STRUCTURE, cursor_at};
 use crate::bytes::Cursor;
 use crate::{Error, ErrorKind, Result};
 
-/// Reads the items of a hash table one after the other, as LLVM does (`OnDiskIterableChainedHashTable`): as many as the
-/// table states, without a look at the offsets of the buckets. In an undamaged file these are the items of
+/// Reads the items of a hash table one after the other, as LLVM does (`OnDiskIterableChainedHashTable`). It reads as
+/// many items as the table states, and ignores the offsets of the buckets. In an undamaged file the items are those of
 /// [`HashTable::entries`], in the same order. An item may lie beyond the table of buckets, but not beyond the file. The
 /// iteration ends at the first error.
 #[derive(Clone, Debug)]
 pub struct FileOrder<'data> {
     items: Result<Cursor<'data>>,
     lengths: Lengths,
-    /// The number of items that remain in the current bucket. A bucket that does not state
-    /// its number of items contains all items of the file.
+    /// The number of items that remain in the current bucket. If the file states 0 items for a bucket, the number wraps
+    /// around, so that all further items are read as items of this bucket.
     in_bucket: u64,
     left: u64,
 }
@@ -46,7 +46,8 @@ impl<'data> Iterator for FileOrder<'data> {
         if read.is_err() {
             self.left = 0;
         }
-        // What LLVM reads beyond the file is mostly no record, for which it has this text.
+        // LLVM does not check whether an item is inside the file. The bytes that it reads after the end of the file are
+        // seldom a valid record, and for an invalid record it prints the text below.
         let past_file = |error: Error| {
             let error = error.with_kind(ErrorKind::Malformed).within(STRUCTURE);
             error.llvm_detail("profile data is empty")

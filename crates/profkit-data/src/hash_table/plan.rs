@@ -233,11 +233,11 @@ fn final_buckets(items: usize) -> usize {
     (items * 4 / 3 + 1).next_power_of_two()
 }
 
-/// Computes the order of the items after all insertions, and where each bucket starts in it.
+/// Computes the order of the items after all insertions, and the start of each bucket in this order.
 ///
-/// The generator puts each item at the head of its chain, and each doubling of the table reverses every chain. The
-/// number of doublings after an insertion therefore decides where the item ends up in its bucket: before all earlier
-/// items if the number is even, after them if it is odd.
+/// LLVM's generator puts each new item at the front of its bucket, and each doubling of the table reverses the order in
+/// every bucket. So the number of doublings after the insertion of an item decides the item's place in its bucket:
+/// before all earlier items if this number is even, after all earlier items if it is odd.
 fn grow(
     hashes: impl Iterator<Item = u64> + Clone,
     count: u32,
@@ -276,8 +276,8 @@ fn grow(
     }
     let bucket_starts = totals;
     // From this line on, `fronts` and `backs` hold a position for each bucket. For an item at the front of the bucket,
-    // the position in `fronts` is reduced by one, and the item goes there. An item at the back goes to the position in
-    // `backs`, which is then increased by one.
+    // the position in `fronts` is reduced by one, and the item goes to the reduced position. An item at the back goes
+    // to the position in `backs`, and this position is then increased by one.
     let mut backs = Vec::with_capacity(buckets);
     for (front, &start) in fronts.iter_mut().zip(&bucket_starts) {
         *front += start;

@@ -3,13 +3,13 @@ use super::{Entry, HashTable, STRUCTURE, cursor_at};
 use crate::ids::NameRef;
 use crate::{Error, ErrorKind, Result, limits};
 
-/// Reads the items of a hash table one after the other without the table of buckets. It returns the items whose stored
-/// hash is the hash of their key. This works for tables whose hashes are computed from the keys, such as tables of
-/// functions. The item count that the file stores for a bucket is only a hint.
+/// Reads the items of a hash table one after the other without the table of buckets. The walk returns the items whose
+/// stored hash is the hash of their key. So it works only for tables whose hashes are computed from the keys, such as
+/// tables of functions. The item count that the file stores for a bucket is only a hint.
 ///
-/// Each damaged place gives one error. Reading then continues with the next item. If the next item's key does not have
-/// its stored hash, reading continues with the next bucket of the table of buckets. No byte is part of two returned
-/// items. [`limits::WALK_HASHED`] limits the work for keys that do not match.
+/// Each damaged place gives one error. Reading then continues with the next item. If the stored hash of the next item
+/// is not the hash of its key, reading continues with the next bucket of the table of buckets. No byte is part of two
+/// returned items. [`limits::WALK_HASHED`] limits the work for keys that do not match.
 #[derive(Clone, Debug)]
 pub struct Walk<'data> {
     table: HashTable<'data>,

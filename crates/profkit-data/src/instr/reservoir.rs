@@ -109,8 +109,8 @@ impl Reservoir {
         let capacity = self.options.reservoir_size;
         let mut source_is_sampled = stream_size > capacity;
         if source_is_sampled && self.sampled.stream_size <= capacity {
-            // The traces of the input were already sampled, but those of this reservoir were not. The traces of the
-            // input therefore become the reservoir, and the traces of the reservoir are added to them.
+            // The traces of the input were already sampled, but the traces in this reservoir were not. Therefore the
+            // reservoir is replaced by the traces of the input, and its former traces are then added one by one.
             std::mem::swap(&mut self.sampled.traces, &mut traces);
             std::mem::swap(&mut self.sampled.stream_size, &mut stream_size);
             source_is_sampled = false;

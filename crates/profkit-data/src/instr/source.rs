@@ -9,7 +9,7 @@ use crate::names::SymbolTable;
 /// reader then decodes one function record at a time.
 pub trait InstrSource {
     /// Returns the kind of the profile: where its counters were placed, and what they count. The kind is known as soon
-    /// as the file is opened. This is also true for text, because opening reads the header lines.
+    /// as the file is opened, also for a text file, because opening reads the header lines.
     fn kind(&self) -> InstrKind;
 
     /// Returns the version word of the file: the version number and the variant flags. Text profiles have no version

@@ -14,8 +14,8 @@ pub struct RecordId(pub u32);
 
 /// Functions and their records, stored in a few large buffers. A record takes about 100 bytes and the bytes of its
 /// counters. It needs no memory allocation of its own. Functions keep the order in which they were added.
-/// [`order`](FunctionRef::order) returns the position at which a function was first seen in the inputs. By these
-/// positions, tables that were built by several threads can be put into one order.
+/// [`order`](FunctionRef::order) returns the position at which a function was first seen in the inputs. The caller can
+/// use these positions to bring the functions of tables that several threads built into one order.
 ///
 /// ```
 /// use profkit_data::ids::{FuncHash, NameRef};
@@ -36,7 +36,7 @@ pub struct FunctionTable {
     counts: Vec<u64>,
     bitmaps: Vec<u8>,
     values: Vec<ValueData>,
-    /// The uniformity bits of the records that have some. Only functions of GPU programs do.
+    /// The uniformity bits of records, by the index of the record. Only functions of GPU programs have uniformity bits.
     uniformity: BTreeMap<u32, Box<[u8]>>,
     functions: Vec<FunctionEntry>,
     records: Vec<RecordEntry>,

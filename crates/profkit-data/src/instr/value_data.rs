@@ -31,7 +31,7 @@ const ALIGNMENT: usize = 8;
 const STRUCTURE: Structure = Structure::ValueData;
 
 /// Decodes the value data of one function record at the cursor into `values`, which is emptied first. The values are
-/// those of the file. So in a raw file, the values of call targets are addresses.
+/// those of the file. In a raw file, the values of call targets are addresses.
 ///
 /// If a value kind occurs twice, its value sites are appended to each other, as in LLVM's reader.
 ///
@@ -58,9 +58,9 @@ pub fn skip(cursor: &mut Cursor<'_>) -> Result<()> {
     window(cursor).map(drop)
 }
 
-/// Whether TotalSize of the value data at the cursor is 0, which no writer writes: the header alone has 8 bytes. LLVM's
-/// reader takes such value data for empty, and reads the next ones at the same place (`ValueProfData::getValueProfData`,
-/// which sets the fields to 0 and copies TotalSize bytes over them).
+/// Whether the value data at the cursor have a TotalSize of 0. No writer writes this, because the header alone has 8
+/// bytes. LLVM's reader takes such value data for empty, and reads the value data of the next record at the same offset
+/// (`ValueProfData::getValueProfData` copies TotalSize bytes to a structure that was set to 0).
 pub(super) fn is_empty_for_llvm(cursor: &Cursor<'_>) -> bool {
     let mut peek = *cursor;
     cursor.remaining() >= BLOB_HEADER_LEN && peek.u32() == Ok(0)
@@ -132,8 +132,8 @@ fn kind_header_len(sites: usize) -> usize {
     (KIND_HEADER_LEN + sites).next_multiple_of(ALIGNMENT)
 }
 
-/// Moves `cursor` past the value data of one function record. Returns a cursor that ends where these value data end,
-/// and whose position is after their TotalSize field.
+/// Moves `cursor` past the value data of one function record. Returns a cursor over these value data, whose position is
+/// after the TotalSize field and whose end is the end of the value data.
 fn window<'data>(cursor: &mut Cursor<'data>) -> Result<Cursor<'data>> {
     let start = cursor.offset();
     let mut peek = *cursor;

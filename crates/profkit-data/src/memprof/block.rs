@@ -312,14 +312,15 @@ impl MemInfoBlock {
     }
 
     /// Adds a memory info block whose allocations were made after those of this block (LLVM's `MemInfoBlock::Merge`).
-    /// For a maximum, the larger value is kept; LLVM 14 and 15 keep the smaller value. A sum that is too large for its
-    /// field becomes the field's largest value. A field that only one of the blocks has keeps its value.
+    /// For a field that is a maximum, the larger value is kept; LLVM 14 and 15 keep the smaller value. A sum that is
+    /// too large for its field becomes the field's largest value. A field that only one of the blocks has keeps its
+    /// value.
     pub fn add_later(&mut self, later: &MemInfoBlock) {
         self.add_later_from(later, &Start::of(later));
     }
 
     /// Adds a memory info block as [`add_later`](Self::add_later) does, but `later` is itself a sum of several blocks.
-    /// `start` has the facts about the first block of that sum.
+    /// `start` has the fields of the first block of that sum.
     pub fn add_later_from(&mut self, later: &MemInfoBlock, start: &Start) {
         use Field as F;
         let before = *self;
@@ -334,9 +335,9 @@ impl MemInfoBlock {
             }
             let added = |by: u64| old.saturating_add(by).min(field.max());
             // Adds a count of `later`, for example the number of allocations on the same CPU as the allocation before.
-            // `own` is this count in the first block of `later`; it is left out, as in LLVM. Instead, 1 is added if
-            // `same` is true: the first block of `later` then has the same CPU as this block, or a lifetime that
-            // overlaps with that of this block. The counts of the other blocks of `later` are kept.
+            // `own` is the part of this count that comes from the first block of `later`; as in LLVM, this part is not
+            // added. Instead, 1 is added if `same` is true, that is, if the first block of `later` has the same CPU as
+            // this block, or a lifetime that overlaps with the lifetime of this block.
             let counted = |own: u64, same: bool| added((new - own.min(new)) + u64::from(same));
             let value = match field {
                 F::AllocCount
@@ -376,8 +377,8 @@ impl MemInfoBlock {
     }
 }
 
-/// Facts about the first memory info block of a sum. The sum itself no longer contains these facts. With them, blocks
-/// can be added in groups, and the result does not depend on the grouping.
+/// The fields of the first memory info block of a sum that the sum itself no longer contains. With these fields, sums
+/// of several blocks can be added to each other, and the result is the same as if all blocks were added one by one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Start {
     /// The `AllocTimestamp` of the first block: the time of its last allocation.
@@ -395,7 +396,7 @@ pub struct Start {
 }
 
 impl Start {
-    /// Returns the facts about a sum whose first block is `block`.
+    /// Returns these fields for a sum whose first block is `block`.
     pub fn of(block: &MemInfoBlock) -> Self {
         Start {
             alloc_timestamp: block.get(Field::AllocTimestamp),

@@ -28,9 +28,9 @@ pub struct Context<'a> {
 /// address, which must be frames of this profile. Addresses without frames are skipped, and so are contexts without
 /// addresses.
 ///
-/// Each function at the innermost address gets the allocation in its record. Each function of the call stack except
-/// that of the innermost frame gets a call in its record: the call at the address of its frame. Two addresses with
-/// equal frames are two call sites, as in LLVM.
+/// The allocation is added to the record of each function at the innermost address. A call is added to the record of
+/// each function of the call stack except the innermost one: the call at the address of the function's frame. Two
+/// addresses with equal frames are two call sites, as in LLVM.
 ///
 /// ```
 /// use profkit_data::index_vec::IndexVec;

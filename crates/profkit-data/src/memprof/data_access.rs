@@ -29,9 +29,9 @@ pub struct DataRecord {
 pub struct DataAccess {
     /// One record for each piece of global data whose accesses were sampled.
     pub records: Vec<DataRecord>,
-    /// The symbols that occur in no sample, and are therefore cold.
+    /// The symbols that occur in no sample. They are cold.
     pub cold_symbols: Vec<Vec<u8>>,
-    /// The hashes of the string literals that occur in no sample, and are therefore cold.
+    /// The hashes of the string literals that occur in no sample. They are cold.
     pub cold_hashes: Vec<u64>,
 }
 
@@ -41,8 +41,9 @@ impl DataAccess {
         self.records.is_empty() && self.cold_symbols.is_empty() && self.cold_hashes.is_empty()
     }
 
-    /// Adds the accesses of another profile. Access counts of the same data are added up. Locations and cold data are
-    /// united. Data are not cold if either profile has samples of their accesses.
+    /// Adds the accesses of another profile. Access counts of the same data are added up. Locations and cold data of
+    /// both profiles are kept. Data that are cold in one profile but were accessed in the other are not cold in the
+    /// result.
     pub fn add(&mut self, other: &DataAccess) {
         let places = self.records.iter().enumerate();
         let mut places: FxHashMap<Datum, usize> = places
@@ -133,8 +134,8 @@ impl DataAccess {
     /// Reads the accesses from a MemProf section.
     ///
     /// # Errors
-    /// [`ErrorKind::Truncated`] or [`ErrorKind::Malformed`] if they are damaged, and the errors of decompressing the
-    /// strings.
+    /// [`ErrorKind::Truncated`] or [`ErrorKind::Malformed`] if the accesses are damaged, and the errors of
+    /// decompressing the strings.
     pub(super) fn parse(cursor: &mut Cursor<'_>) -> Result<Self> {
         let (named, cold) = (cursor.u64()?, cursor.u64()?);
         let len = cursor.u64()?;

@@ -33,8 +33,8 @@ pub struct Pair {
 pub struct Single {
     /// The allocation context, from the profile that has it.
     pub context: Allocations,
-    /// Whether the other profile also has contexts without a partner that have the same functions. Several pairs are
-    /// then possible, so no pair is made.
+    /// Whether the other profile has contexts with the same functions that were not paired either. In this case several
+    /// pairs are possible, so no pair was made.
     pub ambiguous: bool,
 }
 
@@ -144,8 +144,8 @@ pub fn diff(old: &MemProfile, new: &MemProfile) -> Difference {
     difference
 }
 
-/// The contexts without a partner whose call stacks have the same functions: the indexes of these contexts in the old
-/// and in the new profile, and one of the old contexts.
+/// The contexts that are not paired yet and whose call stacks have the same functions: the indexes of these contexts in
+/// the old and in the new profile, and one of the old contexts.
 #[derive(Default)]
 struct Candidates {
     old: usize,
@@ -154,7 +154,7 @@ struct Candidates {
 }
 
 impl Candidates {
-    /// Returns the old context if there is exactly one old and one new context, so that they are a pair.
+    /// Returns the old context if there is exactly one old and one new context. The two are then a pair.
     fn only(&self) -> Option<Allocations> {
         match (self.old, self.new) {
             (1, 1) => self.first,

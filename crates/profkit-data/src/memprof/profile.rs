@@ -141,8 +141,8 @@ pub struct Record {
     pub call_sites: Vec<CallSite>,
 }
 
-/// A MemProf profile: frames, call stacks and function records. They keep the order in which they were added, because
-/// a writer writes them in this order.
+/// A MemProf profile: frames, call stacks and function records. Frames, call stacks and records keep the order in which
+/// they were added, and writers write them in this order.
 ///
 /// ```
 /// use profkit_data::memprof::{Frame, MemProfile, guid, yaml};
@@ -266,9 +266,9 @@ impl MemProfile {
         sites.into_iter().any(|site| site.block.has(field))
     }
 
-    /// Whether the profile has allocations, but no access to them was counted. Compilers take every allocation context
-    /// of such a profile for cold whose blocks live 200 seconds on average (`MemoryProfileInfo.cpp`: a context is cold
-    /// if its lifetime is long and its density of accesses is low).
+    /// Whether the profile has allocations, but no access to them was counted. From such a profile, compilers take
+    /// every allocation context for cold whose allocations live 200 seconds or more on average, because a context is
+    /// cold if its lifetime is long and its access density is low (`MemoryProfileInfo.cpp`).
     pub fn lacks_accesses(&self) -> bool {
         let sites = self.records.iter().flat_map(|record| &record.alloc_sites);
         let mut allocated = false;
@@ -331,8 +331,9 @@ impl MemProfile {
         self.add_stack(scratch)
     }
 
-    /// Adds the allocations and calls of another profile's function record to the record of the same function. If the
-    /// record already has an allocation or a call with the same call stack, the new one is added too.
+    /// Adds the allocations and calls of another profile's function record to the record of the same function. Entries
+    /// with equal call stacks are not combined: if the record already has an allocation or a call with the same call
+    /// stack, it has two afterwards.
     pub fn copy_record(&mut self, other: &MemProfile, record: &Record) {
         let mut scratch = Vec::new();
         let mut alloc_sites = Vec::with_capacity(record.alloc_sites.len());

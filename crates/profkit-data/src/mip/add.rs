@@ -1,4 +1,4 @@
-//! Adds MIP profiles of one image to each other.
+//! Adds MIP profiles of the same image (an executable or a shared library) to each other.
 use super::edges::{EdgeMap, key, sorted};
 use super::{Function, FunctionId, MipProfile};
 use crate::index_vec::IndexVec;
@@ -9,7 +9,8 @@ use std::borrow::Cow;
 /// The reason why a MIP profile, or a function in it, was not added.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// Nothing was added, because the profile belongs to another image, or its record section has another address.
+    /// The whole profile was not added, because it belongs to another image, or because its record section has another
+    /// address.
     Profile {
         /// The identity or the section address of the profile that was to be added.
         found: String,
@@ -29,9 +30,10 @@ pub enum Refused {
 
 /// Adds a profile to another one of the same image. Counts are added; of two ordinals the smaller one is kept.
 ///
-/// If both profiles have the same functions, the order of the functions is kept. If not, the functions of both are
-/// sorted by the offset of their record. The operation is commutative and associative as long as nothing is rejected,
-/// with [`MipProfile::default`] as identity. If functions contradict each other, those of `into` are kept.
+/// If both profiles have the same functions, the order of the functions is kept. If not, the functions of both profiles
+/// are sorted by the offset of their record. If functions contradict each other, those of `into` are kept. As long as
+/// nothing is rejected, the result does not depend on the order in which profiles are added, and adding
+/// [`MipProfile::default`] changes nothing.
 pub fn add_profile(into: &mut MipProfile, from: &MipProfile) -> Vec<Refused> {
     let empty = MipProfile::default();
     if *from == empty {

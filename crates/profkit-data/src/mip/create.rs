@@ -63,8 +63,8 @@ pub struct Created {
     pub shared_records: u64,
 }
 
-/// The limit for record offsets if the size of the record section is not known. No record section is this large. If the
-/// linker removed a record, the map entry has a larger offset.
+/// The limit for record offsets if the size of the record section is not known. No real record section is this large.
+/// The map entry of a record that the linker removed has a larger offset.
 const LARGEST_SECTION: u64 = 1 << 40;
 
 impl MipProfile {
@@ -73,7 +73,8 @@ impl MipProfile {
     /// A map entry is left out and reported if its record is outside the record section or overlaps another record.
     ///
     /// # Errors
-    /// An error if the map is damaged. No entry of a damaged map is used, because the binary contains an intact copy.
+    /// An error if the map is damaged. No entry of a damaged map is used; the user can extract an intact map from the
+    /// binary.
     pub fn create(map: &MipMap<'_>, facts: &ImageFacts) -> Result<Created> {
         let mut profile = MipProfile {
             identity: match (map.identity(), &facts.build_id) {

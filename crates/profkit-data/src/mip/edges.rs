@@ -31,8 +31,8 @@ pub fn add_samples(profile: &mut MipProfile, samples: &FxHashMap<Sample, u64>) -
         // The code and the records of an image are less than 2 GiB apart, so a signed 32-bit offset is enough.
         let distance = i64::from(sample.return_offset.cast_signed());
         let address = section.wrapping_add_signed(distance);
-        // The call instruction ends at the return address. The return address itself may already belong to the next
-        // function.
+        // The byte before the return address belongs to the call instruction. The return address itself may already
+        // belong to the next function.
         let call = address.wrapping_sub(1);
         let before = callers.partition_point(|&(start, ..)| start <= call);
         let caller = before
@@ -44,7 +44,8 @@ pub fn add_samples(profile: &mut MipProfile, samples: &FxHashMap<Sample, u64>) -
                 let site = u32::try_from(address.wrapping_sub(start)).unwrap_or(u32::MAX);
                 (Some(caller), site, callee)
             }
-            // The caller is in another image. The return address differs from run to run, so it is left out.
+            // The caller is in another image. A return address in another image differs from run to run, so the edge
+            // does not state it.
             None => (None, 0, callee),
         };
         let sum = edges.entry(key).or_insert(0);

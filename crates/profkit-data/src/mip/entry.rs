@@ -11,14 +11,14 @@ pub struct MapEntry<'data> {
     /// The offset of the function's record in the record section, in bytes. A negative offset is stored in two's
     /// complement. The offset is not checked. In version 8, the record section begins with the header of MIP version 8.
     pub record_offset: u64,
-    /// The address of the function. In version 8, it is relative to the record section; a negative distance is stored
-    /// in two's complement.
+    /// The address of the function. In version 8, this is the distance from the record section to the function; a
+    /// negative distance is stored in two's complement.
     pub address: u64,
     /// The size of the function in bytes.
     pub size: u32,
     /// The control-flow signature of the function: a hash of its blocks and jumps.
     pub signature: u32,
-    /// The offset of each block from the function's start, as little-endian bytes. The entry block is left out.
+    /// The offset of each block except the entry block from the function's start in bytes, as little-endian numbers.
     pub blocks: &'data [[u8; 4]],
     /// The symbol name of the function.
     pub name: &'data [u8],

@@ -1,4 +1,4 @@
-//! The header of MIP version 8. It is the same in raw files, maps and profiles.
+//! The header of MIP version 8. Raw files, maps and profiles of version 8 have the same header.
 use super::header::{Layout, MipKind, Preamble, other_kind, preamble};
 use super::model::{Modes, Width};
 use crate::bytes::{Cursor, Endian};
@@ -11,7 +11,7 @@ pub(super) struct HeaderV8 {
     pub preamble: Preamble,
     pub modes: Modes,
     pub module_hash: u32,
-    /// The distance from the header to the records in memory, sign-extended. Only maps state it.
+    /// The distance in memory from the header to the records, sign-extended to 64 bits. Only maps state this distance.
     pub raw_section_offset: i64,
 }
 

@@ -73,8 +73,8 @@ pub fn is_map(data: &[u8]) -> bool {
 }
 
 impl<'data> MipMap<'data> {
-    /// Opens a map. Reads its header, or in version 9, which has no header, searches for the anchor entry. No memory is
-    /// allocated.
+    /// Opens a map. In version 8, its header is read. A map of version 9 has no header; it is searched for the anchor
+    /// entry, which states the address of the record section. No memory is allocated.
     ///
     /// # Errors
     /// An error if the data are not a map, or if the anchor entry is missing or wrong.
@@ -124,8 +124,8 @@ impl<'data> MipMap<'data> {
         })
     }
 
-    /// The identity that the map shares with the raw files of its image. In version 8 it is the module hash. A map of
-    /// version 9 has none; the binary has a build id instead.
+    /// The identity that the map shares with the raw files of its image. In version 8 the identity is the module hash.
+    /// A map of version 9 has no identity; the binary has a build id instead.
     pub fn identity(&self) -> &Identity {
         &self.identity
     }
@@ -164,7 +164,7 @@ impl<'data> MipMap<'data> {
 }
 
 /// Returns the address of the record section in version 9. The anchor entry of the map states it. If the address is
-/// also known from the binary, the two must be equal.
+/// also known from the binary, the two addresses must be equal.
 fn v9_section(data: &[u8], known: Option<u64>) -> Result<u64> {
     let mut cursor = Cursor::new(data, 0, Endian::Little);
     let mut found = known;
@@ -173,8 +173,8 @@ fn v9_section(data: &[u8], known: Option<u64>) -> Result<u64> {
         let entry = match read_v9(&mut cursor) {
             Ok(Some(entry)) => entry,
             Ok(None) => break,
-            // The map is damaged here. If an anchor entry came before the damage, the entries before the damage can be
-            // read.
+            // The map is damaged here. If an anchor entry was found before the damage, the entries before the damage
+            // can still be read.
             Err(_) if found.is_some() => break,
             Err(error) => return Err(error),
         };

@@ -24,16 +24,16 @@ pub struct IndexedReadOptions {
     /// functions are read one after the other without it ([`HashTable::walk`]). After the last record, the reader
     /// reports what is lost.
     ///
-    /// If the file is undamaged, opening it with this option reads the start of each function once more. A file that
-    /// was made to be read slowly can cost up to 16 passes over its function table.
+    /// If the file is undamaged, opening it with this option reads the start of each function once more. For a
+    /// malicious file, opening may take up to 16 passes over the function table.
     pub salvage: bool,
-    /// The newest version to accept. An LLVM release rejects files of later releases, and so does a tool that imitates
-    /// it.
+    /// The newest version of the indexed format to accept. A tool that imitates an LLVM release sets this option,
+    /// because the release rejects files of newer versions.
     pub newest: u32,
-    /// Whether functions are read as LLVM 22 reads them: one after the other, without the table of buckets
-    /// ([`HashTable::file_order`]); none of the records of a name if one of them is damaged; and value data whose
-    /// TotalSize is 0 are taken for empty. A reader of one share of the records still uses the table. The option has no
-    /// effect together with the option to salvage.
+    /// Whether functions are read as LLVM 22 reads them. They are then read one after the other, without the table of
+    /// buckets ([`HashTable::file_order`]). If one record of a name is damaged, no record of the name is returned.
+    /// Value data whose TotalSize is 0 are read as empty. A reader of one share of the records uses the table of
+    /// buckets nevertheless. The option has no effect if [`salvage`](Self::salvage) is set.
     pub llvm_checks: bool,
 }
 
@@ -78,8 +78,9 @@ impl IndexedReadOptions {
 /// A view of an indexed profile that borrows the bytes of the file.
 ///
 /// Damaged files cannot exhaust memory: parsing reads only the header, the summaries and the bounds of the sections. It
-/// allocates memory only for the summaries, and not more bytes than the summaries have in the file. A number that the
-/// file states never decides alone how much memory is allocated. One pass over the function table reads no byte twice.
+/// allocates memory only for the summaries, and this memory is not larger than the summaries in the file. A number that
+/// the file states never decides alone how much memory is allocated. One pass over the function table reads no byte
+/// twice.
 ///
 /// ```
 /// use profkit_data::instr::indexed::IndexedProfile;
@@ -258,11 +259,11 @@ impl<'data> IndexedProfile<'data> {
         self.records_of_share(0, 1)
     }
 
-    /// Returns a reader of one share of the function records: those of the names whose hash modulo `shares` is `share`.
-    /// `shares` must be a power of two.
+    /// Returns a reader of the function records whose name hash modulo `shares` is `share`. `shares` must be a power of
+    /// two.
     ///
-    /// A name is in the same share of every file. So several threads can merge the files without locks, if each thread
-    /// merges one share of all files.
+    /// The records of a name are in the same share in every file. So several threads can merge files without locks:
+    /// each thread merges one share of all files.
     pub fn records_of_share(&self, share: usize, shares: usize) -> IndexedReader<'data> {
         let walks = self.damage.as_ref().is_some_and(|damage| damage.walk);
         IndexedReader {
@@ -480,7 +481,8 @@ pub struct IndexedReader<'data> {
     at_end: bool,
     names_read: u64,
     errors: u64,
-    /// The number of functions whose records have wide bytes in place of packed ones, and the first of them.
+    /// The number of functions of a version 14 file whose records store each byte in a word of 8 bytes, as before
+    /// version 14; and the name and offset of the first such function.
     widened: Option<(u64, String, u64)>,
     /// The losses of a damaged file that are still to be reported. They are reported after the last function.
     at_last: Option<std::vec::IntoIter<Error>>,
@@ -559,7 +561,8 @@ impl<'data> IndexedReader<'data> {
         }
     }
 
-    /// Ends the function whose records were read, and notes whether they have wide bytes in place of packed ones.
+    /// Must be called after the last record of a function. Counts the function if it is in a version 14 file but its
+    /// records store each byte in a word of 8 bytes.
     fn end_function(&mut self) {
         if let Some(current) = self.current.take()
             && current.has_widened_bytes()
@@ -633,7 +636,7 @@ impl InstrSource for IndexedReader<'_> {
     fn symbols(&self) -> &SymbolTable {
         self.symbols.get_or_init(|| {
             let mut names = SymbolTable::new();
-            // If the section is damaged, the names before the damage are kept. `vtable_names` reports the damage.
+            // An error is ignored here, because `vtable_names` reports it. The names before the damage are kept.
             let _ = self.profile.read_vtable_names(&mut names);
             names
         })

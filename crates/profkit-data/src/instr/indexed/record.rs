@@ -18,10 +18,11 @@ pub struct NameRecords<'data> {
     data: Cursor<'data>,
     /// How the bytes of bitmaps and uniformity bits are stored.
     form: ByteForm,
-    /// Whether the first record was requested. Before the first record is decoded, the length of all records is checked.
+    /// Whether the first record was already requested. The length of all records is checked only once, at the first
+    /// request.
     begun: bool,
-    /// Whether records are decoded as by LLVM: all of a name before the first is returned, so that damage in one is
-    /// damage in all, and value data whose TotalSize is 0 are empty.
+    /// Whether records are decoded as LLVM decodes them. All records of the name are then checked before the first one
+    /// is returned, and no record is returned if one is damaged. Value data whose TotalSize is 0 are read as empty.
     as_llvm: bool,
 }
 
@@ -55,8 +56,8 @@ impl<'data> NameRecords<'data> {
         }
     }
 
-    /// Sets whether records are decoded as by LLVM: none is returned if one of them is damaged, and value data whose
-    /// TotalSize is 0 are empty.
+    /// Sets whether records are decoded as LLVM decodes them: no record of the name is returned if one is damaged, and
+    /// value data whose TotalSize is 0 are read as empty.
     #[must_use]
     pub(super) fn with_llvm_rules(mut self, as_llvm: bool) -> Self {
         self.as_llvm = as_llvm;
@@ -79,8 +80,8 @@ impl<'data> NameRecords<'data> {
         self.offset
     }
 
-    /// Whether the records have the version of packed bytes, but fit the data of the name only if each byte is stored in
-    /// a word of its own, as before version 14. No release is known to write such records, so a reader reports them.
+    /// Whether the records are in a version 14 file, but their lengths fit the data only if each byte is stored in a
+    /// word of 8 bytes, as before version 14. No LLVM release is known to write such records, so a reader reports them.
     pub fn has_widened_bytes(&self) -> bool {
         self.version >= UNIFORMITY_SINCE && self.form == ByteForm::Words
     }
@@ -120,7 +121,8 @@ impl<'data> NameRecords<'data> {
         }
     }
 
-    /// Decodes the records after the first one, if damage in them is to be found before the first is returned.
+    /// Decodes all records after the first one if records are decoded as LLVM decodes them. Damage in these records is
+    /// then found before the first record is returned.
     fn check_rest(&self, mut data: Cursor<'_>) -> Result<()> {
         if self.begun || !self.as_llvm {
             return Ok(());
@@ -140,8 +142,9 @@ impl<'data> NameRecords<'data> {
         value_data::decode(data, &mut record.values).map_err(as_malformed)
     }
 
-    /// Checks the length of all records before the first is decoded. From version 14 on, also chooses the form of the
-    /// bytes: if the records fit the data exactly in the other form only, they are read in that form.
+    /// Checks the length of all records before the first is decoded. In version 14, also chooses how bytes are stored:
+    /// if the records fit the data exactly only with a word of 8 bytes for each byte, they are read in this form
+    /// instead of the packed form.
     fn check_len(&mut self) -> Result<()> {
         if self.begun {
             return Ok(());
@@ -281,7 +284,7 @@ fn read_byte_data(
         ByteForm::Packed => (len.checked_next_multiple_of(8), available),
     };
     let Some(stored) = stored.filter(|&stored| stored <= available) else {
-        // The number stands in the word before the bytes.
+        // The length is stored in the word before the bytes, so the error is located at this word.
         return Err(Error::new(ErrorKind::Malformed, message)
             .at(offset.saturating_sub(8))
             .found(len)
@@ -345,7 +348,8 @@ pub(super) struct RecordLayout {
     pub(super) vtable_sites: bool,
 }
 
-/// Returns the value profile without the value kinds that are not written. `vtables` is whether vtable value sites are.
+/// Returns the value profile without the value kinds that are not written. Vtable value sites are written only if
+/// `vtables` is true.
 pub(in crate::instr) fn known_values(values: &ValueData, vtables: bool) -> Cow<'_, ValueData> {
     if vtables || !has_vtable_sites(values) {
         return Cow::Borrowed(values);
@@ -367,7 +371,8 @@ pub(in crate::instr) fn has_vtable_sites(values: &ValueData) -> bool {
 /// The length of the value data of a record without value sites. They consist only of a header.
 const NO_VALUES_LEN: usize = 8;
 
-/// The lengths of a bitmap and of uniformity bits in a layout, without the words that state their numbers.
+/// The length in bytes that a record's bitmap and uniformity bits take in the given version, including the word that
+/// states the length of the uniformity bits, but not the word that states the length of the bitmap.
 fn byte_lens(record: &RecordRef<'_>, version: u32) -> u64 {
     let (bitmap, uniformity) = (record.bitmap.len() as u64, record.uniformity.len() as u64);
     if version >= UNIFORMITY_SINCE {

@@ -31,8 +31,8 @@ pub struct IndexedWriteOptions {
     /// and bitmap bits are all 0.
     pub sparse: bool,
     /// Whether to write versions before 12 as LLVM 19 and later do with `--write-prev-version`: vtable value sites are
-    /// kept, although the releases that read these versions reject records with such sites, and the records of a function
-    /// have the order of the later releases.
+    /// kept, although the LLVM releases before 19 reject records with vtable value sites. The records of a function are
+    /// in the order in which LLVM 19 and later write them.
     pub unknown_vtable_sites: bool,
 }
 
@@ -248,8 +248,8 @@ impl<'p> IndexedPlan<'p> {
             });
         let memprof = profile.memprof.as_ref().filter(|section| {
             let known = version >= header::MEMPROF.since
-                // A MemProf section whose version cannot be read is kept here, so that placing it in the file gives the
-                // error.
+                // A MemProf section whose version cannot be read is not counted as a loss. The code that places the
+                // section in the file reports the error.
                 && memprof::version(section)
                     .is_none_or(|version| options.known_memprof.contains(&version));
             losses.memprof = !known;
@@ -604,7 +604,8 @@ fn encode_data<'p>(
     }
     scratch.sort_by_key(|record| record.order);
     let hashes: Vec<u64> = scratch.iter().map(|record| record.func_hash.0).collect();
-    // The releases that write vtable value sites order the records of a function by another hash of the function hash.
+    // The releases that write vtable value sites order the records of a function by a different hash of their function
+    // hashes.
     let number_hash = if layout.vtable_sites {
         NumberHash::Mix
     } else {

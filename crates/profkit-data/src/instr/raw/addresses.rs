@@ -26,8 +26,8 @@ impl AddressMap {
                 RawName::Ref(name_ref) => name_ref,
                 RawName::Pointer { .. } => match profile.pointed_name(&record) {
                     Ok(name) => NameRef::of(name),
-                    // The name is outside its section. The error is reported when the record is read. Here the function
-                    // is left out.
+                    // The name is outside its section. The error is reported when the record is read. A function
+                    // without a name is left out of the address map.
                     Err(_) => continue,
                 },
             };

@@ -30,7 +30,7 @@ impl PointerWidth {
         }
     }
 
-    /// Returns the difference of two pointers of this width. It wraps around at the pointer width and is signed.
+    /// Returns `pointer` minus `base` as a signed number. The subtraction wraps around at the pointer width.
     #[inline]
     #[allow(clippy::cast_possible_truncation)] // Dropping the high half is the point.
     pub fn difference(self, pointer: u64, base: u64) -> i64 {
@@ -172,8 +172,8 @@ pub struct RawHeader {
     pub uniform_counters_delta: u64,
     /// `NamesSize`: the length of the function names in bytes.
     pub names_size: u64,
-    /// `CountersDelta`. Up to version 7 it is the address of the counters. From version 8 it is that address minus the
-    /// address of the data records.
+    /// `CountersDelta`. Up to version 7 it is the address of the counters. From version 8 it is the address of the
+    /// counters minus the address of the data records.
     pub counters_delta: u64,
     /// `BitmapDelta`: the address of the bitmaps minus the address of the data records (from version 9). If the file
     /// has no bitmaps, the number has no meaning.
@@ -430,7 +430,7 @@ impl RawHeader {
         Ok(())
     }
 
-    /// Reads the raw header at the start of `data`. `offset` is the position of `data` in the file.
+    /// Reads the raw header at the start of `data`. `offset` is the offset of `data` in the file.
     ///
     /// # Errors
     /// The errors of [`RawDialect::read`]. Also [`ErrorKind::BadHeader`] if the data are shorter than the header, or if
@@ -493,9 +493,9 @@ impl RawHeader {
         }
     }
 
-    /// Whether each build id is padded to a multiple of 8 bytes. This is so from version 8. In versions 6 and 7 a build
-    /// id of 20 bytes has no padding, so everything after it begins at an odd multiple of 4. Files of LLVM 13 show
-    /// this.
+    /// Whether each build id is padded to a multiple of 8 bytes. Build ids are padded from version 8 on. In versions 6
+    /// and 7 a build id of 20 bytes has no padding, so everything after it begins at an odd multiple of 4, as files of
+    /// LLVM 13 show.
     pub fn pads_binary_ids(&self) -> bool {
         self.dialect.version >= 8
     }

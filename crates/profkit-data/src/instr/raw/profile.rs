@@ -46,7 +46,7 @@ impl<'data> RawProfile<'data> {
         Ok(profile)
     }
 
-    /// Opens the profile at `offset` in a file that may be cut off. If it is, the error that
+    /// Opens the profile at `offset` in a file that may be cut off. If the file is cut off, the error that
     /// [`parse_at`](Self::parse_at) gives is returned together with the view. An incomplete section
     /// ([`RawSection::is_whole`]) has fewer bytes than the header states.
     ///
@@ -81,7 +81,8 @@ impl<'data> RawProfile<'data> {
         Ok((profile, fault))
     }
 
-    /// Joins the data records and names of the program to this profile. The profile must be one that contains neither.
+    /// Joins the data records and names of the program to this profile. The profile itself must contain neither data
+    /// records nor names.
     ///
     /// # Errors
     /// An error if the metadata were encoded for profiles of another dialect.
@@ -95,8 +96,8 @@ impl<'data> RawProfile<'data> {
             .within(Structure::Header)
             .within(Structure::RawProfile));
         }
-        // The data records are not in this file. Errors in them state the offset of the counters, which are in the
-        // file.
+        // The data records are not in this file. Errors in the data records therefore state the offset of the counters,
+        // which are in the file.
         let section = |bytes: &'data [u8], offset| RawSection {
             bytes,
             offset,
@@ -145,15 +146,15 @@ impl<'data> RawProfile<'data> {
         self.file
     }
 
-    /// Whether counter pointers are relative to their data record. From version 8 they always are. In versions 6 and 7
-    /// they are relative only in files of LLVM 13 snapshots from mid-2021. Such a file is recognised by its data
-    /// records.
+    /// Whether counter pointers are relative to their data record. From version 8 on, they always are. In versions 6
+    /// and 7, only snapshots of LLVM 13 from mid-2021 wrote relative pointers; the file does not state this, so the
+    /// values of the pointers decide.
     pub fn has_relative_counters(&self) -> bool {
         self.relative_counters
     }
 
-    /// Whether the profile has counters but neither data records nor names. The program's binary or its debug info then
-    /// holds these.
+    /// Whether the profile has counters but neither data records nor names. The data records and names of such a
+    /// profile are in the program's binary or its debug info.
     pub fn needs_correlation(&self) -> bool {
         self.metadata.is_none() && sections::needs_correlation(&self.header)
     }
@@ -220,8 +221,8 @@ impl<'data> RawProfile<'data> {
     }
 
     /// Converts a pointer in a data record to an offset in its section. A relative pointer is the distance of its
-    /// target from the data record that contains the pointer. `delta` is then the distance of the section from the
-    /// first data record; for absolute pointers it is the address of the section.
+    /// target from the data record that contains the pointer. For relative pointers, `delta` is the distance of the
+    /// section from the first data record; for absolute pointers, `delta` is the address of the section.
     #[inline]
     fn section_offset(&self, record: &RawRecord, pointer: u64, delta: u64, relative: bool) -> i64 {
         let base = self.base(record, delta, relative);
@@ -481,10 +482,11 @@ impl<'data> RawProfile<'data> {
         Ok(ids)
     }
 
-    /// Whether counter pointers are relative to their data record, for versions that do not state it. If the pointers
-    /// are read correctly, the counters of the records are inside the counter section, in the order of the records and
-    /// without overlap. The function returns true only if this holds for relative pointers and does not hold for
-    /// absolute ones, because the released LLVM 13 wrote absolute pointers.
+    /// Whether counter pointers are relative to their data record, for versions in which both kinds of pointers occur
+    /// (6 and 7). If pointers are interpreted correctly, the counters of all records are inside the counter section, in
+    /// the order of the records and without overlap. The function returns true only if relative pointers pass this test
+    /// and absolute ones fail it. If both pass, the pointers are taken for absolute, because the released LLVM 13 wrote
+    /// absolute pointers.
     fn looks_relative(&self) -> bool {
         let fits = |relative: bool| {
             let mut end = 0i64;
@@ -506,9 +508,9 @@ impl<'data> RawProfile<'data> {
     }
 }
 
-/// The maximum number of data records to examine. If absolute pointers are read as relative ones or the reverse, each
-/// record adds the length of one record to the error in the position of its counters. After a few records the counters
-/// overlap or leave the section.
+/// The maximum number of data records to examine. If absolute pointers are interpreted as relative ones, or relative
+/// ones as absolute, the computed position of a record's counters is wrong by the length of all records before it. So
+/// after a few records the counters overlap or are outside the section.
 const RECORDS_TO_JUDGE_BY: usize = 1 << 10;
 
 /// The elements of a section that a data record refers to.

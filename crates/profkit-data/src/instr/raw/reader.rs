@@ -15,15 +15,15 @@ use std::collections::VecDeque;
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct RawReadOptions {
-    /// Whether to decode value data. If not, the records have no value sites, but the file is still read and checked to
-    /// its end.
+    /// Whether to decode value data. Without this option, the records have no value sites, but the file is still read
+    /// and checked to its end.
     pub values: bool,
     /// Whether to read the intact parts of a damaged file. The damage is then reported by
     /// [`read_record`](InstrSource::read_record) as errors after which reading continues. Each incomplete section,
     /// damaged name, damaged build id and loss of value data is reported once.
     pub salvage: bool,
-    /// Whether value data whose TotalSize is 0 are taken for empty, as LLVM's reader takes them. If not, they are an
-    /// error.
+    /// Whether value data whose TotalSize is 0 are read as empty, as LLVM's reader does. Without this option they are
+    /// an error.
     pub llvm_checks: bool,
 }
 
@@ -86,7 +86,7 @@ pub struct RawReader<'data> {
     options: RawReadOptions,
     source: Option<&'data dyn RawMetadataSource>,
     version_word: u64,
-    /// Errors that do not concern a single record. They are reported before the next record.
+    /// Errors that do not concern a single record and were not reported yet. They are reported before the next record.
     pending: VecDeque<Error>,
     current: Option<Current<'data>>,
     profiles_seen: usize,
@@ -198,7 +198,7 @@ impl<'data> RawReader<'data> {
         self.records_without_values
     }
 
-    /// Returns one temporal trace for each profile that was opened. In contrast,
+    /// Returns a separate temporal trace for each profile of the file that was opened so far. In contrast,
     /// [`temporal_traces`](InstrSource::temporal_traces) returns one trace for the whole file, as LLVM does.
     pub fn traces_of_profiles(&self) -> Vec<TemporalTraces> {
         let ends = self.stamps_before.iter().skip(1).copied();
@@ -514,7 +514,7 @@ const TIME_STAMP_LEN: usize = 8;
 
 fn decode_counters(bytes: &[u8], endian: Endian, counts: &mut Vec<u64>) {
     let (counters, _) = bytes.as_chunks::<8>();
-    // Each byte order has its own loop. So the compiler can turn the loop for the byte order of the machine into a
+    // Each byte order has its own loop, so that the compiler can turn the loop for the byte order of the machine into a
     // plain copy, and the loop for the opposite byte order into a vectorised byte swap.
     match endian {
         Endian::Little => counts.extend(counters.iter().map(|&bytes| u64::from_le_bytes(bytes))),
@@ -523,9 +523,10 @@ fn decode_counters(bytes: &[u8], endian: Endian, counts: &mut Vec<u64>) {
 }
 
 /// Appends one bit for each uniform counter: whether the block of the counter is uniform. A counter of GPU code counts
-/// threads; the uniform counter beside it counts only those that entered the block together with all others of their
-/// wave. LLVM 23 takes a block for uniform if these are 90 % of all (its pull request 206547). A block that never ran
-/// was never divided, so that runs without it do not change the result of a merge.
+/// the threads that entered the block; the uniform counter beside it counts only the threads that entered the block
+/// together with all other threads of their wave. LLVM 23 treats a block as uniform if the uniform counter is at least
+/// 90 % of the counter (LLVM's pull request 206547). A block that never ran is uniform, so that merging a run without
+/// the block does not change the result.
 fn collect_uniformity(counts: &[u64], uniform: impl Iterator<Item = u64>, bits: &mut Vec<u8>) {
     for (index, (&count, uniform)) in counts.iter().zip(uniform).enumerate() {
         if index % 8 == 0 {
@@ -589,7 +590,7 @@ fn next_profile(
             .llvm_detail("not enough space for another header"));
     }
     // In versions 6 and 7, build ids without padding may shift the next profile to another alignment, so its alignment
-    // is not checked. (LLVM 13 checks it and rejects such files that it wrote itself.)
+    // is not checked. (LLVM 13 checks the alignment, and so rejects some files that it wrote itself.)
     if profile.header().pads_binary_ids() && !offset.is_multiple_of(8) {
         return Err(fault("the next profile does not begin at a multiple of 8")
             .llvm_detail("insufficient padding"));

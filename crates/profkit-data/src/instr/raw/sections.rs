@@ -41,8 +41,8 @@ pub struct RawSections<'data> {
     pub vtables: RawSection<'data>,
     /// The section of the vtable names (from version 10).
     pub vtable_names: RawSection<'data>,
-    /// The value data and all bytes after them. The header does not state where value data end; that is known only
-    /// after reading them.
+    /// The value data and all bytes after them. The header does not state the length of the value data. Their end is
+    /// known only after reading them.
     pub value_data: RawSection<'data>,
 }
 
@@ -64,7 +64,7 @@ impl<'data> RawSections<'data> {
 
     /// Divides `data` into sections. `data` begins with the header, and `offset` is its position in the file. If the
     /// file is cut off, the sections have fewer bytes than they should, and the first error is returned together with
-    /// them.
+    /// the sections.
     pub(super) fn cut(
         data: &'data [u8],
         offset: u64,
@@ -90,8 +90,8 @@ impl<'data> RawSections<'data> {
         let uniform_counters = cutter.section(Structure::UniformCounters, uniform, len);
         cutter.skip(header.padding_after_uniform_counters);
         let names = cutter.section(Structure::Names, header.names_size, 1);
-        // In version 1 the names are the last section. Padding after them is skipped like the zero bytes between two
-        // profiles.
+        // In version 1 the names are the last section. Padding after the names is skipped like the zero bytes between
+        // two profiles.
         if header.dialect.version > 1 {
             cutter.skip(padding_to_8(header.names_size));
         }
@@ -114,7 +114,7 @@ impl<'data> RawSections<'data> {
     }
 }
 
-/// The length of a uniform counter in bytes. It is 8 also with single-byte coverage, because compiler-rt writes
+/// The length of a uniform counter in bytes. The length is 8 also with single-byte coverage, because compiler-rt writes
 /// `sizeof(uint64_t)`.
 pub(super) const UNIFORM_COUNTER_LEN: usize = 8;
 
@@ -201,7 +201,7 @@ fn cut_error(
 }
 
 /// Whether a profile has counters but neither data records nor names, as in programs built with `-profile-correlate`.
-/// The binary or its debug info then holds the records and names.
+/// The data records and names of such a profile are in the program's binary or its debug info.
 pub(super) fn needs_correlation(header: &RawHeader) -> bool {
     header.num_data == 0
         && header.names_size == 0

@@ -17,8 +17,8 @@ const FIRST_ADDRESS: u64 = 0x1_0000;
 /// The largest page size that the writer accepts; no machine has larger pages.
 const MAX_PAGE: u64 = 1 << 30;
 
-/// Options for writing a raw profile. There are none yet. Choices of layout belong to the [form](RawImage::form) of the
-/// image.
+/// Options for writing a raw profile. There are no options yet. Choices of layout belong to the [form](RawImage::form)
+/// of the image.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RawWriteOptions {}
@@ -159,7 +159,8 @@ impl Plan {
             header.value_data_size = values.len() as u64;
         }
         let names_padding = match image.dialect.version {
-            // In version 1, names that are already aligned are followed by 8 bytes of padding.
+            // In version 1, 8 bytes of padding follow the names even if the length of the names is already a multiple
+            // of 8.
             1 => 8 - header.names_size % 8,
             _ => padding_to_8(header.names_size),
         };
@@ -185,8 +186,8 @@ fn cannot(message: &'static str) -> Error {
     Error::new(ErrorKind::CannotRepresent, message).within(Structure::RawProfile)
 }
 
-/// Returns the ValueKindLast that the run-time libraries of each version wrote. At first there were only indirect calls
-/// (0), then also memory sizes (1, from LLVM 5), then also vtables (2, from LLVM 19).
+/// Returns the ValueKindLast that the run-time libraries of each version wrote. The first libraries recorded only
+/// indirect calls (0); LLVM 5 added memory sizes (1), and LLVM 19 added vtables (2).
 fn value_kind_last(version: u32) -> u64 {
     match version {
         1..=3 => 0,
@@ -282,7 +283,7 @@ fn check_record(record: &RawImageRecord, version: u32) -> Result<()> {
     if sites.is_some_and(|sites| u16::try_from(sites).is_err()) {
         return Err(cannot("a function has too many value sites").expected("at most 65535"));
     }
-    // A time stamp of 8 bytes precedes the counters. It takes the space of 8 counters of one byte.
+    // A time stamp of 8 bytes precedes the counters. With single-byte coverage it takes the space of 8 counters.
     let longest = record
         .counts
         .len()
@@ -349,8 +350,8 @@ fn counters(image: &RawImage) -> Vec<u8> {
     out
 }
 
-/// Returns the number of uniform counters for which a function takes space. A function that has them has one beside each
-/// of its counters, also beside those that are a time stamp.
+/// Returns the number of uniform counters for which a function takes space. A function with uniform counters has one
+/// for each of its counters, including the counters whose space the time stamp takes.
 fn uniform_elements(image: &RawImage, record: &RawImageRecord) -> usize {
     if record.uniform_counts.is_empty() {
         0

@@ -11,8 +11,8 @@ use memchr::{memchr, memchr_iter};
 pub(super) struct Lexer<'data> {
     data: &'data [u8],
     position: usize,
-    /// An offset in the text and the number of its line. Lines are numbered from 1. The line numbers in error messages
-    /// are found by counting lines from this offset.
+    /// An offset in the text, and the number of the line at this offset (from 1). To find the line number of an error,
+    /// lines are counted from this offset on.
     counted: (usize, u64),
 }
 
@@ -20,7 +20,7 @@ pub(super) struct Lexer<'data> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Decimal {
     Value(u64),
-    /// The line is not a decimal number that fits 64 bits. The position stays before the line.
+    /// The line is not a decimal number that fits 64 bits. The lexer's position stays before the line.
     Bad,
     /// The text has no further line.
     End,

@@ -20,6 +20,6 @@ mod writer;
 pub use reader::TextReader;
 pub use writer::{TextOptions, TextWriter, losses, write};
 
-/// The text that is written in place of the name of a value target with hash 0. Hash 0 means that the target is not in
-/// the program.
+/// The name that is written for a value target whose hash is 0. Hash 0 means that the target (a called function or a
+/// vtable) is not in the program.
 pub const EXTERNAL_SYMBOL: &[u8] = b"** External Symbol **";

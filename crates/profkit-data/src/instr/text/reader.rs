@@ -24,12 +24,12 @@ pub struct TextReader<'data> {
     kind: InstrKind,
     traces: TemporalTraces,
     symbols: SymbolTable,
-    /// The names of the virtual tables that value data name, in the order of the text.
+    /// The names of the virtual tables that occur in value data, in the order of the text.
     vtable_names: SymbolTable,
     /// The hashes of the target names that were already read. They are kept because the name of a hot target occurs at
     /// many value sites.
     hashed: FxHashMap<&'data [u8], NameRef>,
-    /// Whether the text has a valid header line or record, which shows that it is an instrumentation profile.
+    /// Whether a valid header line or record was read. If so, the text is an instrumentation profile.
     is_profile: bool,
     ended: bool,
 }
@@ -60,8 +60,8 @@ impl<'data> TextReader<'data> {
         &self.traces
     }
 
-    /// The names of virtual tables in the value data that were read so far, in the order of the text. A name whose count
-    /// is malformed is one of them, as in LLVM 22.
+    /// The names of virtual tables in the value data that were read so far, in the order of the text. As in LLVM 22,
+    /// the list includes a name whose count is malformed.
     pub fn vtable_names(&self) -> &SymbolTable {
         &self.vtable_names
     }
@@ -156,7 +156,7 @@ impl<'data> TextReader<'data> {
         let name = self.lexer.line().unwrap_or_default();
         record.name.extend_from_slice(name);
         self.read_named(record, name, start).map_err(|error| {
-            // A file that is no profile has no records.
+            // If the file is not a profile, the error must not say that it is in a record.
             error.within(if self.is_profile {
                 Structure::RecordOf(quote(name))
             } else {
@@ -222,8 +222,8 @@ impl<'data> TextReader<'data> {
     /// line after the `$`. Names of Swift functions begin with `$`. LLVM 22 does not check this and cannot read the
     /// text that it writes for such a profile.
     fn is_name_with_dollar(&mut self, rest: &[u8]) -> bool {
-        // In a mangled Swift name, a letter follows the `$`. A digit begins the number of bitmap bytes, even if what
-        // follows the digit makes it a bad number.
+        // In a mangled Swift name, a letter follows the `$`. If a digit follows the `$`, the line states the number of
+        // bitmap bytes, even if the number is malformed.
         if trim(rest).first().is_none_or(u8::is_ascii_digit) {
             return false;
         }

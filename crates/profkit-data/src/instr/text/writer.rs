@@ -47,16 +47,16 @@ impl TextOptions {
         self
     }
 
-    /// Sets the LLVM release that will read the text. What its reader does not know, and would reject, is left out:
-    /// temporal traces before LLVM 17, bitmaps before LLVM 18, value profiles of vtables before LLVM 19, and header lines
-    /// that are newer than the release.
+    /// Sets the LLVM release that will read the text. The parts of the profile that this release would reject are left
+    /// out: temporal traces before LLVM 17, bitmaps before LLVM 18, value profiles of vtables before LLVM 19, and
+    /// header lines that the release does not know.
     #[must_use]
     pub fn for_llvm(mut self, release: Release) -> Self {
         self.release = Some(release);
         self
     }
 
-    /// What the text can hold.
+    /// Returns the parts of a profile that the text can hold: those that the LLVM release can read.
     fn limits(&self) -> Limits {
         let Some(release) = self.release else {
             return Limits {
@@ -67,7 +67,8 @@ impl TextOptions {
             };
         };
         let mut flags = known_flags(release);
-        // The header line for block coverage came after the flag of indexed profiles.
+        // LLVM 17 is the first release that knows the text header line for block coverage. Earlier releases know only
+        // the flag in indexed profiles.
         if release < Release::new(17) {
             flags &= !variant::BYTE_COVERAGE;
         }

@@ -53,7 +53,8 @@ impl Layout {
         for (number, &frame) in (0u32..).zip(&frame_order) {
             numbers[frame] = number;
         }
-        // Rank frames by the number of times that they are used, then by id. Call stacks are sorted by these ranks.
+        // Rank frames by the number of times that call stacks use them, then by id. Call stacks are sorted by these
+        // ranks.
         let mut ranked = frame_order.clone();
         ranked.sort_unstable_by_key(|&frame| (stats[frame].count, ids[frame]));
         let mut ranks = IndexVec::parallel_to(frames, 0u32);

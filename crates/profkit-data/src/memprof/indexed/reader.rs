@@ -60,8 +60,8 @@ enum Stacks<'data> {
 }
 
 const STRUCTURE: Structure = Structure::MemProfSection;
-/// The smallest possible first word of a version 0 section, which is an offset. From version 1, the first word is the
-/// version number and is smaller.
+/// The smallest possible first word of a version 0 section. In version 0 the first word is an offset; from version 1 on
+/// it is the version number, which is smaller than this.
 const FIRST_OFFSET: u64 = 24;
 
 /// Returns the version of a section, which follows from its first word.
@@ -214,8 +214,8 @@ impl<'data> IndexedMemProf<'data> {
         Ok(profile)
     }
 
-    /// Reads the intact parts of the section and passes the errors to `report`. For each error, one function is lost,
-    /// or the rest of one bucket of the hash table.
+    /// Reads the intact parts of the section and passes the errors to `report`. Each error means that one function, the
+    /// rest of one bucket of the hash table, or the accesses to global data are lost.
     pub fn to_profile_salvaging(&self, mut report: impl FnMut(Error)) -> MemProfile {
         let mut reading = Reading::new(self);
         for entry in self.records.entries() {
@@ -318,8 +318,8 @@ impl<'a, 'data> Reading<'a, 'data> {
         Ok(())
     }
 
-    /// Reads a call stack. In versions 0 and 1, the ids of its frames are at the cursor; in later versions, the id or
-    /// the index of the call stack.
+    /// Reads a call stack. In versions 0 and 1, the cursor is at the ids of the call stack's frames; in later versions,
+    /// it is at the id or the index of the call stack.
     fn stack(&mut self, cursor: &mut Cursor<'_>) -> Result<StackId> {
         let section = self.section;
         let at = cursor.offset();
@@ -395,8 +395,8 @@ impl<'a, 'data> Reading<'a, 'data> {
         }
     }
 
-    /// Subtracts the frames of a call stack from the number that may still be read. This limit is needed because in a
-    /// damaged file, many call stacks can share the same bytes.
+    /// Subtracts the frames of a call stack from the number that may still be read. The limit is needed because many
+    /// call stacks of a damaged file can be read from the same bytes.
     fn spend(&mut self, frames: usize, at: u64) -> Result<()> {
         self.budget = self.budget.checked_sub(frames).ok_or_else(|| {
             Error::new(

@@ -74,7 +74,8 @@ impl IndexedMemProfOptions {
     }
 }
 
-/// The offset for which a section is encoded before it is moved to its position in a file. The offset is a multiple of
+/// The offset in the file that is assumed while a section is encoded. The writer of the file later adjusts the section
+/// to its real offset. The offset is a multiple of
 /// 8. It is not 0, because 0 means "none" in the section's tables.
 const BASE: u64 = 64;
 

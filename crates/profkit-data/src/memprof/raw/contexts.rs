@@ -12,12 +12,13 @@ use std::sync::Arc;
 /// The program, library or mapping that an address belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Module {
-    /// A module with a build id. Addresses in it are those that the linker assigned.
+    /// A module with a build id. The address of a location in the module is the address that the linker assigned.
     Linked {
         /// The build id of the module.
         build_id: BuildId,
     },
-    /// A mapping without build id, as in raw versions 1 and 2. Addresses in it are offsets in the mapped file.
+    /// A mapping without build id, as in raw versions 1 and 2. The address of a location in the mapping is the offset
+    /// of the location in the mapped file.
     Mapping {
         /// The index of the mapping in its process. Mapping 0 is the program itself.
         number: usize,
@@ -25,8 +26,8 @@ pub enum Module {
         file_offset: u64,
         /// The size of the mapping in bytes.
         len: u64,
-        /// The start address of the mapping, if it is below 4 GiB. The program was then loaded at the address that the
-        /// linker assigned.
+        /// The start address of the mapping if it is below 4 GiB, otherwise `None`. A program that is mapped below 4
+        /// GiB was loaded at the address that the linker assigned.
         fixed: Option<u64>,
     },
     /// The address is outside of all mappings and belongs to no module.
@@ -51,7 +52,7 @@ id_type! {
 /// The modules that the addresses of allocation contexts refer to.
 pub type Modules = IndexVec<ModuleId, Module>;
 
-/// The addresses in allocation contexts: each is a module, and an address in that module.
+/// The addresses in allocation contexts. Each is a pair: a module, and an address in this module.
 pub type Addresses = IndexVec<AddressId, (ModuleId, u64)>;
 
 /// A fault in one or several heap dumps.
@@ -61,8 +62,8 @@ pub struct Skipped {
     pub error: Error,
     /// The number of blocks in the dump that were added before the fault.
     pub kept: usize,
-    /// Whether something was left out because of the fault. If dumps contradict each other, this is reported, but
-    /// nothing is left out.
+    /// Whether a part of the dump was left out because of the fault. If dumps contradict each other, the contradiction
+    /// is reported, but nothing is left out.
     pub lost: bool,
 }
 
@@ -135,7 +136,8 @@ pub struct ContextRef<'a> {
 }
 
 impl RawContexts {
-    /// Adds all heap dumps of a file. If a dump has a fault, `tell` is called, and the other dumps are still added.
+    /// Adds all heap dumps of a file. For each fault in a dump, `tell` is called with the fault, and the other dumps
+    /// are still added.
     pub fn add(&mut self, profile: &RawMemProf<'_>, mut tell: impl FnMut(Skipped)) {
         // All dumps of a file share their stack ids, because the ids belong to the process. A later dump may leave out
         // a call stack that an earlier dump contains.
@@ -305,8 +307,8 @@ impl RawContexts {
         stack
     }
 
-    /// Adds the contexts of later inputs. The result does not depend on how neighbouring inputs are grouped before
-    /// their contexts are added.
+    /// Adds the contexts of later inputs. The contexts of neighbouring inputs may be added to each other first; the
+    /// result is the same.
     pub fn absorb(&mut self, later: RawContexts) {
         if self.modules.is_empty() && self.dumps == 0 {
             *self = later;
@@ -400,7 +402,7 @@ struct Segments {
     none: ModuleId,
 }
 
-/// Two numbers that convert an address of the process to an address of its module.
+/// Two numbers that convert an address in the process to an address in the module.
 #[derive(Clone, Copy)]
 struct Base {
     /// The first number is subtracted from the address.

@@ -62,8 +62,8 @@ impl Version {
         })
     }
 
-    /// Whether a segment states the length of its build id. A segment that does so has the load address of its module
-    /// instead of a file offset.
+    /// Whether a segment states the length of its build id. In versions in which a segment states this length, it also
+    /// states the load address of its module instead of a file offset.
     pub fn has_build_id_size(self) -> bool {
         self.0 >= 3
     }
@@ -96,7 +96,7 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// Reads the header at the start of `data`. `base` is the position of `data` in the file.
+    /// Reads the header at the start of `data`. `base` is the offset of `data` in the file.
     pub(super) fn parse(data: &[u8], base: u64) -> Result<Self> {
         let mut cursor = Cursor::new(data, base, Endian::Little);
         if data.len() < HEADER_LEN {

@@ -87,7 +87,7 @@ impl<'data> RawMemProf<'data> {
     }
 }
 
-/// One dump of a raw MemProf file. Only its header was read and checked.
+/// One dump of a raw MemProf file. Opening the file has read and checked only the header of the dump.
 #[derive(Clone, Copy, Debug)]
 pub struct RawDump<'data> {
     bytes: &'data [u8],
@@ -184,7 +184,7 @@ impl<'data> RawDump<'data> {
                         .expected(format_args!("at most {BUILD_ID_LEN}")));
                 };
                 // Before version 3 a segment does not state the length of its build id, so zeros at the end of the id
-                // are removed. No LLVM release wrote a build id there.
+                // are removed. (No LLVM release wrote build ids in these versions.)
                 let id = if version.has_build_id_size() {
                     id
                 } else {

@@ -7,7 +7,7 @@ use crate::yaml::{self, Events, Place, malformed, shown};
 use crate::{Result, Structure};
 use rustc_hash::FxHashSet;
 
-/// Whether a text should be read as a MemProf profile. As in LLVM, this holds for every text that begins with `---`.
+/// Whether a text should be read as a MemProf profile. As in LLVM, every text that begins with `---` is read as one.
 pub fn is_yaml(data: &[u8]) -> bool {
     data.starts_with(b"---")
 }
@@ -242,7 +242,8 @@ fn symbol(events: &mut Events<'_>) -> Result<Vec<u8>> {
     Ok(canonical_symbol(&name).to_vec())
 }
 
-/// Reads a text that a table of names can hold: the text must not be empty or contain the separator of names.
+/// Reads a string that a table of names can hold: the string must not be empty and must not contain the separator of
+/// names.
 fn string(events: &mut Events<'_>, what: &'static str) -> Result<Vec<u8>> {
     let scalar = events.scalar(what)?;
     let bytes = scalar.text.as_bytes();
@@ -256,7 +257,7 @@ fn string(events: &mut Events<'_>, what: &'static str) -> Result<Vec<u8>> {
 }
 
 /// Removes the suffixes of a symbol, as `InstrProfSymtab::getCanonicalName` does: everything from the first dot on. If
-/// the symbol contains `.__uniq.`, everything from the first dot after it is removed instead.
+/// the symbol contains `.__uniq.`, everything from the first dot after `.__uniq.` is removed instead.
 fn canonical_symbol(name: &[u8]) -> &[u8] {
     const UNIQ: &[u8] = b".__uniq.";
     let kept = name

@@ -13,7 +13,7 @@ const WRAP_COLUMN: usize = 80;
 /// The column at which the value of a key begins. The column is counted from the start of the key.
 const VALUE_COLUMN: usize = 16;
 
-/// Options for writing YAML. There are none yet.
+/// Options for writing YAML. There are no options yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct YamlOptions {}

@@ -78,8 +78,9 @@ pub struct MergeOptions {
     /// Whether inputs with different build ids are merged into separate results. If so, there is one result for each
     /// set of build ids.
     pub separate_by_build_id: bool,
-    /// Whether profiles are merged although their versions show that the compilers named or hashed functions in different
-    /// ways. The result then contains a function with two hashes twice, and each compiler can use only one of the two. If this is false, such a merge is an error.
+    /// Whether profiles are merged although their versions show that the compilers named or hashed functions in
+    /// different ways. A function with two hashes is then in the result twice, and each compiler can use only one of
+    /// the two. If this is false, such a merge is an error.
     pub mixed_hashes: bool,
     /// With [`Policy::Llvm`]: whether all names of virtual tables are kept (`--keep-vtable-symbols`). The other policies
     /// always keep the names of the virtual tables that value data name.

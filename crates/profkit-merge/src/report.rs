@@ -42,7 +42,8 @@ pub struct Report {
     /// The part of the report that only MIP merges have.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mip: Option<MipDetails>,
-    /// How the merge was cancelled. There is no result then.
+    /// What cancelled the merge, and after how many inputs; `None` if the merge was not cancelled. A cancelled merge
+    /// has no result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cancelled: Option<Cancellation>,
     /// The part of the report that only merges of heap profiles have.
@@ -151,7 +152,7 @@ pub struct Event {
     pub offset: Option<u64>,
     /// The action: what was done with the input or the function.
     pub action: Action,
-    /// The reason why this was done.
+    /// The reason for the action.
     pub reason: Reason,
     /// The place of the fault: the structure, and the line and column of a text file. The name of the file and the offset
     /// are not part of it.

@@ -79,7 +79,7 @@ pub(crate) struct Accumulator {
     /// The statistics of the records, in the order of record ids.
     stats: Vec<RecordStats>,
     scratch: Scratch,
-    /// The number of records that were left out because a table can hold at most 2^32 − 1.
+    /// The number of records that were left out because a table can hold at most 2^32 − 1 entries.
     pub(crate) refused: u64,
 }
 
@@ -409,8 +409,8 @@ impl Accumulator {
         first_fault
     }
 
-    /// Adds the bitmap and the value sites of a record. The caller has checked that its number of counters is the
-    /// number in the present record. Returns whether the count of a value had to be cut to 64 bits.
+    /// Adds the bitmap and the value sites of a record. The caller has checked that this record and the present record
+    /// have the same number of counters. Returns whether the count of a value had to be cut to 64 bits.
     fn add_bitmap_and_values(
         &mut self,
         id: RecordId,

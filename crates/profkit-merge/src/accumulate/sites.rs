@@ -1,8 +1,8 @@
 //! Merges value sites by adding the counts of equal values.
 //!
-//! A value site is a list of values with counts. A value may occur several times in it, because raw files replace every
-//! address outside the program by 0. A site that was read from only one input keeps its order. A merged site is in
-//! *canonical* order: by value, then by falling count. At the end all sites are sorted by falling count, with equal
+//! A value site is a list of values with counts. A value may occur several times in one site, because raw files replace
+//! every address outside the program by 0. A site that was read from only one input keeps its order. A merged site is
+//! in *canonical* order: by value, then by falling count. At the end all sites are sorted by falling count, with equal
 //! counts in their previous order (`InstrProfValueSiteRecord::sortByCount`), and cut to 255 values.
 //!
 //! If a value occurs several times in both sites, its largest count in one site is added to its largest count in the

@@ -64,7 +64,8 @@ impl Strategy for AsLlvm {
         (reads && llvm_merge(&mut before, llvm_kind(kind, word))).then_some(before)
     }
 
-    /// Nothing is recorded for an input without traces, because each writer samples only its own traces.
+    /// Does nothing: each of LLVM's writers samples only the traces of its own inputs, so no traces have to wait for
+    /// this input.
     fn no_traces(&self, _: &mut Worker<'_, '_>, _: usize) {}
 
     fn unreadable(
@@ -168,7 +169,7 @@ impl Worker<'_, '_> {
     /// Reads a file as LLVM's tool does (`loadInput`): up to the first bad record.
     pub(super) fn read_llvm(&mut self, opened: &OpenedInput<'_>, part: &mut ReportPart) -> Outcome {
         let input = opened.index;
-        // LLVM checks the version of a raw file before everything else in the file but the length of the header.
+        // LLVM first checks the length of the header of a raw file, then the version of the file, then everything else.
         let refused = match RawDialect::read(opened.bytes(), 0) {
             Ok(dialect) => llvm_refuses(self.context, FileKind::InstrRaw, dialect.version_word()),
             Err(error) => (error.kind() != ErrorKind::BadMagic).then_some(error),
@@ -188,7 +189,8 @@ impl Worker<'_, '_> {
             Err(error) => return self.fail(input, &error),
         };
         let is_raw = matches!(source, Source::Raw(_));
-        // LLVM reads the traces of an indexed profile together with its header, those of a text with its records.
+        // LLVM reads the traces of an indexed profile together with the header, and the traces of a text profile
+        // together with the records.
         let mut early_traces = None;
         if let Source::Indexed(_) = source {
             match source.get().temporal_traces() {

@@ -172,7 +172,8 @@ impl<'c, 'i> Context<'c, 'i> {
         strategy: &'c dyn Strategy,
     ) -> Result<Self, Cancelled> {
         Ok(Context {
-            // The names that LLVM keeps of virtual tables have the order of the inputs, so the fast path is off then.
+            // If the names of virtual tables are kept, LLVM writes them in the order of the inputs. The fast path does
+            // not keep this order, so it is switched off.
             fast: !options.no_fast_path && !options.keep_vtable_names,
             layouts: Layouts::new(options.run.threads.count()),
             driver,
@@ -296,8 +297,8 @@ fn check_inputs(
     let groups = worker.groups.iter();
     let kinds = groups.map(|group| kinds::check(&group.seen, inputs));
     let kinds = kinds.collect::<Result<_, _>>()?;
-    // Each result is for other programs, which other compilers may have made. So the compilers are only compared if
-    // there is a single result.
+    // If there is one result for each set of build ids, each result is for a different program, and different compilers
+    // may have made these programs. So the compilers are compared only if there is a single result.
     if !context.options.mixed_hashes && !context.options.separate_by_build_id {
         version::check(&worker.generations, inputs)?;
     }

@@ -585,8 +585,8 @@ fn has_lost_names(source: &Source<'_>) -> bool {
     }
 }
 
-/// Multiplies the weights of a raw file's traces by the weight of the input. Traces of other files have weights of
-/// their own, which LLVM does not change.
+/// Multiplies the weights of a raw file's traces by the weight of the input. Traces of indexed and text files have
+/// weights of their own, and LLVM does not change these weights.
 pub(super) fn weigh_traces(traces: &mut TemporalTraces, is_raw: bool, weight: Weight) {
     if is_raw {
         for trace in &mut traces.traces {

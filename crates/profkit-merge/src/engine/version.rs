@@ -177,8 +177,8 @@ pub(crate) fn suggest(generations: &Generations) -> Suggestion {
     }
 }
 
-/// Returns the releases of clang that hash functions as a compiler does that reads a front-end profile of this indexed
-/// version.
+/// Returns the releases of clang that hash functions by the same scheme as a compiler that reads a front-end profile of
+/// this indexed version.
 fn clangs_of(version: u32) -> RangeInclusive<Release> {
     let (front_end, is_raw) = (true, false);
     let origin = HashOrigin {

@@ -35,12 +35,12 @@ pub struct TargetReport {
     pub covered: u64,
 }
 
-/// The part of a merge report that only a merge has which the user cancelled. Front ends that catch signals fill it in.
+/// The part of a merge report that only the report of a cancelled merge has. Front ends that catch signals fill it in.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Cancellation {
     /// What cancelled the merge: the name of a signal, such as `SIGINT`.
     pub by: String,
-    /// The number of inputs that were read before.
+    /// The number of inputs that were read before the merge was cancelled.
     pub inputs_done: u64,
 }
 

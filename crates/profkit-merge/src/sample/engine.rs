@@ -43,7 +43,7 @@ pub enum SampleMergeError {
         with: (usize, String),
         /// The first input that lacks the property: its index and name.
         without: (usize, String),
-        /// What happened to the inputs until then.
+        /// The report: what was done with each input before this error was found.
         report: Box<Report>,
     },
     /// An input is damaged, so [`Policy::Llvm`](crate::Policy::Llvm) ends the merge: the index of the input, and the

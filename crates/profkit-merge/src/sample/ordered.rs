@@ -81,8 +81,8 @@ impl<'d, 'a> OrderedSum<'d, 'a> {
         self.add_input(input.index, input.bytes())
     }
 
-    /// Adds the sum of a group of inputs. If the order of these inputs matters, nothing is added, and their indexes are
-    /// returned.
+    /// Adds the sum of a group of inputs. If the order of these inputs matters, nothing is added, and the indexes of
+    /// the inputs are returned.
     fn add_sum(&mut self, sum: Sum) -> Result<(), Vec<usize>> {
         let Some(first) = sum.first_in_family else {
             // No input of this group has a function, so their order does not matter.

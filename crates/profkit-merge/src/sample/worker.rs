@@ -328,7 +328,8 @@ impl LlvmWords {
         }
     }
 
-    /// The values after the inputs of `earlier`, then those of `self`.
+    /// Returns the values of the variables after LLVM's readers have read first the inputs of `earlier` and then the
+    /// inputs of `self`.
     pub(super) fn after(self, earlier: Self) -> Self {
         LlvmWords {
             is_fs: self.is_fs.or(earlier.is_fs),

@@ -7,8 +7,8 @@ pub const MAGIC: u64 = 0x8169_666f_7270_6cff;
 pub const VERSION_FIRST: u32 = 1;
 /// The newest version of the format (LLVM 23).
 pub const VERSION_LAST: u32 = 14;
-/// The newest version that is written unless a newer one is needed or asked for (LLVM 22). LLVM 23 reads it, too, and
-/// all that version 14 adds is data of GPU programs.
+/// The version that is written by default (that of LLVM 22). Version 14 is written only if it is needed or the user
+/// requests it: it adds only data of GPU programs, and LLVM 23 reads version 13 too.
 pub const VERSION_DEFAULT: u32 = 13;
 /// The hash type of all indexed profiles: the low 64 bits of the MD5.
 pub const HASH_TYPE_MD5: u64 = 0;

@@ -1,6 +1,6 @@
 //! The numbers and names that LLVM-based compilers define for their profiles: magic numbers, version words, variant
-//! flags, section names and record layouts. The run-time library, the readers and the writers of profkit use them from
-//! this crate, so each is defined once. The crate contains no other code.
+//! flags, section names and record layouts. The run-time library, the readers and the writers of profkit take these
+//! definitions from this crate, so each definition exists only once. The crate contains no other code.
 //!
 //! The documentation of each item that LLVM defines names its source in LLVM. "LLVM" means llvm-project.
 //! `InstrProfData.inc` is `llvm/include/llvm/ProfileData/InstrProfData.inc`; `InstrProf.h` is in the same folder.
@@ -15,12 +15,12 @@ pub mod sections;
 pub mod value_kind;
 pub mod variant;
 
-/// The source text of some modules. The profkit command contains it, so that a user without profkit's sources can
-/// compile the MIP run-time library for another target.
+/// The source text of some modules. The profkit command contains these texts, so that a user without profkit's sources
+/// can compile the run-time libraries for another target.
 #[cfg(feature = "source")]
 pub mod source {
     /// The source text of the module [`mip`](crate::mip). When the MIP run-time library is compiled for a target, this
-    /// text stands for the whole of this crate, under the same name.
+    /// module is compiled as a crate with the name of this crate, because the library needs no other module.
     pub const MIP: &str = include_str!("mip.rs");
     /// The source text of the module [`raw`](crate::raw), for the run-time library of raw profiles.
     pub const RAW: &str = include_str!("raw.rs");

@@ -1,7 +1,7 @@
 //! Constants of MIP profiles, which record coverage and call order with one instruction per function. The module has
-//! all that the instrumenter, the run-time library and the readers share: magic numbers, versions, file types, mode
-//! flags, the layouts of function records, map entries and raw file headers, and names. docs/formats/mip.md has the
-//! tables and the reasons.
+//! the definitions that the instrumenter, the run-time library and the readers share: magic numbers, versions, file
+//! types, mode flags, the layouts of function records, map entries and raw file headers, and names. docs/formats/mip.md
+//! has the tables and the reasons.
 //!
 //! profkit writes version 9. Version 8 was never part of a released compiler (LLVM reviews D104060, D104087, D104089,
 //! abandoned in 2021); its layouts are in [`v8`], for readers. All numbers are little-endian.
@@ -51,9 +51,9 @@ pub mod mode {
     /// The byte of function coverage counts up to eight calls: each call shifts the byte right by one bit. The flag is
     /// set together with [`FUNCTION_COVERAGE`].
     pub const UNARY_COUNTER: u16 = 0x20;
-    /// The function is a part of another function that was moved elsewhere, such as `F.cold` of gcc and clang. It is
-    /// entered only by jumps, so the program changes the bytes of its blocks, but never its entry counter. The flag
-    /// occurs in map entries and profiles, but not in the headers of raw files. It is always set together with
+    /// The function is a part of another function that was moved elsewhere, such as `F.cold` of gcc and clang. Such a
+    /// part is entered only by jumps, so the program changes the bytes of its blocks but never its entry counter. The
+    /// flag occurs in map entries and profiles, but not in the headers of raw files. It is always set together with
     /// [`BLOCK_COVERAGE`].
     pub const PART: u16 = 0x40;
     /// All flags that version 9 allows in the header of a raw file.
@@ -65,7 +65,7 @@ pub mod mode {
 }
 
 /// The record of one function in the section [`section::RECORDS`]. When the program starts, every byte of the record is
-/// 0xff. One memory fill therefore resets all records.
+/// 0xff. So all records can be reset by filling the section with one byte value.
 pub mod record {
     /// The value of each record byte that the program has not written yet.
     pub const INITIAL_BYTE: u8 = 0xff;
@@ -75,24 +75,24 @@ pub mod record {
     /// The maximum number of calls in a unary counter. The number of calls is 8 minus the number of set bits in the
     /// byte.
     pub const UNARY_MAX: u32 = 8;
-    /// The size in bytes of the entry counter in a coverage record, whether or not it is a unary counter. It is also
-    /// the alignment of the record.
+    /// The size in bytes of the entry counter in a coverage record, whether or not it is a unary counter. This number
+    /// is also the alignment of the record.
     pub const COVERAGE_SIZE: usize = 1;
     /// The size in bytes of the entry counter in the mode `calls`: a 32-bit count and a 32-bit ordinal.
     pub const CALLS_SIZE: usize = 8;
     /// The alignment of a record in the mode `calls`.
     pub const CALLS_ALIGN: usize = 4;
-    /// The offset of the count in a record of the mode `calls`. The number of calls is the stored value plus 1, and
-    /// wraps around. The value 0xffff_ffff means no calls.
+    /// The offset of the count in a record of the mode `calls`. The stored value is the number of calls minus 1, modulo
+    /// 2^32. The value 0xffff_ffff means no calls.
     pub const COUNT_OFFSET: usize = 0;
     /// The offset of the ordinal in a record of the mode `calls`. The ordinal is the position of the function's first
     /// call.
     pub const ORDINAL_OFFSET: usize = 4;
     /// The value of the count and of the ordinal in the record of a function that was never called.
     pub const INITIAL_WORD: u32 = 0xffff_ffff;
-    /// The ordinal of the first function that is called in an image. It is also the start value of the counter
-    /// [`ORDINAL`](super::symbol::ORDINAL). A record that already has an ordinal keeps it, even if its count wraps
-    /// around and the next call looks like a first call.
+    /// The ordinal of the first function that is called in an image. This number is also the start value of the counter
+    /// [`ORDINAL`](super::symbol::ORDINAL). A record that already has an ordinal keeps this ordinal, even if its count
+    /// wraps around and the next call looks like a first call.
     pub const FIRST_ORDINAL: u32 = 1;
     /// The number of bytes in a record for each block except the entry block. These bytes follow the entry counter, in
     /// the order of the map entry.
@@ -105,8 +105,8 @@ pub mod record {
 /// 64 bits.
 ///
 /// The *anchor* entry has mode [`ANCHOR`](mode::ANCHOR), no blocks and an empty name. Its record address is the start
-/// of the record section, and its function address is that of [`HOOK`](symbol::HOOK). With the anchor, a map can be
-/// read without its binary. Because the anchor refers to the hook, the linker includes the run-time library in the
+/// of the record section, and its function address is the address of [`HOOK`](symbol::HOOK). With the anchor, a map can
+/// be read without its binary. Because the anchor refers to the hook, the linker includes the run-time library in the
 /// program.
 pub mod map_entry {
     /// The offset of the field with the entry's size in bytes (32 bits). The size includes the padding of the entry.
@@ -131,14 +131,14 @@ pub mod map_entry {
     pub const FIXED_SIZE: usize = 40;
     /// The size of one block offset in bytes.
     pub const BLOCK_OFFSET_SIZE: usize = 4;
-    /// The alignment of a map entry in bytes. The size of an entry is a multiple of it.
+    /// The alignment of a map entry in bytes. The size of an entry is a multiple of this number.
     pub const ALIGN: usize = 8;
 }
 
 /// The header of one part of a raw file. The run-time library writes files of one part. A file has several parts, one
-/// after the other, if a user joined files. A part consists of the header, the build id, the record section, the
-/// return-address samples and a checksum. The build id is padded with zero bytes to [`BUILD_ID_ALIGN`]. The checksum is
-/// the 64-bit XXH3 (seed 0) of everything in the part before it.
+/// after the other, if a user joined several files. A part consists of the header, the build id, the record section,
+/// the return-address samples and a checksum. The build id is padded with zero bytes to [`BUILD_ID_ALIGN`]. The
+/// checksum is the 64-bit XXH3 (seed 0) of all bytes of the part before the checksum.
 ///
 /// [`BUILD_ID_ALIGN`]: raw_header::BUILD_ID_ALIGN
 pub mod raw_header {
@@ -172,16 +172,16 @@ pub mod raw_header {
     pub const BUILD_ID_MAX: usize = 64;
 }
 
-/// The ring of return-address samples: section [`RING`](section::RING), which consists of zeros at the start. An option
-/// of the instrumenter sets its number of slots. The called function stores a sample in the slot `NEXT modulo slots`
-/// and adds one to `NEXT` ([`RING_NEXT`](symbol::RING_NEXT)), without a lock.
+/// The ring of return-address samples: the section [`RING`](section::RING). When the program starts, all its bytes are
+/// 0. An option of the instrumenter sets the number of slots of the ring. The called function stores a sample in the
+/// slot `NEXT modulo slots` and adds one to `NEXT` ([`RING_NEXT`](symbol::RING_NEXT)), without a lock.
 pub mod ring {
     /// The offset in a sample of the field that states the position of the called function's record in the record
     /// section (32 bits).
     pub const RECORD_OFFSET: usize = 0;
     /// The offset in a sample of the field that states the return address minus the start of the record section, modulo
-    /// 2^32 (32 bits). In this field, the value 0 marks an empty slot, because there is no code at the start of the
-    /// record section.
+    /// 2^32 (32 bits). The value 0 marks an empty slot: no sample has this value, because there is no code at the start
+    /// of the record section.
     pub const RETURN_OFFSET: usize = 4;
     /// The size of a return-address sample in bytes.
     pub const SAMPLE_SIZE: usize = 8;
@@ -192,22 +192,23 @@ pub mod ring {
 /// The names of the sections. ELF and Mach-O use the same names; in Mach-O the segment is
 /// [`MACHO_SEGMENT`](section::MACHO_SEGMENT).
 pub mod section {
-    /// The section of the function records. It is allocated, writable and linked to the section of the function
-    /// (`SHF_LINK_ORDER`). If the function is in a COMDAT group, the section is in the same group.
+    /// The section of the function records. The section is allocated, writable and linked to the section of the
+    /// function's code (`SHF_LINK_ORDER`). If the function is in a COMDAT group, the section is in the same group.
     pub const RECORDS: &str = "__llvm_mipraw";
-    /// The section of the map entries. It is not allocated, and is linked to the section of the function. A program
-    /// does not need this section to run, so it can be removed before the program is shipped (`strip -R`).
+    /// The section of the map entries. The section is not allocated, and is linked to the section of the function's
+    /// code. A program does not need this section to run, so it can be removed before the program is shipped (`strip
+    /// -R`).
     pub const MAP: &str = "__llvm_mipmap";
-    /// The section of mode flags. It has a 32-bit number for each combination of mode flags that occurs in the image.
-    /// It is allocated, read-only, aligned to 4 bytes, retained, and in a COMDAT group. The group's name is
-    /// [`symbol::MODE_GROUP_PREFIX`](super::symbol::MODE_GROUP_PREFIX) and the flags as two hex digits. The run-time
-    /// library needs the flags to know how to add up records.
+    /// The section of mode flags. For each combination of mode flags that a function of the image has, the section has
+    /// a 32-bit number. The section is allocated, read-only, aligned to 4 bytes, retained, and in a COMDAT group. The
+    /// group's name consists of [`symbol::MODE_GROUP_PREFIX`](super::symbol::MODE_GROUP_PREFIX) and the flags as two
+    /// hex digits. The run-time library needs the flags to know how to add up records.
     pub const MODES: &str = "__llvm_mipmode";
-    /// The section of the ring of return-address samples. It is allocated, writable and has no bytes in the file. It is
-    /// in a COMDAT group, so that objects with rings of different sizes never share slots. The group's name is
-    /// [`symbol::RING_GROUP_PREFIX`](super::symbol::RING_GROUP_PREFIX) and the number of slots in decimal.
+    /// The section of the ring of return-address samples. The section is allocated, writable and has no bytes in the
+    /// file. It is in a COMDAT group, so that objects with rings of different sizes never share slots. The group's name
+    /// consists of [`symbol::RING_GROUP_PREFIX`](super::symbol::RING_GROUP_PREFIX) and the number of slots in decimal.
     pub const RING: &str = "__llvm_mipring";
-    /// The segment of all these sections in Mach-O.
+    /// The Mach-O segment that contains all sections of MIP.
     pub const MACHO_SEGMENT: &str = "__DATA";
     /// The prefix of the symbol that a linker defines for the start of an ELF section.
     pub const ELF_START_PREFIX: &str = "__start_";
@@ -224,17 +225,17 @@ pub mod section {
 /// The C names of the run-time library. All of them are hidden, so that each image of a process has its own run-time
 /// library. Mach-O adds `_` before each name.
 pub mod symbol {
-    /// The function `int __profkit_mip_dump(void)`, which writes the raw file of the calling image. It returns 0, or −1
-    /// after an error that it reports on stderr.
+    /// The function `int __profkit_mip_dump(void)`, which writes the raw file of the calling image. The function
+    /// returns 0. If an error occurs, it reports the error on stderr and returns −1.
     pub const DUMP: &str = "__profkit_mip_dump";
     /// The function `void __profkit_mip_reset(void)`, which sets all records, the samples and the ordinal to their
     /// start values.
     pub const RESET: &str = "__profkit_mip_reset";
     /// The variable (`uint32_t`) with the ordinal for the next function that is called for the first time. Instrumented
-    /// code adds one to it atomically.
+    /// code atomically adds one to the variable.
     pub const ORDINAL: &str = "__profkit_mip_ordinal";
-    /// The variable (`uint32_t`) with the number of return-address samples that have been stored. It may wrap around.
-    /// Instrumented code adds one to it.
+    /// The variable (`uint32_t`) with the number of return-address samples that have been stored. Instrumented code
+    /// adds one to the variable, which may wrap around.
     pub const RING_NEXT: &str = "__profkit_mip_ring_next";
     /// A variable of the run-time library to which instrumented objects refer; the map's anchor entry has its address.
     /// Because of this reference, the linker includes the run-time library in the program.
@@ -273,8 +274,8 @@ pub mod v8 {
         pub const FILE_TYPE: usize = 6;
         /// The offset of the mode flags, bits 0 to 4 of [`mode`](crate::mip::mode) (32 bits).
         pub const MODES: usize = 8;
-        /// The offset of the module hash (32 bits): the low half of the MD5-64 of the name that the image was linked
-        /// under. A raw file and its map have the same module hash.
+        /// The offset of the module hash (32 bits): the low half of the MD5-64 of the name under which the image was
+        /// linked. A raw file and its map have the same module hash.
         pub const MODULE_HASH: usize = 12;
         /// The size in bytes of the shared fields. The other fields of each layout follow them.
         pub const COMMON_SIZE: usize = 16;
@@ -296,8 +297,8 @@ pub mod v8 {
 
     /// The other header fields of layouts A1 and A2. The header has 24 bytes.
     pub mod header_a {
-        /// The offset of a field of 32 bits. In layout A1 the field is 0. In layout A2 it is the start of the records
-        /// relative to the map.
+        /// The offset of a field of 32 bits. In layout A1 the field is 0. In layout A2 the field is the distance from
+        /// the map to the start of the records.
         pub const RAW_SECTION_OFFSET: usize = 16;
         /// The offset of the field with the size of the header, [`SIZE`] (32 bits).
         pub const OFFSET_TO_DATA: usize = 20;

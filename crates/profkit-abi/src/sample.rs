@@ -1,8 +1,8 @@
 //! Constants of sample profiles in the binary encodings (LLVM's `SampleProf.h`): magic numbers, versions, sections and
 //! their flags.
 
-/// The magic number of binary sample profiles. The upper bytes are "SPROF42", and the low byte states the encoding. It
-/// is stored as ULEB128 (`SPMagic`).
+/// The magic number of binary sample profiles. The upper bytes are "SPROF42", and the low byte states the encoding. In
+/// files, the magic number is stored as ULEB128 (`SPMagic`).
 pub const MAGIC: u64 = 0x5350_524f_4634_3200;
 /// The low byte of the magic number in files of the binary encoding (`SPF_Binary`).
 pub const BINARY: u8 = 0xff;
@@ -16,12 +16,12 @@ pub const VERSION: u64 = 103;
 /// The version that LLVM 3.6 and 3.7 write. Files have no name table, so each name is written out where it is used, and
 /// there are no inlined functions.
 pub const VERSION_NAMES_IN_PLACE: u64 = 100;
-/// The version that LLVM 3.8 writes. It is like version 103 without the summary.
+/// The version that LLVM 3.8 writes. Files are like those of version 103, but have no summary.
 pub const VERSION_WITHOUT_SUMMARY: u64 = 102;
 /// The first version of the extensible binary encoding with composite sections (LLVM after 23).
 pub const VERSION_COMPOSITE: u64 = 105;
-/// The newest version of the extensible binary encoding that profkit can read. Later versions may have another section
-/// table.
+/// The newest version of the extensible binary encoding that profkit can read. Later versions may have a section table
+/// of another layout.
 pub const VERSION_NEWEST: u64 = VERSION_COMPOSITE;
 
 /// The size in bytes of one entry of the section table. An entry has type, flags, offset and size, 64 bits each.
@@ -45,8 +45,8 @@ pub mod section {
     pub const COMPOSITE_OFFSETS: u64 = 7;
     /// The section with the samples (`SecLBRProfile`).
     pub const SAMPLES: u64 = 32;
-    /// The section with the samples in blocks (`SecCompositeProfile`, LLVM after 23). All sections with samples, also
-    /// of kinds to come, have this number or those near it, from [`SAMPLES`] on.
+    /// The section with the samples in blocks (`SecCompositeProfile`, LLVM after 23). The numbers from [`SAMPLES`] on
+    /// are reserved for sections with samples, including future ones.
     pub const COMPOSITE: u64 = 33;
 }
 
@@ -59,9 +59,9 @@ pub mod block {
 /// The flags of sections. A flag in the low half has the same meaning for all types of sections; the meaning of a flag
 /// in the high half depends on the type.
 pub mod flag {
-    /// Flag of any section: it is compressed with zlib (`SecFlagCompress`).
+    /// Flag of any section: the section is compressed with zlib (`SecFlagCompress`).
     pub const COMPRESSED: u64 = 1;
-    /// Flag of any section: it has only functions without inlined functions (`SecFlagFlat`).
+    /// Flag of any section: the section has only functions without inlined functions (`SecFlagFlat`).
     pub const FLAT: u64 = 1 << 1;
     /// Flag of the name table: the names are MD5 hashes.
     pub const MD5_NAMES: u64 = 1 << 32;
@@ -85,10 +85,10 @@ pub mod flag {
     pub const PROBE_BASED: u64 = 1 << 32;
     /// Flag of the metadata: functions have attributes.
     pub const ATTRIBUTES: u64 = 1 << 33;
-    /// Flag of the table of offsets: it is in the order of the calling contexts.
+    /// Flag of the table of offsets: the table is in the order of the calling contexts.
     pub const ORDERED: u64 = 1 << 32;
-    /// Flag of the table of offsets: it is an array with the same order as a name table in Eytzinger order (since LLVM
-    /// 23).
+    /// Flag of the table of offsets: the table is an array in the order of the name table, which is in Eytzinger order
+    /// (since LLVM 23).
     pub const EYTZINGER_OFFSETS: u64 = 1 << 33;
     /// Flag of the profile symbol list: the names are MD5 hashes (since LLVM 23).
     pub const MD5_SYMBOLS: u64 = 1 << 32;

@@ -6,8 +6,8 @@
 pub struct SectionName {
     /// The section name in ELF and WebAssembly. Mach-O uses the same name after the segment.
     pub elf: &'static str,
-    /// The section name in COFF objects. It ends with `$` and a suffix by which the linker sorts the sections. A linked
-    /// program has the name without the `$` and the suffix.
+    /// The section name in COFF objects. It ends with `$` and a suffix by which the linker sorts the sections. In a
+    /// linked program, the section has the name without the `$` and the suffix.
     pub coff: &'static str,
 }
 

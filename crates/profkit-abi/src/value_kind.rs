@@ -1,9 +1,10 @@
 //! The kinds of value profiling (`VALUE_PROF_KIND` in `InstrProfData.inc`).
 
-/// The value kind of indirect calls. The values are call targets: raw files have their addresses, all other formats
-/// have the low 64 bits of the MD5 of their names.
+/// The value kind of indirect calls. The values are call targets: raw files state the addresses of the targets, all
+/// other formats state the low 64 bits of the MD5 of the targets' names.
 pub const INDIRECT_CALL_TARGET: u32 = 0;
-/// The value kind of memory intrinsics (since LLVM 5). The values are the sizes that are passed to them.
+/// The value kind of memory intrinsics (since LLVM 5). The values are the sizes in bytes that the program passes to the
+/// intrinsics.
 pub const MEM_OP_SIZE: u32 = 1;
 /// The value kind of virtual calls (since LLVM 19). The values are the virtual tables that were used.
 pub const VTABLE_TARGET: u32 = 2;

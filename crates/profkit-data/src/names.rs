@@ -43,7 +43,7 @@ impl SymbolTable {
         name_ref
     }
 
-    /// Adds a name whose hash is already known. If the table already has the hash, the first name is kept.
+    /// Adds a name whose hash is already known. If the table already has a name with this hash, that name is kept.
     pub fn insert_hashed(&mut self, name_ref: NameRef, name: &[u8]) {
         let Ok(len) = u32::try_from(name.len()) else {
             return;
@@ -114,8 +114,8 @@ impl SymbolTable {
     }
 }
 
-/// A list of names in the order of the names blob, without their hashes. Hashing takes most of the time of building a
-/// symbol table. With this list, several threads can share the hashing.
+/// A list of names in the order of the names blob, without their hashes. Most of the time of building a symbol table is
+/// spent on hashing. With this list, several threads can hash the names.
 #[derive(Clone, Debug, Default)]
 pub struct NameList {
     bytes: Vec<u8>,
@@ -160,7 +160,7 @@ impl NameList {
     /// Adds the names of a names blob. `base` is the offset of the blob's first byte in the file.
     ///
     /// The size of decompressed data is limited by [`limits`]. If a chunk is damaged, the names of the chunks before it
-    /// stay in the list. If a chunk is cut off, the names that could be read from it stay too.
+    /// stay in the list. If a chunk is cut off, the names before the cut stay too.
     ///
     /// # Errors
     /// [`ErrorKind::Malformed`] if an uncompressed chunk is cut off, or if a name is empty (reported after all other
@@ -184,7 +184,7 @@ impl NameList {
             cursor.skip_zeros();
         }
         match empty_name {
-            // A file with an empty name has lost no data, but LLVM rejects it.
+            // No data are lost if a name is empty, but LLVM rejects the file, so an error is reported.
             Some(start) => Err(Error::new(ErrorKind::Malformed, "a name is empty")
                 .at(start)
                 .within(Structure::Names)
@@ -309,8 +309,8 @@ pub fn encode_blob_zlib<'a>(names: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8
     use std::io::Write;
     let joined = join(names);
     let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
-    // The compressor writes to a `Vec`, so it cannot fail. If the compressor ever did fail, the uncompressed chunk
-    // would still be correct.
+    // The compressor writes to a `Vec`, so it cannot fail. If it failed nevertheless, the names would be written
+    // uncompressed, which is also correct.
     let Ok(compressed) = encoder.write_all(&joined).and_then(|()| encoder.finish()) else {
         return encode_blob_stored([joined.as_slice()]);
     };

@@ -6,8 +6,8 @@ use crate::{Error, ErrorKind, Result, Structure};
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct ReadOptions {
-    /// Whether to read the intact parts of a damaged instrumentation profile. By default this is off, and damage is an
-    /// error as in LLVM's tools.
+    /// Whether to read the intact parts of a damaged instrumentation profile. By default, damage is an error as in
+    /// LLVM's tools.
     pub salvage: bool,
     /// The options for reading sample profiles.
     #[cfg(feature = "sample")]
@@ -73,8 +73,8 @@ pub enum Profile<'data> {
     /// A MIP profile, in binary form or read from YAML.
     #[cfg(feature = "mip")]
     Mip(Box<crate::mip::MipProfile>),
-    /// This variant is never constructed. It uses the lifetime `'data` if the enabled cargo features leave no other
-    /// variant with a lifetime.
+    /// This variant is never constructed. It exists so that the lifetime `'data` is used even if the enabled cargo
+    /// features include no other variant with a lifetime.
     #[doc(hidden)]
     Never(
         std::convert::Infallible,
@@ -82,7 +82,7 @@ pub enum Profile<'data> {
     ),
 }
 
-/// Opens a profile. Its kind is recognised by its content ([`detect`]).
+/// Opens a profile. The kind of the profile is recognised by the content ([`detect`]).
 ///
 /// ```
 /// use profkit_data::instr::{InstrSource, Record};
@@ -163,7 +163,7 @@ pub fn open<'data>(data: &'data [u8], options: &ReadOptions) -> Result<Profile<'
 }
 
 /// The size in bytes up to which [`sound_family`] reads a sample profile completely. For a larger file it reads only
-/// the header. A larger limit makes a merge slower to find the family of its inputs.
+/// the header. With a larger limit, a merge would take longer to find the family of its inputs.
 #[cfg(feature = "sample")]
 const MOST_READ: usize = 4096;
 
@@ -172,7 +172,7 @@ const MOST_READ: usize = 4096;
 pub fn sound_family(data: &[u8]) -> Option<Family> {
     let kind = detect(data);
     let is_sound = match kind {
-        // [`detect`] has checked more than a magic number to recognise these kinds.
+        // For these kinds, [`detect`] has checked more than a magic number, so a part of the profile can be read.
         FileKind::SampleText | FileKind::MemProfYaml | FileKind::MipYaml | FileKind::MipMap => true,
         FileKind::MipUnknown | FileKind::SampleUnknown => false,
         kind if kind.is_mip() => true,

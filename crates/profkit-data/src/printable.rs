@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 /// assert_eq!(profkit_data::printable(b"a\nb\xff"), "a\\nb\\xff");
 /// ```
 pub fn printable(bytes: &[u8]) -> Cow<'_, str> {
-    // Nearly all names are of ASCII's characters from the space to the tilde; they are recognised without a branch per byte.
+    // Nearly all names consist of printable ASCII characters (space to tilde). This check, without a branch per byte,
+    // recognises them quickly.
     let is_plain = bytes
         .iter()
         .fold(true, |plain, &byte| plain & matches!(byte, b' '..=b'~'));
@@ -45,8 +46,8 @@ pub fn path_text(path: &Path) -> String {
     printable(path.as_os_str().as_encoded_bytes()).into_owned()
 }
 
-/// Makes a path of bytes: those of an argument, of a line in a list of files, or of a path in a binary. Where paths are
-/// not bytes (outside Unix), bytes that are not UTF-8 are replaced.
+/// Makes a path from its bytes, for example from an argument, a line in a list of files, or a path in a binary. On
+/// systems on which paths are not bytes (all but Unix), bytes that are not UTF-8 are replaced.
 pub fn path_from_bytes(bytes: &[u8]) -> PathBuf {
     #[cfg(unix)]
     {

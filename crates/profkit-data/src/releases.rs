@@ -21,13 +21,14 @@ use std::ops::RangeInclusive;
 pub struct Release {
     /// The major version number of the LLVM release.
     pub major: u8,
-    /// The minor version number. It is always 0 from LLVM 4 on, because from then on minor releases change no format.
+    /// The minor version number. From LLVM 4 on, the number is always 0, because minor releases no longer change
+    /// formats.
     pub minor: u8,
 }
 
-/// The versions that one LLVM release writes and reads. Its `llvm-profdata` reads only the raw version of the same
-/// release, but reads its own and all older indexed versions. Its clang accepts the same indexed versions as its
-/// `llvm-profdata`.
+/// The versions that one LLVM release writes and reads. The `llvm-profdata` of a release reads only the raw version of
+/// the same release, but it reads the indexed version of the release and all older ones. The release's clang accepts
+/// the same indexed versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReleaseFacts {
     /// The LLVM release.
@@ -57,15 +58,15 @@ pub enum FrontEndScheme {
 }
 
 /// The scheme by which the middle end (`-fprofile-generate`) names and hashes functions. A compiler can use an IR
-/// profile only if the compiler that instrumented the program has the same scheme. Functions that the releases optimise
-/// differently have different hashes even if the scheme is the same.
+/// profile only if the compiler that instrumented the program has the same scheme. Even with the same scheme, the hash
+/// of a function differs between two releases if they optimise the function differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum IrScheme {
     /// LLVM 3.9 to 11: the hash is computed from branches and indirect calls.
     V1,
     /// LLVM 12 to 17: the hash is also computed from memory operations (LLVM's D84782).
     V2,
-    /// LLVM 18 and later: local functions are named `file;function`, and not `file:function` (LLVM's D156569).
+    /// LLVM 18 and later: local functions are named `file;function` instead of `file:function` (LLVM's D156569).
     V3,
 }
 
@@ -202,14 +203,14 @@ pub struct HashOrigin {
     pub version: u32,
 }
 
-/// The oldest indexed version that profkit writes. Versions 1 to 4 imply the same hashing scheme.
+/// The oldest indexed version that profkit writes. It stands for versions 1 to 4, which imply the same hashing scheme.
 const OLDEST_WRITTEN: u32 = 3;
 
 impl HashOrigin {
     /// Returns the releases of the compilers that may have made the function hashes. For a raw profile, these are the
     /// releases that write its version. For an indexed front-end profile, they are the releases that use the hashing
     /// scheme of its version. For an indexed IR profile, they are all releases up to the newest one that writes its
-    /// version. From version 11 on, this range includes compilers of every IR scheme.
+    /// version. From indexed version 11 on, this range includes releases with each of the IR schemes.
     pub fn compilers(&self) -> RangeInclusive<Release> {
         let (oldest, newest) = (RELEASES[0].release, RELEASES[RELEASES.len() - 1].release);
         match (self.is_raw, self.front_end) {
@@ -244,10 +245,11 @@ impl HashOrigin {
         }
     }
 
-    /// Returns the indexed version that implies the hashing scheme of a front-end profile. For a raw profile, this
-    /// depends on the releases with its raw version. If all of them use one scheme, the result is the newest indexed
-    /// version that the oldest of them reads. If their schemes differ (raw 4, 5 and 10), the result is the newest
-    /// indexed version that any of them reads, and the second value is `true`.
+    /// Returns the indexed version that implies the hashing scheme of a front-end profile. For a raw profile, the
+    /// result depends on the releases that write its raw version. If all these releases use the same scheme, the result
+    /// is the newest indexed version that the oldest of the releases reads. If the schemes of the releases differ (raw
+    /// versions 4, 5 and 10), the result is the newest indexed version that any of the releases reads, and the second
+    /// value is `true`.
     pub fn front_end_version(&self) -> (u32, bool) {
         let last = profkit_abi::indexed::VERSION_DEFAULT;
         if !self.is_raw {
@@ -266,16 +268,16 @@ impl HashOrigin {
         if releases().any(|facts| facts.front_end_scheme() != scheme) {
             return (newest, true);
         }
-        // All these releases use one scheme. The indexed version that the oldest of them reads is therefore right for
-        // all.
+        // All these releases use the same scheme, so the indexed version that the oldest release reads is right for all
+        // of them.
         let oldest = releases().map(|facts| facts.indexed).min();
         let version = oldest.unwrap_or(newest).clamp(OLDEST_WRITTEN, newest);
         (version, false)
     }
 }
 
-/// The first and the last release whose runtimes write this raw version; `None` if no release wrote it (versions 3 and
-/// 6 existed only between releases).
+/// Returns the first and the last LLVM release whose run-time library writes this raw version; `None` if no release
+/// writes it (versions 3 and 6 existed only between releases).
 pub fn raw_writers(version: u32) -> Option<RangeInclusive<Release>> {
     writers(|facts| facts.raw == version)
 }

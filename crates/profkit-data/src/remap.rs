@@ -34,7 +34,8 @@ impl Remapping {
     /// with `#` are skipped. If a name has several mappings, the first one is used.
     ///
     /// # Errors
-    /// An error with the number and the text of the first line that is not of this form.
+    /// An error with the number and the text of the first line that does not consist of two names with one space
+    /// between them.
     pub fn parse(text: &[u8]) -> Result<Self, RemappingError> {
         let mut names = FxHashMap::default();
         for (number, line) in (1..).zip(text.split(|&byte| byte == b'\n')) {
@@ -68,7 +69,7 @@ impl Remapping {
         self.names.len()
     }
 
-    /// Whether no name has a new name.
+    /// Whether the table has no mappings.
     pub fn is_empty(&self) -> bool {
         self.names.is_empty()
     }

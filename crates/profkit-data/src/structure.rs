@@ -3,15 +3,15 @@ use profkit_abi::sample::section;
 use std::borrow::Cow;
 use std::fmt;
 
-/// Defines [`Structure`]. The first list has the parts that have no value, each with its text for messages.
+/// Defines [`Structure`]. The first list has the variants without a value, each with its text for messages.
 macro_rules! structures {
     (
         $($fixed:ident = $words:literal,)*
         --
         $($(#[$doc:meta])* $with:ident($data:ty) = |$value:ident, $f:ident| $write:expr,)*
     ) => {
-        /// A part of a file that was being read or written when an error was found. Programs can compare it; `Display`
-        /// prints its text for messages.
+        /// A part of a file that was being read or written when an error was found. Programs can compare values of this
+        /// type; `Display` prints the name of the part as messages have it.
         ///
         /// ```
         /// use profkit_data::{Error, ErrorKind, Structure};

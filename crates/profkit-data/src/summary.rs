@@ -27,11 +27,11 @@ pub struct Summary {
 /// One line of the detailed summary. It describes the hottest blocks that together have a given share of all counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SummaryCutoff {
-    /// The cutoff of this line: the share of all counts, in millionths.
+    /// The cutoff of this line: a share of the sum of all counts, in millionths.
     pub cutoff: u64,
-    /// The smallest count of the blocks that together have this share (`MinBlockCount`).
+    /// The smallest count among the hottest blocks that together have this share (`MinBlockCount`).
     pub min_count: u64,
-    /// The number of blocks that together have this share (`NumBlocks`).
+    /// The number of the hottest blocks that together have this share (`NumBlocks`).
     pub blocks: u64,
 }
 
@@ -39,18 +39,19 @@ pub struct SummaryCutoff {
 /// `-cutoff-cold` and `-cold-count`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Thresholds {
-    /// The share of all counts, in millionths, that hot counts have together.
+    /// The share of the sum of all counts, in millionths, that the hot counts together have.
     pub hot_cutoff: u64,
-    /// The share of all counts, in millionths, that the counts that are not cold have together.
+    /// The share of the sum of all counts, in millionths, that the hot and warm counts together have.
     pub cold_cutoff: u64,
-    /// The smallest hot count. `None` takes it from the summary.
+    /// The smallest hot count. If it is `None`, the summary supplies this count.
     pub hot_count: Option<u64>,
-    /// The largest cold count. `None` takes it from the summary.
+    /// The largest cold count. If it is `None`, the summary supplies this count.
     pub cold_count: Option<u64>,
 }
 
 impl Default for Thresholds {
-    /// LLVM's defaults: hot counts are 99 % of all counts, cold counts the last millionth.
+    /// Returns LLVM's default thresholds: the hot counts make up 99 % of the sum of all counts, the cold counts the
+    /// last millionth.
     fn default() -> Self {
         Thresholds {
             hot_cutoff: 990_000,
@@ -87,16 +88,16 @@ impl Summary {
     }
 }
 
-/// The meaning of the two largest possible counts, 2^64 − 1 and 2^64 − 2. It depends on the LLVM release for which the
-/// summary is made.
+/// The meaning of the two largest possible counts, 2^64 − 1 and 2^64 − 2. The meaning depends on the LLVM release for
+/// which the summary is made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Markers {
     /// The meaning in LLVM 16 and later: if the first counter of a record has one of these counts, the record is
     /// pseudo-hot or pseudo-warm. Such a record is left out of the summary.
     #[default]
     PseudoRecords,
-    /// The meaning in LLVM 15 and earlier: 2^64 − 1 is not a count. A counter with this value is left out, but its
-    /// function is still counted. 2^64 − 2 is an ordinary count.
+    /// The meaning in LLVM 15 and earlier: 2^64 − 1 is not a count. A counter with this value is left out of the
+    /// summary, but the function of the counter is still counted. 2^64 − 2 is an ordinary count.
     InvalidCounts,
 }
 
@@ -126,12 +127,12 @@ pub struct SummaryBuilder {
     small: Vec<u64>,
     /// The counts of at least [`SMALL_COUNTS`] in ascending order, each with the number of times that it was added.
     runs: Vec<(u64, u64)>,
-    /// Counts of at least [`SMALL_COUNTS`] that were added and are not in `runs` yet.
+    /// Counts of at least [`SMALL_COUNTS`] that were added but are not in `runs` yet.
     pending: Vec<u64>,
 }
 
-/// The limit below which counts are kept in an array that is indexed by the count. A larger limit costs 8 bytes of
-/// memory per count, and costs time if the array no longer fits the cache.
+/// The limit below which counts are kept in an array that is indexed by the count. The array needs 8 bytes of memory
+/// per count. With a larger limit, adding counts becomes slower when the array no longer fits the cache.
 const SMALL_COUNTS: usize = 1 << 16;
 /// The minimum number of counts to collect before they are sorted. (Small counts are kept in an array instead.)
 const PENDING_LEN: usize = 1 << 16;
@@ -181,8 +182,8 @@ impl SummaryBuilder {
         }
     }
 
-    /// Adds a function of a sample profile, with the number of its entries. The caller adds the other counts of the
-    /// function one by one with [`add_count`](Self::add_count).
+    /// Adds a function of a sample profile. `head` is the number of sampled entries of the function. The caller adds
+    /// the other counts of the function one by one with [`add_count`](Self::add_count).
     pub fn add_function(&mut self, head: u64) {
         self.functions += 1;
         self.max_function_count = self.max_function_count.max(head);

@@ -1,5 +1,5 @@
-//! Corrects an instrumentation profile by a sample profile. This helps functions that run often in production, but
-//! hardly ran in the instrumented run (`adjustInstrProfile` in `llvm-profdata.cpp`).
+//! Corrects an instrumentation profile by a sample profile. The correction is for functions that run often in
+//! production but hardly ran in the instrumented run (`adjustInstrProfile` in `llvm-profdata.cpp`).
 use crate::Error;
 use crate::instr::{InstrProfile, RecordId};
 use crate::sample::{
@@ -17,8 +17,8 @@ use std::collections::BTreeMap;
 pub struct SupplementOptions {
     /// Functions with fewer counters than this are not corrected (`--suppl-min-size-threshold`).
     pub least_counters: u64,
-    /// Functions with a larger share of zero counters than this are marked as hot or warm instead of being scaled
-    /// (`--zero-counter-threshold`).
+    /// A function in which the share of counters that are 0 is larger than this is marked as hot or warm; its counts
+    /// are not scaled (`--zero-counter-threshold`).
     pub zero_share: f32,
     /// A function is cold if its largest count is at most this number. If the number is 0, the summary of the profile
     /// supplies it (`--instr-prof-cold-threshold`).
@@ -35,7 +35,7 @@ impl Default for SupplementOptions {
     }
 }
 
-/// What was corrected.
+/// The result of correcting an instrumentation profile: how many functions and counts were changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Supplemented {
     /// The number of functions whose counts were scaled up.
@@ -44,8 +44,8 @@ pub struct Supplemented {
     pub marked: u64,
     /// The number of counts that were limited to the largest possible count.
     pub overflows: u64,
-    /// The names of static functions in the samples that occur in several files. These functions are not corrected,
-    /// because it is unknown which of them the samples belong to.
+    /// The names of static functions in the samples that occur in several files. The functions with such a name are not
+    /// corrected, because it is unknown to which of them the samples belong.
     pub ambiguous: Vec<Vec<u8>>,
 }
 
@@ -70,7 +70,8 @@ enum Static {
 #[derive(Clone, Debug)]
 pub struct Supplement {
     samples: SampleProfile,
-    /// The summary that the sample profile states. It may include functions that were removed from the file.
+    /// The summary that is stored in the sample profile. The summary may include functions that were removed from the
+    /// file after it was computed.
     summary: Summary,
 }
 
@@ -116,7 +117,7 @@ fn supplement(
         flat.add(&function.samples, &name);
     }
     let counts = flat.counts;
-    // LLVM's tool does not use its options for these thresholds here.
+    // LLVM's tool uses the default thresholds here, even if its options set others.
     let thresholds = Thresholds::default();
     let hot_in = |summary| thresholds.hot(summary).unwrap_or(0);
     let cold_in = |summary| thresholds.cold(summary).unwrap_or(0);
@@ -237,7 +238,7 @@ fn static_names(functions: &BTreeMap<Vec<u8>, Entry>, unique: bool) -> BTreeMap<
 }
 
 /// Returns the offset of the function name after a prefix such as `FILE.c;`. The list of file extensions is searched in
-/// order; upper and lower case are equal.
+/// order; the case of letters is ignored.
 fn file_end(name: &[u8]) -> Option<usize> {
     let lower = name.to_ascii_lowercase();
     [&b".cpp;"[..], b"cc;", b".c;", b".hpp;", b".h;"]
@@ -251,7 +252,7 @@ fn unique_suffix(file: &[u8]) -> String {
     format!(".__uniq.{}", u128::from_be_bytes(digest))
 }
 
-/// For each function: the sum of its entry counts, and the largest count of a line.
+/// For each function of the sample profile: the sum of its entry counts, and the largest count of its lines.
 struct Flat<'a> {
     samples: &'a SampleProfile,
     functions: &'a BTreeMap<Vec<u8>, Entry>,
@@ -268,8 +269,9 @@ impl Flat<'_> {
         }
     }
 
-    /// If the instrumentation profile does not contain an inlined function, its samples are added to the function that
-    /// it was inlined into.
+    /// Adds the samples of a function and of the functions inlined into it. If the instrumentation profile does not
+    /// contain an inlined function, the samples of the inlined function are added to the function into which it was
+    /// inlined.
     fn add(&mut self, samples: &Samples, root: &[u8]) {
         let name = self.name(samples);
         let mut entry = head_estimate(samples, self.contexts);
@@ -294,7 +296,7 @@ impl Flat<'_> {
 
 /// The largest count that LLVM writes (`getInstrMaxCountValue`).
 const LARGEST: u64 = u64::MAX - 2;
-/// Counts are scaled so that the largest count of the function becomes this multiple of the hot or cold threshold.
+/// The counts of a function are scaled so that the largest of them becomes the hot or cold threshold times this factor.
 const FACTOR: u64 = 3;
 
 fn correct(

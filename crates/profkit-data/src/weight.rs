@@ -70,7 +70,7 @@ impl Weight {
     }
 
     /// Multiplies a count by this weight and rounds to the nearest number (half up). Also returns whether the product
-    /// was too large for 64 bits; it is then 2^64 − 1.
+    /// was too large for 64 bits. If so, the returned number is 2^64 − 1.
     #[inline]
     pub fn apply(self, count: u64) -> (u64, bool) {
         if self.denominator == 1 {

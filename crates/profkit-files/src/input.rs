@@ -12,8 +12,9 @@ use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The size in bytes from which files are mapped. Smaller files are read into a buffer that is used again, which costs
-/// less than the page faults and the unmapping. Raising this limit costs memory: one buffer of this size per thread.
+/// The size in bytes from which files are mapped. Smaller files are read into a buffer that is reused, which is faster
+/// than mapping and unmapping each file. Each thread may need a buffer of this size, so a larger limit needs more
+/// memory.
 const MAP_FROM: u64 = 16 << 20;
 
 /// The name of standard input in messages.
@@ -29,11 +30,11 @@ pub fn is_stdio(path: &Path) -> bool {
 pub struct Input {
     name: String,
     data: InputData<'static>,
-    /// The map that `data` owns, if the file is mapped.
+    /// The memory map that `data` owns; `None` if the file is not mapped.
     map: Option<Arc<Mmap>>,
 }
 
-/// The bytes of a map that others may have too.
+/// The bytes of a memory map, which can have several owners.
 struct Mapped(Arc<Mmap>);
 
 impl AsRef<[u8]> for Mapped {
@@ -43,11 +44,13 @@ impl AsRef<[u8]> for Mapped {
 }
 
 impl Input {
-    /// Opens a file; for `-`, reads standard input to its end. `ARCHIVE!MEMBER` is a file in a tar or zip archive; an archive
-    /// with one file stands for that file. Of a file that is cut off, the first bytes are read ([`problem`](Self::problem)).
+    /// Opens a file; for `-`, reads standard input to its end. The path `ARCHIVE!MEMBER` means a file in a tar or zip
+    /// archive; the path of an archive with only one file means this file. If a compressed file is cut off, its first
+    /// bytes are read ([`problem`](Self::problem)).
     ///
     /// # Errors
-    /// If the file cannot be opened or read; a [`MemberError`] if it is an archive, and no file of it can be chosen.
+    /// An error if the file cannot be opened or read; a [`MemberError`] if the file is an archive and none of its files
+    /// can be chosen.
     pub fn open(path: &Path) -> Result<Self, ReadError> {
         let mut name = if is_stdio(path) {
             STDIN_NAME.to_owned()
@@ -60,7 +63,8 @@ impl Input {
         }
     }
 
-    /// Reads the bytes. `name` becomes that of the member, if the path is that of an archive.
+    /// Reads the bytes of a file. If the path is the path of an archive, `name` is set to the name of the member that
+    /// is read.
     fn load(path: &Path, name: &mut String) -> io::Result<(InputData<'static>, Option<Arc<Mmap>>)> {
         let member = archive_of(path);
         let file = member.map_or(path, |(archive, _)| archive);
@@ -97,13 +101,14 @@ impl Input {
         self.data.as_ref()
     }
 
-    /// Why the bytes are only the first ones of the file, if they are.
+    /// The reason why only the first bytes of the file could be read; `None` if all bytes were read.
     pub fn problem(&self) -> Option<&str> {
         self.data.problem()
     }
 
-    /// Gives back the memory of some [`bytes`](Self::bytes) that are not read again soon, if the file is mapped: the system
-    /// reads them again when they are used. Other bytes stay in memory; so do bytes that are not those of this file.
+    /// Gives memory back to the system. `bytes` is a part of [`bytes`](Self::bytes) that the caller will not read soon;
+    /// if it is read nevertheless, the system reads the file again. Nothing happens if the file is not mapped or
+    /// `bytes` is not a part of this file.
     #[cfg(unix)]
     #[allow(unsafe_code)]
     pub fn release(&self, bytes: &[u8]) {
@@ -112,15 +117,14 @@ impl Input {
         if start > map.len() || bytes.len() > map.len() - start {
             return;
         }
-        // An error means that the memory stays occupied.
-        // SAFETY: the map is read-only, so that no page has changes that only this process has: a page that is given back
-        // has the bytes of the file again when it is read.
+        // If this fails, the memory stays occupied, which is harmless. SAFETY: the map is read-only, so this process
+        // has changed no page. When a page that was given back is read again, it has the bytes of the file.
         let _ = unsafe {
             map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, start, bytes.len())
         };
     }
 
-    /// Elsewhere the system itself takes back the memory of mapped files.
+    /// Does nothing on this platform: the system itself takes back the memory of mapped files.
     #[cfg(not(unix))]
     pub fn release(&self, _bytes: &[u8]) {}
 }
@@ -178,12 +182,12 @@ fn owned(bytes: &[u8], problem: Option<&str>) -> InputData<'static> {
     }
 }
 
-/// Reads a file into `buffer` (the old contents are replaced), or maps the file if it is large. Pipes and other files
-/// without a known size are read, and so are files that cannot be mapped. `-` is standard input. A compressed file
-/// (gzip, zstd, xz) is decompressed into `buffer`.
+/// Reads a file into `buffer` (the old contents are replaced), or maps the file if it is large. Pipes, other files
+/// without a known size, and files that cannot be mapped are also read into the buffer. The path `-` means standard
+/// input. A compressed file (gzip, zstd, xz) is decompressed into `buffer`.
 ///
 /// # Errors
-/// If the file cannot be opened, read or decompressed. A folder is an error too.
+/// An error if the file cannot be opened, read or decompressed, or if it is a folder.
 pub fn read_into(path: &Path, buffer: &mut Vec<u8>) -> io::Result<Option<Mmap>> {
     let map = read_stored(path, buffer)?;
     let stored = map.as_deref().unwrap_or(buffer);
@@ -197,7 +201,7 @@ pub fn read_into(path: &Path, buffer: &mut Vec<u8>) -> io::Result<Option<Mmap>> 
 /// Reads or maps a file as [`read_into`] does, but does not decompress it.
 ///
 /// # Errors
-/// If the file cannot be opened or read. A folder is an error too.
+/// An error if the file cannot be opened or read, or if it is a folder.
 pub fn read_stored(path: &Path, buffer: &mut Vec<u8>) -> io::Result<Option<Mmap>> {
     buffer.clear();
     if is_stdio(path) {
@@ -211,15 +215,16 @@ pub fn read_stored(path: &Path, buffer: &mut Vec<u8>) -> io::Result<Option<Mmap>
         return Ok(Some(map));
     }
     if let Ok(len) = usize::try_from(metadata.len().min(MAP_FROM)) {
-        // The buffer gets room for one byte more than the size of the file. Reading then reaches the end of the file
-        // without enlarging the buffer.
+        // Reserve one byte more than the size of the file, so that the buffer is not enlarged when the reader looks for
+        // the end of the file.
         buffer.reserve(len + 1);
     }
     file.read_to_end(buffer)?;
     Ok(None)
 }
 
-/// Opens a file as an input of a merge, without decompressing it. Used by tools that do not accept compressed files.
+/// Opens a file as an input of a merge, without decompressing the file. Tools that do not accept compressed files use
+/// this function.
 ///
 /// # Errors
 /// The same as [`read_stored`].
@@ -230,8 +235,8 @@ pub fn open_stored(path: &Path, buffer: &mut Vec<u8>) -> io::Result<InputData<'s
     })
 }
 
-/// Opens a file, and returns its bytes in the form that [`Inputs::open`] returns. A file that is compressed is
-/// expanded; if it is cut off, the bytes before the cut are returned.
+/// Opens a file, and returns its bytes in the form that [`Inputs::open`] returns. A compressed file is decompressed; if
+/// the compressed file is cut off, the bytes before the cut are returned.
 ///
 /// # Errors
 /// The same as [`read_into`], except that a compressed file that is only cut off is no error.
@@ -246,7 +251,8 @@ fn expanded(stored: InputData<'static>) -> io::Result<InputData<'static>> {
     })
 }
 
-/// The archive and the member that a path names as `ARCHIVE!MEMBER`, if there is no file of the whole name.
+/// Splits a path of the form `ARCHIVE!MEMBER` into the path of the archive and the name of the member. Returns `None`
+/// if there is a file with the whole path, or if no part of the path is an archive.
 pub(super) fn archive_of(path: &Path) -> Option<(&Path, &str)> {
     if is_stdio(path) || path.exists() {
         return None;
@@ -260,14 +266,14 @@ pub(super) fn archive_of(path: &Path) -> Option<(&Path, &str)> {
 ///
 /// If another process changes the file meanwhile, the mapped bytes change too. Readers must accept any bytes anyway:
 /// they check lengths against the slice, and never rely on bytes that they have read before. If another process
-/// shortens the file, reading a page that is gone ends this program with SIGBUS. No incomplete output is left then,
-/// because outputs are renamed to their final name only when they are complete. Files smaller than [`MAP_FROM`] are not
-/// mapped.
+/// shortens the file, this program ends with SIGBUS when it reads a page after the new end of the file. No incomplete
+/// output remains in this case, because outputs are renamed to their final name only when they are complete. Files
+/// smaller than [`MAP_FROM`] are not mapped.
 #[allow(unsafe_code)]
 fn map(file: &File) -> io::Result<Mmap> {
-    // SAFETY: the map is read-only, and whatever borrows its bytes cannot live longer than the map. Another process may
-    // change the file, and then the bytes of the map change too. This is sound, because readers accept any bytes and
-    // never assume that bytes which they have read stay the same.
+    // SAFETY: the map is read-only, and a borrow of its bytes cannot outlive the map. Another process may change the
+    // file, and then the bytes of the map change too. Readers are prepared for this: they accept any bytes, and never
+    // assume that bytes which they have read stay the same.
     unsafe { Mmap::map(file) }
 }
 

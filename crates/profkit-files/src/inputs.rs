@@ -7,7 +7,7 @@ use std::io;
 
 /// The inputs of a merge, in the order in which the user named them.
 ///
-/// Slices and vectors of bytes, of `(name, bytes)` and of `(name, weight, bytes)` are inputs:
+/// A slice or a vector whose items are bytes, `(name, bytes)` or `(name, weight, bytes)` can be used as inputs:
 ///
 /// ```
 /// use profkit_files::Inputs;
@@ -35,26 +35,26 @@ pub trait Inputs: Sync {
         Weight::ONE
     }
 
-    /// Opens an input: its bytes are mapped, borrowed, or read. An implementer that reads should use `buffer` (take it
-    /// with `std::mem::take`, clear it, return it as [`InputData::Buffer`]): the driver passes the same buffer again
-    /// for the next input.
+    /// Opens an input and returns its bytes, which are mapped, borrowed, or read into a buffer. An implementer that
+    /// reads the bytes should use `buffer`: take it with `std::mem::take`, clear it, fill it and return it as
+    /// [`InputData::Buffer`]. The merge passes the same buffer again for the next input, so no new memory is needed.
     ///
-    /// Any thread may call this. A merge opens an input once. It opens the input again only if
-    /// [`can_reopen`](Self::can_reopen) allows this and keeping the bytes would need too much memory.
+    /// Any thread may call this method. A merge opens each input once. It opens an input a second time only if
+    /// [`can_reopen`](Self::can_reopen) returns true and keeping the bytes would need too much memory.
     ///
     /// # Errors
     /// The error of opening or reading the input. The merge reports it and leaves the input out.
     fn open<'s>(&'s self, index: usize, buffer: &mut Vec<u8>) -> io::Result<InputData<'s>>;
 
     /// Whether the input can be opened a second time with the same bytes. Returns false for pipes and standard input;
-    /// the merge keeps their bytes in memory as long as it may need them.
+    /// the merge keeps the bytes of such inputs in memory as long as it may need them.
     fn can_reopen(&self, index: usize) -> bool {
         let _ = index;
         true
     }
 
-    /// Opens an input and calls `look` with its bytes; the merge will open the same input again later. An implementer
-    /// whose inputs may be pipes must therefore keep the bytes, as the `InputStore` of profkit-merge does.
+    /// Opens an input before the merge and calls `look` with its bytes. The merge will open the same input again. An
+    /// implementer whose inputs may be pipes must therefore keep the bytes, as `InputStore` in profkit-merge does.
     ///
     /// # Errors
     /// The same as [`open`](Self::open).
@@ -78,7 +78,7 @@ pub enum InputData<'s> {
 }
 
 impl InputData<'_> {
-    /// Why these are only the first bytes of the input, if they are.
+    /// The reason why these are only the first bytes of the input; `None` if they are all bytes.
     pub fn problem(&self) -> Option<&str> {
         match self {
             InputData::Cut(_, problem) => Some(problem),
@@ -122,7 +122,7 @@ impl fmt::Debug for InputData<'_> {
     }
 }
 
-/// Implements the methods of [`Inputs`] by calling those of another object.
+/// Implements the methods of [`Inputs`] by calling the same methods of another object.
 macro_rules! pass_on {
     ($self:ident => $inner:expr) => {
         fn len(&$self) -> usize {
@@ -233,7 +233,7 @@ impl<T: InMemory> Inputs for [T] {
     }
 }
 
-/// A vector of inputs in memory, treated as a slice.
+/// A vector of inputs in memory. It is used like a slice.
 impl<T> Inputs for Vec<T>
 where
     [T]: Inputs,
@@ -242,7 +242,7 @@ where
     pass_on!(self => self.as_slice());
 }
 
-/// An array of inputs in memory, treated as a slice.
+/// An array of inputs in memory. It is used like a slice.
 impl<T, const N: usize> Inputs for [T; N]
 where
     [T]: Inputs,

@@ -1,11 +1,11 @@
 //! Inputs and outputs of tools that work on many profiles.
 //!
-//! [`Inputs`] are the bytes of several inputs, each opened once. Slices in memory are inputs, and so is an
-//! [`InputList`]: the files that a user named on a command line, in list files, in folders and in archives. An
-//! [`Output`] is a file that is written completely or not at all.
+//! The trait [`Inputs`] gives access to the bytes of several inputs. Slices in memory implement the trait. An
+//! [`InputList`] also implements it, for the files that a user named on a command line, in list files, in folders and
+//! in archives. An [`Output`] is a file that is written completely or not at all.
 //!
-//! `-` always means standard input or output. Errors are values whose `Display` is plain English; the front end chooses
-//! the exit code.
+//! The path `-` always means standard input or output. Errors are values whose `Display` is plain English; the front
+//! end chooses the exit code.
 
 mod archive;
 mod input;

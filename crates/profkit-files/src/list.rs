@@ -19,8 +19,8 @@ const LINE_HINT: &str =
     "an input is PATH or WEIGHT,PATH, where the weight is a number such as 3 or 0.25";
 const LIST_HINT: &str =
     "each line is PATH or WEIGHT,PATH; empty lines and lines that begin with # are skipped";
-/// The largest number of files for which a note says that they were named more than once. Raising this limit makes the
-/// output longer.
+/// The maximum number of notes about files that were named more than once. Further files are only counted, to keep the
+/// output short.
 const MOST_REPEATED: usize = 10;
 
 /// One file among the inputs of a merge.
@@ -68,10 +68,10 @@ pub struct InputList {
     /// For each file that was found, its index in `counted`.
     seen: FxHashMap<FileId, usize>,
     counted: Vec<Counted>,
-    /// Files and folders that are left out because they were found before. Each has two paths: the one that is left
-    /// out, and the one under which the file or folder counts.
+    /// Files and folders that were found at two paths: first the path that is left out, then the path under which the
+    /// file or folder is used.
     same: Vec<(PathBuf, PathBuf)>,
-    /// The folders that were named.
+    /// The folders that the user named.
     folders: Vec<PathBuf>,
     output: Option<FileId>,
     missing: Vec<MissingInput>,
@@ -115,32 +115,32 @@ pub enum InputNote {
         /// The name of the archive.
         name: String,
     },
-    /// A file or folder was found at two paths, because one of them is a link. It counts once.
+    /// A file or folder was found at two paths, for example because one of them is a link. It is used only once.
     Same {
-        /// The path that is left out. It equals `other` if the file is named and also found in a folder.
+        /// The path that is left out. This path equals `other` if the user named the file and also its folder.
         path: PathBuf,
-        /// The path under which the file or folder counts.
+        /// The path under which the file or folder is used.
         other: PathBuf,
     },
     /// The number of further files and folders that are left out for the same reason and are not listed.
     MoreSame(u64),
-    /// Something in a folder is no file, or leads to none.
+    /// A path in a folder is left out, because it is neither a file nor a link to a file, for example a pipe.
     PassedOver {
-        /// The path in the folder.
+        /// The path that is left out.
         path: PathBuf,
-        /// What is there.
+        /// A text that says what is at the path.
         what: String,
     },
-    /// The number of further paths in folders that are no files and are not listed.
+    /// The number of further paths in folders that are left out for this reason and are not listed.
     MorePassedOver(u64),
-    /// A file is named several times. Its counts are added each time.
+    /// The user named a file several times. The counts of the file are added each time.
     Repeated {
         /// The path of the file.
         path: PathBuf,
         /// The number of times that the file is named.
         times: u64,
     },
-    /// The number of further files that are named several times and are not listed.
+    /// The number of further files that the user named several times and that are not listed.
     MoreRepeated(u64),
 }
 
@@ -154,7 +154,7 @@ impl InputNote {
     }
 }
 
-/// An input that was named but does not exist.
+/// An input that the user named but that does not exist.
 #[derive(Debug)]
 pub struct MissingInput {
     /// The line of a list file that named the input, as "LIST:7"; `None` if the input was named on the command line.
@@ -213,7 +213,7 @@ pub enum ListError {
 }
 
 impl ListError {
-    /// Whether the command line is wrong. If not, a file is the problem.
+    /// Whether the error is in the command line; `false` if the error is in a file.
     pub fn is_usage(&self) -> bool {
         matches!(self, ListError::Weight(_) | ListError::StdinTwice)
     }
@@ -267,21 +267,21 @@ impl std::error::Error for ListError {}
 
 type Result<T, E = ListError> = std::result::Result<T, E>;
 
-/// A file, and how many times it was named.
+/// A file, and the number of times that the user named it.
 #[derive(Debug)]
 struct Counted {
     path: PathBuf,
     times: u64,
-    /// Whether the file itself was named, and not only a folder that it is in.
+    /// Whether the user named the file itself, and not only a folder that contains the file.
     named: bool,
-    /// The place of the file, or of the members of an archive, in the list.
+    /// The range of indexes in the list of files: that of the file, or those of the archive's members.
     files: Range<usize>,
 }
 
 impl InputList {
     /// Makes a list of the files at these paths, each with weight 1. `-` is standard input. If a path is given twice,
-    /// its counts are added twice. Nothing is opened here: if a path does not exist or is a folder, the merge reports
-    /// it and leaves it out. To read folders, use [`collect`](Self::collect).
+    /// the counts of the file are added twice. No file is opened here: if a path does not exist or is a folder, the
+    /// merge reports the path and leaves it out. To read folders, use [`collect`](Self::collect).
     pub fn from_paths(paths: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
         let paths = paths.into_iter();
         InputList {
@@ -298,7 +298,8 @@ impl InputList {
     /// the merged profile: if an input folder contains a file at that path from an earlier run, that file is left out.
     ///
     /// # Errors
-    /// If a list cannot be read or has an invalid line, if a weight is invalid, or if a named file does not exist.
+    /// An error if a list cannot be read or has an invalid line, if a weight is invalid, or if a named file does not
+    /// exist.
     pub fn collect(named: &[OsString], lists: &[PathBuf], output: Option<&Path>) -> Result<Self> {
         let output = output
             .and_then(|path| fs::metadata(path).ok())
@@ -334,8 +335,8 @@ impl InputList {
             Err(error) => return Err(ListError::List { name, error }),
         };
         let bytes = map.as_deref().unwrap_or(&buffer);
-        // A zero byte shows that the file is a binary profile and not a list: every binary profile contains one, and no
-        // path does.
+        // A file with a zero byte is not a list, because no path contains a zero byte. It is probably a profile: every
+        // binary profile contains zero bytes.
         if bytes.contains(&0) {
             return Err(ListError::NotAList { name });
         }
@@ -396,9 +397,9 @@ impl InputList {
         }
     }
 
-    /// Adds a file, unless the list already contains it under this path or another path. A file counts twice only if
-    /// the user names its path twice, or names its folder twice (`again` is true for the second time). If a file is
-    /// named and is also in a folder that is named, the weight of the file applies.
+    /// Adds a file, unless the list already contains it under this path or another path. The counts of a file are added
+    /// twice only if the user names its path twice, or names its folder twice (`again` is true for the second time). If
+    /// the user names both a file and its folder, the weight that was given for the file is used.
     fn add_file(&mut self, input: InputFile, id: Option<FileId>, named: bool, again: bool) {
         let next = self.counted.len();
         let index = id.map_or(next, |id| *self.seen.entry(id).or_insert(next));
@@ -469,7 +470,7 @@ impl InputList {
         self.archives.push(archive);
     }
 
-    /// Adds a member of an archive that is named itself.
+    /// Adds a member of an archive that the user named as `ARCHIVE!MEMBER`.
     fn add_member(&mut self, input: &InputFile, archive: &Path, member: &str) -> io::Result<()> {
         let mut known = self.files.iter().filter(|file| file.path == archive);
         let number = match known.find_map(|file| file.member) {
@@ -491,7 +492,7 @@ impl InputList {
         Ok(())
     }
 
-    /// Makes notes about files that are named more than once, and about those that are left out because of links.
+    /// Makes notes about files that are named more than once, and about files that are left out because of links.
     fn note_repeated(&mut self) {
         let repeated = || self.counted.iter().filter(|counted| counted.times > 1);
         let more = repeated().skip(MOST_REPEATED).count() as u64;

@@ -8,7 +8,7 @@ use std::fs::{self, OpenOptions, Permissions};
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-/// The number of bytes that are collected before a write. A larger buffer costs memory and is not measurably faster.
+/// The number of bytes that are collected before a write. A larger buffer is not measurably faster.
 const BUFFER: usize = 256 << 10;
 /// The largest number of symbolic links that are followed. Linux has the same limit.
 const MOST_LINKS: usize = 40;
@@ -18,11 +18,11 @@ const MOST_LINKS: usize = 40;
 pub enum Content {
     /// Binary content, which is not written to a terminal.
     Binary,
-    /// Text content. It may contain names from files, so control characters are escaped on a terminal.
+    /// Text content. The text may contain names from files, so on a terminal control characters are escaped.
     Text,
 }
 
-/// An output to which profkit can probably write: the checks that are possible before the first byte have succeeded.
+/// An output that has passed the checks that are possible before the first byte is written.
 ///
 /// A regular file is written completely or not at all. The bytes go to a temporary file in the same folder, and this
 /// file replaces the target at the end. The permissions of an existing target are kept, and a symbolic link is
@@ -50,8 +50,8 @@ impl Output {
     /// Checks whether an output can be written. No byte is written yet. `-` is standard output.
     ///
     /// # Errors
-    /// If the output is a terminal and the content is binary, if it is a folder, if the user may not write the file, or
-    /// if no file can be created in its folder.
+    /// An error if the output is a terminal and the content is binary, if the output is a folder, if the user may not
+    /// write the file, or if no file can be created in the output's folder.
     pub fn new(path: &Path, content: Content) -> Result<Self, OutputError> {
         let name = profkit_data::path_text(path);
         if name.is_empty() {
@@ -85,7 +85,7 @@ impl Output {
                     Target::Direct(path.to_owned())
                 }
                 Ok(metadata) => {
-                    // Opening the file checks that it is not a folder and that the user may write it.
+                    // This fails if the path is a folder or the user may not write the file.
                     OpenOptions::new()
                         .write(true)
                         .open(path)
@@ -108,8 +108,8 @@ impl Output {
         Ok(target)
     }
 
-    /// Opens the output, calls `write` with it, and returns the number of bytes written. If this fails, an existing
-    /// target is unchanged.
+    /// Opens the output, calls `write` with it, and returns the number of bytes written. If an error occurs, an
+    /// existing target is unchanged.
     ///
     /// # Errors
     /// The error of `write`, or the reason why the bytes could not be written.
@@ -171,7 +171,7 @@ fn refuse_terminal(file: &impl IsTerminal, content: Content) -> Result<(), Outpu
 }
 
 /// Whether the path is in `/dev` or `/proc`. Such a path must not be replaced, even if it leads to a regular file: the
-/// shell may have opened that file as our standard output.
+/// shell may have opened that file as the standard output of this program.
 fn is_device(path: &Path) -> bool {
     path.starts_with("/dev") || path.starts_with("/proc")
 }
@@ -229,7 +229,7 @@ pub enum OutputProblem {
     Terminal,
     /// No file can be created in the output's folder.
     Create {
-        /// The error of the system. It may be wrapped in an error of `tempfile`.
+        /// The error of the system. The crate `tempfile` may have wrapped this error in an error of its own.
         error: io::Error,
         /// The folder in which no file can be created.
         folder: PathBuf,
@@ -264,7 +264,7 @@ impl OutputError {
         }
     }
 
-    /// Whether the output is a pipe whose reader has closed it.
+    /// Whether the output is a pipe and the reader of the pipe has closed it.
     pub fn is_broken_pipe(&self) -> bool {
         self.system()
             .is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
@@ -308,8 +308,8 @@ impl fmt::Display for OutputError {
 
 impl std::error::Error for OutputError {}
 
-/// Calls `write` with a buffer in front of a writer, and returns the number of bytes written. `name` is the name of the
-/// writer in messages.
+/// Calls `write` with a sink that buffers the bytes and passes them to the writer. Returns the number of bytes written.
+/// `name` is the name of the writer in messages.
 ///
 /// # Errors
 /// The error of `write`, or the reason why the writer did not accept the bytes.
@@ -324,7 +324,8 @@ pub fn write_to<W: Write>(
     }
 }
 
-/// Calls `write` with a buffer in front of `file`. If `screen` is set, control characters are escaped.
+/// Calls `write` with a sink that buffers the bytes and passes them to `file`. If `screen` is set, control characters
+/// are escaped.
 fn fill_file(
     file: impl Write,
     escape: bool,
@@ -336,7 +337,8 @@ fn fill_file(
     fill(file, write).map(|(bytes, _)| bytes)
 }
 
-/// Calls `write` with a buffer in front of `file`. The error shows whether `write` or the file has failed.
+/// Calls `write` with a sink that buffers the bytes and passes them to `file`. The error shows whether `write` or the
+/// file has failed.
 fn fill<W: Write>(
     file: W,
     write: impl FnOnce(&mut dyn Sink) -> profkit_data::Result<()>,

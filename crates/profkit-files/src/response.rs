@@ -3,7 +3,8 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
-/// The largest nesting depth of response files. GCC's libiberty has a similar limit, and no build comes near it.
+/// The largest nesting depth of response files. GCC's libiberty has a similar limit. Response files of real builds are
+/// nested much less deeply.
 const RESPONSE_DEPTH: usize = 20;
 
 /// Replaces the names of response files by the words in the files. If a response file cannot be read, its name remains

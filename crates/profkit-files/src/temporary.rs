@@ -1,4 +1,5 @@
-//! Temporary files of outputs. All of them are known, so that a program that must end early can remove them.
+//! Temporary files of outputs. The program keeps a list of all its temporary files, so that it can remove them if it
+//! must end early.
 use std::collections::BTreeSet;
 use std::fs::{self, Permissions};
 use std::io::{self, Write};
@@ -19,14 +20,14 @@ struct Outputs {
     abandoned_by: Option<ThreadId>,
 }
 
-/// Removes the temporary files of all outputs that are being written, and returns the number of files that this process
-/// has completed before. After this call, only the calling thread can write outputs: other threads that try to stop for
-/// ever. The caller ends the process.
+/// Removes the temporary files of all outputs that are being written, and returns the number of output files that this
+/// process completed before. After this call, only the calling thread can write outputs; any other thread that tries to
+/// write one waits for ever. The caller must end the process.
 pub fn abandon_outputs() -> usize {
     let mut outputs = lock();
     outputs.abandoned_by = Some(thread::current().id());
     for path in std::mem::take(&mut outputs.temporary) {
-        // A file that cannot be removed stays: nothing else can be done about it while the process ends.
+        // An error is ignored: if a file cannot be removed while the process ends, nothing else can be done.
         let _ = fs::remove_file(path);
     }
     outputs.replaced
@@ -49,13 +50,14 @@ fn lock() -> MutexGuard<'static, Outputs> {
 pub(super) struct Temporary(Option<NamedTempFile>);
 
 impl Temporary {
-    /// Makes a temporary file in a folder. `prefix` is the beginning of its name.
+    /// Makes a temporary file in a folder. `prefix` is the beginning of the file's name.
     pub(super) fn new(prefix: &str, folder: &Path) -> io::Result<Self> {
         let mut builder = tempfile::Builder::new();
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
-            // Returns the permissions of new files, which depend on the user's umask.
+            // Give the file the permissions that new files usually have. The system removes the bits of the user's
+            // umask.
             builder.permissions(Permissions::from_mode(0o666));
         }
         let mut outputs = lock();
@@ -64,7 +66,7 @@ impl Temporary {
         Ok(Temporary(Some(file)))
     }
 
-    /// Replaces the file at `path` by this file. With `permissions`, the file gets these first.
+    /// Replaces the file at `path` by this file. If `permissions` is given, this file gets these permissions first.
     pub(super) fn replace(
         mut self,
         path: &Path,

@@ -1,4 +1,4 @@
-//! The files that a folder or a pattern stands for.
+//! Finds the files in a folder, and the files that match a pattern.
 use crate::system_text;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,10 +7,10 @@ use std::fs::{self, FileType, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The largest depth of folders.
+/// The maximum nesting depth of folders.
 const MOST_FOLDERS: usize = 256;
 
-/// The identity of a file. Two paths to the same file have the same identity.
+/// The identity of a file. Two paths that lead to the same file have the same identity.
 #[derive(Debug, PartialEq, Eq, Hash)]
 #[cfg(unix)]
 pub(super) struct FileId(u64, u64);
@@ -39,15 +39,18 @@ pub(super) struct Walk {
     links: BTreeSet<PathBuf>,
     folders: FxHashMap<FileId, PathBuf>,
     files: FxHashMap<FileId, PathBuf>,
-    /// Paths that lead to a file or folder that was found at another path.
+    /// Paths that lead to a file or folder that was already found at another path: first the path that is left out,
+    /// then the other path.
     pub(super) same: Vec<(PathBuf, PathBuf)>,
-    /// Paths that lead to no file or folder, and what they lead to. Nothing there is opened: a pipe could wait for ever.
+    /// Paths that lead neither to a regular file nor to a folder, and a text that says what they lead to. What they
+    /// lead to is never opened, because opening a pipe can block for ever.
     pub(super) odd: BTreeMap<PathBuf, String>,
 }
 
 impl Walk {
-    /// Adds the regular files in a folder and the folders below it. Links are collected and followed later, so that a
-    /// file that is also in the folder itself is found there first. Other kinds of files are noted.
+    /// Adds the regular files in a folder and the folders below it. Links are collected and followed later, so that if
+    /// a folder contains both a file and a link to the file, the path of the file itself is used. Other kinds of files
+    /// are noted.
     pub(super) fn folder(&mut self, folder: &Path, depth: usize) -> io::Result<()> {
         if depth == MOST_FOLDERS {
             return Err(io::Error::other("folders nest too deeply"));
@@ -78,7 +81,7 @@ impl Walk {
         Ok(())
     }
 
-    /// Adds what the links lead to. A link that leads to no file or folder is noted.
+    /// Adds the files and folders to which the collected links lead. A link that leads to neither is noted.
     pub(super) fn follow_links(&mut self) {
         for path in &self.found {
             let metadata = fs::metadata(path).ok();
@@ -110,7 +113,7 @@ impl Walk {
     }
 }
 
-/// What a file is that holds no bytes of its own.
+/// Returns a text that says what a file is that is not a regular file, for example a pipe.
 fn kind_of(kind: FileType) -> &'static str {
     #[cfg(unix)]
     {
@@ -126,8 +129,8 @@ fn kind_of(kind: FileType) -> &'static str {
     "a device"
 }
 
-/// Returns the files that match a name as a pattern. The caller passes names that no file has: a shell passes on a
-/// pattern unchanged if the pattern is quoted or matches no file.
+/// Returns the files that match a name as a pattern. The caller uses this function for a name that no file has: a shell
+/// passes a pattern to the program unchanged if the user quoted the pattern, or if no file matches.
 pub(super) fn matches_of(path: &Path, error: io::Error) -> io::Result<Vec<PathBuf>> {
     let text = path.to_str().unwrap_or_default();
     if text.starts_with("http://") || text.starts_with("https://") {
@@ -155,8 +158,8 @@ pub(super) fn matches_of(path: &Path, error: io::Error) -> io::Result<Vec<PathBu
     Ok(found)
 }
 
-/// Whether a file name is that of a temporary file of [`Output`](super::Output). Such a file belongs to a running
-/// profkit, or was left by a profkit that was killed.
+/// Whether a file name is that of a temporary file of [`Output`](super::Output). A running profkit still writes to such
+/// a file, or a profkit that was killed has not removed it.
 fn is_temporary(name: &OsStr) -> bool {
     let name = name.as_encoded_bytes();
     name.starts_with(b".") && name.ends_with(b".tmp")

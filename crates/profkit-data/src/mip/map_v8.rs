@@ -35,7 +35,7 @@ pub(super) fn parse(data: &[u8]) -> Result<(HeaderV8, EntryLayout)> {
     Ok((header, layout))
 }
 
-/// Reads the next map entry. At the end of the file, the padding of the last entry may be missing.
+/// Reads the next map entry. The padding of the last entry of a file may be missing.
 pub(super) fn read_entry<'data>(
     cursor: &mut Cursor<'data>,
     layout: EntryLayout,
@@ -47,7 +47,7 @@ pub(super) fn read_entry<'data>(
         let padding = (layout.align() - over).min(cursor.remaining() as u64);
         cursor.take_u64(padding)?;
     }
-    // The remaining bytes are zeros, and too few for an entry: they are padding by the linker.
+    // The remaining bytes are padding by the linker: they are zeros and too few for an entry.
     if cursor.rest().iter().all(|&byte| byte == 0) && (cursor.remaining() as u64) < layout.align() {
         return Ok(None);
     }
@@ -64,7 +64,7 @@ fn read_fields<'data>(
 ) -> Result<MapEntry<'data>> {
     let offset = cursor.offset();
     let narrow = |cursor: &mut Cursor<'data>| Ok(i64::from(cursor.u32()?.cast_signed()));
-    // The start of the records, relative to this map entry.
+    // The distance from this map entry to the start of the records.
     let (start, record, function) = match layout {
         EntryLayout::B64 => (
             raw_section_offset.wrapping_sub(offset.cast_signed()),
@@ -85,8 +85,8 @@ fn read_fields<'data>(
     }
     let size = cursor.u32()?;
     let signature = cursor.u32()?;
-    // An entry lists its blocks even if the program was built without block coverage. The record then has no bytes for
-    // the blocks.
+    // An entry lists the blocks of its function even if the program was built without block coverage, and the
+    // function's record therefore has no bytes for blocks.
     let blocks = cursor.u32()?;
     let (blocks, _) = cursor.take_u64(u64::from(blocks) * 4)?.as_chunks::<4>();
     let length = cursor.u32()?;

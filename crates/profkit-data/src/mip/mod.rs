@@ -8,9 +8,9 @@
 //! | profile (`.mip`) | the functions together with the records of one run or more | [`MipProfile`] |
 //! | YAML | the profile as text | [`yaml`] |
 //!
-//! Version 9 is profkit's own. Version 8 is the version of the original implementation, which was never released. Of
-//! version 8, profkit reads maps (layouts A1 and B), raw files (A and B) and profiles (B), and writes profiles (B).
-//! docs/formats/mip.md has the byte tables.
+//! Version 9 is profkit's own. Version 8 is the version of the original implementation, which was never released.
+//! profkit reads maps (layouts A1 and B), raw files (layouts A and B) and profiles (layout B) of version 8, and writes
+//! profiles (layout B) of version 8. docs/formats/mip.md has the byte tables.
 //!
 //! ```
 //! use profkit_data::mip::{ImageFacts, MipMap, MipProfile};

@@ -108,11 +108,11 @@ impl EntryKind {
 /// The identity of an image (an executable or a shared library). Raw files, maps and profiles state it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Identity {
-    /// The build id of the image. It is empty if the image has none, or if it is not known. Version 9 uses this
-    /// identity.
+    /// The build id of the image. The build id is empty if the image has none, or if the build id is not known. Files
+    /// of version 9 state this identity.
     BuildId(BuildId),
-    /// A hash of the name that the image was linked under. The hash is the same for all builds of the image. Version 8
-    /// uses this identity.
+    /// A hash of the name under which the image was linked. All builds of the image have the same hash. Files of
+    /// version 8 state this identity.
     ModuleHash(u32),
 }
 
@@ -160,8 +160,8 @@ pub struct MipProfile {
     /// The address that the linker gave to the record section. If it is `None`, the addresses of functions are relative
     /// to the record section, as in version 8.
     pub section_address: Option<u64>,
-    /// The size of the record section in bytes; `None` if it is not known. In version 8 it includes the header of the
-    /// section.
+    /// The size of the record section in bytes; `None` if it is not known. In version 8 the size includes the header of
+    /// the section.
     pub section_size: Option<u64>,
     /// The number of runs that the profile sums up.
     pub runs: u64,
@@ -231,7 +231,8 @@ impl MipProfile {
         }
     }
 
-    /// Returns the call edges grouped by the called function. The caller must ask for the functions in ascending order.
+    /// Returns the call edges grouped by the called function. The result must be asked for the edges of functions in
+    /// ascending order ([`EdgesByCallee::of`]).
     pub fn edges_by_callee(&self) -> EdgesByCallee {
         let mut edges = self.edges.clone();
         edges.sort_unstable_by_key(|edge| (edge.callee, edge.caller, edge.call_site));
@@ -269,15 +270,16 @@ pub struct Function {
     pub raw_runs: u64,
     /// The number of runs in which the function was entered.
     pub called_runs: u64,
-    /// The number of calls, at most the largest 64-bit number. If the record has a unary counter, the real number may
-    /// be higher. If it has plain coverage, calls are not counted and the number is 0.
+    /// The number of calls, at most the largest 64-bit number. A unary counter counts at most 8 calls per run, so for a
+    /// record with such a counter the real number may be higher. For a record with plain coverage, calls are not
+    /// counted and the number is 0.
     pub calls: u64,
     /// The sum of the ordinals of the first calls, over the `order_runs` runs that have an ordinal.
     pub order_sum: u64,
     /// The number of runs that have an ordinal and contributed it to `order_sum`.
     pub order_runs: u64,
     /// The smallest ordinal of a first call. It is `None` if no run has an ordinal. It is also `None` in a profile of
-    /// version 8, which does not store it.
+    /// version 8, which does not store the smallest ordinal.
     pub order_min: Option<u32>,
     /// The blocks of the function, without the entry block.
     pub blocks: Vec<Block>,
@@ -308,7 +310,7 @@ impl Function {
         self.called_runs > 0
     }
 
-    /// The fields that distinguish the functions of one image.
+    /// Returns the fields by which the functions of one image are distinguished.
     pub fn key(&self) -> (u64, u64, &[u8]) {
         (self.record_offset, self.address, &self.name)
     }
@@ -334,7 +336,7 @@ impl Function {
 pub struct Block {
     /// The offset of the block from the function's start, in bytes.
     pub offset: u32,
-    /// The number of runs that executed the block. In version 8 it is 0 or 1.
+    /// The number of runs that executed the block. In a profile of version 8 the number is 0 or 1.
     pub runs: u64,
 }
 
@@ -344,7 +346,7 @@ pub struct CallEdge {
     /// The calling function. It is `None` if the return address is in another image or in code without instrumentation.
     /// All such calls to a function are one edge.
     pub caller: Option<FunctionId>,
-    /// The return address as an offset from the caller's start, in bytes. It is 0 if the caller is not known.
+    /// The return address as an offset from the caller's start, in bytes. The offset is 0 if the caller is not known.
     pub call_site: u32,
     /// The function that is called.
     pub callee: FunctionId,

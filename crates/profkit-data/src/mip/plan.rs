@@ -22,11 +22,11 @@ pub struct Segment {
     pub offset: usize,
     /// The number of bytes in the run.
     pub len: usize,
-    /// The slot of the first record in the run: its position in the array of sums for this kind.
+    /// The slot of the run's first record: the index of the record's sum in the array of sums for this kind.
     pub slot: usize,
 }
 
-/// The slots of a function: its positions in the arrays of sums.
+/// The slots of a function: the indexes of its sums in the arrays of sums.
 #[derive(Clone, Copy, Debug)]
 pub struct Slots {
     /// The meaning of the entry record's bytes.
@@ -105,8 +105,8 @@ impl RecordPlan {
     /// Adds the record of a function to the plan.
     fn add(&mut self, record: u64, modes: Modes, blocks: usize) -> Slots {
         let Ok(offset) = usize::try_from(record) else {
-            // The offset exceeds the address space of this machine. No raw file can be long enough for this record. The
-            // plan therefore requires the largest possible size, so that every raw file is rejected as too short.
+            // The offset of the record exceeds the address space of this machine, so no raw file can contain the
+            // record. The plan requires the largest possible size, so that every raw file is rejected as too short.
             self.end = u64::MAX;
             return Slots {
                 kind: Kind::Coverage,
@@ -143,8 +143,8 @@ impl RecordPlan {
         }
     }
 
-    /// Adds bytes to the last segment if they have its kind and follow it directly. If not, starts a new segment.
-    /// Returns the first slot of the bytes.
+    /// Adds bytes to the last segment if they have the same kind as the segment and follow it directly. Otherwise
+    /// starts a new segment. Returns the first slot of the bytes.
     fn segment(&mut self, kind: Kind, offset: usize, len: usize) -> usize {
         let (next, slots) = match kind {
             Kind::Coverage => (&mut self.coverage, len),

@@ -15,8 +15,8 @@ use twox_hash::XxHash3_64;
 /// The version of the MIP profile format to write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ProfileVersion {
-    /// Version 8 in layout B of the original implementation. Only profiles that were made from maps of version 8 can be
-    /// written in this version.
+    /// Version 8 in layout B of the original implementation. Only a profile that was made from a map of version 8 can
+    /// be written in this version.
     V8,
     /// Version 9, which was designed for profkit.
     #[default]
@@ -147,7 +147,7 @@ impl MipProfile {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MipWriteOptions {
-    /// The version of the format to write. The default is the newest.
+    /// The version of the format to write. The default is the newest version.
     pub version: ProfileVersion,
 }
 
@@ -427,7 +427,7 @@ fn read_functions(
         }
         Ok(read)
     })?;
-    // The functions must use all blocks of the section of blocks; a block without a function is an error.
+    // Every block in the section of blocks must belong to a function; otherwise the section is damaged.
     whole(blocks, Structure::Blocks, |_| Ok(()))?;
     Ok(read)
 }

@@ -1,5 +1,5 @@
-//! Reads and writes profiles of version 8, layout B. The layout is the one that the code of the original implementation
-//! writes. The documentation of that implementation describes a different layout.
+//! Reads and writes profiles of version 8, layout B. This is the layout that the code of the original implementation
+//! writes. The documentation of the original implementation describes a different layout.
 use super::header::{Layout, MipKind};
 use super::header_v8::HeaderV8;
 use super::model::{Block, EntryKind, Function, Identity, MipProfile};
@@ -234,7 +234,7 @@ pub(super) fn write(profile: &MipProfile, sink: &mut dyn Sink) -> Result<()> {
     Ok(())
 }
 
-/// Returns the number of calls as version 8 stores it. With plain coverage it is 1 if the function was entered,
+/// Returns the number of calls as version 8 stores it. With plain coverage the number is 1 if the function was entered,
 /// otherwise 0.
 pub(super) fn call_count(function: &Function) -> u64 {
     match function.modes.entry() {

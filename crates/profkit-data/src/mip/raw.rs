@@ -12,9 +12,9 @@ use twox_hash::XxHash3_64;
 /// The identity of the image (an executable or a shared library) to which a part of a raw file belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ImageId<'data> {
-    /// The build id of the image; empty if it has none. Version 9 uses it.
+    /// The build id of the image; empty if the image has none. Parts of version 9 state it.
     BuildId(&'data [u8]),
-    /// A hash of the name that the image was linked under. Version 8 uses it.
+    /// A hash of the name under which the image was linked. Parts of version 8 state it.
     ModuleHash(u32),
 }
 
@@ -78,9 +78,9 @@ impl<'data> RawPart<'data> {
 
 /// Iterates over the parts of a raw file. A file can contain parts of several images and several runs.
 ///
-/// A truncated part is returned with the records that the file still has, and with the error in [`RawPart::damage`]. A
-/// part with a wrong checksum is an error, because any of its bytes may be wrong. If the end of that part is known, the
-/// next part follows after the error; otherwise the iteration ends.
+/// A truncated part is returned with the records that the file still has, and with the error in [`RawPart::damage`].
+/// For a part with a wrong checksum, only an error is returned, because any of its bytes may be wrong. If the end of
+/// the damaged part is known, the iteration continues with the next part; otherwise it ends.
 #[derive(Clone, Debug)]
 pub struct RawParts<'data> {
     cursor: Cursor<'data>,
@@ -125,7 +125,7 @@ impl<'data> RawParts<'data> {
         let preamble = match preamble(rest) {
             Ok(preamble) => preamble,
             Err(error) if start == 0 => return Err(error),
-            // This makes a new error, because the offset in the old error counts from the start of this part.
+            // A new error is made, because the offset in `error` counts from the start of the part and not of the file.
             Err(error) => {
                 return Err(Error::new(error.kind(), error.message().to_owned())
                     .at(start)
@@ -307,8 +307,8 @@ impl<'data> Iterator for RawParts<'data> {
     }
 }
 
-/// Reads a raw file of version 8. The file is a copy of the program's record section in memory. The record section
-/// begins with the header of MIP version 8.
+/// Reads a raw file of version 8. Such a file is a copy of the program's record section in memory, which begins with
+/// the header of MIP version 8.
 fn version_8(data: &[u8]) -> Result<RawPart<'_>> {
     let header = HeaderV8::parse(data, MipKind::Raw)?;
     Ok(RawPart {
@@ -325,7 +325,7 @@ fn version_8(data: &[u8]) -> Result<RawPart<'_>> {
     })
 }
 
-/// Options for writing a raw file. There are none yet; the version is always 9.
+/// Options for writing a raw file. There are no options yet; the version is always 9.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RawWriteOptions {}
@@ -433,14 +433,14 @@ pub struct EntryRecord {
     pub called: bool,
     /// The number of calls; 0 if the record has plain coverage, which does not count calls.
     pub calls: u64,
-    /// The ordinal of the function's first call; `None` if the record has none.
+    /// The ordinal of the function's first call; `None` if the record has no ordinal.
     pub ordinal: Option<u32>,
 }
 
 /// Decodes the number of calls and the ordinal of the first call in a record of version 9.
 ///
-/// If only the ordinal was written, the number of calls has wrapped around after 2^32 calls. If only the number of
-/// calls was written, the run ended before it wrote the ordinal.
+/// If the record has an ordinal but its count means "never called", the count has wrapped around after 2^32 calls. If
+/// the record has a count but no ordinal, the run ended before it stored the ordinal.
 #[inline]
 pub fn calls_record(count: u32, ordinal: u32) -> EntryRecord {
     let never = record::INITIAL_WORD;

@@ -4,7 +4,8 @@ use super::{Function, MipProfile, RawPart, Sample, add_samples};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// The number of files that can be added to sums of one byte each. These sums must then be moved to wider numbers.
+/// The number of files that can be added to the sums of one byte each. After this number of files, the sums must be
+/// moved to wider numbers.
 const MOST_PENDING: u8 = u8::MAX;
 
 /// The summed MIP records of several runs of one image.
@@ -19,8 +20,7 @@ pub struct RecordSums {
     coverage: Vec<u64>,
     unary: Vec<UnarySum>,
     calls: Vec<CallsSum>,
-    /// For raw files that are cut short: the offsets at which the records end, each with the number of runs whose
-    /// records end there.
+    /// For raw files that are cut short: the number of runs whose records end at an offset, by this offset.
     cuts: BTreeMap<u64, u64>,
     samples: FxHashMap<Sample, u64>,
 }
@@ -37,7 +37,7 @@ struct CallsSum {
     order_sum: u64,
     called: u32,
     order_runs: u32,
-    /// The smallest ordinal of the first calls. All bits are set if there is none.
+    /// The smallest ordinal of a first call. All bits are set if no run has an ordinal.
     order_min: u32,
 }
 
@@ -51,7 +51,8 @@ impl CallsSum {
     };
 
     /// Adds a MIP record of version 9, which holds the number of calls minus one. A record with an ordinal was called
-    /// at least once; if its count still means "never called", the count has wrapped around.
+    /// at least once; if such a record has the count of a function that was never called (all bits set), the count has
+    /// wrapped around.
     #[inline(always)]
     fn add(&mut self, count: u32, ordinal: u32) {
         let ordered = ordinal != u32::MAX;
@@ -79,9 +80,9 @@ impl RecordSums {
         }
     }
 
-    /// Checks whether the records in a file of version 8 can have the layout of the plan, because this version has no
-    /// checksum. A coverage or counter byte must be 0 or 0xff, and a count must come with an ordinal. The error is the
-    /// offset of the first record that fails.
+    /// Checks whether the records in a file of version 8 can have the layout of the plan. This check is needed because
+    /// version 8 has no checksum. A coverage or counter byte must be 0 or 0xff, and a count must come with an ordinal.
+    /// The error is the offset of the first record that fails.
     pub fn check_v8(plan: &RecordPlan, records: &[u8]) -> Result<(), usize> {
         for segment in &plan.segments {
             let bytes = clip(records, segment);
@@ -156,7 +157,7 @@ impl RecordSums {
                 let (records, _) = bytes.as_chunks::<8>();
                 let sums = self.calls.get_mut(slot..).unwrap_or_default();
                 if v8 {
-                    // In version 8 the record holds the number of calls itself.
+                    // A record of version 8 holds the number of calls, not the number minus one as in version 9.
                     for (sum, record) in sums.iter_mut().zip(records) {
                         let (count, ordinal) = words(record);
                         if count != u32::MAX {
@@ -262,7 +263,8 @@ impl RecordSums {
     }
 }
 
-/// Returns the bytes of a segment that are in the file. A count with an ordinal is returned completely or not at all.
+/// Returns the bytes of a segment that are in the file. A record that consists of a count and an ordinal is returned
+/// completely or not at all.
 fn clip<'data>(records: &'data [u8], segment: &Segment) -> &'data [u8] {
     let rest = records.get(segment.offset..).unwrap_or_default();
     rest.get(..segment.len).unwrap_or(rest)

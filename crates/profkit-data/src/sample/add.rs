@@ -10,8 +10,8 @@ pub struct AddOutcome {
     pub overflows: u64,
     /// The number of functions, including inlined ones, that were left out because their checksums differ.
     pub mismatches: u64,
-    /// The number of functions without a checksum that got the checksum of samples added later. In LLVM, the result for
-    /// such functions depends on the order of the inputs.
+    /// The number of functions that had no checksum and took over the checksum of samples that were added later. For
+    /// such functions, LLVM's result depends on the order of the inputs.
     pub adopted: u64,
 }
 
@@ -51,7 +51,7 @@ impl AddOutcome {
 }
 
 /// Adds lines, call targets, vtables and inlined functions to one [`Samples`]. An entry whose key is larger than all
-/// keys so far is appended without a search. Other entries may be missing in the sorted vectors until this value is
+/// keys so far is appended without a search. Other entries may be missing from the sorted vectors until this value is
 /// dropped.
 #[derive(Debug)]
 pub struct Adding<'s> {
@@ -75,9 +75,9 @@ impl<'s> Adding<'s> {
         Adding { samples, pending }
     }
 
-    /// Interrupts the additions. Returns the entries that are not in the sorted vectors yet. The caller must pass these
-    /// entries to [`resume`](Self::resume) later and drop the result of `resume`, which moves the entries into the
-    /// vectors.
+    /// Interrupts the additions. Returns the entries that are not in the sorted vectors yet. The caller must later pass
+    /// these entries to [`resume`](Self::resume). The entries are moved into the vectors when the result of `resume` is
+    /// dropped.
     #[inline]
     pub(super) fn pause(mut self) -> Option<PendingEntries> {
         if self.pending.is_complete() {

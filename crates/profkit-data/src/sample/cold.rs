@@ -13,7 +13,7 @@ pub struct ColdContexts {
     /// The number of last frames that a merged context keeps, including the frame of the function itself
     /// (`--sample-frame-depth-for-cold-context`).
     pub depth: usize,
-    /// What decides which counts are cold. The hot counts have no meaning here.
+    /// The thresholds that decide which counts are cold. Only the threshold for cold counts is used.
     pub thresholds: Thresholds,
 }
 
@@ -41,7 +41,8 @@ pub fn trim_cold(profile: &mut SampleProfile, cold: ColdContexts, threshold: u64
             callers,
             mut samples,
         } = function;
-        // In LLVM, a context that others were merged into has no attributes, because theirs can differ.
+        // A context into which LLVM merges other contexts has no attributes, because the attributes of the merged
+        // contexts can differ.
         samples.attributes = 0;
         let is_cold = cold.trim && samples.total < threshold;
         if is_cold && profile.find(&callers, samples.name).is_none() {

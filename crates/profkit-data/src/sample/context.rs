@@ -94,14 +94,15 @@ fn call_site(text: &[u8]) -> Option<Location> {
 }
 
 /// Iterates over the frames of a calling context without its brackets, outermost first, by LLVM's rules
-/// (`SampleContext::createCtxVectorFromStr`): what is no number in a call site counts as 0. There is at least one frame.
+/// (`SampleContext::createCtxVectorFromStr`): a part of a call site that is not a number counts as 0. There is at least
+/// one frame.
 pub(super) fn llvm_frames(inner: &[u8]) -> impl Iterator<Item = (&[u8], Location)> {
     let mut rest = Some(inner);
     std::iter::from_fn(move || {
         let text = rest.take()?;
         let at = memchr::memmem::find(text, b" @ ");
         let frame = text.get(..at.unwrap_or(text.len())).unwrap_or_default();
-        // A separator at the end has no frame after it.
+        // No frame follows a separator at the end of the text.
         rest = at
             .and_then(|at| text.get(at + 3..))
             .filter(|rest| !rest.is_empty());

@@ -1,15 +1,17 @@
 //! The parts of discriminators in line tables (LLVM's `DebugInfoMetadata.h`, `Discriminator.h`).
 //!
-//! A discriminator has three parts, the lowest first: the base, how often the code was duplicated, and the number of the
-//! copy. A part is 0 if its lowest bit is 1; it then takes one bit. Otherwise five bits of the part follow and, if the next
-//! bit is set, seven more. Discriminators whose lowest three bits are set are those of pseudo probes instead.
+//! A discriminator has three parts. From the lowest bits up, these are the base, the number of times that the code was
+//! duplicated, and the number of the copy. If the lowest bit of a part is 1, the part is 0 and takes one bit. Otherwise
+//! the next five bits are the low bits of the part, and if the bit after them is set, seven more bits of the part
+//! follow. If the lowest three bits of a discriminator are set, it belongs to a pseudo probe and does not have these
+//! parts.
 
 /// The lowest bits of the discriminators of pseudo probes.
 const PROBE: u32 = 0b111;
-/// The bit in discriminators of pseudo probes that says that they have a base of their own.
+/// The bit that is set in the discriminator of a pseudo probe if the discriminator also contains a base.
 const PROBE_HAS_BASE: u32 = 1 << 28;
 
-/// Reads the lowest part.
+/// Returns the value of the lowest part of a discriminator.
 fn part(value: u32) -> u32 {
     if value & 1 != 0 {
         return 0;
@@ -22,7 +24,7 @@ fn part(value: u32) -> u32 {
     }
 }
 
-/// Removes the lowest part.
+/// Returns a discriminator without its lowest part.
 fn next(value: u32) -> u32 {
     if value & 1 != 0 {
         value >> 1
@@ -31,7 +33,7 @@ fn next(value: u32) -> u32 {
     }
 }
 
-/// Returns the base of a discriminator, which tells blocks of one line apart.
+/// Returns the base of a discriminator, which distinguishes several blocks of code on one line.
 pub fn base_discriminator(discriminator: u32) -> u32 {
     if discriminator & PROBE == PROBE {
         return if discriminator & PROBE_HAS_BASE == 0 {
@@ -43,7 +45,8 @@ pub fn base_discriminator(discriminator: u32) -> u32 {
     part(discriminator)
 }
 
-/// Returns how often the code of a discriminator was duplicated, for example by unrolling a loop: 1 or more.
+/// Returns the number of copies of the code that has this discriminator, for example after unrolling a loop. It is at
+/// least 1.
 pub fn duplication_factor(discriminator: u32) -> u32 {
     if discriminator & PROBE == PROBE {
         return 1;

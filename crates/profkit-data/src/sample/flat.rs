@@ -1,6 +1,6 @@
-//! The samples of one function as a flat list, in the order of the file. A reader decodes a whole function into this
-//! list first and then adds it to the profile. So nothing of a damaged function is added. The memory of the list is
-//! used again for the next function.
+//! The samples of one function as a flat list, in the order of the file. A reader first decodes a whole function into
+//! this list, and then adds the function to the profile. So no part of a damaged function is added. The memory of the
+//! list is reused for the next function.
 use super::add::{AddOutcome, Adding};
 use super::late::PendingEntries;
 use super::model::{Frame, Location, SampleProfile, Samples};
@@ -62,14 +62,14 @@ pub struct Facts {
 pub struct FlatFunction {
     /// The callers of the function, outermost first.
     pub callers: Vec<Frame>,
-    /// The name of the function whose samples these are.
+    /// The name of the function.
     pub name: NameId,
     /// The number of sampled branches that entered the function ([`Samples::head`]).
     pub head: u64,
     /// The number of samples in the function ([`Samples::total`]).
     pub total: u64,
-    /// The samples as a flat list. Each [`Step::Enter`] has a matching [`Step::Leave`], and inlined functions nest at
-    /// most [`SAMPLE_INLINE_DEPTH`] deep.
+    /// The samples of the function as a flat list. Each [`Step::Enter`] has a matching [`Step::Leave`], and inlined
+    /// functions nest at most [`SAMPLE_INLINE_DEPTH`] deep.
     pub steps: Vec<Step>,
     /// The checksums and attributes: first those of the function itself, then those of each inlined function in the
     /// order of the list. The vector may be shorter; missing checksums and attributes are 0.
@@ -107,8 +107,8 @@ pub(super) enum Repeated {
 
 impl FlatFunction {
     /// Sets the bits of all discriminators that are not in `mask` to 0, except in calling contexts. Entries whose
-    /// locations become equal are added up. `vtables` states what happens to vtables whose locations become equal,
-    /// because LLVM's readers differ in this.
+    /// locations become equal are added up. LLVM's readers differ in what they do with vtables whose locations become
+    /// equal; `vtables` states which way to use.
     pub(super) fn cut_discriminators(&mut self, mask: u32, vtables: Repeated) {
         // The vtables of a function follow each other in the list.
         let mut seen: FxHashSet<(Location, NameId)> = FxHashSet::default();
@@ -136,14 +136,15 @@ impl FlatFunction {
 }
 
 /// Adds the functions of a file to a profile. The added functions are complete only when this value is dropped. If a
-/// function occurs several times in the file, some of its entries may be kept outside the sorted vectors until then.
+/// function occurs several times in the file, some of its entries may be kept outside the sorted vectors until this
+/// value is dropped.
 #[derive(Debug)]
 pub struct Additions<'p> {
     profile: &'p mut SampleProfile,
     /// The entries of each function that are not in its sorted vectors yet, by the function's index.
     late: FxHashMap<usize, PendingEntries>,
-    /// Whether a function that comes again replaces its checksum and attributes, as within one text file in LLVM. If not,
-    /// another checksum is a mismatch.
+    /// Whether, if a function is added a second time, its new checksum and attributes replace the old ones, as LLVM
+    /// does within one text file. If not, a different checksum is a mismatch.
     replaces_facts: bool,
 }
 
@@ -159,7 +160,7 @@ impl SampleProfile {
 }
 
 impl Additions<'_> {
-    /// From now on, a function that comes again replaces its checksum and attributes.
+    /// From now on, if a function is added again, its new checksum and attributes replace the old ones.
     pub(super) fn replace_facts(&mut self) {
         self.replaces_facts = true;
     }
@@ -227,7 +228,7 @@ impl Additions<'_> {
             };
             adder.enter(adding, is_new, function.total, function.head, 0);
             if is_new {
-                // Free unused memory now. Other inputs mostly have the same lines, so the vectors will hardly grow.
+                // Free unused memory now. Later inputs mostly have the same lines, so the vectors will hardly grow.
                 adding.samples().shrink_to_fit();
             }
         });

@@ -1,6 +1,6 @@
 //! Sorted vectors that accept new entries in any order. If a new entry belongs far from the end of its vector, it is
-//! kept outside the vector until the additions end. Adding n entries in the worst order therefore costs n log n moves
-//! instead of n².
+//! kept outside the vector until the additions end. So adding n entries takes at most about n log n moves of entries,
+//! and not n², in any order of the entries.
 use super::model::{BodyLine, Inlined, Location, Samples, Target};
 use super::names::NameId;
 use std::collections::HashMap;
@@ -75,8 +75,8 @@ impl Entry for Inlined {
         inlined
     }
 
-    /// The capacity grows by half and is not doubled, because most functions contain only one or two inlined functions,
-    /// and these entries are large.
+    /// The capacity of a list of inlined functions grows by half instead of doubling, because the entries are large and
+    /// most functions contain only one or two inlined functions.
     #[inline]
     fn make_room(list: &mut Vec<Self>) {
         if list.len() == list.capacity() {
@@ -193,7 +193,7 @@ pub(super) struct PendingEntries {
     pub(super) targets: Spot<Target>,
     pub(super) inlined: Spot<Inlined>,
     pub(super) vtables: Spot<Target>,
-    /// The state of each inlined function that has late entries.
+    /// For each inlined function that has late entries: the late entries and search positions.
     inner: Option<HashMap<(Location, NameId), PendingEntries>>,
 }
 
@@ -212,7 +212,7 @@ impl PendingEntries {
         self.inner.get_or_insert_default().insert(key, pending);
     }
 
-    /// Whether there are no late entries, so that the vectors are complete.
+    /// Whether there are no late entries. The vectors are then complete.
     #[inline]
     pub(super) fn is_complete(&self) -> bool {
         self.body.is_complete()
@@ -222,7 +222,7 @@ impl PendingEntries {
             && self.inner.as_ref().is_none_or(|inner| inner.is_empty())
     }
 
-    /// Moves late entries into a vector if there are so many that one pass over the vector is worth it. The vectors of
+    /// Moves late entries into a vector if their number is at least a quarter of the vector's length. The vectors of
     /// inlined functions do not change.
     pub(super) fn sort_in_many(&mut self, samples: &mut Samples) {
         self.body.sort_in_many(&mut samples.body);

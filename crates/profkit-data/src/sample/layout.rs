@@ -86,8 +86,9 @@ pub fn flatten(profile: &mut SampleProfile) -> AddOutcome {
 struct Flattening<'p> {
     additions: Additions<'p>,
     outcome: &'p mut AddOutcome,
-    /// The name of each function by its hash, if some names of the profile are hashes: a name and its hash are one
-    /// function, which keeps the form that came first.
+    /// The name of each function by the hash of the name; `None` if the profile has no hashes in place of names. A
+    /// function that occurs both with its name and with its hash is one function, and keeps the form that occurred
+    /// first.
     names: Option<FxHashMap<NameRef, NameId>>,
 }
 
@@ -178,9 +179,9 @@ pub fn nest(profile: &mut SampleProfile, keep_bases: bool) -> AddOutcome {
     outcome
 }
 
-/// The key of a callee among the callees of one function. LLVM keeps callees in the order of a hash. The order decides
-/// which of several callees at one call site takes the samples of the call, and which of several contexts gives a base
-/// profile its attributes.
+/// The key by which the callees of one function are sorted. LLVM keeps callees in the order of a hash, and this order
+/// decides which of several callees at one call site takes the samples of the call, and which of several contexts gives
+/// a base profile its attributes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     hash: u64,
@@ -210,8 +211,8 @@ impl Keys<'_> {
     }
 }
 
-/// LLVM's hash of a function that is called at a location (`SampleContextFrame::getHashCode`). `name` is the MD5 of the
-/// function's name.
+/// Returns LLVM's hash of a function that is called at a location (`SampleContextFrame::getHashCode`). `name` is the
+/// MD5 of the function's name.
 pub fn call_site_hash(name: u64, location: Location) -> u64 {
     let place = u64::from(location.discriminator) << 32 | u64::from(location.line);
     name.wrapping_add(place << 5).wrapping_add(place)
@@ -272,7 +273,7 @@ impl Nesting<'_> {
 /// callees' keys, and then applied together.
 #[derive(Default)]
 struct Moves {
-    /// The lines that have no samples left, and their targets with them.
+    /// The lines to remove, because they have no samples left. Their call targets are removed too.
     lines: BTreeSet<Location>,
     targets: BTreeSet<(Location, NameId)>,
     inlined: Vec<Inlined>,
@@ -317,8 +318,8 @@ impl Moves {
         let mut adding = samples.adding();
         for inlined in self.inlined {
             let (inner, is_new) = adding.inlined_at(inlined.location, inlined.samples.name);
-            // If the function is already inlined at this location, its samples do not change. LLVM behaves the same,
-            // because it uses `emplace`.
+            // If the function is already inlined at this location, its samples do not change. LLVM does not change them
+            // either, because it uses `emplace`.
             if is_new {
                 *inner = inlined.samples;
             }

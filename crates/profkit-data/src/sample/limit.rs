@@ -6,7 +6,7 @@ use rustc_hash::FxHashSet;
 
 /// Drops the functions with the fewest samples. `size` is the encoded size of the profile and `limit` the maximum size.
 /// The share of functions that is kept is (`limit` / `size`)², and at least one function is dropped. Returns the number
-/// of functions that are left.
+/// of functions that remain in the profile.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
@@ -42,7 +42,7 @@ pub struct Limited<L> {
 }
 
 /// Encodes a profile with the function `write`. If the result has more than `limit` bytes, the functions with the
-/// fewest samples are dropped until it fits.
+/// fewest samples are dropped until the encoded profile fits.
 ///
 /// # Errors
 /// The errors of `write`.

@@ -19,7 +19,7 @@ pub struct Losses {
     /// vtables and callers are counted.
     pub large_lines: u64,
     /// The number of names that a text profile cannot hold. Such a name is empty, contains a line break or a zero byte,
-    /// or begins with a blank or `#`. A name counts each time it occurs.
+    /// or begins with a blank or `#`. A name that occurs several times is counted each time.
     pub unspeakable_names: u64,
 }
 

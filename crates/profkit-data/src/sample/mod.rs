@@ -2,8 +2,8 @@
 //! has the grammar and the byte tables.
 //!
 //! Readers add the samples of a file to a [`SampleProfile`]. Reading several files into one profile merges them. The
-//! memory depends on the size of the merged profile, not on the number of files. From a damaged file, a reader adds the
-//! intact functions; the [`ReadReport`] lists the errors.
+//! memory depends on the size of the merged profile, not on the number of files. If a file is damaged, a reader adds
+//! the intact functions, and the [`ReadReport`] lists the errors.
 mod add;
 pub mod binary;
 mod cold;

@@ -51,14 +51,15 @@ pub struct Target {
 /// A function that was inlined at a location, with its samples.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inlined {
-    /// The call site: a location in the function into which this one was inlined.
+    /// The call site: the location in the calling function at which this function was inlined.
     pub location: Location,
-    /// The samples of the inlined function. Their `head` is 0, because no encoding stores it for inlined functions.
+    /// The samples of the inlined function. `head` of these samples is 0, because no encoding stores this number for
+    /// inlined functions.
     pub samples: Samples,
 }
 
-/// The samples of a function, or of one inlined copy of a function (LLVM's `FunctionSamples`). The functions that were
-/// inlined into it are inside it, so the samples form a tree.
+/// The samples of a function, or of one inlined copy of a function (LLVM's `FunctionSamples`). It contains the samples
+/// of the functions that were inlined into it, so samples form a tree.
 ///
 /// Each vector is sorted by location, then by [`NameId`], and no key occurs twice. For each call target, `body` has a
 /// line at the target's location. The methods that add samples keep this order ([`adding`](Samples::adding)). Code that
@@ -70,8 +71,8 @@ pub struct Samples {
     /// LLVM's `ContextAttributeMask`: the sum of 1 for "was inlined", 2 for "should be inlined", 4 for "duplicated into
     /// the base profile".
     pub attributes: u32,
-    /// The checksum: the hash of the control flow graph (`FunctionHash`, `!CFGChecksum`). Profiles of pseudo probes
-    /// have it; it is 0 if there is none.
+    /// The checksum: the hash of the control flow graph (`FunctionHash`, `!CFGChecksum`). Only profiles of pseudo
+    /// probes have checksums; the checksum is 0 if there is none.
     pub checksum: u64,
     /// The number of samples in the function, including its inlined functions.
     pub total: u64,
@@ -96,13 +97,14 @@ pub struct Frame {
     pub location: Location,
 }
 
-/// A function of a sample profile. In a context-sensitive profile, it is one calling context of a function.
+/// A function of a sample profile. In a context-sensitive profile, each calling context of a function is a `Function`
+/// of its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Function {
     /// The callers, outermost first. The list is empty in profiles without calling contexts. In profiles with contexts,
-    /// it is empty for the samples of a function that belong to no context (LLVM's base profile).
+    /// the list is empty for a function's base profile, which has the samples that belong to no context.
     pub callers: Box<[Frame]>,
-    /// The samples of the function. They also have the function's name.
+    /// The samples of the function, including its name.
     pub samples: Samples,
 }
 
@@ -158,9 +160,9 @@ impl BitOrAssign for ProfileKind {
 
 /// A sample profile.
 ///
-/// Functions keep the order in which they were added. An index finds them by their names and callers. The methods
-/// [`take_functions`](Self::take_functions) with [`push`](Self::push), and [`retain`](Self::retain), rebuild this
-/// index. Use them to change names, callers or the list of functions.
+/// Functions keep the order in which they were added. The profile has an index by which it finds a function by its name
+/// and callers. To change names, callers or the list of functions, use [`retain`](Self::retain), or
+/// [`take_functions`](Self::take_functions) and then [`push`](Self::push): these methods rebuild the index.
 #[derive(Clone, Debug, Default)]
 pub struct SampleProfile {
     /// The kind of the profile: flags such as "has calling contexts".
@@ -168,12 +170,13 @@ pub struct SampleProfile {
     /// The names of all functions, targets and vtables. The table may include names that no function uses any more.
     pub names: SampleNames,
     /// The profile symbol list: the names of all functions of the program, with samples or without (LLVM's
-    /// `ProfileSymbolList`). These are names, never hashes.
+    /// `ProfileSymbolList`). The list has only names that are known as text.
     pub symbols: BTreeSet<Box<[u8]>>,
     /// The names of the profile symbol list that are known only by their MD5 hash, as LLVM 23 can write them.
     pub symbol_hashes: BTreeSet<u64>,
-    /// Whether the summary counts each calling context of a function as a function of its own. Otherwise the contexts of
-    /// a function are added up first, because each of them alone would look cold.
+    /// Whether the summary counts each calling context of a function as a function of its own. Otherwise the contexts
+    /// of a function are added up before the summary is computed, because a single context of a hot function can look
+    /// cold.
     pub summary_by_context: bool,
     functions: Vec<Function>,
     /// For each name, the index of the function that has this name and no callers; `u32::MAX` if there is none.
@@ -184,7 +187,7 @@ pub struct SampleProfile {
 }
 
 impl SampleProfile {
-    /// The number of names in the profile symbol list, those that are known only by their hash among them.
+    /// The number of names in the profile symbol list, including the names that are known only by their hash.
     pub fn symbol_count(&self) -> usize {
         self.symbols.len() + self.symbol_hashes.len()
     }

@@ -3,8 +3,8 @@ use super::model::ProfileKind;
 use profkit_abi::sample::{BASE_DISCRIMINATOR_BITS, FS_DISCRIMINATOR_BITS};
 
 /// A compiler pass of FS-AFDO that sets discriminators (`FSDiscriminatorPass` in LLVM's `Discriminator.h`). Each pass
-/// gives different numbers to copies of an instruction that earlier passes did not distinguish. A pass writes its
-/// numbers into its own six bits of the discriminator, above the bits of the pass before it.
+/// gives different numbers to copies of an instruction that earlier passes did not distinguish. Each pass has six bits
+/// of the discriminator for its numbers, above the bits of the pass before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FsPass {
     /// No pass of FS-AFDO: bits 0 to 7, which discriminators also have without FS-AFDO.
@@ -55,14 +55,14 @@ pub struct SampleReadOptions {
     pub summary_by_context: bool,
     /// Whether profiles are read as LLVM 22 reads them.
     ///
-    /// In extensible binary profiles, the kind of a section is the low half of its number. Bytes after the last item of a
-    /// section are damage, and so are metadata of a function that the tables do not have. Not damage are a missing name
-    /// table, metadata of inlined functions that have no samples, and a compressed section that ends before or after its
-    /// stated end.
+    /// In extensible binary profiles, only the low half of the number that states a section's kind is used. Bytes after
+    /// the last item of a section are damage, and metadata of a function that is not in the tables are damage too. A
+    /// missing name table, metadata of inlined functions that have no samples, and a compressed section that ends
+    /// before or after its stated end are accepted.
     ///
-    /// A text ends at its first zero byte. The head line of a function may be a number or `A:B`, the character after the
-    /// first colon of an indented line is skipped, and what is no number in a calling context counts as 0. A metadata
-    /// line without attributes resets the attributes.
+    /// A text ends at its first zero byte. The head line of a function may be a number or `A:B`, the character after
+    /// the first colon of an indented line is skipped, and a part of a call site in a calling context that is not a
+    /// number counts as 0. A metadata line without attributes resets the attributes.
     pub llvm_checks: bool,
 }
 
@@ -107,7 +107,7 @@ impl SampleReadOptions {
         self
     }
 
-    /// Returns the kind of a profile whose encoding does not state whether it is of FS-AFDO.
+    /// Returns the kind that is assumed for a profile whose encoding does not state whether the profile is of FS-AFDO.
     pub(super) fn assumed_kind(self) -> ProfileKind {
         if self.assume_fs {
             ProfileKind::FS_DISCRIMINATORS

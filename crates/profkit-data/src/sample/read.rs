@@ -37,8 +37,8 @@ pub fn encoding(data: &[u8]) -> Option<SampleEncoding> {
     }
 }
 
-/// Returns the encoding of a file as LLVM 22 finds it. Texts end at their first zero byte, and the first line may have other
-/// forms (see [`SampleReadOptions::llvm_checks`]). Of GCC's encoding only version `407*` is known.
+/// Returns the encoding of a file by the rules of LLVM 22. Texts end at their first zero byte, and the first line may
+/// have other forms (see [`SampleReadOptions::llvm_checks`]). In GCC's encoding, only version `407*` is recognised.
 pub fn llvm_encoding(data: &[u8]) -> Option<SampleEncoding> {
     match encoding(data) {
         Some(SampleEncoding::Gcov) if data.starts_with(b"adcg*704\0") => Some(SampleEncoding::Gcov),

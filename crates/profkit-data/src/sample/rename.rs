@@ -1,5 +1,5 @@
-//! Changes the names of functions: gives them the new names of a remapping file, and replaces hashes by names that the
-//! profile has elsewhere.
+//! Changes the names of functions: replaces names as a remapping file states, and replaces hashes by names that occur
+//! elsewhere in the profile.
 use super::{
     AddOutcome, Adding, Frame, FsPass, Location, NameId, ProfileKind, SampleName, SampleProfile,
     Samples,
@@ -118,8 +118,8 @@ pub fn remap(
     (profile, outcome)
 }
 
-/// Replaces hashes by names: if the profile has a name and elsewhere only its hash, the name replaces the hash. Returns
-/// the number of hashes that were replaced.
+/// Replaces hashes by names: if a function occurs in the profile both with its name and with only the hash of the name,
+/// the name replaces the hash. Returns the number of hashes that were replaced.
 pub fn unify_hashes(profile: &mut SampleProfile, outcome: &mut AddOutcome) -> u64 {
     let mut hashes: FxHashMap<NameRef, NameId> = FxHashMap::default();
     for (id, name) in profile.names.iter() {

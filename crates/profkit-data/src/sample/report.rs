@@ -16,8 +16,8 @@ pub struct ReadReport {
     /// The number of sums that overflowed, and of functions that were left out because their checksum differs from the
     /// one that the profile already has.
     pub outcome: AddOutcome,
-    /// The errors of the file. If there are very many, only the first ones are kept. The list is empty if the file is
-    /// intact.
+    /// The errors of the file. If there are very many errors, only the first ones are in the list. The list is empty if
+    /// the file is intact.
     pub faults: Vec<Error>,
     /// The number of all errors in the file, including errors that are not kept in the list.
     pub fault_count: u64,
@@ -35,7 +35,7 @@ impl ReadReport {
         }
     }
 
-    /// Returns the report if the file is intact. Use this to accept only intact files.
+    /// Returns the report if the file is intact. A caller that accepts only intact files uses this method.
     ///
     /// # Errors
     /// The first error of the file.

@@ -12,8 +12,9 @@ pub fn summarize(profile: &SampleProfile) -> Summary {
 
 /// Computes the summary of a profile with the given cutoffs, which are in millionths and ascending.
 ///
-/// The counts are those of all lines. If a function has several calling contexts, they are added up first, unless
-/// [`SampleProfile::summary_by_context`] is set. Inlined functions whose samples are also in the base profile are skipped.
+/// The summary is made of the counts of all lines. If a function has several calling contexts, the contexts are added
+/// up first, unless [`SampleProfile::summary_by_context`] is set. Inlined functions whose samples are also in the base
+/// profile are skipped.
 pub fn summarize_with(profile: &SampleProfile, cutoffs: &[u32]) -> Summary {
     let mut builder = SummaryBuilder::new();
     if profile.kind.contains(ProfileKind::CONTEXT_SENSITIVE) && !profile.summary_by_context {

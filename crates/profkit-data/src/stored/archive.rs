@@ -28,8 +28,8 @@ impl fmt::Display for ArchiveFormat {
 }
 
 impl ArchiveFormat {
-    /// Whether a file has the name of an archive, such as `.tar`, `.tgz`, `.tar.zst` or `.zip`. Programs use it to find
-    /// the archives of a folder without opening every file.
+    /// Whether the name of a file ends as the name of an archive does: in `.tar`, `.tgz`, `.tar.zst`, `.zip` or the
+    /// like. Programs use this function to find the archives in a folder without opening every file.
     pub fn is_named_so(name: &OsStr) -> bool {
         const ENDS: &[&str] = &[
             ".tar", ".tgz", ".txz", ".tzst", ".tar.gz", ".tar.xz", ".tar.zst", ".zip",
@@ -40,7 +40,8 @@ impl ArchiveFormat {
 }
 
 /// A tar or zip archive with a list of its members. This type does not support compressed tar files. `B` is the type of
-/// the archive's bytes. A clone of `B` must have the same bytes, as a slice or an `Arc` has.
+/// the archive's bytes. A clone of `B` must have the same bytes as the original, as is the case for a slice or an
+/// `Arc`.
 pub struct Archive<B> {
     format: ArchiveFormat,
     members: Vec<String>,
@@ -59,15 +60,15 @@ impl<B> fmt::Debug for Archive<B> {
 
 /// Where the bytes of an archive's members are.
 enum Source<B> {
-    /// The bytes of a tar file, and the range of each member in them. `lost` is the number of bytes that the last member
-    /// lacks, because the archive is cut.
+    /// The bytes of a tar file, and the range of each member in them. `lost` is the number of bytes that are missing at
+    /// the end of the last member, because the archive is cut off.
     Tar {
         bytes: B,
         places: Vec<Range<usize>>,
         lost: usize,
     },
-    /// The bytes of a zip archive. `indices` has the index of each member in the directory of the archive. Clones share
-    /// the directory.
+    /// The bytes of a zip archive. `indices` has the index of each member in the directory of the archive. Clones of
+    /// the archive share the directory.
     Zip {
         archive: zip::ZipArchive<Cursor<B>>,
         indices: Vec<usize>,
@@ -78,7 +79,7 @@ enum Source<B> {
 
 impl<B: AsRef<[u8]> + Clone> Archive<B> {
     /// Lists the regular files of an archive. If the archive is damaged, the members before the damage are listed, and
-    /// [`problem`](Self::problem) returns the reason. [`is_archive`] says whether the bytes are one.
+    /// [`problem`](Self::problem) returns the reason. To find out whether bytes are an archive, use [`is_archive`].
     pub fn open(bytes: B) -> Self {
         if is_zip(bytes.as_ref()) {
             Self::zip(bytes)
@@ -180,13 +181,13 @@ impl<B: AsRef<[u8]> + Clone> Archive<B> {
         &self.members
     }
 
-    /// If the archive is damaged: the reason why some members could not be listed.
+    /// The reason why some members could not be listed; `None` if the archive is intact.
     pub fn problem(&self) -> Option<&StoredError> {
         self.problem.as_ref()
     }
 
-    /// Returns the bytes of a member. A compressed member is decompressed. Of a member that is cut off, the bytes before the
-    /// cut are returned, with the reason. Several threads may call this function at the same time.
+    /// Returns the bytes of a member. A compressed member is decompressed. If a member is cut off, the bytes before the
+    /// cut are returned, together with the error. Several threads may call this function at the same time.
     ///
     /// # Errors
     /// An error if the member is damaged, too large, or compressed in a way that is not supported.
@@ -262,7 +263,7 @@ fn member_name(bytes: &[u8]) -> String {
 /// Reads a member of at most [`MOST_EXPANDED`] bytes.
 ///
 /// # Errors
-/// An error if the member is damaged or larger.
+/// An error if the member is damaged or larger than that.
 fn read_member(member: impl Read, format: ArchiveFormat) -> Result<Vec<u8>, StoredError> {
     let mut bytes = Vec::new();
     member
@@ -281,8 +282,9 @@ fn read_member(member: impl Read, format: ArchiveFormat) -> Result<Vec<u8>, Stor
 /// and other metadata.
 const MOST_BETWEEN: u64 = 1 << 20;
 
-/// A reader that returns at most `left` bytes and then fails. It limits the metadata between two members of an archive,
-/// because the library reads metadata completely into memory, and a few compressed bytes can become very many.
+/// A reader that returns at most `left` bytes and then fails. It limits the metadata between two members of an archive.
+/// The limit is needed because the library reads metadata completely into memory, and a few compressed bytes can be
+/// decompressed to very many.
 struct Limited<R> {
     bytes: R,
     left: Arc<AtomicU64>,
@@ -317,7 +319,8 @@ impl fmt::Debug for TarMember<'_> {
 }
 
 impl TarMember<'_> {
-    /// Returns the bytes of the member. If the archive is cut within it, the bytes before the cut are returned, with the reason.
+    /// Returns the bytes of the member. If the archive is cut off within the member, the bytes before the cut are
+    /// returned, together with the error.
     ///
     /// # Errors
     /// An error if the member is damaged or larger than [`MOST_EXPANDED`].

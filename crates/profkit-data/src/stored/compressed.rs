@@ -32,8 +32,7 @@ impl fmt::Display for Compression {
 }
 
 impl Compression {
-    /// Returns the compression format of the bytes, which their magic number shows. Returns `None` if they are not
-    /// compressed.
+    /// Returns the compression format that the magic number of the bytes shows; `None` if the bytes are not compressed.
     pub fn of(bytes: &[u8]) -> Option<Self> {
         match ForeignFile::of_binary(bytes) {
             Some(ForeignFile::Gzip) => Some(Compression::Gzip),

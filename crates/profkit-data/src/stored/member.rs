@@ -5,20 +5,20 @@ use std::fmt;
 /// The largest number of members that a message lists.
 const MOST_LISTED: usize = 10;
 
-/// Why no member of an archive was chosen.
+/// The reason why no member of an archive was chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MemberError {
     /// The archive has no files.
     Empty,
-    /// The archive has several files, and none of them is named.
+    /// The archive has several files, and the user named none of them.
     Several {
         /// The names of the first files of the archive.
         first: Vec<String>,
         /// The number of files in the archive.
         all: usize,
     },
-    /// The archive has no file of the name.
+    /// The archive has no file with the name that the user gave.
     Missing {
         /// The name that is missing.
         name: String,
@@ -27,12 +27,12 @@ pub enum MemberError {
         /// The number of files in the archive.
         all: usize,
     },
-    /// A member is named, but the file is not an archive.
+    /// The user named a member of an archive, but the file is not an archive.
     NotAnArchive,
 }
 
 impl MemberError {
-    /// A member that can be named, if there is one.
+    /// Returns the name of a member that the user could choose, as an example for a message; `None` if there is none.
     pub fn example(&self) -> Option<&str> {
         match self {
             MemberError::Several { first, .. } | MemberError::Missing { first, .. } => {
@@ -78,11 +78,11 @@ impl fmt::Display for MemberError {
 
 impl std::error::Error for MemberError {}
 
-/// Chooses the member that is named; without a name, the only one. If an archive has several members of one name, the last one
-/// counts: tar appends newer versions of a file.
+/// Returns the index of the member with the given name; if no name is given, the index of the only member. If several
+/// members have this name, the last one is chosen, because tar appends newer versions of a file.
 ///
 /// # Errors
-/// If there is no such member, or if no member is named and the archive does not have exactly one.
+/// An error if no member has the name, or if no name is given and the archive does not have exactly one member.
 pub fn choose_member(members: &[String], name: Option<&str>) -> Result<usize, MemberError> {
     let first = || members.iter().take(MOST_LISTED).cloned().collect();
     let all = members.len();
@@ -105,7 +105,8 @@ pub fn choose_member(members: &[String], name: Option<&str>) -> Result<usize, Me
     }
 }
 
-/// Returns the ways to split a name into those of an archive and of a member, for a name that is no file itself.
+/// Returns the ways to split the text `ARCHIVE!MEMBER` into the name of an archive and the name of a member. Used if no
+/// file has the whole text as its name.
 pub fn split_member(name: &str) -> impl Iterator<Item = (&str, &str)> {
     name.match_indices('!')
         .map(|(at, _)| (&name[..at], &name[at + 1..]))

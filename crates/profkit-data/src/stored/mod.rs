@@ -15,11 +15,12 @@ pub use compressed::Compression;
 use compressed::Ending;
 pub use member::{MemberError, choose_member, split_member};
 
-/// The bytes of a file, and, if these are only its first bytes, the reason why the others cannot be read.
+/// The bytes of a file. If they are only the first bytes of the file, also the reason why the other bytes cannot be
+/// read.
 pub type Front<B> = (B, Option<StoredError>);
 
 /// The maximum number of bytes to which one stored file may be decompressed. The largest known profiles have some
-/// hundred megabytes, so a larger one is a mistake or an attack.
+/// hundred megabytes, so a file above this limit is a mistake or an attack.
 pub const MOST_EXPANDED: u64 = 1 << 30;
 
 /// The reason why a stored file or an archive could not be decompressed.
@@ -32,7 +33,7 @@ pub enum StoredError {
         compression: Compression,
         /// The number of bytes that were decompressed before the damage.
         expanded: u64,
-        /// Whether the error is that the bytes end too early.
+        /// Whether the compressed bytes end too early; `false` if they are wrong.
         is_cut: bool,
         /// The error of the library that decompresses the file.
         error: io::Error,
@@ -46,9 +47,9 @@ pub enum StoredError {
     },
     /// The archive is cut off within a member.
     CutMember {
-        /// The number of bytes of the member that are left.
+        /// The number of bytes of the member that the archive still has.
         found: u64,
-        /// The number of bytes that the member had.
+        /// The number of bytes that the member should have.
         expected: u64,
     },
     /// The file would be decompressed to more than [`MOST_EXPANDED`] bytes.
@@ -109,7 +110,7 @@ impl fmt::Display for StoredError {
 }
 
 impl StoredError {
-    /// The same error for another place that reports it.
+    /// Returns a copy of the error, for a caller that reports the same error in a second place.
     pub fn again(&self) -> Self {
         let same = |error: &io::Error| io::Error::new(error.kind(), error.to_string());
         match self {
@@ -139,7 +140,7 @@ impl StoredError {
         }
     }
 
-    /// Returns what the user can do about it.
+    /// Returns a sentence that says what the user can do about the error.
     pub fn hint(&self) -> &'static str {
         match self {
             StoredError::Damaged { .. } => {

@@ -1,6 +1,7 @@
 //! Source locations, stored in three tables: strings, file paths, stack entries.
 //!
-//! The tables are those of the MemProf RFC. With them, a single number identifies a call stack, a file path or a text:
+//! The tables are those of the MemProf RFC. In these tables, a single number identifies a call stack, a file path or a
+//! text:
 //!
 //! - A call stack is identified by the index of its innermost frame in a table of [`StackEntry`]s. Each entry refers to
 //!   the entry of its outer frame.
@@ -30,8 +31,8 @@
 //! | file paths | u32 count N, N × { u32 folder + 1 or 0, u32 string of the component } |
 //! | stack entries | u32 count N, N × { u32 function string, u32 path + 1 or 0, u32 line, u32 column, u32 flags, u32 entry of the outer frame + 1 or 0 } |
 //!
-//! In the tables, a folder comes before its contents, and an outer frame before the frames inside it. Therefore,
-//! following references always ends.
+//! In the tables, a folder comes before its contents, and an outer frame before the frames inside it. Therefore a chain
+//! of references always ends.
 mod paths;
 mod stacks;
 mod strings;
@@ -74,7 +75,8 @@ pub struct Frame<'a> {
 }
 
 impl Tables {
-    /// Adds a path to the tables, component by component. If the tables have the path already, returns its id.
+    /// Adds a path to the tables, component by component. Returns the id of the path. If the tables already have the
+    /// path, nothing is added.
     ///
     /// # Errors
     /// [`ErrorKind::LimitExceeded`] if a table is full.
@@ -168,7 +170,7 @@ fn put_words(sink: &mut dyn Sink, words: &[u32]) -> Result<()> {
 }
 
 /// For each entry of a table, its depth: the number of entries from this entry to the outermost folder or frame.
-/// Readers use it to enforce the limit on the length of paths and call stacks.
+/// Readers use the depth to enforce the limit on the length of paths and call stacks.
 struct Depths(Vec<u16>);
 
 impl Depths {

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 const TABLE: Structure = Structure::PathTable;
 const NODE: u64 = 8;
 
-/// The index of the last component of a path. It identifies the whole path.
+/// The index of the last component of a path. The index identifies the whole path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PathId(pub u32);
 
@@ -106,8 +106,8 @@ impl Node {
 
 /// A table of file paths to which paths can be added.
 ///
-/// A path is split into components at every `/`. Joining the components with `/` gives exactly the same bytes. An
-/// absolute path therefore begins with an empty component. Backslashes do not separate components.
+/// A path is split into components at every `/`. Joining the components with `/` gives exactly the bytes of the path,
+/// so the first component of an absolute path is empty. Backslashes do not separate components.
 #[derive(Clone, Debug, Default)]
 pub struct Paths {
     nodes: Vec<Node>,
@@ -181,7 +181,7 @@ impl Paths {
         })
     }
 
-    /// The number of bytes that the table has in a file.
+    /// The number of bytes that the table takes in a file.
     pub fn encoded_len(&self) -> usize {
         4 + 8 * self.nodes.len()
     }

@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 const TABLE: Structure = Structure::StackTable;
 const ENTRY: u64 = 24;
 
-/// The index of the innermost frame of a call stack. It identifies the whole call stack.
+/// The index of the innermost frame of a call stack. The index identifies the whole call stack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StackId(pub u32);
 
@@ -181,8 +181,8 @@ pub struct Stacks {
 }
 
 impl Stacks {
-    /// Returns the id of a frame. If the table does not have the frame, it is added; its outer frame must be in the
-    /// table already.
+    /// Returns the id of a frame. If the table does not have the frame, the frame is added. The outer frame must
+    /// already be in the table.
     ///
     /// # Errors
     /// [`ErrorKind::LimitExceeded`] if the table is full, [`ErrorKind::Malformed`] if the outer frame is not in the
@@ -231,7 +231,7 @@ impl Stacks {
         })
     }
 
-    /// The number of bytes that the table has in a file.
+    /// The number of bytes that the table takes in a file.
     pub fn encoded_len(&self) -> usize {
         4 + 24 * self.entries.len()
     }

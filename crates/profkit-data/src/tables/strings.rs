@@ -164,7 +164,7 @@ impl Strings {
         self.ends.is_empty()
     }
 
-    /// The number of bytes that the table has in a file.
+    /// The number of bytes that the table takes in a file.
     pub fn encoded_len(&self) -> usize {
         8 + 4 * self.ends.len() + self.bytes.len()
     }

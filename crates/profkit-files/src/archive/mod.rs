@@ -12,10 +12,10 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The largest number of bytes that are kept of members that are not needed yet.
+/// The maximum number of bytes of decompressed members that are kept in memory until they are needed.
 const MOST_KEPT: usize = 64 << 20;
 
-/// The bytes of the archive file. All readers of its members share them.
+/// The bytes of an archive file, which all readers of its members share.
 #[derive(Clone)]
 pub struct Bytes(Arc<InputData<'static>>);
 
@@ -42,16 +42,17 @@ impl fmt::Debug for ArchiveFile {
 }
 
 impl ArchiveFile {
-    /// Opens an archive file and lists its regular files. `None` if the file is not an archive. If the archive is
-    /// damaged, the members before the damage are listed, and [`problem`](Self::problem) returns the reason.
+    /// Opens an archive file and lists its regular files. Returns `None` if the file is not an archive. If the archive
+    /// is damaged, the members before the damage are listed, and [`problem`](Self::problem) returns the reason.
     ///
     /// # Errors
-    /// If the file cannot be read.
+    /// An error if the file cannot be read.
     pub fn open(path: &Path) -> io::Result<Option<Self>> {
         Ok(Self::of(open_stored(path, &mut Vec::new())?).ok())
     }
 
-    /// The archive in these bytes, as [`open`](Self::open) opens it; the bytes, if they are not an archive.
+    /// Opens the archive in these bytes, as [`open`](Self::open) does. If the bytes are not an archive, returns the
+    /// bytes as the error.
     pub fn of(bytes: InputData<'static>) -> Result<Self, InputData<'static>> {
         if !is_archive(bytes.as_ref()) {
             return Err(bytes);
@@ -71,10 +72,11 @@ impl ArchiveFile {
         }
     }
 
-    /// The index of the member that is named; without a name, of the only one.
+    /// Returns the index of the member with the given name; if no name is given, the index of the only member.
     ///
     /// # Errors
-    /// A [`MemberError`](profkit_data::stored::MemberError) if there is none; the problem of an archive that is damaged.
+    /// A [`MemberError`](profkit_data::stored::MemberError) if there is no such member. If the archive is damaged, the
+    /// error that describes the damage.
     pub fn choose(&self, name: Option<&str>) -> io::Result<usize> {
         choose_member(self.members(), name).map_err(|error| match self.problem() {
             Some(problem) if self.members().is_empty() => problem.again().into(),
@@ -82,13 +84,13 @@ impl ArchiveFile {
         })
     }
 
-    /// The name of a member in messages.
+    /// Returns the name of a member in messages: `ARCHIVE!MEMBER`.
     pub fn member_name(&self, archive: &str, index: usize) -> String {
         let member = self.members().get(index).map_or("", String::as_str);
         format!("{archive}!{member}")
     }
 
-    /// If the archive is damaged: the reason why some members could not be listed.
+    /// The reason why some members could not be listed; `None` if the archive is intact.
     pub fn problem(&self) -> Option<&StoredError> {
         match self {
             ArchiveFile::Direct(archive) => archive.problem(),
@@ -96,12 +98,12 @@ impl ArchiveFile {
         }
     }
 
-    /// Returns the bytes of a member. A member that is compressed itself is decompressed; of one that is cut off, the first
-    /// bytes are returned. Any thread may call this. The members of a compressed tar archive should be read in order,
-    /// because reading an earlier member means decompressing the archive from its start.
+    /// Returns the bytes of a member. If the member is a compressed file, it is decompressed. If the member is cut off,
+    /// its first bytes are returned. Any thread may call this method. The members of a compressed tar archive should be
+    /// read in order, because the archive must be decompressed from its start again to read an earlier member.
     ///
     /// # Errors
-    /// If the member is damaged, too large, or compressed with an unsupported method.
+    /// An error if the member is damaged, too large, or compressed with an unsupported method.
     pub fn read(&self, index: usize) -> Result<InputData<'_>, StoredError> {
         Ok(InputData::from(match self {
             ArchiveFile::Direct(archive) => archive.read(index)?,
@@ -124,10 +126,10 @@ pub struct Stream {
 
 #[derive(Default)]
 struct StreamState {
-    /// Members that were decompressed already and are not needed yet, by index.
+    /// Members that were already decompressed but not yet requested, by index.
     kept: BTreeMap<usize, Front<Vec<u8>>>,
     kept_bytes: usize,
-    /// The receiver of the remaining members. The first of them has the index `next`.
+    /// The receiver of the remaining members. The first member that it receives has the index `next`.
     coming: Option<Receiver<Result<Front<Vec<u8>>, StoredError>>>,
     next: usize,
 }
@@ -142,8 +144,8 @@ impl StreamState {
 }
 
 impl Stream {
-    /// Lists the members of an archive. Members are kept while they fit into [`MOST_KEPT`] bytes, so that a small
-    /// archive is decompressed only once.
+    /// Lists the members of an archive. The decompressed members are kept as long as they have at most [`MOST_KEPT`]
+    /// bytes together, so that a small archive is decompressed only once.
     fn open(bytes: Bytes, compression: Compression) -> ArchiveFile {
         let mut state = StreamState::default();
         let mut members = Vec::new();
@@ -181,8 +183,8 @@ impl Stream {
             if at == index {
                 return member;
             }
-            // The error of a skipped member is ignored here. Whoever reads that member later gets the error, because
-            // the archive is then decompressed again.
+            // The error of a skipped member is ignored here. If this member is read later, the archive is decompressed
+            // again, and the error is returned then.
             if let Ok(member) = member {
                 state.keep(at, member);
             }

@@ -22,11 +22,12 @@ struct Document {
     version: ProfileVersion,
     modes: Modes,
     edges: Vec<CallEdge>,
-    /// The callers of the call edges, as the text names them. The callers are looked up after all functions were read.
+    /// The callers of the call edges, as the text states them. Their functions are looked up after all functions were
+    /// read.
     callers: Vec<Caller>,
 }
 
-/// The caller of a call edge, as the text names it.
+/// The caller of a call edge, as the text states it.
 struct Caller {
     /// The index of the call edge in the order of the text.
     edge: usize,
@@ -216,8 +217,8 @@ impl Document {
                 "Basic Block Profiles" => blocks(events, nine, place, &mut function.blocks)?,
                 "Call Edges" => events.list("Call Edges", |events| self.edge(events, callee))?,
                 "Source Info" if nine => function.location = self.source(events)?,
-                // The YAML of version 8 has one source location per function, but a version 8 profile has none. The
-                // location is skipped.
+                // YAML of version 8 has a source location for each function. It is skipped, because a version 8 profile
+                // has no source locations.
                 "Source Info" => {
                     events.mapping("Source Info", |events, key, _| {
                         events.scalar("Source Info")?;

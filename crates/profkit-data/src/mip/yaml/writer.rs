@@ -57,7 +57,7 @@ pub fn write(
     sink.put(writer.out.as_bytes())?;
     Ok(match version {
         ProfileVersion::V8 => Losses::of_version_8(profile, |function| {
-            // Version 8 can state the location completely if it has one frame without column and flags.
+            // Version 8 can state a location completely only if the location has one frame without column and flags.
             let mut frames = profile.tables.frames(function.location);
             let first = frames.next();
             first.is_some_and(|frame| frame.column == 0 && frame.flags == StackFlags::default())
@@ -245,9 +245,9 @@ fn hex(value: u64) -> String {
     format!("0x{value:X}")
 }
 
-/// Formats a text as a YAML scalar. The scalar has no quotes if YAML then reads the same text, otherwise it has double
-/// quotes. Bytes that are not UTF-8 get the tag `!bytes`; each character of the scalar is then one byte with the
-/// character's number.
+/// Formats a text as a YAML scalar. The scalar has double quotes only if YAML would read a different text without them.
+/// Bytes that are not UTF-8 get the tag `!bytes`; each character of the scalar is then one byte with the character's
+/// number.
 fn text(bytes: &[u8]) -> String {
     let plain =
         |byte: &u8| byte.is_ascii_alphanumeric() || b"_.$/+@".contains(byte) || *byte == b'-';

@@ -20,8 +20,8 @@ use profkit_abi::sample::{COMPACT_BINARY, VERSION};
 /// at the next function in the table of offsets.
 ///
 /// # Errors
-/// [`ErrorKind::BadMagic`] or [`ErrorKind::UnsupportedVersion`] if the header is wrong. The report lists errors after
-/// the header.
+/// [`ErrorKind::BadMagic`] or [`ErrorKind::UnsupportedVersion`] if the header is wrong. Errors after the header are
+/// listed in the report.
 pub fn read(data: &[u8], profile: &mut SampleProfile, weight: u64) -> Result<ReadReport> {
     read_with(data, profile, weight, SampleReadOptions::default())
 }
@@ -164,8 +164,8 @@ fn read_offsets(cursor: &mut Cursor<'_>, functions: std::ops::Range<u64>) -> Res
 /// Writes a profile in the compact binary encoding, for LLVM 7 to 16.
 ///
 /// # Errors
-/// [`ErrorKind::CannotRepresent`] if the profile has calling contexts or pseudo probes, which LLVM does not write in
-/// this encoding either; and the errors of the sink.
+/// [`ErrorKind::CannotRepresent`] if the profile has calling contexts or pseudo probes (LLVM does not write these in
+/// this encoding either), and the errors of the sink.
 pub fn write(
     profile: &SampleProfile,
     _options: &BinaryOptions,

@@ -17,7 +17,7 @@ pub(in crate::sample) struct NameTable {
 #[derive(Clone, Copy, Debug)]
 enum Entry {
     Guid(u64),
-    /// For each name, the position of its first byte in the section, and its length.
+    /// A name as text: the position of its first byte in the section, and its length.
     Text(u64, u32),
 }
 
@@ -34,7 +34,7 @@ impl NameTable {
             1,
             "the name table claims more names than its bytes can hold",
         );
-        // If the stated number of names is wrong, the names that the file contains are still read.
+        // If the stated number of names is damaged, the names that the file contains are read nevertheless.
         let (count, claim) = match count {
             Ok(count) => (count, None),
             Err(error) => (cursor.remaining(), Some(error)),

@@ -1,4 +1,4 @@
-/// Options for writing the binary and compact binary encodings. There are none yet.
+/// Options for writing the binary and compact binary encodings. There are no options yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BinaryOptions {}

@@ -19,8 +19,8 @@ use profkit_abi::sample::{BINARY, VERSION, VERSION_NAMES_IN_PLACE, VERSION_WITHO
 /// Reading stops at a damaged function, because this encoding has no table with the offsets of the functions.
 ///
 /// # Errors
-/// [`ErrorKind::BadMagic`] or [`ErrorKind::UnsupportedVersion`] if the header is wrong. The report lists errors after
-/// the header.
+/// [`ErrorKind::BadMagic`] or [`ErrorKind::UnsupportedVersion`] if the header is wrong. Errors after the header are
+/// listed in the report.
 pub fn read(data: &[u8], profile: &mut SampleProfile, weight: u64) -> Result<ReadReport> {
     read_with(data, profile, weight, SampleReadOptions::default())
 }
@@ -164,8 +164,8 @@ fn name_in_place(cursor: &mut Cursor<'_>, names: &mut SampleNames) -> Result<Nam
 /// Writes a profile in the binary encoding, version 103, as LLVM 22 does. Functions are ordered by total samples,
 /// descending, then by name.
 ///
-/// The encoding cannot hold vtables, attributes and the symbol list, so they are left out. If only the hash of a name
-/// is known, the digits of the hash are written.
+/// Vtables, attributes and the symbol list are left out, because the encoding cannot hold them. If only the hash of a
+/// name is known, the digits of the hash are written.
 ///
 /// ```
 /// use profkit_data::sample::binary::{self, BinaryOptions};
@@ -181,8 +181,8 @@ fn name_in_place(cursor: &mut Cursor<'_>, names: &mut SampleNames) -> Result<Nam
 /// ```
 ///
 /// # Errors
-/// [`ErrorKind::CannotRepresent`] if the profile has calling contexts or pseudo probes, which LLVM does not write in
-/// this encoding either; and the errors of the sink.
+/// [`ErrorKind::CannotRepresent`] if the profile has calling contexts or pseudo probes (LLVM does not write these in
+/// this encoding either), and the errors of the sink.
 pub fn write(
     profile: &SampleProfile,
     _options: &BinaryOptions,

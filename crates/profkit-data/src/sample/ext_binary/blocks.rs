@@ -1,4 +1,4 @@
-//! The blocks of composite sections, without their contents (LLVM's `--show-composite-info-only`).
+//! Lists the blocks of composite sections with their types and sizes (LLVM's `--show-composite-info-only`).
 use super::composite::{each_block, inlined_count};
 use super::reader::ExtBinaryProfile;
 use super::tables::Tables;
@@ -11,27 +11,28 @@ use profkit_abi::sample::section;
 /// A block of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {
-    /// The type; 0 for a block of samples.
+    /// The type of the block; 0 for a block of samples.
     pub kind: u64,
-    /// The size of the payload in bytes.
+    /// The size of the block's payload in bytes.
     pub size: u64,
 }
 
 /// A function of a composite section, and the blocks that it has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FunctionBlocks {
-    /// The name, or the hash of the name as a decimal number. In profiles with calling contexts, the callers come
-    /// first: `main:3 @ helper`.
+    /// The name of the function, or the hash of the name as a decimal number. In profiles with calling contexts, the
+    /// callers precede the name: `main:3 @ helper`.
     pub name: Vec<u8>,
-    /// The number of functions that this function is inlined in; 0 for a function at the top level.
+    /// The nesting depth of inlining: 0 for a function at the top level, 1 for a function that is inlined into it, and
+    /// so on.
     pub depth: usize,
-    /// The blocks, in the order of the file.
+    /// The blocks of the function, in the order of the file.
     pub blocks: Vec<Block>,
 }
 
 impl ExtBinaryProfile<'_> {
-    /// Returns the functions of all composite sections in the order of the file, each before those that are inlined in
-    /// it; `None` if the file has no such section.
+    /// Returns the functions of all composite sections in the order of the file, each before the functions that are
+    /// inlined into it; `None` if the file has no composite section.
     ///
     /// # Errors
     /// The first error in a table or a section.
@@ -65,7 +66,7 @@ impl ExtBinaryProfile<'_> {
     }
 }
 
-/// Whether an error is about the meaning of samples, which does not matter for the blocks.
+/// Whether an error concerns only the meaning of samples. Such an error does not matter for a list of blocks.
 fn is_doubt(error: &Error) -> bool {
     error.kind() == ErrorKind::Unsupported
 }

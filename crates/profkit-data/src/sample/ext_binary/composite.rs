@@ -1,5 +1,5 @@
-//! Composite sections (version 105, LLVM after 23): the samples of a function are in a block with a type and a size, so
-//! that blocks of other types can stand beside it.
+//! Composite sections (version 105, LLVM after 23): the samples of a function are in a block that states its type and
+//! size, so that a function can also have blocks of other types.
 //!
 //! | field | form |
 //! |---|---|
@@ -9,9 +9,10 @@
 //! | number of inlined functions | |
 //! | inlined functions | line, discriminator, then the same fields |
 //!
-//! All numbers are ULEB128. Block type 0 has the samples: the head and the total samples, the lines, and the vtables if
-//! the file has any. Which of head and total comes first was not to be found out from descriptions. Both orders take the
-//! same bytes, so the samples themselves must show it ([`Evidence`]).
+//! All numbers are ULEB128. A block of type 0 has the samples: the number of head samples and the total number of
+//! samples, the lines, and the vtables if the file has any. No description states which of the two numbers comes first,
+//! and the encoding of both orders looks the same. The order is therefore inferred from the values of the numbers
+//! ([`Evidence`]).
 use crate::bytes::Cursor;
 use crate::sample::binary::body::{Decoder, location};
 use crate::sample::binary::numbers;
@@ -30,13 +31,14 @@ pub(super) enum Order {
     HeadFirst,
 }
 
-/// The facts about the composite sections of a file that are found out while they are read.
+/// Facts about the composite sections of a file: the assumed order of the first two numbers, and the blocks of unknown
+/// types that were found.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
     order: Order,
     /// The number of blocks of unknown types.
     unknown: Cell<u64>,
-    /// The offset and the type of the first of them.
+    /// The offset and the type of the first block of an unknown type.
     first: Cell<Option<(u64, u64)>>,
 }
 
@@ -55,7 +57,7 @@ impl Findings {
         }
     }
 
-    /// Reports the blocks whose contents are lost.
+    /// Reports the blocks of unknown types, whose contents are left out.
     pub(super) fn report(&self, report: &mut ReadReport) {
         let Some((at, kind)) = self.first.get() else {
             return;
@@ -77,7 +79,8 @@ impl Findings {
     }
 }
 
-/// The first numbers of a block of samples.
+/// The numbers before the lines in a block of samples: one number (the total) or two (total and head, in the file's
+/// order).
 #[derive(Clone, Copy, Debug)]
 enum Lead {
     One(u64),
@@ -102,7 +105,8 @@ impl Lead {
     }
 }
 
-/// Reads what follows the name of a function at the top level.
+/// Reads the blocks and the inlined functions of a function at the top level. The cursor must be after the name of the
+/// function.
 pub(super) fn function(
     decoder: &mut Decoder<'_, '_>,
     cursor: &mut Cursor<'_>,
@@ -122,7 +126,8 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Reads the blocks of a function. Returns the first numbers of its samples, if it has a block of samples.
+    /// Reads the blocks of a function. Returns the numbers before the lines of its block of samples, if it has such a
+    /// block.
     fn blocks(
         &self,
         decoder: &mut Decoder<'_, '_>,
@@ -170,7 +175,7 @@ impl Reader<'_> {
     }
 }
 
-/// Reads the number of inlined functions. Each has at least five bytes.
+/// Reads the number of inlined functions. Each inlined function has at least five bytes.
 pub(super) fn inlined_count(cursor: &mut Cursor<'_>, depth: usize) -> Result<usize> {
     numbers::inlined_count(
         cursor,
@@ -217,8 +222,9 @@ pub(super) fn each_block<'data>(
     Ok(())
 }
 
-/// Reads a block of samples. Functions at the top level have head and total. Inlined functions have no head in other
-/// encodings; whether they have one here is not known, so the form that uses the payload exactly is taken.
+/// Reads a block of samples. The block of a function at the top level has both the head and the total. In other
+/// encodings, inlined functions have no head. It is not known whether they have one in this encoding, so both forms are
+/// tried, and the form that uses exactly all bytes of the payload is accepted.
 fn samples(
     decoder: &mut Decoder<'_, '_>,
     payload: Cursor<'_>,
@@ -265,17 +271,18 @@ fn used_up(cursor: &Cursor<'_>) -> Result<()> {
     .expected("none"))
 }
 
-/// What the functions of a file show about the order of head and total. The total of a function is the sum of its lines
-/// and of those of its inlined functions, or more; its head is independent of them.
+/// Counts what the functions of a file show about the order of head and total. The total of a function is at least the
+/// sum of its lines, including the lines of its inlined functions; the head does not depend on this sum.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Evidence {
-    /// The number of functions whose first number is the sum, and whose second is not.
+    /// The number of functions whose first number equals the sum of their lines, and whose second number does not.
     first_is_sum: u64,
     second_is_sum: u64,
-    /// The number of functions whose first number is at least the sum, and whose second is not.
+    /// The number of functions whose first number is at least the sum of their lines, and whose second number is
+    /// smaller.
     only_first_fits: u64,
     only_second_fits: u64,
-    /// Whether the two numbers of any function differ.
+    /// Whether there is a function whose two numbers differ. If not, the order does not matter.
     matters: bool,
 }
 
@@ -298,7 +305,7 @@ impl Evidence {
         }
     }
 
-    /// Returns the order, and whether it is certain.
+    /// Returns the more probable order, and whether it is certain.
     pub(super) fn decide(&self) -> (Order, bool) {
         let (first, second) = match (self.first_is_sum, self.second_is_sum) {
             (0, 0) => (self.only_first_fits, self.only_second_fits),
@@ -331,7 +338,8 @@ pub(super) fn uncertain_order(at: u64, order: Order) -> Error {
     .with_hint("compare with the text that llvm-profdata of the LLVM that wrote the file makes: llvm-profdata merge --sample --text")
 }
 
-/// Reads a function without its names. Returns the first numbers of its samples and the sum of all its lines.
+/// Reads a function and skips its names. Returns the numbers before the lines of its block of samples, and the sum of
+/// all its lines, including the lines of inlined functions.
 fn scan(cursor: &mut Cursor<'_>, vtables: bool, depth: usize) -> Result<(Option<Lead>, u128)> {
     cursor.uleb128()?;
     let (mut found, mut sum) = (None, 0);

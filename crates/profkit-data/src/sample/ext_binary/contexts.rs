@@ -1,4 +1,5 @@
-//! The context table: the calling contexts of a file, which its functions refer to by number.
+//! The context table: the calling contexts of a file. The functions of the file refer to a calling context by its index
+//! in this table.
 use crate::bytes::Cursor;
 use crate::limits::SAMPLE_CONTEXT_DEPTH;
 use crate::sample::binary::body::location;

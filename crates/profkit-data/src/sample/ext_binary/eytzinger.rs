@@ -1,5 +1,5 @@
-//! Sorted hashes in Eytzinger order, which LLVM writes since release 23 if it is asked to: name tables, the tables of
-//! offsets that belong to them, and symbol lists.
+//! Reads hashes in Eytzinger order. LLVM 23 and later can write name tables, the tables of offsets that belong to them,
+//! and symbol lists in this order.
 //!
 //! Eytzinger order is the order of a complete binary search tree, read level by level: the root is the first element,
 //! and the children of element `i` are elements `2i + 1` and `2i + 2`.
@@ -11,7 +11,7 @@ use profkit_abi::sample::flag;
 
 /// The length of a hash in bytes.
 const HASH_LEN: u64 = 8;
-/// The offset that stands for a function without samples.
+/// The offset that the table states for a function without samples.
 const NO_OFFSET: u32 = u32::MAX;
 
 /// The parts of a name table in Eytzinger order. Each part is a search tree of its own.
@@ -19,16 +19,16 @@ const NO_OFFSET: u32 = u32::MAX;
 pub(super) struct Spans {
     /// The number of functions at the top level that have inlined functions.
     nested: u64,
-    /// The number of functions at the top level that have none.
+    /// The number of functions at the top level that have no inlined functions.
     flat: u64,
 }
 
-/// Reads a name table in Eytzinger order: the sizes of its three parts, then their hashes. An index of a name counts
-/// through all parts.
+/// Reads a name table in Eytzinger order: the sizes of its three parts, then their hashes. The indexes of names count
+/// from the start of the first part, across all parts.
 ///
 /// # Errors
-/// If the sizes do not fit the bytes; then there are no names. If the hashes of a part are not in Eytzinger order; then
-/// the names are kept, because their indexes do not depend on the order.
+/// An error if the sizes do not fit the bytes; no names are read then. Also an error if the hashes of a part are not in
+/// Eytzinger order; all names are kept then, because their indexes do not depend on the order.
 pub(super) fn read_names(cursor: &mut Cursor<'_>, names: &mut NameTable) -> Result<Spans> {
     let start = cursor.offset();
     let mut sizes = [0; 3];
@@ -78,7 +78,7 @@ pub(super) fn read_symbols(mut cursor: Cursor<'_>, mut add: impl FnMut(u64)) -> 
     check_order(whole)
 }
 
-/// Checks that hashes are in Eytzinger order: that the tree, read from left to right, ascends.
+/// Checks that hashes are in Eytzinger order, that is, that they ascend if the tree is read from left to right.
 fn check_order(hashes: Cursor<'_>) -> Result<()> {
     let (words, _) = hashes.rest().as_chunks::<8>();
     let mut before = None;
@@ -99,7 +99,8 @@ fn check_order(hashes: Cursor<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Returns the positions of the elements of a tree in Eytzinger order, from the least element to the greatest.
+/// Returns the positions of the `len` elements of a tree in Eytzinger order, beginning with the position of the
+/// smallest element.
 pub(super) fn in_order(len: usize) -> impl Iterator<Item = usize> {
     let leftmost = move |mut index: usize| {
         while let Some(child) = child(index).filter(|&child| child < len) {
@@ -114,7 +115,8 @@ pub(super) fn in_order(len: usize) -> impl Iterator<Item = usize> {
         next = match right.filter(|&right| right < len) {
             Some(right) => Some(leftmost(right)),
             None => {
-                // Right children have even positions. Above the last of them, the parent is the next element.
+                // The element has no right child, so go up. Right children have even positions. The next element is the
+                // parent of the first element on the way that is not a right child.
                 let mut up = index;
                 while up != 0 && up % 2 == 0 {
                     up = (up - 1) / 2;
@@ -130,12 +132,12 @@ fn child(index: usize) -> Option<usize> {
     index.checked_mul(2)?.checked_add(1)
 }
 
-/// Reads a table of offsets that is an array beside a name table in Eytzinger order. Returns, for each function with
-/// samples, the index of its name and its offset in the samples.
+/// Reads the table of offsets that belongs to a name table in Eytzinger order: an array with one offset for each
+/// function. Returns, for each function with samples, the index of its name and its offset in the samples.
 ///
 /// # Errors
-/// If the name table has another order, or the array does not have one element for each of its functions, or an offset
-/// is not below `samples`, the length of the samples.
+/// An error if the name table is damaged or has another order, if the array does not have one element for each
+/// function, or if an offset is not below `samples`, the length of the section of samples.
 pub(super) fn read_offsets(
     section: &Section,
     mut cursor: Cursor<'_>,
@@ -151,7 +153,8 @@ pub(super) fn read_offsets(
         );
     };
     let len = cursor.remaining() as u64;
-    // With the split layout each section of samples has a table. Without it, one table has the functions of both parts.
+    // In the split layout there are two sections of samples, and each has a table with the functions of one part of the
+    // name table. Without the split layout, one table has the functions of both parts.
     let (first, functions) = match (section.has(flag::FLAT), len / 4 == nested) {
         (true, _) => (nested, flat),
         (false, true) => (0, nested),

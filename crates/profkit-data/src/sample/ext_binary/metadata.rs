@@ -1,5 +1,5 @@
-//! The metadata of functions: their checksums and attributes. The metadata have a section of their own, and its entries
-//! may be in any order.
+//! The metadata of functions: their checksums and attributes. The metadata have a section of their own. The entries of
+//! the section may be in any order.
 //!
 //! An entry has the index of the function's name in the name table (in context-sensitive profiles, the index of its
 //! calling context in the context table), the checksum in profiles of pseudo probes, and the attributes in profiles
@@ -14,7 +14,7 @@ use crate::sample::names::NameId;
 use crate::{Error, ErrorKind, Result, Structure};
 use rustc_hash::FxHashMap;
 
-/// The fields that a metadata entry has. Flags of the profile decide which ones exist.
+/// The fields that a metadata entry has. The flags of the profile decide which fields exist.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Shape {
     pub(super) has_checksums: bool,
@@ -22,9 +22,11 @@ pub(super) struct Shape {
     pub(super) is_nested: bool,
     /// Whether metadata of an inlined function without samples are an error.
     pub(super) needs_samples: bool,
-    /// Whether the section may end after the name of a function. LLVM's reader then changes nothing of this function.
+    /// Whether the section may end after the name of a function. LLVM's reader accepts such an end and does not change
+    /// the function.
     pub(super) may_end_after_name: bool,
-    /// The number of functions that entries can be about; `None` if an entry about another function has no effect.
+    /// The size of the table of names or contexts. An entry whose index is beyond the table is an error; `None` if such
+    /// an entry has no effect.
     pub(super) functions: Option<usize>,
 }
 
@@ -65,12 +67,12 @@ impl<'data> Metadata<'data> {
         Ok(())
     }
 
-    /// Whether the section ends after the name that was read, where it may.
+    /// Whether the section ends after the name that was just read, and the options allow this.
     fn ends(&self, cursor: &Cursor<'_>) -> bool {
         self.shape.may_end_after_name && cursor.is_empty()
     }
 
-    /// Reads the index of the function that an entry is about.
+    /// Reads the index of the function to which an entry belongs.
     fn function(&self, cursor: &mut Cursor<'_>) -> Result<u64> {
         let at = cursor.offset();
         let number = cursor.uleb128()?;

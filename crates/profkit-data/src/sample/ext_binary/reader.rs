@@ -94,7 +94,8 @@ impl<'data> ExtBinaryProfile<'data> {
         self.bytes(section).map(|(bytes, _)| bytes)
     }
 
-    /// Returns the bytes of a section, and the offset of the first of them in the file, or 0 if they were compressed.
+    /// Returns the bytes of a section, and the offset of the first byte in the file. The offset is 0 if the section is
+    /// compressed.
     pub(super) fn bytes(&self, section: &Section) -> Result<(Cow<'data, [u8]>, u64)> {
         sections::contents(self.data, section, self.options.llvm_checks)
     }
@@ -179,7 +180,7 @@ impl<'data> ExtBinaryProfile<'data> {
         report
     }
 
-    /// Reports sections with samples that are not read, so that no samples are lost without a word.
+    /// Reports sections with samples that this reader does not read, so that the user learns of the loss.
     fn check_samples(&self, report: &mut ReadReport) {
         for section in self.sections.iter().filter(|section| section.size != 0) {
             let early = section.kind == section::COMPOSITE && self.version < VERSION_COMPOSITE;
@@ -207,7 +208,8 @@ impl<'data> ExtBinaryProfile<'data> {
         }
     }
 
-    /// Finds out the order of the numbers in composite sections. Reports if the samples do not show it.
+    /// Finds out whether the total or the head comes first in the blocks of composite sections. If the samples do not
+    /// show the order, reports an error.
     fn composite_findings(&self, vtables: bool, report: &mut ReadReport) -> Findings {
         let mut evidence = Evidence::default();
         let mut first = None;
@@ -331,7 +333,8 @@ impl<'data> ExtBinaryProfile<'data> {
         report
     }
 
-    /// LLVM decompresses also the sections that it passes over.
+    /// Reports an error for each compressed section that is not needed and cannot be decompressed, because LLVM
+    /// decompresses all sections.
     fn check_passed_over(&self, report: &mut ReadReport) {
         for section in &self.sections {
             let skipped = !section.is_known()
@@ -348,7 +351,7 @@ impl<'data> ExtBinaryProfile<'data> {
         }
     }
 
-    /// With LLVM's checks, fails if a section has bytes after its last item.
+    /// If the option `llvm_checks` is set, fails if a section has bytes after its last item.
     fn check_end(&self, cursor: &Cursor<'_>) -> Result<()> {
         if cursor.is_empty() || !self.options.llvm_checks {
             return Ok(());
@@ -376,9 +379,9 @@ impl<'data> ExtBinaryProfile<'data> {
             .find(|section| section.kind == kind && section.size != 0)
     }
 
-    /// Returns the name table. LLVM reads the sections in the order of the section table. If several name tables precede
-    /// the samples, each replaces the one before it, so the last of them counts. A table that follows the samples counts
-    /// only if none precedes them.
+    /// Returns the name table. LLVM reads the sections in the order of the section table. If several name tables
+    /// precede the samples, each replaces the one before it, so the last one is used. A name table after the samples is
+    /// used only if no name table precedes the samples.
     fn name_table(&self) -> Option<&Section> {
         let is_samples = |section: &Section| self.is_samples(section);
         let samples = self.sections.iter().position(is_samples);
@@ -392,13 +395,15 @@ impl<'data> ExtBinaryProfile<'data> {
             .or_else(|| self.sections.iter().find(is_table))
     }
 
-    /// Whether samples are read from a section. Files have composite sections only from version 105 on.
+    /// Whether a section contains samples that this reader reads. Composite sections are valid only from version 105
+    /// on.
     fn is_samples(&self, section: &Section) -> bool {
         section.kind == section::SAMPLES
             || section.kind == section::COMPOSITE && self.version >= VERSION_COMPOSITE
     }
 
-    /// Returns the sections with samples. Each section comes with the table of offsets of its kind that precedes it.
+    /// Returns the sections with samples. Returned with each section is the last table of offsets for this kind of
+    /// section that precedes it.
     fn sample_sections(&self) -> impl Iterator<Item = (&Section, Option<&Section>)> {
         let (mut offsets, mut composite) = (None, None);
         self.sections.iter().filter_map(move |section| {
@@ -438,7 +443,8 @@ impl<'data> ExtBinaryProfile<'data> {
         let most = self.options.symbols.unwrap_or(u64::MAX);
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         match self.bytes(section) {
-            // LLVM 22 does not know this form, and takes the hashes for names.
+            // LLVM 22 does not know symbol lists of hashes. With `llvm_checks`, the hashes are therefore read as names,
+            // below.
             Ok((bytes, base)) if section.has(flag::MD5_SYMBOLS) && !self.options.llvm_checks => {
                 let cursor = Cursor::new(&bytes, base, Endian::Little);
                 let mut left = most;
@@ -492,7 +498,8 @@ impl<'data> ExtBinaryProfile<'data> {
                     names_section = bytes;
                     let cursor = &mut Cursor::new(&names_section, base, Endian::Little);
                     let fixed = section.has(flag::FIXED_MD5_NAMES);
-                    // LLVM 22 does not know this flag, and reads a table of hashes.
+                    // LLVM 22 does not know the flag for Eytzinger order, and reads such a table as a plain table of
+                    // hashes.
                     let sorted = section.has(flag::EYTZINGER_NAMES) && !self.options.llvm_checks;
                     let read = if sorted {
                         eytzinger::read_names(cursor, &mut names).map(|found| spans = Some(found))
@@ -526,9 +533,10 @@ impl<'data> ExtBinaryProfile<'data> {
         let kind = report.kind;
         let mut contexts = None;
         let is_cs = kind.contains(ProfileKind::CONTEXT_SENSITIVE);
-        // LLVM 22 reads all files as its own. Those with contexts of LLVM 13 are read although it cannot.
+        // LLVM 22 does not recognise files of LLVM 13. Files of LLVM 13 with calling contexts are read correctly here
+        // also with `llvm_checks`.
         let is_llvm_13 = self.is_llvm_13() && (is_cs || !self.options.llvm_checks);
-        // LLVM also reads the contexts of a profile that says that it has none.
+        // LLVM also reads the section of contexts of a profile whose flags state that it has no contexts.
         if (is_cs || self.options.llvm_checks) && !is_llvm_13 {
             let mut table = Contexts::default();
             if let Some(section) = self.first(section::CONTEXTS) {

@@ -93,7 +93,8 @@ pub(super) fn read_table(cursor: &mut Cursor<'_>) -> Result<Vec<Section>> {
 }
 
 /// Returns the bytes of a section, and the offset of the first byte in the file. If the section is compressed, its
-/// bytes are decompressed and the offset is 0. With `as_llvm`, the compressed bytes may end before or after the section.
+/// bytes are decompressed and the offset is 0. With `as_llvm`, as in LLVM, the compressed data may end before or after
+/// the end of the section.
 pub(super) fn contents<'data>(
     data: &'data [u8],
     section: &Section,
@@ -129,8 +130,8 @@ pub(super) fn contents<'data>(
     Ok((Cow::Owned(inflated), 0))
 }
 
-/// Decompresses a section. A compressed section has the uncompressed size, the compressed size, and a zlib stream.
-/// With `more`, other bytes may follow the stream.
+/// Decompresses a section. A compressed section has the uncompressed size, the compressed size, and a zlib stream. If
+/// `more` is set, other bytes may follow the stream.
 fn inflate(cursor: &mut Cursor<'_>, more: bool) -> Result<Vec<u8>> {
     let start = cursor.offset();
     let size = cursor.uleb128()?;

@@ -33,8 +33,8 @@ pub(super) struct Tables<'a> {
 }
 
 impl Tables<'_> {
-    /// Reads a function: its entry count, the index of its name or calling context, and its body; in a composite section
-    /// the index and the blocks. Then adds its checksum and attributes.
+    /// Reads a function: its entry count, the index of its name or calling context, and its body; in a composite
+    /// section, the index is followed by the blocks instead. Then adds the checksum and attributes of the function.
     pub(super) fn function(
         &self,
         is_composite: bool,
@@ -101,7 +101,7 @@ impl Tables<'_> {
         Ok(())
     }
 
-    /// Returns the name or the calling context with this index, as texts have it, without brackets.
+    /// Returns the name or the calling context with this index, in the form of text profiles but without brackets.
     pub(super) fn written_name(&self, number: u64, is_top: bool) -> Option<Vec<u8>> {
         let name = |index: usize| {
             let name = self.names.get(index, self.names_section)?;
@@ -127,8 +127,8 @@ impl Tables<'_> {
         Some(text)
     }
 
-    /// Finds the calling contexts of these functions in a name table that has contexts as text. Returns the indexes of
-    /// these contexts in the name table.
+    /// Finds the calling contexts of the wanted functions in a name table that has contexts as text. Returns the
+    /// indexes of these contexts in the name table.
     pub(super) fn spelled_contexts_of(&self, wanted: &[&[u8]]) -> Vec<u64> {
         let leaf = |index: usize| match self.names.get(index, self.names_section)? {
             SampleName::Text(text @ [b'[', ..]) => frames(text).ok()?.last()?.ok(),
@@ -140,8 +140,8 @@ impl Tables<'_> {
             .collect()
     }
 
-    /// Reads the index of an entry in the name table. The entry may be a calling context written as text. An entry that
-    /// is not a context is the function's name.
+    /// Reads the index of an entry in the name table. The entry may be a calling context as text; otherwise it is the
+    /// name of the function.
     fn spelled_context(
         &self,
         cursor: &mut Cursor<'_>,

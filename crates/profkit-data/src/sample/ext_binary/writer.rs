@@ -25,8 +25,8 @@ pub struct ExtBinaryOptions {
     /// Whether to write functions with inlined functions to one section and all other functions to another
     /// (`--split-layout`).
     pub split_layout: bool,
-    /// Whether the split layout is written also for a profile with calling contexts, as LLVM 22's tool writes it: without
-    /// the table of the contexts, so that no tool can read the file. Without this option such a profile is refused.
+    /// Whether the split layout is written also for a profile with calling contexts, as LLVM 22's tool does. The file
+    /// then has no context table, so no tool can read it. Without this option, such a profile is an error.
     pub split_contexts_as_llvm: bool,
     /// Whether to mark the file as a profile of code that is shared with other programs (`--gen-partial-profile`). A
     /// profile of kind [`ProfileKind::PARTIAL`] is always marked.
@@ -34,12 +34,12 @@ pub struct ExtBinaryOptions {
     /// Whether to write vtables (`--extbinary-write-vtable-type-prof`).
     pub vtables: bool,
     /// Whether names of the symbol list that are known only by their hash are left out. Without this option, a symbol
-    /// list with such names is written as hashes, which LLVM 23 reads; earlier releases take them for names.
+    /// list with such names is written as hashes, which LLVM 23 reads; earlier releases take the hashes for names.
     pub no_symbol_hashes: bool,
 }
 
 impl ExtBinaryOptions {
-    /// Returns the default options. None of them is set.
+    /// Returns the default options: no option is set.
     pub fn new() -> Self {
         Self::default()
     }
@@ -65,7 +65,8 @@ impl ExtBinaryOptions {
         self
     }
 
-    /// Sets whether the split layout is written also for a profile with calling contexts, though no tool can read it.
+    /// Sets whether the split layout is written also for a profile with calling contexts, although no tool can read the
+    /// resulting file.
     #[must_use]
     pub fn split_contexts_as_llvm(mut self, yes: bool) -> Self {
         self.split_contexts_as_llvm = yes;
@@ -154,7 +155,8 @@ const SPLIT_DATA: &[Part] = &[
 ///
 /// # Errors
 /// [`ErrorKind::CannotRepresent`] if the option `split_layout` is set and the profile has calling contexts, because the
-/// encoding then has no section for them, unless `split_contexts_as_llvm` is set. Otherwise the errors of the sink.
+/// split layout has no section for contexts; there is no error if `split_contexts_as_llvm` is set. Otherwise the errors
+/// of the sink.
 pub fn write(
     profile: &SampleProfile,
     options: &ExtBinaryOptions,
@@ -464,8 +466,8 @@ impl<'a> Writer<'a> {
             let mut held = Losses::default();
             count_facts(&function.samples, &mut held);
             if !self.contexts.is_empty() {
-                // In profiles with calling contexts, metadata entries have no place for inlined functions. The
-                // checksums and attributes of inlined functions are therefore lost.
+                // In profiles with calling contexts, metadata entries have no fields for inlined functions, so the
+                // checksums and attributes of inlined functions are lost.
                 let mut inlined = Losses::default();
                 for one in &function.samples.inlined {
                     count_facts(&one.samples, &mut inlined);

@@ -18,7 +18,7 @@ pub(super) const TAG_WORKING_SETS: u32 = 0xaf00_0000;
 pub(super) const INDIRECT_CALLS: u32 = 7;
 /// The number of working sets in a file (`NUM_GCOV_WORKING_SETS`).
 pub(super) const WORKING_SETS: usize = 128;
-/// The value in place of the index of a source file for a name without a source file.
+/// The index of the source file that a file states for a name without a source file.
 pub(super) const NO_FILE: u32 = u32::MAX;
 
 /// The version of the format of GCC's sample profiles.

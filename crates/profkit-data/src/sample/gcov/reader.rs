@@ -22,18 +22,19 @@ pub struct GcovProfile {
     pub profile: SampleProfile,
     /// The names of the source files. Only version 3 has them.
     pub files: Vec<Box<[u8]>>,
-    /// For each name, the index of its source file in `files`, by [`NameId`]. It is `None` for a name without a source
-    /// file. The list may be shorter than the names.
+    /// For each name, the index of its source file in `files`, by [`NameId`]. The index is `None` for a name without a
+    /// source file. This list may be shorter than the list of names.
     pub file_of: Vec<Option<u32>>,
-    /// The number of names that the file lists for several source files, as happens with static functions. The profile
-    /// has only one name for all functions of the same name.
+    /// The number of names that the file lists for several source files, as for static functions with the same name. In
+    /// the profile, all functions of the same name are one function.
     pub shared_names: u64,
-    /// The error at which reading stopped. The functions before it were read.
+    /// The error at which reading stopped; `None` if the file is intact. The functions before the error were read.
     pub damage: Option<Error>,
     as_llvm: bool,
 }
 
-/// The minimum size of a function name or a file name in bytes. It limits how many names the remaining bytes can hold.
+/// The minimum size of a function name or a file name in bytes. The reader computes from it how many names the
+/// remaining bytes can hold at most.
 const NAME_BYTES: usize = 4;
 
 impl GcovProfile {
@@ -49,8 +50,9 @@ impl GcovProfile {
         Self::parse_with(data, &SampleReadOptions::default())
     }
 
-    /// Reads a profile as [`parse`](Self::parse) does, with options. With LLVM's checks, the sections after the functions
-    /// are not looked at, an empty name is damage, and a name without a zero byte at its end is not.
+    /// Reads a profile as [`parse`](Self::parse) does, with options. If the option `llvm_checks` is set, the sections
+    /// after the functions are not read, an empty name is damage, and a name without a zero byte at its end is not
+    /// damage.
     ///
     /// # Errors
     /// The errors of [`parse`](Self::parse).
@@ -197,7 +199,7 @@ impl GcovProfile {
     }
 }
 
-/// Reads a function. If it is damaged, nothing of it is added to the profile.
+/// Reads a function. If the function is damaged, no part of it is added to the profile.
 fn read_function(
     cursor: &mut Cursor<'_>,
     names: &[NameId],

@@ -123,8 +123,8 @@ struct GcovWriter<'p> {
     profile: &'p SampleProfile,
     options: &'p GcovOptions,
     losses: GcovLosses,
-    /// For each name of the profile, its index in the names of the file. The list is indexed by [`NameId`]. A name that
-    /// the file does not need has 0, which is the index of the empty name.
+    /// For each name of the profile, its index in the names of the file. The list is indexed by [`NameId`]. For a name
+    /// that the file does not need, the list has 0, the index of the empty name.
     numbers: Vec<u32>,
     /// The names that the file needs, in the order of the file.
     names: Vec<NameId>,
@@ -189,7 +189,7 @@ impl<'p> GcovWriter<'p> {
         location.line <= 0xffff && location.discriminator <= 0xffff
     }
 
-    /// Gives each name that is needed its index in the file, orders the functions, and counts losses.
+    /// Assigns an index in the file to each name that is needed, orders the functions, and counts losses.
     fn plan(&mut self) {
         self.numbers = vec![0; self.profile.names.len()];
         let mut needed = Vec::new();
@@ -432,7 +432,7 @@ impl<'p> GcovWriter<'p> {
     }
 
     /// Writes an empty list of modules, and the working sets. Working set n describes the largest counts that together
-    /// make up n/128 of all samples: how many counts these are, and the smallest of them.
+    /// make up n/128 of all samples: the number of these counts, and the smallest of them.
     fn tail(&mut self) {
         self.word(TAG_MODULES);
         let none = if self.options.version.pads_strings() {
@@ -491,7 +491,8 @@ impl<'c> Largest<'c> {
         }
     }
 
-    /// Takes counts until their sum reaches `wanted`. All counts that are equal to the last one are taken too.
+    /// Adds further counts to the sum until it reaches `wanted`. All counts that are equal to the last added count are
+    /// added too.
     fn advance(&mut self, wanted: u128) {
         while self.sum < wanted {
             let Some(&count) = self.counts.get(self.taken) else {

@@ -74,11 +74,13 @@ fn not_a_count(column: usize) -> Fault {
     )
 }
 
-/// Parses the head line of a function as LLVM does. The name may be empty. A line with one colon, both of whose parts are
-/// numbers, is also the name; so is a line that is only a number, which is also both counts.
+/// Parses the head line of a function as LLVM does. The name may be empty. In a line with only one colon, both parts
+/// must be numbers, and the whole line is the name. A line without a colon must be a number; it is the name and both
+/// counts.
 pub(super) fn llvm_head(line: &[u8]) -> Result<(&[u8], u64, u64), Fault> {
     let last = memchr::memrchr(b':', line);
-    // LLVM looks for the colon before the last one only up to one character before that.
+    // LLVM does not find the colon before the last one if it is directly before it: the search ends one character
+    // earlier.
     let before = last.map_or(line.len(), |last| last.saturating_sub(1));
     let first = match last {
         Some(0) => Some(0),
@@ -125,8 +127,8 @@ pub(super) fn parse(line: &[u8], depth: usize) -> Result<Line<'_>, Fault> {
     after_location(location, rest, column)
 }
 
-/// Parses a line after the head line as LLVM does. The character after the first colon is skipped, whatever it is. If
-/// there is no colon, what follows the location begins with the second character of the line.
+/// Parses a line after the head line as LLVM does. The character after the first colon is skipped without a check. If
+/// there is no colon, the part after the location begins with the second character of the line.
 pub(super) fn llvm_parse(line: &[u8], depth: usize) -> Result<Line<'_>, Fault> {
     let text = line.get(depth..).unwrap_or_default();
     if text.first() == Some(&b'!') {
@@ -152,7 +154,7 @@ pub(super) fn llvm_parse(line: &[u8], depth: usize) -> Result<Line<'_>, Fault> {
     Ok(parsed)
 }
 
-/// Parses what follows a location: samples and call targets, vtables, or the head of an inlined function.
+/// Parses the part of a line after the location: samples and call targets, vtables, or the head of an inlined function.
 fn after_location(location: Location, rest: &[u8], column: usize) -> Result<Line<'_>, Fault> {
     match rest.first() {
         Some(b'0'..=b'9') => {
@@ -241,7 +243,7 @@ fn metadata_fields(text: &[u8], depth: usize) -> Result<Line<'_>, Fault> {
     ))
 }
 
-/// Removes the blanks at both ends that LLVM also removes.
+/// Removes blanks at both ends: the same characters that LLVM removes.
 fn trimmed(mut text: &[u8]) -> &[u8] {
     let is_blank = |byte: u8| byte.is_ascii_whitespace() || byte == b'\x0b';
     while let [first, rest @ ..] = text
@@ -347,7 +349,7 @@ impl<'data> Iterator for Targets<'data> {
 }
 
 impl Targets<'_> {
-    /// Fails if the list is not one of vtables by LLVM's rules: a name ends at its first colon.
+    /// Fails if the list is not a valid list of vtables by LLVM's rules, in which a name ends at its first colon.
     fn check_as_llvm(&self) -> Result<(), Fault> {
         let mut text = self.text;
         while let Some(start) = text.iter().position(|&byte| byte != b' ') {

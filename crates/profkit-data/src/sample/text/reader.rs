@@ -90,7 +90,8 @@ pub fn read_with(
     report
 }
 
-/// Whether LLVM takes a text for a sample profile: its first line that is not empty and no comment is a head line.
+/// Whether LLVM takes a text for a sample profile. It does so if the first line that is neither empty nor a comment is
+/// a head line.
 pub(in crate::sample) fn begins_as_llvm_reads(text: &[u8]) -> bool {
     let mut lines = text
         .split(|&byte| byte == b'\n')
@@ -105,7 +106,7 @@ struct Reader<'p> {
     weight: u64,
     /// A mask with the discriminator bits that are kept; `None` keeps all bits.
     mask: Option<u32>,
-    /// Whether lines are read by LLVM's rules, which take some lines that mean something else.
+    /// Whether lines are read by LLVM's rules, which accept some lines that are otherwise errors.
     as_llvm: bool,
     function: FlatFunction,
     /// Whether a function is being read. It is false after an error until the next head line.
@@ -115,14 +116,14 @@ struct Reader<'p> {
     /// The indentation of the last metadata line; 0 if the head line of a function or of an inlined function came after
     /// it.
     metadata_depth: usize,
-    /// The indexes in the function's list of checksums and attributes: that of the current function, then those of the
-    /// inlined functions that contain the current line, outermost first.
+    /// Indexes in the function's list of checksums and attributes: the index of the current function, then the indexes
+    /// of the inlined functions that contain the current line, outermost first.
     stack: Vec<usize>,
     entered: usize,
     targets: Vec<(NameId, u64)>,
     /// The index of each name in `targets`. The map is used only if there are many call targets.
     target_places: FxHashMap<NameId, usize>,
-    /// The kind of profile that follows from the lines of the current function.
+    /// The flags of the profile's kind that the lines of the current function imply.
     kind: ProfileKind,
     report: ReadReport,
 }
@@ -257,14 +258,14 @@ impl Reader<'_> {
             }
             Line::Checksum(checksum) => {
                 let facts = self.facts();
-                // A metadata line without attributes resets them in LLVM, and a checksum of 0 counts as none.
+                // In LLVM, a metadata line without attributes resets the attributes, and a checksum of 0 is ignored.
                 if !as_llvm || checksum != 0 {
                     facts.checksum = checksum;
                 }
                 if as_llvm {
                     facts.attributes = 0;
                 }
-                // As in LLVM, a profile is a profile of pseudo probes if a top-level function has a checksum.
+                // As in LLVM, the checksum of a top-level function shows that the profile is of pseudo probes.
                 if checksum != 0 && depth == 1 {
                     self.kind |= ProfileKind::PROBE_BASED;
                 }
@@ -316,8 +317,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Returns the index of a name among the call targets of the line. A short list is searched one by one. A long
-    /// list, which only a file made to be slow has, uses a map.
+    /// Returns the index of a name among the call targets of the line. A short list is searched one by one. For a long
+    /// list, which occurs only in malicious files, a map is used.
     fn target_place(&mut self, name: NameId) -> Option<usize> {
         const FEW: usize = 32;
         let len = self.targets.len();
@@ -379,8 +380,8 @@ impl Reader<'_> {
         Ok(NameId::default())
     }
 
-    /// Parses a calling context as LLVM does: what is no number in a call site counts as 0, the last character is not
-    /// looked at, and the last frame may have a call site.
+    /// Parses a calling context as LLVM does: a part of a call site that is not a number counts as 0, the last
+    /// character is not checked, and the last frame may have a call site.
     fn llvm_context(&mut self, text: &[u8], number: u64) -> Result<NameId> {
         let inner = text.get(1..text.len() - 1).unwrap_or_default();
         let mut leaf = Frame::default();

@@ -13,8 +13,9 @@ use std::cmp::Reverse;
 #[non_exhaustive]
 pub struct TextOptions {
     /// Whether to write vtable lines where LLVM 22 writes them: after the samples of their location, and again after
-    /// the functions inlined at that location. At a location with neither samples nor inlined functions, vtables are
-    /// therefore lost. At a location with both, they count twice. If this is not set, each vtable is written once.
+    /// the functions inlined at that location. Vtables at a location with neither samples nor inlined functions are
+    /// therefore lost, and vtables at a location with both are written twice. Without this option, each vtable is
+    /// written once.
     pub llvm_vtables: bool,
     /// Whether to mark functions without inlined functions by a line ` !Flat`, as LLVM 22 does with `--split-layout`.
     pub mark_flat: bool,
@@ -23,7 +24,7 @@ pub struct TextOptions {
 }
 
 impl TextOptions {
-    /// Returns the default options. None of them is set.
+    /// Returns the default options: no option is set.
     pub fn new() -> Self {
         Self::default()
     }
@@ -43,16 +44,17 @@ impl TextOptions {
         self
     }
 
-    /// Sets the LLVM release that will read the text. What its reader rejects or misreads is left out and counted in
-    /// [`Losses`]: vtables before LLVM 22, which takes them for an inlined function; checksums and attributes of inlined
-    /// functions before LLVM 14; all checksums and attributes before LLVM 13.
+    /// Sets the LLVM release that will read the text. The parts of the profile that this release rejects or misreads
+    /// are left out and counted in [`Losses`]: vtables before LLVM 22, because earlier releases read them as an inlined
+    /// function; checksums and attributes of inlined functions before LLVM 14; all checksums and attributes before LLVM
+    /// 13.
     #[must_use]
     pub fn for_llvm(mut self, release: Release) -> Self {
         self.release = Some(release);
         self
     }
 
-    /// Whether the reader of the text knows what LLVM has in its texts since release `major`.
+    /// Whether the release that will read the text is LLVM `major` or later.
     fn reads(&self, major: u8) -> bool {
         self.release.is_none_or(|it| it >= Release::new(major))
     }
@@ -64,8 +66,8 @@ const BUFFER: usize = 1 << 16;
 /// Writes a profile as text. Functions are ordered by descending total samples, then by name.
 ///
 /// # Errors
-/// [`ErrorKind::CannotRepresent`] if the profile has calling contexts and is written for a release before LLVM 13, which
-/// takes a context for the name of a function. Otherwise the errors of the sink.
+/// [`ErrorKind::CannotRepresent`] if the profile has calling contexts and is written for a release before LLVM 13,
+/// because such a release takes a context for the name of a function. Otherwise the errors of the sink.
 pub fn write(
     profile: &SampleProfile,
     options: &TextOptions,

@@ -1,13 +1,12 @@
 //! Ends a merge that the user cancels: Ctrl-C (SIGINT), or SIGTERM. A merge may be waiting for a pipe, so it is not asked
 //! to stop: the thread that gets the signal removes the temporary files, reports, and ends the process.
 use super::progress::Progress;
-use super::report::write_json;
+use super::report::failed;
 use crate::exit::{self, Failure};
 use crate::print::{grouped, plural};
 use profkit_merge::Report;
 use profkit_merge::files::abandon_outputs;
 use profkit_merge::report::Cancellation;
-use profkit_report::merge::MergeReport;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::path::{Path, PathBuf};
@@ -67,17 +66,7 @@ fn end(signal: i32) {
         by: by.to_owned(),
         inputs_done: done,
     });
-    let written = merge.report.as_deref().map(|path| {
-        let full = MergeReport {
-            errors: failure.messages(),
-            ..MergeReport::new(&report)
-        };
-        write_json(path, &full)
-    });
-    let failure = match written {
-        Some(Err(error)) => error.messages().iter().fold(failure, Failure::and),
-        _ => failure,
-    };
+    let failure = failed(failure, &report, merge.report.as_deref());
     exit::by_signal(&failure, signal);
 }
 

@@ -131,7 +131,9 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
             .with_hint("name profiles, folders of profiles, or a list of them with -f LIST"));
     }
     cancel::watch(args.report.report.as_deref());
-    let mut inputs = InputList::collect(&args.inputs, &args.input_files, output)?;
+    let refused = |failure| report::failed(failure, &Report::new(), args.report.report.as_deref());
+    let mut inputs = InputList::collect(&args.inputs, &args.input_files, output)
+        .map_err(|error| refused(error.into()))?;
     let mut notes: Vec<_> = inputs.notes.iter().map(input_note).collect();
     if let Some(only) = args.only {
         let others = keep_family(&mut inputs, only.family());
@@ -144,7 +146,7 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
         } else {
             failure
         };
-        return Err(notes.iter().fold(failure, Failure::with_hint));
+        return Err(refused(notes.iter().fold(failure, Failure::with_hint)));
     }
     let progress = Progress::new(inputs.files.len(), !args.report.quiet).verbose(args.verbose);
     progress.say(format_args!(

@@ -1,6 +1,7 @@
 //! Prints the report of a merge on stderr and writes its JSON.
 use crate::exit::{Failure, Result};
 use crate::print;
+use profkit_merge::Report;
 use profkit_merge::files::{Content, Output, is_stdio};
 use profkit_report::merge::MergeReport;
 use serde::Serialize;
@@ -23,6 +24,20 @@ pub fn put(report: &MergeReport<'_>, print: bool, json: Option<&Path>) -> Result
     match json {
         Some(path) => write_json(path, report),
         None => Ok(()),
+    }
+}
+
+/// Writes the report of a merge that failed before it read an input, and returns the failure. If the report cannot be
+/// written, this is added to the failure.
+pub fn failed(failure: Failure, report: &Report, json: Option<&Path>) -> Failure {
+    let full = MergeReport {
+        errors: failure.messages(),
+        ..MergeReport::new(report)
+    };
+    let written = json.map_or(Ok(()), |path| write_json(path, &full));
+    match written {
+        Ok(()) => failure,
+        Err(error) => error.messages().iter().fold(failure, Failure::and),
     }
 }
 

@@ -1,4 +1,5 @@
 //! `cargo xtask publish`: what would happen if all crates were published, without doing it.
+use std::fs;
 use std::process::Command;
 use std::time::Instant;
 
@@ -17,6 +18,10 @@ use super::succeed;
 pub fn publish(arguments: &[String]) -> Result<()> {
     let crates = published()?;
     let build = target_folder().join("dist/publish");
+    let packages = build.join("package");
+    if packages.exists() {
+        fs::remove_dir_all(&packages)?;
+    }
     let start = Instant::now();
     succeed(
         Command::new("cargo")
@@ -29,22 +34,11 @@ pub fn publish(arguments: &[String]) -> Result<()> {
     )?;
     for name in &crates {
         let version = env!("CARGO_PKG_VERSION");
-        let package = build.join(format!("package/{name}-{version}.crate"));
-        let listed = Command::new("tar")
-            .args(["--list", "--gzip", "--file"])
-            .arg(&package)
-            .output()?;
-        ensure!(
-            listed.status.success(),
-            "{}: tar: {}",
-            package.display(),
-            listed.status
-        );
-        let members = String::from_utf8_lossy(&listed.stdout).into_owned();
+        // Cargo unpacks each package there to compile it. Where it keeps the package itself depends on its version.
+        let package = packages.join(format!("{name}-{version}"));
         for file in ["LICENSE-MIT", "LICENSE-APACHE", "src/lib.rs"] {
-            let member = format!("{name}-{version}/{file}");
             ensure!(
-                members.lines().any(|line| line == member),
+                package.join(file).is_file(),
                 "{}: no {file}",
                 package.display()
             );

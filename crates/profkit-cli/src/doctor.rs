@@ -2,7 +2,7 @@
 use crate::exit::{self, Failure, Status, system_hint};
 use crate::io::input_note;
 use crate::merge::progress::Progress;
-use crate::print::{AnnotateArgs, Format, plural, stderr, stdout_for};
+use crate::print::{AnnotateArgs, Format, notes, plural, stderr, stdout_for};
 use clap::{Args, ValueEnum};
 use profkit_analysis::doctor::{Counts, Diagnosis, Group, Groups, Survey};
 use profkit_data::path_text;
@@ -85,10 +85,7 @@ pub fn run(args: &DoctorArgs) -> exit::Result {
 fn report(args: &DoctorArgs) -> io::Result<Counts> {
     let survey = Survey::new(&args.paths);
     let progress = Progress::new(survey.len(), true);
-    for note in survey.notes().map(input_note) {
-        // A failed write is ignored: stderr is closed.
-        let _ = writeln!(stderr(), "note: {note}");
-    }
+    notes(survey.notes().map(input_note));
     let mut out = stdout_for(args.format);
     let mut groups = Groups::default();
     let mut printed = 0;

@@ -119,19 +119,14 @@ pub fn run(args: &ReportArgs) -> exit::Result {
     };
     let html = page.html(args.size_limit);
     output.write(|sink| sink.put(html.text.as_bytes()))?;
-    for text in &html.left_out {
-        // A failed write is ignored: stderr is closed.
-        let _ = writeln!(print::stderr(), "note: not on the page: {text}");
-    }
+    let left_out = html.left_out.iter();
+    print::notes(left_out.map(|text| format!("not on the page: {text}")));
     if html.text.len() > args.size_limit {
-        let (size, limit) = (
+        print::notes([format_args!(
+            "the page has {} bytes, more than {}: no more can be left out",
             print::grouped(html.text.len()),
-            print::grouped(args.size_limit),
-        );
-        let _ = writeln!(
-            print::stderr(),
-            "note: the page has {size} bytes, more than {limit}: no more can be left out"
-        );
+            print::grouped(args.size_limit)
+        )]);
     }
     Ok(status)
 }

@@ -426,7 +426,8 @@ fn cargo_test() {
     let workspace = Workspace::new();
     let raw = workspace.work().join("%h.mipraw").display().to_string();
     let output = workspace.mip_cargo(
-        &[],
+        // The output options, which each call that cargo starts gets too.
+        &["--color=never", "--no-pager"],
         &["test", "-p", "util"],
         &[("LLVM_MIP_PROFILE_FILENAME", &raw)],
     );

@@ -260,6 +260,27 @@ fn profkit(words: &[&str], folder: &Path) -> (Option<i32>, String) {
     )
 }
 
+/// The assembler that GCC starts gets the options before `--` too, the output options among them.
+#[test]
+fn output_options_before_the_compiler() {
+    or_skip!(links_c("gcc-12", &[]));
+    let folder = tempfile::tempdir().unwrap();
+    sources(folder.path());
+    let words = [
+        "mip",
+        "cc",
+        "--color",
+        "never",
+        "--mode=calls",
+        "--no-pager",
+        "--",
+        "gcc-12",
+        "-c",
+        "a.c",
+    ];
+    assert_eq!(profkit(&words, folder.path()), (Some(0), String::new()));
+}
+
 #[test]
 fn refusals_say_why() {
     let folder = tempfile::tempdir().unwrap();

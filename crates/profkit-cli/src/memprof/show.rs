@@ -98,10 +98,7 @@ pub fn run(show: &ShowArgs, input: &Input) -> exit::Result {
         let file = flame::title(input);
         let svg = of_heap(&shown.heap, &file, drawn, &thresholds, mangled);
         flame::write(path, input, svg, unit(drawn))?;
-        for note in &shown.notes {
-            // A failed write is ignored: stderr is closed.
-            let _ = writeln!(crate::print::stderr(), "note: {note}");
-        }
+        crate::print::notes(&shown.notes);
         return Heap::finish(&[(input, &shown)]);
     }
     let mut out = stdout_for(format.document());

@@ -321,9 +321,7 @@ fn print_only(
     notes: &[String],
     args: &args::ReportArgs,
 ) -> Result {
-    for note in notes {
-        let _ = writeln!(print::stderr(), "note: {note}");
-    }
+    print::notes(notes);
     if let Some(path) = &args.report {
         let mut none = Report::new();
         none.totals.files = correlation.complete_inputs + correlation.bare_inputs;

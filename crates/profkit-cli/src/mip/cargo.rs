@@ -1,6 +1,7 @@
 //! `profkit mip cargo`: cargo whose crates are instrumented. docs/mip-cargo.md describes it for users.
 use super::cc::{CodeArgs, parse_again, typed_words};
 use crate::exit::{Result, Status};
+use crate::print;
 use clap::Parser;
 use profkit_mip::cargo::{self, Call, Setup};
 use std::ffi::OsString;
@@ -39,6 +40,7 @@ pub fn run(args: &CargoArgs) -> Result {
         cc: args.code.setup(typed_words("cargo"))?,
         dependencies: args.dependencies,
     };
+    print::notes(cargo::notes());
     Err(cargo::run(&args.arguments, &setup).into())
 }
 

@@ -3,6 +3,7 @@ pub use profkit_mip::cc::is_assembler;
 
 use super::options::ModeArgs;
 use crate::exit::{self, Failure, Result, Status};
+use crate::print::OutputArgs;
 use clap::{Args, Parser};
 use profkit_mip::cc::{AssemblerCall, Call, Error, Runtime, Setup};
 use std::convert::Infallible;
@@ -89,13 +90,24 @@ pub fn run(args: &CcArgs) -> Result {
     }
 }
 
+/// The options of a command, and the output options, which may stand among them.
+#[derive(Parser)]
+struct Words<T: Args> {
+    #[command(flatten)]
+    command: T,
+
+    #[command(flatten)]
+    _output: OutputArgs,
+}
+
 /// Parses the words that [`Setup::words`] holds, when profkit runs in place of another program.
 ///
 /// # Errors
 /// If the words are wrong.
-pub fn parse_again<T: Parser>(subcommand: &str, words: &[OsString]) -> Result<T> {
+pub fn parse_again<T: Args>(subcommand: &str, words: &[OsString]) -> Result<T> {
     let all = [subcommand.into()].into_iter().chain(words.iter().cloned());
-    T::try_parse_from(all.chain(["--".into(), "-".into()]))
+    Words::try_parse_from(all.chain(["--".into(), "-".into()]))
+        .map(|words| words.command)
         .map_err(|error| Failure::usage(error.to_string().trim_end()))
 }
 

@@ -61,11 +61,8 @@ pub fn run(args: &CreateArgs) -> Result {
         &made.profile,
         ProfileVersion::from(args.format_version),
     )?;
+    print::notes(&made.notes);
     let mut stderr = print::stderr();
-    // A failed write is ignored: stderr is closed.
-    for note in &made.notes {
-        let _ = writeln!(stderr, "note: {note}");
-    }
     for dropped in &made.dropped {
         let _ = writeln!(stderr, "warning: {dropped}");
     }

@@ -2,7 +2,8 @@
 //! reach a terminal.
 use super::pager::Pager;
 use super::{Console, Format, stderr_look, stdout_look};
-use std::io::{self, BufWriter};
+use std::fmt::Display;
+use std::io::{self, BufWriter, Write as _};
 
 /// The size of the output buffer. A larger buffer would need more memory and save no measurable time.
 const BUFFER: usize = 256 << 10;
@@ -37,10 +38,17 @@ pub fn stderr() -> Console<io::StderrLock<'static>> {
     Console::text(io::stderr().lock(), stderr_look())
 }
 
+/// Prints notes on standard error.
+pub fn notes(notes: impl IntoIterator<Item = impl Display>) {
+    for note in notes {
+        // A failed write is ignored: stderr is closed.
+        let _ = writeln!(stderr(), "note: {note}");
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Write;
 
     #[test]
     fn escaped_json_has_the_same_meaning() {

@@ -4,7 +4,6 @@ use crate::exit::{Failure, Result};
 use crate::print;
 use profkit_analysis::correlate::{Joined, Plan};
 use profkit_merge::files::{Input, SingleInput};
-use std::io::Write;
 
 /// Finds the binaries of the profiles in a file. Warnings about the binaries go to standard error.
 ///
@@ -25,9 +24,6 @@ pub fn join(args: &BinaryArgs, input: &Input) -> Result<Joined> {
                 .map(|warning| format!("{}: {warning}", profkit_data::path_text(&matched.path))),
         );
     }
-    for note in &notes {
-        // A failed write is ignored: stderr is closed.
-        let _ = writeln!(print::stderr(), "note: {note}");
-    }
+    print::notes(&notes);
     Ok(plan.joined)
 }

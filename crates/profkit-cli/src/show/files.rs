@@ -7,7 +7,6 @@ use profkit_data::path_text;
 use profkit_object::debug_files::DebugFolders;
 use profkit_object::symbolize::{Declarations, DeclaringBinary};
 use profkit_report::{Grouping, grouped, plural};
-use std::io::Write;
 
 /// The largest number of programs in folders that could not be read and that notes name.
 const MOST_NOTES: usize = 10;
@@ -94,10 +93,7 @@ fn read(args: &ShowArgs) -> Result<Declarations> {
             notes.push(format!("{name}: {warning}{more}"));
         }
     }
-    for note in &notes {
-        // A failed write is ignored: stderr is closed.
-        let _ = writeln!(print::stderr(), "note: {note}");
-    }
+    print::notes(&notes);
     Ok(declarations)
 }
 

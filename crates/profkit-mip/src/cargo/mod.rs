@@ -19,7 +19,7 @@ use crate::cc::{self, Doing, Error, Result};
 use crate::runtime::cache_folder;
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::io;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::process::CommandExt as _;
@@ -57,6 +57,12 @@ fn split(value: OsString) -> Vec<OsString> {
         .collect()
 }
 
+fn hash(value: impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}
+
 fn cannot_start(program: &OsStr, error: io::Error) -> Error {
     Error::System {
         doing: Doing::StartTool,
@@ -65,13 +71,13 @@ fn cannot_start(program: &OsStr, error: io::Error) -> Error {
     }
 }
 
+fn this_program() -> Result<PathBuf> {
+    std::env::current_exe().map_err(Error::file(Doing::Find, Path::new("this program")))
+}
+
 /// Makes a link to this program, unless it exists.
 fn link_to_us(link: &Path) -> Result<()> {
-    let us = std::env::current_exe().map_err(|error| Error::System {
-        doing: Doing::Find,
-        name: "this program".to_owned(),
-        error,
-    })?;
+    let us = this_program()?;
     if fs::read_link(link).is_ok_and(|old| old == us) {
         return Ok(());
     }
@@ -84,6 +90,18 @@ fn link_to_us(link: &Path) -> Result<()> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         made => made.map_err(Error::file(Doing::Make, link)),
     }
+}
+
+/// A note for each wrapper of rustc in the environment: cargo starts profkit in its place.
+pub fn notes() -> impl Iterator<Item = String> {
+    let names = ["RUSTC_WRAPPER", "RUSTC_WORKSPACE_WRAPPER"];
+    names.into_iter().filter_map(|name| {
+        let wrapper = std::env::var_os(name).filter(|wrapper| !wrapper.is_empty())?;
+        let wrapper = wrapper.display();
+        Some(format!(
+            "{name}={wrapper} is not used: cargo starts profkit in its place"
+        ))
+    })
 }
 
 /// Replaces this process by cargo with these arguments. Returns only if that fails.
@@ -102,33 +120,20 @@ pub fn run(arguments: &[OsString], setup: &Setup) -> Error {
 
 fn prepare(arguments: &[OsString], setup: &Setup) -> Result<Command> {
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-    let system = |name: &str| {
-        let name = name.to_owned();
-        move |error| Error::System {
-            doing: Doing::Find,
-            name,
-            error,
-        }
-    };
-    let us = std::env::current_exe().map_err(system("this program"))?;
-    let here = std::env::current_dir().map_err(system("the current folder"))?;
-    let mut hasher = DefaultHasher::new();
-    us.hash(&mut hasher);
+    let us = this_program()?;
+    let current = Path::new("the current folder");
+    let here = std::env::current_dir().map_err(Error::file(Doing::Find, current))?;
     // Cargo compares the path of the wrapper with that of the last build, so the path is always the same.
     let links = cache_folder()
         .ok_or(Error::NoCache)?
         .join("profkit")
-        .join(format!("mip-cargo-{:016x}", hasher.finish()));
+        .join(format!("mip-cargo-{:016x}", hash(&us)));
     let (rustc, rustdoc) = (links.join("rustc"), links.join("rustdoc"));
     for link in [&rustc, &rustdoc] {
         link_to_us(link)?;
     }
-    let mut hasher = DefaultHasher::new();
-    (
-        env!("CARGO_PKG_VERSION"),
-        format!("{:?} {:?}", setup.cc.options, setup.cc.runtime),
-    )
-        .hash(&mut hasher);
+    let options = format!("{:?} {:?}", setup.cc.options, setup.cc.runtime);
+    let tracked = hash((env!("CARGO_PKG_VERSION"), options));
     let settings = [
         links.into(),
         here.into(),
@@ -138,7 +143,7 @@ fn prepare(arguments: &[OsString], setup: &Setup) -> Result<Command> {
     let mut command = Command::new(cargo);
     command
         .args(arguments)
-        .env(TRACKED, format!("{:016x}", hasher.finish()))
+        .env(TRACKED, format!("{tracked:016x}"))
         .env(
             SETTINGS,
             join(settings.into_iter().chain(setup.cc.words.iter().cloned())),

@@ -147,6 +147,10 @@ impl Error {
             }
             Error::Runtime(error) => error.hint(),
             Error::WriteLibrary(error) => error.hint(),
+            Error::UnknownCompiler { .. } => Some(
+                "name clang or gcc; with clang or gcc, the linker is chosen by -fuse-ld (with cargo: -Clink-arg=-fuse-ld=lld)"
+                    .to_owned(),
+            ),
             Error::NoCache => Some("set XDG_CACHE_HOME to a folder that can be written".to_owned()),
             Error::NoAssembly { .. } => {
                 Some("build without -Cincremental and without other wrappers of rustc".to_owned())

@@ -232,7 +232,7 @@ impl MipProfile {
     }
 
     /// Returns the call edges grouped by the called function. The result must be asked for the edges of functions in
-    /// ascending order ([`EdgesByCallee::of`]).
+    /// ascending order (`EdgesByCallee::of` in this crate).
     pub fn edges_by_callee(&self) -> EdgesByCallee {
         let mut edges = self.edges.clone();
         edges.sort_unstable_by_key(|edge| (edge.callee, edge.caller, edge.call_site));

@@ -24,6 +24,30 @@ pub struct MemProfSection {
     pub offset: u64,
 }
 
+impl MemProfSection {
+    /// Checks the version of the section as LLVM 22 does, which reads the versions 2 to 4.
+    ///
+    /// # Errors
+    /// With [`ErrorKind::UnsupportedVersion`] and LLVM's words if LLVM 22 does not read the version.
+    pub fn check_version_as_llvm(&self) -> Result<()> {
+        let version = word(&self.bytes, 0).unwrap_or(0);
+        if (2..=4).contains(&version) {
+            return Ok(());
+        }
+        Err(Error::new(
+            ErrorKind::UnsupportedVersion,
+            "LLVM 22 does not read this version of the MemProf section",
+        )
+        .at(self.offset)
+        .within(Structure::MemProfSection)
+        .found(version)
+        .expected("2 to 4")
+        .llvm_detail(format!(
+            "MemProf version {version} not supported; requires version between 2 and 4, inclusive"
+        )))
+    }
+}
+
 /// The minimum value of the first word of a version 0 section.
 const FIRST_OFFSET: u64 = 24;
 

@@ -9,7 +9,7 @@ pub use details::{Cancellation, HeapDetails, MipDetails, TargetReport};
 pub use tolerance::{DropLimit, Shortfall, Tolerance};
 
 use profkit_data::detect::FileKind;
-use profkit_data::{Error, ErrorKind};
+use profkit_data::{Error, ErrorKind, Structure};
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -455,8 +455,12 @@ impl From<&Error> for LlvmFault {
             ErrorKind::UnrecognizedFormat => LlvmCode::UnrecognizedFormat,
             ErrorKind::BadMagic => LlvmCode::BadMagic,
             ErrorKind::BadHeader => LlvmCode::BadHeader,
-            // LLVM's tool prints a detail for an unsupported raw version, but none for an unsupported indexed version.
-            ErrorKind::UnsupportedVersion if error.detail_for_llvm().is_some() => {
+            // LLVM's tool prints a detail for an unsupported raw version, but none for an unsupported indexed version. For
+            // the version of a heap profile it prints a detail, but it has no code of its own.
+            ErrorKind::UnsupportedVersion
+                if error.detail_for_llvm().is_some()
+                    && !error.is_within(&Structure::MemProfSection) =>
+            {
                 LlvmCode::RawProfileVersionMismatch
             }
             ErrorKind::UnsupportedVersion => LlvmCode::UnsupportedVersion,

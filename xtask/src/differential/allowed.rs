@@ -1,14 +1,16 @@
 //! The differences that are allowed, each with its reason. docs/formats/llvm-profdata.md has the same rows for readers.
+use std::collections::HashSet;
+
 use anyhow::Result;
 use profkit_abi::sample::{flag, section};
-use profkit_data::ErrorKind;
 use profkit_data::detect::{FileKind, detect, is_text};
 use profkit_data::ids::NameRef;
 use profkit_data::instr::indexed::{IndexedProfile, IndexedReadOptions};
 use profkit_data::instr::raw::{PointerWidth, RawReader};
 use profkit_data::instr::{InstrSource, Record};
 use profkit_data::sample::ext_binary::ExtBinaryProfile;
-use profkit_data::sample::{SampleEncoding, encoding};
+use profkit_data::sample::{SampleEncoding, SampleProfile, encoding};
+use profkit_data::{ErrorKind, Structure};
 
 use super::cases::{Case, Input};
 use super::run::{Ran, Tools, ran};
@@ -113,6 +115,11 @@ pub fn reason(
         (FORMS, flat_names_and_hashes),
         (HASHES, stored_hashes),
         (FLAGS_LEFT, flags_left_over),
+        (DOLLAR, begins_with_dollar),
+        (MADE_UP, makes_up_functions),
+        (NO_HEAP, flag_of_no_heap),
+        (TWICE, with_and_without_contexts),
+        (BEYOND, empty_name_beyond_the_end),
     ] {
         if same(tools, case, theirs, ours)? {
             return Ok(Some(reason));
@@ -128,6 +135,13 @@ pub fn reason(
     }
     if case.inputs.iter().any(has_wide_delta) {
         return Ok(Some(PLACES));
+    }
+    let is_version_0 = |input: &Input| {
+        detect(&input.bytes) == FileKind::InstrIndexed && input.bytes.get(8..15) == Some(&[0; 7])
+    };
+    let version_0 = |input: &Input| is_version_0(input) && names(&ours.stderr, input);
+    if case.inputs.iter().any(version_0) {
+        return Ok(Some(VERSION_0));
     }
     let refuses = |input: &Input| lies_about_places(input) && names(&ours.stderr, input);
     if case.inputs.iter().any(refuses) {
@@ -145,6 +159,15 @@ const FORMS: &str =
 const HASHES: &str =
     "stored hashes of an indexed file are wrong, and LLVM's tool calculates them anew";
 const FLAGS_LEFT: &str = "after an unreadable profile with contexts or probes, LLVM's tool writes the others as if they had some";
+const DOLLAR: &str = "LLVM's tool takes a name that begins with $ for the number of bitmap bytes of the record before it";
+const MADE_UP: &str =
+    "LLVM's tool makes inlined functions of damaged metadata, which profkit refuses";
+const NO_HEAP: &str =
+    "a file older than heap profiles says that it has one, and LLVM's tool writes an empty one";
+const TWICE: &str = "a text that has a function with and without the brackets of a context: LLVM's tool keeps it twice, and cannot read what it wrote";
+const BEYOND: &str =
+    "LLVM's tool looks for names beyond the end of a damaged indexed file, and finds an empty one";
+const VERSION_0: &str = "LLVM's tool reads indexed files of version 0, which no release wrote";
 const FREED: &str = "LLVM's tool reads names from freed memory";
 const KINDS: &str = "LLVM's tool merges profiles of two kinds in this order only";
 const TIES: &str = "which of several equal functions are among the first is decided by a hash table in LLVM's tool";
@@ -365,7 +388,32 @@ fn flat_names_and_hashes(tools: &Tools, case: &Case, _: &Ran, _: &Ran) -> Result
         let option = option.trim_start_matches('-');
         !["text", "binary"].contains(&option.split('=').next().unwrap_or(option))
     });
-    Ok(agree(tools, &hashes)?.is_some())
+    if agree(tools, &hashes)?.is_some() {
+        return Ok(true);
+    }
+    // LLVM's tool may write a hash twice, for the name and for itself. Profiles of the same meaning have the same text.
+    let (theirs, ours) = tools.both(&hashes)?;
+    Ok(match (output(&theirs), output(&ours)) {
+        (Some(one), Some(two)) if without_output(&theirs) == without_output(&ours) => {
+            as_text(tools, one)? == as_text(tools, two)?
+        }
+        _ => false,
+    })
+}
+
+/// What LLVM's tool does when it writes a sample profile as a text.
+fn as_text(tools: &Tools, profile: &[u8]) -> Result<Ran> {
+    let input = Input {
+        name: "in".to_owned(),
+        bytes: profile.to_vec(),
+        origin: String::new(),
+    };
+    let case = Case {
+        command: "merge",
+        options: vec!["-sample".to_owned(), "-text".to_owned()],
+        inputs: vec![input],
+    };
+    ran(&tools.llvm, &case)
 }
 
 /// Whether the tools agree, and LLVM's tool does the same, if indexed files store the hashes of their names.
@@ -426,6 +474,112 @@ fn flags_left_over(tools: &Tools, case: &Case, theirs: &Ran, ours: &Ran) -> Resu
     Ok((1..case.inputs.len()).contains(&sound.inputs.len())
         && without_output(theirs) == without_output(ours)
         && agree(tools, &sound)?.is_some_and(|(alone, _)| output(&alone) == Some(plain)))
+}
+
+/// Whether profkit refuses a damaged sample file because of its metadata, and names the file in its message.
+fn makes_up_functions(_: &Tools, case: &Case, theirs: &Ran, ours: &Ran) -> Result<bool> {
+    let metadata = Structure::SampleSection(section::METADATA);
+    let is_damaged = |input: &Input| {
+        let Ok(file) = ExtBinaryProfile::parse(&input.bytes) else {
+            return false;
+        };
+        let report = file.read(&mut SampleProfile::new(), 1);
+        let mut faults = report.faults.iter();
+        input.origin.ends_with(", damaged") && faults.any(|fault| fault.is_within(&metadata))
+    };
+    let refused = |input: &Input| is_damaged(input) && names(&ours.stderr, input);
+    let refuses = ours.code == Some(1) && !contains(&theirs.stderr, b"Malformed sample");
+    Ok(case.has("sample") && refuses && case.inputs.iter().any(refused))
+}
+
+/// Whether the tools agree if the flag of heap profiles is removed from indexed files before version 8, and profkit does
+/// the same with the flag.
+fn flag_of_no_heap(tools: &Tools, case: &Case, _: &Ran, ours: &Ran) -> Result<bool> {
+    const HEAP: u8 = 0x40;
+    let mut plain = case.clone();
+    for input in &mut plain.inputs {
+        let is_old = detect(&input.bytes) == FileKind::InstrIndexed
+            && input.bytes.get(8).is_some_and(|&version| version < 8);
+        if is_old && let Some(flags) = input.bytes.get_mut(15) {
+            *flags &= !HEAP;
+        }
+    }
+    let is_changed = plain
+        .inputs
+        .iter()
+        .zip(&case.inputs)
+        .any(|(one, two)| one.bytes != two.bytes);
+    Ok(is_changed && agree(tools, &plain)?.is_some_and(|(_, same)| same == *ours))
+}
+
+/// Whether a sample text has a function as `NAME` and as `[NAME]`, and the tools differ in their output alone.
+fn with_and_without_contexts(_: &Tools, case: &Case, theirs: &Ran, ours: &Ran) -> Result<bool> {
+    let is_such = |input: &Input| {
+        let heads = input.bytes.split(|&byte| byte == b'\n').filter_map(|line| {
+            let mut fields = line.rsplitn(3, |&byte| byte == b':');
+            fields.nth(2)
+        });
+        let heads: HashSet<&[u8]> = heads.collect();
+        is_text(&input.bytes)
+            && heads
+                .iter()
+                .any(|head| heads.contains(&[b"[", *head, b"]"].concat()[..]))
+    };
+    Ok(case.has("sample")
+        && without_output(theirs) == without_output(ours)
+        && case.inputs.iter().any(is_such))
+}
+
+/// Whether the tools differ only in this: LLVM's tool complains about an empty name where profkit reports the damage in the
+/// table of functions before it. LLVM's tool looks for the names only with `--keep-vtable-symbols`.
+fn empty_name_beyond_the_end(_: &Tools, case: &Case, theirs: &Ran, ours: &Ran) -> Result<bool> {
+    let is_damaged = |input: &Input| {
+        let past_table = b"malformed instrumentation profile data: profile data is empty";
+        let line = [b"warning: ", input.name.as_bytes(), b": ", past_table].concat();
+        lies_in_its_table(input) && contains(&ours.stderr, &line)
+    };
+    let empty = String::from_utf8_lossy(&theirs.stderr)
+        .replace("symbol name is empty", "profile data is empty");
+    Ok(case.has("keep-vtable-symbols")
+        && empty.as_bytes() == ours.stderr
+        && without_stderr(theirs) == without_stderr(ours)
+        && case.inputs.iter().any(is_damaged))
+}
+
+/// Whether the names of an indexed file cannot all be read.
+fn lies_in_its_table(input: &Input) -> bool {
+    let options = IndexedReadOptions::new().llvm_checks(true);
+    IndexedProfile::parse_with(&input.bytes, &options).is_ok_and(|profile| {
+        let mut records = profile.records();
+        loop {
+            match records.next_name() {
+                Ok(Some(_)) => {}
+                Ok(None) => return false,
+                Err(_) => return true,
+            }
+        }
+    })
+}
+
+/// Whether LLVM's tool complains about the bitmap of a text, and the tools agree if no name of the texts begins with `$`.
+fn begins_with_dollar(tools: &Tools, case: &Case, theirs: &Ran, _: &Ran) -> Result<bool> {
+    if !contains(&theirs.stderr, b"itmap byte") {
+        return Ok(false);
+    }
+    let mut renamed = case.clone();
+    for input in &mut renamed.inputs {
+        let mut at_start = true;
+        let is_text = is_text(&input.bytes);
+        for at in 0..input.bytes.len() {
+            let next_is_digit = input.bytes.get(at + 1).is_some_and(u8::is_ascii_digit);
+            if is_text && at_start && input.bytes[at] == b'$' && !next_is_digit {
+                input.bytes[at] = b'_';
+            }
+            at_start = input.bytes[at] == b'\n';
+        }
+    }
+    let (theirs, ours) = tools.both(&renamed)?;
+    Ok(theirs == ours)
 }
 
 /// Whether an extensible binary sample file says that it has contexts, inlining decisions, probes or attributes.

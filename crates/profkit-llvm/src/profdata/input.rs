@@ -48,7 +48,11 @@ impl<'data> Profile<'data> {
                 let newest = RELEASE.facts().map_or(0, |facts| facts.indexed);
                 let options = IndexedReadOptions::new().newest(newest).llvm_checks(true);
                 let profile = IndexedProfile::parse_with(data, &options)?;
-                // LLVM reads the temporal traces together with the header, so errors in them are reported first.
+                // LLVM reads the head of the heap profile and the temporal traces together with the header, so errors in
+                // them are reported first.
+                if let Some(section) = profile.memprof() {
+                    section.check_version_as_llvm()?;
+                }
                 profile.temporal_traces()?;
                 if names {
                     let mut all = profile.records();

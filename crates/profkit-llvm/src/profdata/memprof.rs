@@ -405,18 +405,7 @@ pub fn show(
     let end = usize::try_from(section.offset)
         .unwrap_or(usize::MAX)
         .saturating_add(section.bytes.len());
-    let word = section
-        .bytes
-        .first_chunk()
-        .map_or(0, |word| u64::from_le_bytes(*word));
-    if !(2..=4).contains(&word) {
-        return Err(Fault::of(
-            name,
-            format!(
-                "{UNSUPPORTED}: MemProf version {word} not supported; requires version between 2 and 4, inclusive"
-            ),
-        ));
-    }
+    section.check_version_as_llvm().map_err(fault)?;
     let section =
         IndexedMemProf::parse(data.get(..end).unwrap_or(data), section.offset).map_err(fault)?;
     let heap = section.to_profile().map_err(fault)?;

@@ -189,10 +189,17 @@ impl Worker<'_, '_> {
             Err(error) => return self.fail(input, &error),
         };
         let is_raw = matches!(source, Source::Raw(_));
-        // LLVM reads the traces of an indexed profile together with the header, and the traces of a text profile
+        // LLVM reads the head of the heap profile and the traces of an indexed profile together with the header, and the traces of a text profile
         // together with the records.
         let mut early_traces = None;
         if let Source::Indexed(_) = source {
+            let reads_as_22 = |release: Release| release >= Release::new(22);
+            if self.context.options.read_as.is_some_and(reads_as_22)
+                && let Some(section) = source.memprof()
+                && let Err(error) = section.check_version_as_llvm()
+            {
+                return self.fail(input, &error);
+            }
             match source.get().temporal_traces() {
                 Ok(traces) => early_traces = Some(traces),
                 Err(error) => return self.fail(input, &error),
@@ -259,6 +266,10 @@ impl Worker<'_, '_> {
         self.record = record;
         if keeps_names && !is_raw {
             vtable_names = vtables::of_input(&source);
+        }
+        // To find these names, LLVM collects those of the functions, too. An error of this step replaces that of a record.
+        if keeps_names && let Some(error) = source.empty_name() {
+            first_error = Some(error);
         }
         group.vtable_names.extend(&vtable_names);
         let memprof = source.memprof();

@@ -75,6 +75,22 @@ impl<'data> Source<'data> {
         }
     }
 
+    /// The error of LLVM for an indexed file that has a function without a name. Names beyond damage in the table of
+    /// functions are not looked at.
+    pub(crate) fn empty_name(&self) -> Option<Error> {
+        let Source::Indexed(reader) = self else {
+            return None;
+        };
+        let mut names = reader.profile().records();
+        while let Ok(Some(name)) = names.next_name() {
+            if name.name().is_empty() {
+                let error = Error::new(ErrorKind::Malformed, "a function has no name");
+                return Some(error.at(name.offset()).llvm_detail("symbol name is empty"));
+            }
+        }
+        None
+    }
+
     /// The position in the file of the profile that is being read, counted from 1.
     pub(crate) fn profiles_seen(&self) -> usize {
         match self {

@@ -130,15 +130,16 @@ pub(super) fn contents<'data>(
     Ok((Cow::Owned(inflated), 0))
 }
 
-/// Decompresses a section. A compressed section has the uncompressed size, the compressed size, and a zlib stream. If
-/// `more` is set, other bytes may follow the stream.
-fn inflate(cursor: &mut Cursor<'_>, more: bool) -> Result<Vec<u8>> {
+/// Decompresses a section. A compressed section has the uncompressed size, the compressed size, and a zlib stream. LLVM
+/// (`as_llvm`) accepts other bytes after the stream, and a stream that is shorter than stated: the rest is zero here, and
+/// whatever the memory holds in LLVM.
+fn inflate(cursor: &mut Cursor<'_>, as_llvm: bool) -> Result<Vec<u8>> {
     let start = cursor.offset();
     let size = cursor.uleb128()?;
     let at = cursor.offset();
     let compressed = cursor.uleb128()?;
     let remaining = cursor.remaining() as u64;
-    if compressed != remaining && !(more && compressed < remaining) {
+    if compressed != remaining && !(as_llvm && compressed < remaining) {
         return Err(Error::new(
             ErrorKind::Malformed,
             "the compressed size does not match the size of the section",
@@ -171,7 +172,8 @@ fn inflate(cursor: &mut Cursor<'_>, more: bool) -> Result<Vec<u8>> {
     let mut inflated = Vec::with_capacity(size);
     let status =
         Decompress::new(true).decompress_vec(stream, &mut inflated, FlushDecompress::Finish);
-    if !matches!(status, Ok(Status::StreamEnd)) || inflated.len() != size {
+    let is_short = inflated.len() < size;
+    if !matches!(status, Ok(Status::StreamEnd)) || is_short && !as_llvm || inflated.len() > size {
         return Err(Error::new(
             ErrorKind::UncompressFailed,
             "a compressed section cannot be decompressed to its stated size",
@@ -180,6 +182,7 @@ fn inflate(cursor: &mut Cursor<'_>, more: bool) -> Result<Vec<u8>> {
         .found(format_args!("{} bytes", inflated.len()))
         .expected(format_args!("{size} bytes")));
     }
+    inflated.resize(size, 0);
     Ok(inflated)
 }
 

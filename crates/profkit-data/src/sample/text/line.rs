@@ -375,6 +375,13 @@ impl Targets<'_> {
         )
     }
 
+    /// Fails if the list is not a valid list of call targets.
+    pub(super) fn check(&self) -> Result<(), Fault> {
+        let mut pairs = *self;
+        pairs.try_for_each(|pair| pair.map(drop))?;
+        self.trailing_blank().map_or(Ok(()), Err)
+    }
+
     /// Returns an error if blanks follow the last pair. LLVM rejects them after call targets, but writes them after
     /// vtables.
     pub(super) fn trailing_blank(&self) -> Option<Fault> {

@@ -192,6 +192,10 @@ impl Reader<'_> {
         let as_llvm = self.as_llvm;
         let is_metadata = matches!(parsed, Line::Checksum(_) | Line::Attributes(_) | Line::Flat);
         if !is_metadata && depth == self.metadata_depth {
+            // A fault inside the line is reported before the place of the line, as by LLVM.
+            if let Line::Body { targets, .. } = &parsed {
+                targets.check().map_err(located)?;
+            }
             return Err(located(Fault {
                 column: depth,
                 message: "a sample line comes after the function's metadata",

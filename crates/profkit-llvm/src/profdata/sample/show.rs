@@ -45,7 +45,9 @@ pub fn run(
     }
     let filter = parsed.text("function");
     let all = parsed.flag("all-functions") || filter.is_empty();
+    // LLVM reads everything before it refuses to show one function as JSON.
     let needs_all = all
+        || is_json
         || parsed.flag("show-prof-sym-list")
         || parsed.flag("detailed-summary")
         || parsed.flag("hot-func-list")

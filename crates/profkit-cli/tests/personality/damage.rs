@@ -80,6 +80,47 @@ fn value_data_without_a_size_are_read_alike() {
     compare_all(&pair, lines.iter().map(String::as_str));
 }
 
+/// Cases that `cargo xtask differential` found.
+#[test]
+fn what_llvm_reads_first_is_reported_first() {
+    let llvm = require_or_skip!(22);
+    let mut pair = Pair::new(&llvm);
+    // With --keep-vtable-symbols, LLVM collects the names of functions, of which one has no characters here.
+    let mut nameless = fixture("indexed/clang-13-ir-32-plain.profdata");
+    nameless[600..720].fill(0);
+    pair.add("nameless", nameless);
+    // The file says that it has a heap profile, and the number in its place is not a version.
+    let mut no_heap = fixture("indexed/clang-22-function-entry-plain.profdata");
+    no_heap[15] |= 0x40;
+    pair.add("no-heap", no_heap);
+    pair.add("target", "main:1:1\n 1: 1\n !CFGChecksum: 4\n 1: 10 !A\n");
+    pair.add("place", "main:1:1\n 1: 1\n !CFGChecksum: 4\n 1: 10 a:1\n");
+    let hashes = fixture("sample/llvm-16-nested-ext-md5.sampleprof");
+    pair.add("cut", &hashes[..hashes.len() - 20]);
+    // The table of offsets states two bytes more than its compressed bytes have.
+    let mut short = fixture("sample/llvm-14-probes-ext-compressed.sampleprof");
+    assert_eq!(short[448], 5);
+    short[448] = 7;
+    pair.add("short", short);
+    let lines = [
+        "merge nameless",
+        "merge --keep-vtable-symbols nameless",
+        "show no-heap",
+        "show --memory no-heap",
+        "order no-heap",
+        "overlap no-heap no-heap",
+        "merge no-heap",
+        "merge -text no-heap",
+        "show -sample target",
+        "show -sample place",
+        "show -sample -json -function=main cut",
+        "show -sample short",
+        "merge -sample short",
+        "show -sample -show-sec-info-only short",
+    ];
+    compare_all(&pair, lines);
+}
+
 const COMMANDS: [&str; 4] = [
     "show --all-functions --counts --ic-targets bad",
     "merge -j 1 bad -o out",

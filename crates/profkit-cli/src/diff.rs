@@ -224,7 +224,7 @@ pub fn run(args: &DiffArgs, matches: &ArgMatches) -> exit::Result {
             names[0], names[1]
         );
         return Err(Failure::usage(text).with_hint(format_args!(
-            "leave --{option} out; `profkit doctor FILE` says what a profile is"
+            "leave --{option} out; `profkit doctor FILE` shows the kind of a profile"
         )));
     }
     let mut profiles = Vec::new();
@@ -247,7 +247,7 @@ pub fn run(args: &DiffArgs, matches: &ArgMatches) -> exit::Result {
     };
     let diff = ProfileDiff::of(old, new, &options).map_err(|why| {
         Failure::input(format_args!("{} and {}: {why}", names[0], names[1]))
-            .with_hint("`profkit doctor FILE` says what a profile is")
+            .with_hint("`profkit doctor FILE` shows the kind of a profile")
     })?;
     let report = DiffReport {
         paths: names,

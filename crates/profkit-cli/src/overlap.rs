@@ -74,7 +74,7 @@ pub fn run(args: &OverlapArgs) -> exit::Result {
     let report = OverlapReport::new(&named.collect::<Vec<_>>(), args.top);
     let mut report = report.map_err(|(one, two, why)| {
         Failure::input(format_args!("{one} and {two}: {why}"))
-            .with_hint("`profkit doctor FILE` says what a profile is")
+            .with_hint("`profkit doctor FILE` shows the kind of a profile")
     })?;
     report.mangled = args.mangled;
     let mut out = stdout_for(args.format);

@@ -263,7 +263,7 @@ fn compare(page: &mut Page, old: &Input, new: &Input) -> exit::Result {
     let second = second.map_err(|error| Failure::file(names[1], &error))?;
     let diff = ProfileDiff::of(&first, &second, &DiffOptions::default()).map_err(|why| {
         Failure::input(format_args!("{} and {}: {why}", names[0], names[1]))
-            .with_hint("`profkit doctor FILE` says what a profile is")
+            .with_hint("`profkit doctor FILE` shows the kind of a profile")
     })?;
     page.compare(&DiffReport {
         paths: names,

@@ -469,12 +469,12 @@ impl Entries<'_> {
         wrong.then(|| {
             Error::new(
                 ErrorKind::Malformed,
-                "the table of buckets states a wrong number of items",
+                "the number of items differs from the number that the table of buckets states",
             )
             .at(self.table.index + 8)
             .within(STRUCTURE)
-            .found(self.table.entry_count)
-            .expected(format_args!("{}, the number in the table", self.seen))
+            .found(format_args!("{} items", self.seen))
+            .expected(self.table.entry_count)
         })
     }
 }

@@ -190,7 +190,7 @@ fn widened_bytes_are_read_and_reported() {
     let [error] = errors.as_slice() else {
         panic!("{errors:?}")
     };
-    insta::assert_snapshot!(error, @"function eight_bytes of indexed profile at offset 0x20a: records store their bitmaps as version 13 does, and were read that way: found a word for each byte in 2 functions, expected packed bytes, as version 14 has them");
+    insta::assert_snapshot!(error, @"function eight_bytes of indexed profile at offset 0x20a: the bitmap has the form of version 13, and was read in that form: found a word for each byte in 2 functions, expected the packed bytes of version 14");
     insta::assert_snapshot!(error.hint().unwrap(), @"the counts are right if the file is undamaged; merge its raw profiles again to be sure");
     let salvaged = IndexedProfile::parse_with(&file, &IndexedReadOptions::new().salvage(true));
     let (again, errors) = drain(&mut salvaged.unwrap().records());

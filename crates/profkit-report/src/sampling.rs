@@ -367,7 +367,7 @@ pub fn lines(outcome: &Outcome) -> Vec<String> {
         }
         if binary.other_builds > 0 {
             lines.push(format!(
-                "{name}: left out are samples of files with the same name and another build id: {}",
+                "{name}: left out samples of files with the same name and a different build id: {}",
                 grouped(binary.other_builds)
             ));
         }

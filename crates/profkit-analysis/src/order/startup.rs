@@ -245,7 +245,7 @@ impl Startup {
 }
 
 /// The hint for files without an order of calls.
-const NEEDED: &str = "an order is made of profiles with temporal traces, MIP profiles, and order files with one symbol per line";
+const NEEDED: &str = "an order is made from profiles with temporal traces, MIP profiles, and order files with one symbol per line";
 
 impl StartupOrder {
     /// The symbols, in order.

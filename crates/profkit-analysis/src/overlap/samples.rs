@@ -84,8 +84,12 @@ impl Incomparable {
 impl fmt::Display for Incomparable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Incomparable::Probes => "one profile counts pseudo probes, the other counts lines",
-            Incomparable::Contexts => "only one profile has calling contexts",
+            Incomparable::Probes => {
+                "one counts pseudo probes and the other counts lines, so they cannot be compared"
+            }
+            Incomparable::Contexts => {
+                "one has calling contexts and the other has none, so they cannot be compared"
+            }
         })
     }
 }

@@ -168,7 +168,7 @@ fn compare_all(args: &MatchArgs, list: &InputList) -> exit::Result {
     }
     if list.files.is_empty() {
         return Err(Failure::input(format_args!(
-            "{}: no profile is there",
+            "{}: no profile was found",
             all.from()
         )));
     }

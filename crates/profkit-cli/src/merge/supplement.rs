@@ -1,5 +1,6 @@
 //! `profkit merge --supplement-with`: corrects a merged instrumentation profile by a sample profile.
 use crate::exit::{Failure, Result};
+use crate::print::plural;
 use clap::Args;
 use profkit_data::instr::InstrProfile;
 use profkit_data::sample::SampleReadOptions;
@@ -91,8 +92,10 @@ impl Supplement {
     pub fn correct(&self, profile: &mut InstrProfile, notes: &mut Vec<String>) {
         let done = self.samples.correct(profile, &self.options);
         notes.push(format!(
-            "{}: functions scaled up: {}; marked as warm or hot: {}",
-            self.name, done.scaled, done.marked
+            "{}: scaled up the counts of {}, and marked {} as warm or hot",
+            self.name,
+            plural(done.scaled, "function"),
+            done.marked
         ));
         for name in &done.ambiguous {
             notes.push(format!(

@@ -235,7 +235,7 @@ fn check_rows(args: &ShowArgs, matches: &ArgMatches) -> Result<()> {
         .filter(|option| is_given(matches, option));
     match (args.format.rows(), wrong.next()) {
         (Some(_), Some(option)) => Err(Failure::usage(format_args!(
-            "--{option} has no rows: it cannot be combined with --format csv or jsonl"
+            "--{option} cannot be combined with --format csv or jsonl: it prints no rows"
         ))
         .with_hint("leave out --format, or use --format json")),
         _ => Ok(()),

@@ -152,7 +152,9 @@ impl DataAccess {
             )
             .at(base)
             .found(format_args!("{found}"))
-            .expected(format_args!("{named} strings and {cold} cold symbols")));
+            .expected(format_args!(
+                "{named} of accessed symbols and {cold} of cold symbols"
+            )));
         }
         let string = |index: u64, at: u64| {
             let index = usize::try_from(index).ok();

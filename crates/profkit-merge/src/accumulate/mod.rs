@@ -177,7 +177,7 @@ impl Fault {
                 input,
                 Action::Dropped,
                 Reason::CounterMismatch,
-                "the record has another number of counters than the first record of the function",
+                "the number of counters differs from that of the function's first record",
             )
             .sides(plural(found, "counter"), plural(expected, "counter"))
             .llvm(LlvmCode::CountMismatch),
@@ -201,7 +201,7 @@ impl Fault {
                 Action::Repaired,
                 Reason::ValueSiteMismatch,
                 format!(
-                    "the record has another number of value sites of kind {kind} than the first record of the function, so its values are left out"
+                    "the number of value sites of kind {kind} differs from that of the function's first record, so the values are left out"
                 ),
             )
             .sides(plural(found, "site"), plural(expected, "site"))

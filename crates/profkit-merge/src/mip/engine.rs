@@ -602,7 +602,7 @@ fn report_refused(input: usize, refused: &[Refused], part: &mut ReportPart) {
                 expected,
             } if index < MOST_NAMED => event(
                 Reason::SignatureChanged,
-                "the code of the function differs from its code in the profile",
+                "the function has other code here than in the profile that it is merged with",
             )
             .function(name)
             .sides(

@@ -404,7 +404,7 @@ fn what_is_dropped_and_why() {
       hint: give the profile of the program or library that wrote the raw file
     13.mipraw: dropped: MIP profile at offset 0x0: wrong build: found build id 0102
       hint: to merge profiles of several builds, give a folder: -p FOLDER
-    14.mipraw: dropped function `_ZN3one3twoEi`: the code of the function differs from its code in the profile: found signature 0x7, expected 0x1000
+    14.mipraw: dropped function `_ZN3one3twoEi`: the function has other code here than in the profile that it is merged with: found signature 0x7, expected 0x1000
     unreadable: dropped: cannot be read: no luck
     ");
     assert!(!report.is_clean());

@@ -30,7 +30,7 @@ pub fn read_releasing(
     if detect(data) != FileKind::PerfData {
         if !selection.is_all() {
             let text = "samples can be selected by event, process, name or time only from a recording of perf";
-            return Err(Error::new(ErrorKind::Unsupported, text).found("a text"));
+            return Err(Error::new(ErrorKind::Unsupported, text).found("a text file"));
         }
         let text = TextOptions {
             stacks: options.stacks,

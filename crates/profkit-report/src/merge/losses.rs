@@ -77,11 +77,15 @@ pub fn sample_losses(losses: &sample::Losses, text_for: Option<Release>) -> Vec<
     });
     let of_release = of_release.as_str();
     [
-        (losses.symbols, "names of the symbol list", ""),
+        (
+            losses.symbols,
+            "names from the symbol list, which the output cannot hold",
+            "",
+        ),
         (losses.vtables, "vtables", of_release),
         (losses.checksums, "checksums", of_release),
         (losses.attributes, "attributes", of_release),
-        (losses.names, "names as text; hashes are kept", ""),
+        (losses.names, "names, but not their hashes", ""),
         (
             losses.large_lines,
             "samples of line numbers above 65535",

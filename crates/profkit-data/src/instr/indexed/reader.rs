@@ -579,13 +579,13 @@ impl<'data> IndexedReader<'data> {
             return Some(
                 Error::new(
                     ErrorKind::Malformed,
-                    "records store their bitmaps as version 13 does, and were read that way",
+                    "the bitmap has the form of version 13, and was read in that form",
                 )
                 .at(offset)
                 .within(Structure::Function(name))
                 .within(Structure::IndexedProfile)
                 .found(format_args!("a word for each byte in {count} functions"))
-                .expected("packed bytes, as version 14 has them")
+                .expected("the packed bytes of version 14")
                 .with_hint("the counts are right if the file is undamaged; merge its raw profiles again to be sure"),
             );
         }

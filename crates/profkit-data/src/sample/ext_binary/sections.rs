@@ -111,10 +111,10 @@ pub(super) fn contents<'data>(
         )
         .at(section.offset)
         .within(section.structure())
-        .found(format_args!("{} bytes in the file", data.len()))
+        .found(format_args!("a file of {} bytes", data.len()))
         .expected(format_args!(
-            "{} bytes from {:#x} on",
-            section.size, section.offset
+            "at least {} bytes",
+            section.offset.saturating_add(section.size)
         )));
     };
     if !section.has(flag::COMPRESSED) || bytes.is_empty() {

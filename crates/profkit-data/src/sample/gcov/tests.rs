@@ -196,7 +196,7 @@ fn what_has_no_place_is_counted() {
             "1 checksums",
             "1 attributes",
             "1 vtables",
-            "1 names of the symbol list",
+            "1 names from the symbol list",
             "1 names that are known by their hash only",
         ]
     );

@@ -109,7 +109,7 @@ impl GcovLosses {
             (self.checksums, "checksums"),
             (self.attributes, "attributes"),
             (self.vtables, "vtables"),
-            (self.symbols, "names of the symbol list"),
+            (self.symbols, "names from the symbol list"),
             (self.hashes, "names that are known by their hash only"),
             (self.files, "names of source files"),
         ]

@@ -391,7 +391,9 @@ impl<'data> Chain<'data> {
             )
             .at(offset)
             .found(format_args!("{hash:#018x}"))
-            .expected(format_args!("{bucket:#x} in the bits {mask:#x}")))
+            .expected(format_args!(
+                "a hash with {bucket:#x} in its bits {mask:#x}"
+            )))
         };
         let past = |_, wanted| past_bucket(offset, available, wanted);
         lengths.item(items, of_bucket, past)

@@ -416,7 +416,7 @@ fn each_damage_has_its_message() {
     a block beyond the section: 4 functions
         function at 0x0 of CompositeProfileSection at offset 0xf1: a block runs past the end of its section: found type 0 with 16383 bytes, expected at most 103 bytes
     a block too short: 4 functions
-        function at 0x0 of CompositeProfileSection at offset 0xf5: the data end too early: found 0 bytes left, expected 1 bytes
+        function at 0x0 of CompositeProfileSection at offset 0xf5: the data end too early: found 0 bytes left, expected 1 byte
     a block too long: 4 functions
         function at 0x0 of CompositeProfileSection at offset 0x102: a block of samples has bytes after the samples: found 15 unread bytes, expected none
     two blocks of one type: 4 functions

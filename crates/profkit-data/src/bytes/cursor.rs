@@ -260,10 +260,12 @@ impl<'data> Cursor<'data> {
 
     #[cold]
     fn truncated(&self, wanted: u64) -> Error {
+        let left = self.remaining();
+        let plural = |count: u64| if count == 1 { "" } else { "s" };
         Error::new(ErrorKind::Truncated, "the data end too early")
             .at(self.offset())
-            .found(format_args!("{} bytes left", self.remaining()))
-            .expected(format_args!("{wanted} bytes"))
+            .found(format_args!("{left} byte{} left", plural(left as u64)))
+            .expected(format_args!("{wanted} byte{}", plural(wanted)))
     }
 }
 

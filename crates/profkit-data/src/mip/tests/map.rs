@@ -197,7 +197,7 @@ fn damaged_maps_of_version_9() {
     insta::assert_snapshot!(with("covered.record", 0x40_4004), @"map entry of covered at offset 0x98: a record overlaps another record: found offset 0x4, expected at least 0xb, where the record of main ends");
     let mut stray = image.map();
     stray.bytes([1]);
-    insta::assert_snapshot!(refused(&stray), @"map at offset 0x140: the data end too early: found 1 bytes left, expected 4 bytes");
+    insta::assert_snapshot!(refused(&stray), @"map at offset 0x140: the data end too early: found 1 byte left, expected 4 bytes");
     let mut padding = image.map();
     let name = padding.offset("never.name");
     padding.label_at("padding", name + 5).patch_u8("padding", 1);

@@ -105,7 +105,7 @@ fn damaged_profiles_of_version_9() {
     ");
     insta::assert_snapshot!(with(list, 2), @"section 1 of MIP profile at offset 0x70: a section occurs twice: found another section 2");
     insta::assert_snapshot!(with(list + 8, 1 << 30), @"section 0 of MIP profile at offset 0x58: a section lies outside the file: found 440 bytes at 0x40000000, expected an end at 0x448 or before");
-    insta::assert_snapshot!(with(list + 16, 89), @"function 1 of section of functions of MIP profile at offset 0x158: the data end too early: found 1 bytes left, expected 88 bytes");
+    insta::assert_snapshot!(with(list + 16, 89), @"function 1 of section of functions of MIP profile at offset 0x158: the data end too early: found 1 byte left, expected 88 bytes");
     insta::assert_snapshot!(with(list + 24 + 16, 4), @"string table of section of names of MIP profile at offset 0x2bc: the data end too early: found 0 bytes left, expected 4 bytes");
     insta::assert_snapshot!(with(list + 2 * 24 + 16, 12), @"function 0 of section of functions of MIP profile at offset 0x120: a function claims more blocks than are left: found 3, expected at most 1");
     let functions = list + 7 * 24;
@@ -130,7 +130,7 @@ fn damaged_profiles_of_version_8() {
         bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
         refused(&bytes)
     };
-    insta::assert_snapshot!(with(32, 3), @"function 2 of MIP profile at offset 0xb5: the data end too early: found 1 bytes left, expected 8 bytes");
+    insta::assert_snapshot!(with(32, 3), @"function 2 of MIP profile at offset 0xb5: the data end too early: found 1 byte left, expected 8 bytes");
     insta::assert_snapshot!(with(40, 1), @"names of MIP profile at offset 0xa5: no name has the hash that a function states: found the hash 0x5cf8c24c00000001, expected the hash of a name");
     insta::assert_snapshot!(with(0x48, u32::MAX), @"function 0 of MIP profile at offset 0x48: there are more blocks than the file has room for: found 4294967295, expected at most 17");
     insta::assert_snapshot!(with(0x64, 2), @"function 0 of MIP profile at offset 0x64: a block's coverage is neither 0 nor 1: found 2, expected 0 or 1");

@@ -116,7 +116,7 @@ fn damaged_raw_files() {
 error: the file is empty
 hint: the program ended before it wrote its records, or it still runs and has not written them yet
 ");
-    insta::assert_snapshot!(parts(b"\xfb"), @"error: header at offset 0x0: the data end too early: found 1 bytes left, expected 4 bytes");
+    insta::assert_snapshot!(parts(b"\xfb"), @"error: header at offset 0x0: the data end too early: found 1 byte left, expected 4 bytes");
     insta::assert_snapshot!(with("magic", 7), @"error: this is not a MIP file: found magic 0x00000007, expected 0x50494dfb");
     insta::assert_snapshot!(with("version", 0x0011_000a), @"
     error: header at offset 0x4: the version is not supported: found 10, expected 8 or 9

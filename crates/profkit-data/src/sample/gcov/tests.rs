@@ -288,7 +288,7 @@ fn every_check_has_its_message() {
     header at offset 0x0: the data end too early: found 3 bytes left, expected 4 bytes
     header at offset 0x0: this is not a sample profile of GCC: found 0x00000007, expected the magic "adcg" or "gcda"
     header at offset 0x4: the version of GCC's sample profile is unknown: found 0x4, expected 1, 2, 3, 407* or 406p
-    header at offset 0x8: the data end too early: found 1 bytes left, expected 4 bytes
+    header at offset 0x8: the data end too early: found 1 byte left, expected 4 bytes
     names at offset 0xc: a section has the wrong tag: found tag 0x00000007, expected tag 0xaa000000
     names at offset 0x14: the data end too early: found 1073741824 names in 1920 bytes
     names at offset 0x1c: the data end too early: found 1916 bytes left, expected 4294967296 bytes

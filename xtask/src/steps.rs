@@ -114,7 +114,7 @@ const TARGETS: &[(&str, &[&str])] = &[
     ("wasm32-unknown-unknown", PORTABLE),
     ("x86_64-pc-windows-gnu", PORTABLE),
 ];
-/// All libraries but that of MIP, whose compiler driver is for Unix, and those that use it.
+/// All libraries but MIP's compiler driver, which is for Unix, and those that use it.
 const PORTABLE: &[&str] = &[
     "profkit-abi",
     "profkit-data",
@@ -127,6 +127,7 @@ const PORTABLE: &[&str] = &[
     "profkit-report",
     "profkit-page",
     "profkit-llvm",
+    "profkit-mip",
 ];
 
 /// Checks the libraries that are not for Unix alone for other systems.

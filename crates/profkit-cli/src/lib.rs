@@ -48,7 +48,7 @@ pub fn run(args: Vec<OsString>) -> ExitCode {
     {
         return mip::cc::run_assembler(args);
     }
-    if let Some(call) = profkit_mip::cargo::Call::of_process(&args) {
+    if let Some(call) = profkit_mip_driver::cargo::Call::of_process(&args) {
         return exit::finish(mip::cargo::run_call(&call));
     }
     if let Some(tool) = args.get(1).and_then(|first| Tool::named(first)) {

@@ -1,13 +1,10 @@
-//! MIP, the machine-level profile that profkit collects itself. This crate contains four parts: the instrumenter, which
-//! changes the assembly that compilers write; a compiler driver that instruments the code it compiles; the runtime for
-//! instrumented programs; and the conversion of MIP profiles to inputs for compilers (block clusters, sample profiles).
+//! MIP, the machine-level profile that profkit collects itself. This crate contains three parts: the instrumenter, which
+//! changes the assembly that compilers write; empty profiles of programs, to which runs are added; and the conversion of
+//! MIP profiles to inputs for compilers (block clusters, sample profiles). The crate profkit-mip-driver has the programs
+//! that use the instrumenter in place of a compiler, and the runtime.
 #![deny(missing_docs)]
 
 pub mod asm;
-pub mod cargo;
-pub mod cc;
 pub mod create;
 pub mod instrument;
-mod objects;
-pub mod runtime;
 pub mod use_;

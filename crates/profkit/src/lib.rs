@@ -13,7 +13,7 @@
 //! | [`analysis`] | `profkit_analysis` | answers to questions about profiles |
 //! | [`report`] | `profkit_report` | answers as pictures and JSON documents |
 //! | [`page`] | `profkit_page` | a profile as an HTML page; files for pprof and speedscope |
-//! | [`mip`] | `profkit_mip` | MIP: instrumenting assembly, empty profiles |
+//! | [`mip`] | `profkit_mip`, `profkit_mip_driver` | MIP: instrumenting assembly and whole builds, empty profiles |
 //! | [`llvm`] | `profkit_llvm` | `llvm-profdata` inside your process |
 //!
 //! | you want to | start from | then | example |
@@ -370,8 +370,6 @@ pub use profkit_data as data;
 pub use profkit_llvm as llvm;
 #[cfg(feature = "merge")]
 pub use profkit_merge as merge;
-#[cfg(feature = "instrument")]
-pub use profkit_mip as mip;
 #[cfg(feature = "object")]
 pub use profkit_object as object;
 #[cfg(feature = "page")]
@@ -384,3 +382,11 @@ pub use profkit_profgen as profgen;
 pub use profkit_report as report;
 
 pub use profkit_data::{Error, ErrorKind, Profile, ReadOptions, Result, Structure, open};
+
+/// MIP: the instrumenter, empty profiles and what uses a profile (profkit-mip); the programs that take the place of a
+/// compiler, and the runtime that they link (profkit-mip-driver).
+#[cfg(feature = "instrument")]
+pub mod mip {
+    pub use profkit_mip::*;
+    pub use profkit_mip_driver::{cargo, cc, runtime};
+}

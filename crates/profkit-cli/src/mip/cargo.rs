@@ -3,7 +3,7 @@ use super::cc::{CodeArgs, parse_again, typed_words};
 use crate::exit::{Result, Status};
 use crate::print;
 use clap::Parser;
-use profkit_mip::cargo::{self, Call, Setup};
+use profkit_mip_driver::cargo::{self, Call, Setup};
 use std::ffi::OsString;
 
 const EXAMPLES: &str = "\

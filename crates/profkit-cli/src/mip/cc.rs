@@ -1,11 +1,11 @@
 //! `profkit mip cc`: a compiler driver that instruments the code it compiles. docs/mip-cc.md describes it for users.
-pub use profkit_mip::cc::is_assembler;
+pub use profkit_mip_driver::cc::is_assembler;
 
 use super::options::ModeArgs;
 use crate::exit::{self, Failure, Result, Status};
 use crate::print::OutputArgs;
 use clap::{Args, Parser};
-use profkit_mip::cc::{AssemblerCall, Call, Error, Runtime, Setup};
+use profkit_mip_driver::cc::{AssemblerCall, Call, Error, Runtime, Setup};
 use std::convert::Infallible;
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -2,7 +2,7 @@
 use crate::exit::{Failure, Result, Status};
 use clap::Args;
 use profkit_merge::files::{Content, Output};
-use profkit_mip::runtime::{self, library, object};
+use profkit_mip_driver::runtime::{self, library, object};
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\

@@ -2,7 +2,7 @@
 //! The program instruments the assembly, and then executes the real assembler.
 use super::error::{Doing, Error, Result};
 use super::run::{Compiler, instrument_file};
-use crate::instrument::Options;
+use profkit_mip::instrument::Options;
 use std::convert::Infallible;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
@@ -124,10 +124,8 @@ impl AssemblerCall {
             // file of GCC, they need not.
             let marked = is_file && !Path::new(&from).starts_with(std::env::temp_dir());
             let to = folder.with_file_name(format!("{}.s", std::process::id()));
-            let options = Options {
-                bytecode: true,
-                ..options.clone()
-            };
+            let mut options = options.clone();
+            options.bytecode = true;
             instrument_file(Path::new(&from), &to, &from, marked, &options, || {
                 Ok(target.to_string_lossy().into_owned())
             })?;

@@ -23,8 +23,8 @@ pub use assembler::{AssemblerCall, is_assembler};
 pub use error::{Doing, Error, Result, Unsupported};
 pub(crate) use run::{exit_code, instrument_file, is_clang};
 
-use crate::instrument::Options;
 use parse::Parsed;
+use profkit_mip::instrument::Options;
 use run::Compiler;
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -1,7 +1,7 @@
 //! Objects and libraries that are made again: assembly files to objects with several threads, and the members of a
 //! library.
 use crate::cc::{Doing, Error, Result, instrument_file};
-use crate::instrument::Options;
+use profkit_mip::instrument::Options;
 use profkit_object::library::{self, LibraryError, Member as OldMember};
 use profkit_rt::archive::{Member, archive};
 use std::path::{Path, PathBuf};

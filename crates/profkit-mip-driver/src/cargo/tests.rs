@@ -3,8 +3,8 @@
 use super::link::Tools;
 use super::rustc::Options;
 use super::units;
-use crate::instrument;
 use object::read::archive::ArchiveFile;
+use profkit_mip::instrument;
 use profkit_rt::archive::{Member, archive};
 use std::ffi::OsString;
 use std::fs;

@@ -10,9 +10,9 @@
 use super::link::Tools;
 use super::rustc::is_tracked;
 use crate::cc::{Doing, Error, Result, is_clang};
-use crate::instrument::Options;
 use crate::objects;
 use profkit_merge::files::{Content, Output};
+use profkit_mip::instrument::Options;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};

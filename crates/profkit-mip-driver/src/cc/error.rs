@@ -1,6 +1,7 @@
 //! The errors of the compiler driver: a call cannot be carried out, or was not completed.
-use crate::{instrument, runtime};
+use crate::runtime;
 use profkit_merge::files::{OutputError, system_text};
+use profkit_mip::instrument;
 use std::fmt;
 use std::io;
 use std::path::Path;

@@ -1,0 +1,9 @@
+//! MIP for whole builds: programs that take the place of a compiler ([`cc`]), of rustc and its linker ([`cargo`]), and
+//! of the assembler that GCC starts. They instrument the code on its way to the assembler with
+//! [`profkit_mip::instrument`], and link the [`runtime`], which this crate contains or compiles.
+#![deny(missing_docs)]
+
+pub mod cargo;
+pub mod cc;
+mod objects;
+pub mod runtime;

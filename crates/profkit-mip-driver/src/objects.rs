@@ -1,5 +1,4 @@
-//! Objects and libraries that are made again: assembly files to objects with several threads, and the members of a
-//! library.
+//! Makes objects from assembly files with several threads, and reads and writes the members of libraries.
 use crate::cc::{Doing, Error, Result, instrument_file};
 use profkit_mip::instrument::Options;
 use profkit_object::library::{self, LibraryError, Member as OldMember};
@@ -8,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Instruments and assembles files, with several threads. Returns the paths of the objects, which are in `folder`, in
-/// the order of the files. `assemble` gets the paths of the instrumented assembly and of the object; it is called by
-/// several threads at once.
+/// Instruments and assembles files with several threads. Returns the paths of the objects, in the order of the files.
+/// The objects are in `folder`. `target` returns the target triple. `assemble` makes an object (its second argument)
+/// from instrumented assembly (its first). Several threads call `target` and `assemble` at once.
 pub fn make(
     files: &[&Path],
     folder: &Path,
@@ -51,7 +50,7 @@ pub fn make(
     }
 }
 
-/// Returns the members of the library at `path`, whose bytes are `bytes`.
+/// Returns the members of the library at `path`. `bytes` is the content of this file.
 pub fn members<'a>(path: &Path, bytes: &'a [u8]) -> Result<Vec<OldMember<'a>>> {
     library::members(path, bytes).map_err(|error| match error {
         LibraryError::Damaged(problem) => Error::Library {
@@ -62,7 +61,7 @@ pub fn members<'a>(path: &Path, bytes: &'a [u8]) -> Result<Vec<OldMember<'a>>> {
     })
 }
 
-/// Returns the bytes of a library with these members.
+/// Returns the content of a library file with these members.
 pub fn library_of(members: &[OldMember<'_>]) -> Vec<u8> {
     let members: Vec<Member<'_>> = members
         .iter()

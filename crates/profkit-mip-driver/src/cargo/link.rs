@@ -1,5 +1,5 @@
-//! Links a program or a shared library that rustc has compiled. `profkit mip cc` does the link itself: it adds the
-//! runtime and a build id.
+//! Links a program or a shared library that rustc has compiled. The link is a call of `profkit mip cc` within this
+//! process ([`cc::Call`]), which adds the runtime and a build id.
 use super::rustc::Options;
 use super::{Call, cannot_start, join, link_to_us, split, units};
 use crate::cc::{self, Doing, Error, Result, Runtime};
@@ -10,11 +10,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The environment variable with the settings of a link: the linker, the target, and the path of the crate's output
-/// files without their extension. The path is empty if the crate is not instrumented.
+/// The environment variable that carries the settings of a link from the call of rustc to the call of the linker. It
+/// contains three words: the linker, the target, and the path of the crate's output files without their extension. The
+/// third word is empty if the crate is not instrumented.
 const LINK: &str = "PROFKIT_MIP_CARGO_LINK";
 
-/// The linker of the user, which is a compiler driver and assembles too, and the target.
+/// The user's linker and the target. The linker is a compiler driver, so it can also assemble.
 #[derive(Debug)]
 pub struct Tools {
     pub linker: OsString,
@@ -30,15 +31,16 @@ impl Tools {
         }
     }
 
-    /// Assembles a file. `clang` says whether the linker is clang.
+    /// Assembles a file. `clang` is true if the linker is clang.
     pub fn assemble(&self, clang: bool, assembly: &Path, object: &Path) -> Result<()> {
         let mut command = Command::new(&self.linker);
         let text = fs::read(assembly).map_err(Error::file(Doing::Read, assembly))?;
         if clang {
             command.arg(format!("--target={}", self.target));
         } else if memchr::memmem::find(&text, b"\n\t.file\t1 ").is_some() {
-            // In older versions of DWARF, GNU as accepts no folder in the directive `.file`. The option is left out if there
-            // are no such directives, because it would then describe the assembly file itself.
+            // Before DWARF 5, GNU as accepts no folder in the directive `.file`. The option is added only if the file
+            // has `.file` directives with numbers. Without them, the option would make GNU as describe the assembly
+            // file itself.
             command.arg("-Wa,--gdwarf-5");
         }
         let status = command
@@ -55,8 +57,8 @@ impl Tools {
     }
 }
 
-/// Adds the option by which rustc or rustdoc starts this program as its linker. `objects` is the path of the crate's
-/// output files without their extension if the crate is instrumented.
+/// Adds the option that makes rustc or rustdoc start this program as its linker. `objects` is the path of the crate's
+/// output files without their extension, or `None` if the crate is not instrumented.
 pub fn replace_linker(
     command: &mut Command,
     links: &Path,
@@ -64,7 +66,8 @@ pub fn replace_linker(
     objects: Option<&Path>,
 ) -> Result<()> {
     let tools = Tools::of(options);
-    // rustc takes the form of the linker's arguments from the name of the linker, so the link has the same name.
+    // rustc derives the syntax of the linker's arguments from the linker's file name, so the link has the same file
+    // name as the user's linker.
     let name = Path::new(&tools.linker).file_name().unwrap_or_default();
     let link = links.join("linker").join(name);
     link_to_us(&link)?;
@@ -110,8 +113,8 @@ pub fn link(call: &Call, setup: &cc::Setup) -> Result<u8> {
     }
 }
 
-/// Returns the assembly of what a build script or a procedural macro needs to be linked with instrumented libraries. It
-/// never writes a raw file.
+/// Returns the assembly of a runtime that never writes a raw file. Build scripts, procedural macros and documentation
+/// tests are linked with it, because the instrumented libraries that they use refer to symbols of the runtime.
 fn idle_runtime() -> String {
     let mut text = String::from("\t.data\n\t.balign 8\n");
     for (name, value) in [

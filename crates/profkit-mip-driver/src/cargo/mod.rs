@@ -26,21 +26,22 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The environment variable with a number that differs between different instrumentations. Cargo compiles a crate again
-/// if the value has changed, because the crate's dependency file names this variable.
+/// The environment variable with a hash of the instrumentation's settings. The dependency file of each instrumented
+/// crate names this variable, so cargo compiles the crate again if the value has changed.
 const TRACKED: &str = "PROFKIT_MIP_CARGO";
-/// The environment variable by which [`run`] sends its settings to the calls that follow: a folder with links to this
-/// program, the current folder, the rustdoc of the user and the command-line words, separated by [`SEPARATOR`].
+/// The environment variable by which [`run`] passes its settings to the later calls of this program. It contains,
+/// separated by [`SEPARATOR`]: the folder with links to this program, the current folder, the user's rustdoc, and the
+/// command-line words.
 const SETTINGS: &str = "PROFKIT_MIP_CARGO_SETTINGS";
 const SEPARATOR: u8 = 0x1f;
 
-/// The settings of a cargo run, beside those of each compiler call ([`cc::Setup`]).
+/// The settings of `profkit mip cargo`.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// How code is instrumented and linked. The words are those between the name of the subcommand and cargo's
-    /// arguments; see [`Call::words`].
+    /// The settings that each compiler call uses: how code is instrumented and linked. Its `words` are the words
+    /// between the name of the subcommand and cargo's arguments; see [`Call::words`].
     pub cc: cc::Setup,
-    /// Whether all crates of the program are instrumented. If not, only those of the workspace are.
+    /// Whether all crates of the program are instrumented. If false, only the crates of the workspace are.
     pub dependencies: bool,
 }
 
@@ -75,7 +76,7 @@ fn this_program() -> Result<PathBuf> {
     std::env::current_exe().map_err(Error::file(Doing::Find, Path::new("this program")))
 }
 
-/// Makes a link to this program, unless it exists.
+/// Makes a symbolic link to this program at the path `link`. Does nothing if the link exists already.
 fn link_to_us(link: &Path) -> Result<()> {
     let us = this_program()?;
     if fs::read_link(link).is_ok_and(|old| old == us) {
@@ -86,13 +87,15 @@ fn link_to_us(link: &Path) -> Result<()> {
         .map_or(Ok(()), fs::create_dir_all)
         .and_then(|()| std::os::unix::fs::symlink(us, link));
     match made {
-        // Another process has made the same link in the meantime: the path of the link contains the path of the program.
+        // Another process has made a link at this path in the meantime. That link is right too, because the path
+        // contains a hash of this program's path.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         made => made.map_err(Error::file(Doing::Make, link)),
     }
 }
 
-/// A note for each wrapper of rustc in the environment: cargo starts profkit in its place.
+/// Returns a message for each environment variable that names a wrapper of rustc. The message says that cargo starts
+/// profkit instead of the wrapper.
 pub fn notes() -> impl Iterator<Item = String> {
     let names = ["RUSTC_WRAPPER", "RUSTC_WORKSPACE_WRAPPER"];
     names.into_iter().filter_map(|name| {
@@ -104,7 +107,7 @@ pub fn notes() -> impl Iterator<Item = String> {
     })
 }
 
-/// Replaces this process by cargo with these arguments. Returns only if that fails.
+/// Executes cargo with these arguments in place of this process. Returns only if that fails.
 ///
 /// # Errors
 /// If there is no folder for links to this program, or cargo cannot be started.
@@ -123,7 +126,7 @@ fn prepare(arguments: &[OsString], setup: &Setup) -> Result<Command> {
     let us = this_program()?;
     let current = Path::new("the current folder");
     let here = std::env::current_dir().map_err(Error::file(Doing::Find, current))?;
-    // Cargo compares the path of the wrapper with that of the last build, so the path is always the same.
+    // Cargo compares the path of the wrapper with that of the last build, so the path must be the same in all builds.
     let links = cache_folder()
         .ok_or(Error::NoCache)?
         .join("profkit")
@@ -155,7 +158,8 @@ fn prepare(arguments: &[OsString], setup: &Setup) -> Result<Command> {
         command
             .env("RUSTC_WRAPPER", rustc)
             .env("RUSTC_WORKSPACE_WRAPPER", "")
-            // The answer to `-vV` depends on the settings (`rustc::version`), but the key of cargo's cache does not.
+            // With the wrapper, the answer of rustc to `-vV` depends on the settings (see `rustc::version`). The key of
+            // cargo's cache of such answers does not contain these settings, so the cache is turned off.
             .env("CARGO_CACHE_RUSTC_INFO", "0");
     } else {
         command
@@ -165,7 +169,7 @@ fn prepare(arguments: &[OsString], setup: &Setup) -> Result<Command> {
     Ok(command)
 }
 
-/// The program that this program replaces.
+/// The program in whose place cargo or rustc has started this program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     Rustc,
@@ -173,7 +177,7 @@ enum Role {
     Linker,
 }
 
-/// A call in which cargo or rustc starts this program in place of another one.
+/// A call in which cargo or rustc starts this program in place of rustc, rustdoc or the linker.
 #[derive(Debug)]
 pub struct Call {
     role: Role,
@@ -189,8 +193,8 @@ pub struct Call {
 }
 
 impl Call {
-    /// Returns the call that started this process, if one did. `args` are the arguments of the process, beginning with
-    /// the program's name.
+    /// Returns the call for which cargo or rustc started this process; `None` if something else started it. `args` are
+    /// the arguments of the process, beginning with the program's name.
     pub fn of_process(args: &[OsString]) -> Option<Self> {
         let (program, args) = args.split_first()?;
         let mut settings = split(std::env::var_os(SETTINGS)?).into_iter();
@@ -215,13 +219,13 @@ impl Call {
         })
     }
 
-    /// Returns the command-line words that `profkit mip cargo` was started with, up to cargo's arguments.
+    /// Returns the command-line words of `profkit mip cargo`, up to cargo's arguments.
     pub fn words(&self) -> &[OsString] {
         &self.words
     }
 
-    /// Calls a function in the folder in which `profkit mip cargo` was started, because relative paths in the words
-    /// begin there.
+    /// Calls a function in the folder in which `profkit mip cargo` was started, then returns to the current folder.
+    /// Relative paths in the command-line words start from that first folder.
     ///
     /// # Errors
     /// If one of the two folders cannot be entered.
@@ -248,8 +252,9 @@ impl Call {
         }
     }
 
-    /// Runs rustdoc. Documentation tests are programs that rustdoc compiles and links with the instrumented crates.
-    /// They are linked with a runtime that writes nothing, because each has a build id and a map of its own.
+    /// Executes rustdoc in place of this process. rustdoc compiles each documentation test to a program and links it
+    /// with the instrumented crates. The programs get a runtime that writes no raw files, because each of them has a
+    /// build id and a map of its own.
     fn document(&self) -> Error {
         let mut command = Command::new(&self.rustdoc);
         command.args(&self.args);

@@ -1,5 +1,5 @@
-//! Compiles one crate: rustc also writes assembly, which is instrumented and assembled. The objects in a library are
-//! replaced after rustc has ended. Those of a program are replaced when rustc starts the linker (`link.rs`).
+//! Compiles one crate. rustc also writes assembly, which is instrumented and assembled. The new objects replace those
+//! of rustc: in a library after rustc has ended, in a program when rustc starts the linker (`link.rs`).
 use super::{Call, TRACKED, cannot_start, link, units};
 use crate::cc::{self, Doing, Error, Result, Unsupported};
 use std::ffi::{OsStr, OsString};
@@ -10,8 +10,8 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The options of a command line of rustc or rustdoc, each with its value. Codegen options have the name `-C`. If the
-/// option has no value, the value is empty.
+/// The options of a command line of rustc or rustdoc, as pairs of name and value. Codegen options have the name `-C`.
+/// If the option has no value, the value is empty.
 #[derive(Debug)]
 pub struct Options(Vec<(String, String)>);
 
@@ -51,7 +51,8 @@ impl Options {
             .find_map(|(own, value)| (own == name).then_some(value))
     }
 
-    /// The target, if the command line names one. The name of a target's JSON file is without its extension.
+    /// Returns the target that the command line names, or `None` if it names none. If the target is a JSON file,
+    /// returns the file's name without its extension.
     pub fn target(&self) -> Option<String> {
         let target = self.values("--target").last()?;
         let stem = Path::new(target).file_stem()?.to_string_lossy();
@@ -76,7 +77,8 @@ impl Options {
             .any(|kind| kinds.contains(&kind))
     }
 
-    /// The path of the crate's output files without their extension, if the command line makes machine code.
+    /// Returns the path of the crate's output files without their extension. `None` if the command line makes no
+    /// machine code.
     fn outputs(&self) -> Option<PathBuf> {
         let name = self.values("--crate-name").last()?;
         let folder = self.values("--out-dir").last()?;
@@ -85,7 +87,7 @@ impl Options {
             .then(|| Path::new(folder).join(format!("{name}{extra}")))
     }
 
-    /// Whether the crate runs only during the build: build scripts and procedural macros.
+    /// Whether the crate runs only during the build. Such crates are build scripts and procedural macros.
     fn is_for_build(&self) -> bool {
         let script = |name: &str| name.starts_with("build_script_");
         !self.has("--test")
@@ -93,7 +95,7 @@ impl Options {
                 || self.has_type(&["bin"]) && self.values("--crate-name").any(script))
     }
 
-    /// Whether rustc starts the linker.
+    /// Whether rustc starts the linker for this command line.
     fn links(&self) -> bool {
         self.has("--test")
             || !self.has("--crate-type")
@@ -121,8 +123,8 @@ impl Options {
     }
 }
 
-/// Replaces the arguments that name files of arguments (`@FILE`, one argument in a line). Cargo uses them for command
-/// lines that are too long for the system.
+/// Replaces each argument `@FILE` by the arguments in the file, which has one argument per line. Cargo uses such files
+/// for command lines that are too long for the system.
 fn expand(args: &[OsString]) -> Result<Vec<OsString>> {
     let mut all = Vec::new();
     for word in args {
@@ -137,7 +139,7 @@ fn expand(args: &[OsString]) -> Result<Vec<OsString>> {
     Ok(all)
 }
 
-/// Carries out a call of rustc.
+/// Carries out a call of rustc. Returns the exit code for this process.
 pub fn compile(call: &Call, setup: &cc::Setup) -> Result<u8> {
     let Some((rustc, args)) = call.args.split_first() else {
         return Err(Error::NoCompiler);
@@ -157,8 +159,8 @@ pub fn compile(call: &Call, setup: &cc::Setup) -> Result<u8> {
     if own && let Some(reason) = options.unsupported() {
         return Err(Error::Crate(reason));
     }
-    // Cargo compiles the libraries of a program with link-time optimisation to bitcode. Their machine code is made with
-    // the program.
+    // With `lto` in the cargo profile, cargo compiles the libraries of a program to bitcode. rustc makes their machine
+    // code when it compiles the program.
     let has_code = own && options.codegen("linker-plugin-lto").is_none();
     let objects = has_code.then_some(outputs.as_path());
     if options.links() {
@@ -193,8 +195,8 @@ pub fn compile(call: &Call, setup: &cc::Setup) -> Result<u8> {
     Ok(0)
 }
 
-/// Adds the variable [`TRACKED`] to the dependency file of the crate, so that cargo compiles the crate again if its
-/// value changes. The line also shows that the crate is one of those to be instrumented ([`is_tracked`]).
+/// Adds the variable [`TRACKED`] to the dependency file of the crate. Cargo then compiles the crate again if the value
+/// of the variable changes. The added line also marks the crate as instrumented; [`is_tracked`] looks for it.
 fn track(outputs: &Path) -> Result<()> {
     let file = dependency_file(outputs);
     let line = format!(
@@ -202,7 +204,7 @@ fn track(outputs: &Path) -> Result<()> {
         std::env::var(TRACKED).unwrap_or_default()
     );
     match fs::OpenOptions::new().append(true).open(&file) {
-        // The command line asks for no dependency file.
+        // There is no dependency file, because the command line did not ask for one.
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
         opened => opened
             .and_then(|mut file| file.write_all(line.as_bytes()))
@@ -210,7 +212,7 @@ fn track(outputs: &Path) -> Result<()> {
     }
 }
 
-/// Whether the crate with these output files is one of those to be instrumented.
+/// Whether the dependency file of the crate marks the crate as instrumented ([`track`] has written the mark).
 pub fn is_tracked(outputs: &Path) -> bool {
     let mark = format!("# env-dep:{TRACKED}=");
     fs::read_to_string(dependency_file(outputs))
@@ -223,8 +225,9 @@ fn dependency_file(outputs: &Path) -> PathBuf {
     name.into()
 }
 
-/// Answers `-vV` with one more line. Cargo compiles all crates again if the answer differs from that of the last build;
-/// of a plain `RUSTC_WRAPPER` it keeps no record.
+/// Answers `-vV` as rustc does, with an additional line about the settings. Cargo compiles all crates again if the
+/// answer differs from that of the last build. Cargo needs this line because it does not notice by itself that
+/// `RUSTC_WRAPPER` has changed.
 fn version(mut command: Command) -> Result<u8> {
     let output = command
         .output()

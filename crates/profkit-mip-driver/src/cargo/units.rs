@@ -1,10 +1,11 @@
-//! The codegen units of a crate. rustc compiles each to an object and, with `--emit=asm`, to an assembly file.
+//! The codegen units of a crate. rustc compiles each unit to an object and, with `--emit=asm`, also to an assembly
+//! file.
 //!
-//! | file | when |
+//! | file | content |
 //! |---|---|
-//! | `CRATE.s` | the assembly, if there is one unit |
-//! | `CRATE.UNIT.rcgu.s` | the assembly, if there are several units |
-//! | `CRATE.UNIT.rcgu.o` | the object, which exists until the link, and in libraries; UNIT ends in `-cgu.N` |
+//! | `CRATE.s` | the assembly of the crate, if it has only one unit |
+//! | `CRATE.UNIT.rcgu.s` | the assembly of one unit, if the crate has several |
+//! | `CRATE.UNIT.rcgu.o` | the object of a unit, as a file until the link or as a member of a library; UNIT ends in `-cgu.N` |
 //! | `CRATE.OTHER.UNIT.rcgu.o.rcgu.o` | with `lto = "thin"`: the object of a unit of the library OTHER |
 //! | `CRATE.NUMBER.rcgu.o` | the object with the choice of the allocator, which has no code of the user |
 use super::link::Tools;
@@ -17,8 +18,8 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The files in the folder of a crate's outputs whose names begin with the name of the outputs and a dot: the rest of
-/// each name, and the path.
+/// Returns the output files of a crate: the files whose names begin with the name of the outputs and a dot. The text of
+/// each pair is the file's name after that dot.
 fn files(outputs: &Path) -> Result<Vec<(String, PathBuf)>> {
     let folder = outputs.parent().unwrap_or(Path::new("."));
     let prefix = format!("{}.", crate_name(outputs));
@@ -40,7 +41,7 @@ fn crate_name(outputs: &Path) -> String {
     name.to_string_lossy().into_owned()
 }
 
-/// Whether the rest of a file's name is that of an assembly file of a unit.
+/// Whether this is the name of a unit's assembly file, without the crate's name and the dot.
 fn is_assembly(rest: &str) -> bool {
     rest == "s" || rest.ends_with(".rcgu.s")
 }
@@ -55,8 +56,8 @@ pub fn remove_assembly(outputs: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Whether an object is to be replaced: it has code, and it belongs to a crate that is to be instrumented. `rest` is its
-/// name without the name of the crate that is being compiled.
+/// Whether an object must be replaced: it has code, and it belongs to a crate that is instrumented. `rest` is the
+/// object's name without the name of the crate that is being compiled.
 fn is_wanted(rest: &str, outputs: &Path) -> bool {
     if !rest.ends_with(".rcgu.o") || !rest.contains("-cgu.") {
         return false;
@@ -68,7 +69,7 @@ fn is_wanted(rest: &str, outputs: &Path) -> bool {
     is_tracked(&outputs.with_file_name(library))
 }
 
-/// The assembly files of a crate.
+/// The assembly files of a crate. The text of each pair is the file's name without the crate's name and the dot.
 struct Assembly(Vec<(String, PathBuf)>);
 
 impl Assembly {
@@ -78,7 +79,8 @@ impl Assembly {
         Ok(Assembly(files))
     }
 
-    /// Returns the assembly file of an object. `only` says whether the object is the only one of the crate.
+    /// Returns the assembly file from which an object is made again. `rest` is the object's name without the crate's
+    /// name and the dot. `only` is true if the crate has no other object.
     fn file(&self, rest: &str, only: bool, outputs: &Path) -> Result<&Path> {
         let named = rest.strip_suffix('o').map(|stem| format!("{stem}s"));
         let found = self
@@ -92,7 +94,7 @@ impl Assembly {
     }
 }
 
-/// Instruments and assembles files. Returns the paths of the objects, which are in `folder`.
+/// Instruments and assembles files. Returns the paths of the new objects, which are in `folder`.
 fn make(files: &[&Path], folder: &Path, tools: &Tools, options: &Options) -> Result<Vec<PathBuf>> {
     let clang = is_clang(&tools.linker)?;
     let assemble = |text: &Path, object: &Path| tools.assemble(clang, text, object);
@@ -113,7 +115,7 @@ fn folder_beside(outputs: &Path) -> Result<tempfile::TempDir> {
         .map_err(Error::file(Doing::MakeFolder, folder))
 }
 
-/// Replaces the objects of a crate that is about to be linked.
+/// Replaces the objects of a crate by instrumented objects before the crate is linked.
 pub fn replace_objects(outputs: &Path, tools: &Tools, options: &Options) -> Result<()> {
     let mut objects = files(outputs)?;
     objects.retain(|(rest, _)| is_wanted(rest, outputs));
@@ -131,7 +133,7 @@ pub fn replace_objects(outputs: &Path, tools: &Tools, options: &Options) -> Resu
     Ok(())
 }
 
-/// Replaces the objects of a crate in a library that rustc has made of it.
+/// Replaces the crate's own objects in a library that rustc has made of the crate.
 pub fn replace_members(
     library: &Path,
     outputs: &Path,
@@ -139,7 +141,8 @@ pub fn replace_members(
     options: &Options,
 ) -> Result<()> {
     let bytes = fs::read(library).map_err(Error::file(Doing::Read, library))?;
-    // The new objects define the same symbols as the old ones, so the old index tells which object has which symbol.
+    // The new objects define the same symbols as the old ones, so the symbols of each old member are kept for the index
+    // of the new library.
     let mut members = objects::members(library, &bytes)?;
     let prefix = format!("{}.", crate_name(outputs));
     let own = |name: &str| {

@@ -10,13 +10,15 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The environment variable by which the compiler driver sends settings to its assembler. The variable contains the
-/// real assembler, the triple, and the command-line words of the front end, separated by [`SEPARATOR`].
+/// The environment variable by which the compiler driver sends settings to this program when GCC starts it as the
+/// assembler. The variable contains the real assembler, the target triple, and the command-line words of the front end,
+/// separated by [`SEPARATOR`].
 pub const ENVIRONMENT: &str = "PROFKIT_MIP_ASSEMBLER";
 const SEPARATOR: u8 = 0x1f;
 
-/// Makes the link `as` to this program in the folder, and returns the value of [`ENVIRONMENT`]. `setup` becomes
-/// [`AssemblerCall::words`].
+/// Makes a symbolic link `as` to this program in the folder, and returns the value of the environment variable
+/// [`ENVIRONMENT`]. `words` are the arguments of the compiler; `setup` are the words that [`AssemblerCall::words`] will
+/// return.
 pub fn prepare(
     folder: &Path,
     compiler: &Compiler,
@@ -67,8 +69,8 @@ pub struct AssemblerCall {
 }
 
 impl AssemblerCall {
-    /// Reads the call of this process from the environment. `arguments` are the arguments of the process, beginning
-    /// with the program's name.
+    /// Reads the settings of this call from the environment. `args` are the arguments of the process, beginning with
+    /// the program's name.
     pub fn from_environment(args: Vec<OsString>) -> Self {
         let value = std::env::var_os(ENVIRONMENT).unwrap_or_default().into_vec();
         let mut words = value
@@ -82,7 +84,7 @@ impl AssemblerCall {
         }
     }
 
-    /// Returns the words that the compiler driver had in [`Setup::words`](super::Setup::words).
+    /// Returns the words that the compiler driver found in [`Setup::words`](super::Setup::words) when it started GCC.
     pub fn words(&self) -> &[OsString] {
         &self.words
     }
@@ -104,7 +106,7 @@ impl AssemblerCall {
             .iter()
             .any(|word| word == "--version" || word == "--help" || word == "-v" && args.len() == 1);
         if !asks {
-            // The last argument of GCC is the input. With `-pipe` there is no input file, or it is `-`.
+            // GCC names the input last. With `-pipe`, GCC names no input or the input `-`.
             let is_file = args.last().is_some_and(|last| {
                 last != "-"
                     && !last.as_bytes().starts_with(b"-")
@@ -120,8 +122,8 @@ impl AssemblerCall {
                 args.pop_if(|last| last == "-")
             }
             .unwrap_or_else(|| "-".into());
-            // If the input is a file of the user, the assembler's messages must show its name. If it is a temporary
-            // file of GCC, they need not.
+            // If the input is a file of the user, the assembler's messages must show the name of this file. If the
+            // input is a temporary file of GCC, its name does not matter.
             let marked = is_file && !Path::new(&from).starts_with(std::env::temp_dir());
             let to = folder.with_file_name(format!("{}.s", std::process::id()));
             let mut options = options.clone();

@@ -29,7 +29,7 @@ pub fn script() -> String {
 }
 
 /// Returns the words to add to a link with GNU ld, after the words of the user and the runtime. `script` is the path of
-/// a file. The caller must write the text that the function [`script()`] returns to this file.
+/// a file to which the caller must write the text of [`script()`].
 pub fn words(parsed: &Parsed, has_runtime: bool, script: &Path) -> Vec<OsString> {
     match parsed.stop {
         Stop::PartialLink => [section::RECORDS, section::MAP]
@@ -81,8 +81,8 @@ fn linker_words(parsed: &Parsed) -> impl Iterator<Item = String> {
         .map(|word| word.to_string_lossy().into_owned())
 }
 
-/// Returns the words with which the driver asks its linker for its name and version. Nothing is linked: there is no
-/// input, and linkers stop at this option.
+/// Returns the words that make the driver start its linker with `--version`. The linker then prints its name and
+/// version, and links nothing.
 pub fn question(parsed: &Parsed) -> Vec<OsString> {
     let mut words = vec![OsString::from("-Wl,--version")];
     for item in &parsed.items {
@@ -97,7 +97,7 @@ pub fn question(parsed: &Parsed) -> Vec<OsString> {
     words
 }
 
-/// Whether a linker's answer to [`question`] is that of GNU ld.
+/// Whether a linker's answer to the words of [`question`] shows that the linker is GNU ld.
 pub fn is_gnu_ld(answer: &str) -> bool {
     answer.starts_with("GNU ld ")
 }

@@ -62,7 +62,7 @@ pub enum Doing {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The command line contains launchers (such as ccache) but no compiler.
+    /// The command line names no compiler. At most it contains launchers, such as ccache.
     NoCompiler,
     /// The compiler is neither Clang nor GCC.
     UnknownCompiler {
@@ -73,14 +73,16 @@ pub enum Error {
     Unsupported(Unsupported),
     /// A crate that cannot be instrumented, and the reason.
     Crate(Unsupported),
-    /// There is no folder for files that are kept: neither `XDG_CACHE_HOME` nor `HOME` is set.
+    /// Neither `XDG_CACHE_HOME` nor `HOME` is set, so there is no folder for the links by which cargo starts this
+    /// program.
     NoCache,
-    /// rustc wrote no assembly of an object.
+    /// rustc wrote no assembly file for an object.
     NoAssembly {
         /// The name of the object.
         object: String,
     },
-    /// The compiler driver that assembles did not accept the instrumented assembly. It has reported why.
+    /// The compiler driver that serves as assembler rejected the instrumented assembly. It has reported the reason
+    /// itself.
     Assembler {
         /// The name of the program.
         program: String,
@@ -94,7 +96,7 @@ pub enum Error {
     },
     /// A library with instrumented objects cannot be written.
     WriteLibrary(OutputError),
-    /// The system reported an error for an operation.
+    /// The system reported an error.
     System {
         /// The operation that failed.
         doing: Doing,
@@ -115,13 +117,15 @@ pub enum Error {
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// Returns a function for `map_err` that adds the operation and the file to an error of the system.
+    /// Returns a function for `map_err` that makes an [`Error::System`] from an error of the system, the operation and
+    /// the path.
     pub(crate) fn file(doing: Doing, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let name = profkit_data::path_text(path);
         move |error| Error::System { doing, name, error }
     }
 
-    /// Whether the command line is wrong. If not, the problem is in the source or on this machine.
+    /// Whether the cause is the command line or the environment. If false, the cause is in the source code or on this
+    /// machine.
     pub fn is_usage(&self) -> bool {
         match self {
             Error::NoCompiler
@@ -140,7 +144,7 @@ impl Error {
         }
     }
 
-    /// Returns a suggestion to the user, if there is a step that helps.
+    /// Returns a suggestion to the user; `None` if there is nothing that helps.
     pub fn hint(&self) -> Option<String> {
         match self {
             Error::Unsupported(unsupported) | Error::Crate(unsupported) => {

@@ -1,6 +1,6 @@
-//! Links with link-time optimisation of Clang. The inputs are bitcode, and the linker makes machine code of them. The link
-//! is done twice: first the linker writes assembly, which is instrumented and assembled; then the program is linked with
-//! these objects in the place of the bitcode.
+//! Links with Clang's link-time optimisation: the inputs are bitcode, and the linker makes machine code of them. The
+//! driver links twice. In the first link, the linker writes assembly, which is instrumented and assembled. In the
+//! second link, these objects take the place of the bitcode.
 use super::bounds;
 use super::error::{Doing, Error, Result, Unsupported};
 use super::parse::{Class, Item, Kind, Parsed, Stop};
@@ -15,10 +15,10 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-/// Whether the linker is to make machine code of bitcode.
+/// Whether the linker must make machine code of bitcode.
 ///
 /// # Errors
-/// If the link is partial (`-r`).
+/// If the link is partial (`-r`) and an input is bitcode.
 pub fn is_needed(parsed: &Parsed) -> Result<bool> {
     let has_bitcode = parsed.items.iter().any(|item| match item {
         Item::Input { path, kind, .. } => match kind {
@@ -36,12 +36,12 @@ pub fn is_needed(parsed: &Parsed) -> Result<bool> {
     Ok(has_bitcode || parsed.lto && parsed.stop == Stop::Link)
 }
 
-/// The words of a link, for the linker's first and second run.
+/// The words of the two links. `first` makes the linker write assembly; `second` links the instrumented objects.
 struct Words {
     folder: PathBuf,
     /// The folders in which the linker looks for libraries (`-L`).
     search: Vec<PathBuf>,
-    /// The number of files that were replaced so far.
+    /// The number of files replaced so far.
     replaced: usize,
     first: Vec<OsString>,
     second: Vec<OsString>,
@@ -78,9 +78,10 @@ impl Words {
         Ok(())
     }
 
-    /// Returns the words that take the place of a file with bitcode. For the first run it is a file of the same content
-    /// in the temporary folder, because lld writes assembly beside the bitcode. For the second run nothing is left of it,
-    /// or a library without the members that are bitcode.
+    /// Returns the words that take the place of `word` in the first and in the second link, or `None` if `word` names
+    /// no file with bitcode. In the first link, the file is replaced by a file of the same content in the temporary
+    /// folder, because lld writes assembly beside its bitcode inputs. In the second link, a bitcode file is left out. A
+    /// library is replaced by a library without its bitcode members, or left out if it has no others.
     fn replacement(&mut self, word: &OsStr) -> Result<Option<(OsString, Option<OsString>)>> {
         let path = match word.as_bytes().strip_prefix(b"-l") {
             Some(name) => match self.library(&OsStr::from_bytes(name).to_string_lossy()) {
@@ -113,15 +114,15 @@ impl Words {
         write(&first, &members)?;
         members.retain(|member| !is_bitcode(&member.data));
         if members.is_empty() {
-            // gold does not read an empty library.
+            // The library is left out because gold does not read an empty library.
             return Ok(Some((first.into(), None)));
         }
         write(&second, &members)?;
         Ok(Some((first.into(), Some(second.into()))))
     }
 
-    /// Returns the static library that the linker takes for an option `-l`. `None` if it is a shared one, or in one of the
-    /// linker's own folders.
+    /// Returns the static library that the linker takes for the option `-lNAME`. `None` if it takes a shared library,
+    /// or finds the library only in the linker's own folders.
     fn library(&self, name: &str) -> Option<PathBuf> {
         for folder in &self.search {
             let file = match name.strip_prefix(':') {
@@ -137,7 +138,7 @@ impl Words {
     }
 }
 
-/// Returns the folders that options `-L` name.
+/// Returns the folders that the options `-L` name.
 fn search(parsed: &Parsed) -> Vec<PathBuf> {
     let options = parsed.items.iter().filter_map(|item| match item {
         Item::Option {
@@ -154,11 +155,11 @@ fn search(parsed: &Parsed) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Refuses a linker that writes no assembly.
+/// Returns an error if the linker cannot write the assembly of link-time optimisation.
 fn check_linker(job: &Job<'_>) -> Result<()> {
     let answer = job.compiler.ask(&bounds::question(job.parsed))?;
     let name = answer.lines().next().unwrap_or_default();
-    // If there is no answer, the compiler reports why in the link.
+    // No answer means that the linker could not be started. The compiler will report the reason when it links.
     if name.is_empty() || name.contains("LLD ") || name.starts_with("GNU ") {
         return Ok(());
     }
@@ -172,7 +173,8 @@ fn no_assembly(linker: &str) -> Error {
     ))
 }
 
-/// Carries out a link. Returns the exit code of the step that failed.
+/// Carries out a link with link-time optimisation. Returns the exit code of the step that failed, or `None` if all
+/// succeeded.
 pub fn link(job: &mut Job<'_>, words: &[OsString]) -> Result<Option<u8>> {
     check_linker(job)?;
     let folder = job.folder.join("lto");
@@ -194,7 +196,8 @@ pub fn link(job: &mut Job<'_>, words: &[OsString]) -> Result<Option<u8>> {
         }
         is_output = word == "-o" || word == "--output";
     }
-    // The name of this output is not used by another process: lld also makes names of files from it.
+    // lld also names other files after this output. The name of the temporary folder makes the names unique among
+    // processes.
     let mut output = job.folder.file_name().unwrap_or_default().to_owned();
     output.push(".link");
     let assembly = folder.join("asm");
@@ -220,7 +223,8 @@ pub fn link(job: &mut Job<'_>, words: &[OsString]) -> Result<Option<u8>> {
     if files.is_empty() && links.replaced > 0 {
         return Err(no_assembly("the linker"));
     }
-    // The debug information is in the assembly already. With `-g` the assembler would describe the assembly file.
+    // The assembly contains the debug information already. An option `-g` would make the assembler describe the
+    // assembly file instead.
     let mut parsed = job.parsed.clone();
     parsed.items.retain(|item| {
         !matches!(item, Item::Option { words, .. } if words.iter().any(|word| word.as_bytes().starts_with(b"-g")))
@@ -241,14 +245,14 @@ pub fn link(job: &mut Job<'_>, words: &[OsString]) -> Result<Option<u8>> {
     let files: Vec<&Path> = files.iter().map(PathBuf::as_path).collect();
     let target = || compiler.target(words);
     let objects = objects::make(&files, &folder, job.options, target, assemble)?;
-    // They come first, so that they are neither in the middle of a group of inputs with an option around it nor after a
-    // library that they use.
+    // The objects come first in the link. Elsewhere they could come after a library that they need, or between two
+    // options that enclose a group of inputs.
     let mut all: Vec<OsString> = objects.into_iter().map(OsString::from).collect();
     all.extend(links.second);
     job.run(&all)
 }
 
-/// Returns the assembly files that the linker wrote, in its order: `asm`, `asm1`, `asm2`…
+/// Returns the assembly files that the linker wrote, ordered by their numbers: `asm`, `asm1`, `asm2`…
 fn assembly_files(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).map_err(Error::file(Doing::Read, folder))? {
@@ -257,7 +261,7 @@ fn assembly_files(folder: &Path) -> Result<Vec<PathBuf>> {
         let Some(number) = name.strip_prefix("asm") else {
             continue;
         };
-        // A link of units alone has an empty file for the whole program.
+        // With ThinLTO alone, the linker also writes an empty file for the code of the whole program.
         if entry.metadata().is_ok_and(|metadata| metadata.len() > 0) {
             found.push((number.parse().unwrap_or(0), entry.path()));
         }
@@ -266,12 +270,12 @@ fn assembly_files(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(found.into_iter().map(|(_, path)| path).collect())
 }
 
-/// Checks that the linker has read bitcode only from files that were replaced. Otherwise the second link would have
-/// code that is not instrumented, or have it twice. `trace` has the files that the linker has read, one a line.
+/// Checks that all bitcode that the linker has read comes from files that were replaced. Otherwise the program would
+/// contain code without instrumentation, or code twice. `trace` lists the files that the linker has read, one per line.
 fn check_trace(trace: &[u8], folder: &Path, output: &OsStr) -> Result<()> {
     let mut seen = rustc_hash::FxHashSet::default();
     for line in trace.lines().map_while(std::result::Result::ok) {
-        // A member of a library is LIBRARY(MEMBER).
+        // A line names a member of a library as LIBRARY(MEMBER).
         let file = match line.rsplit_once('(') {
             Some((library, _)) if !Path::new(&line).exists() => library,
             _ => &line,
@@ -283,7 +287,7 @@ fn check_trace(trace: &[u8], folder: &Path, output: &OsStr) -> Result<()> {
         {
             continue;
         }
-        // lld has written assembly beside this file.
+        // lld has written assembly beside this bitcode file. Remove that assembly.
         let beside = path
             .parent()
             .filter(|folder| !folder.as_os_str().is_empty());

@@ -6,7 +6,7 @@
 //! | `plan.rs` | plans the steps that replace the call of the compiler; a pure function |
 //! | `run.rs` | carries out the steps: programs, temporary files, signals |
 //! | `bounds.rs` | makes the linker script with which GNU ld's `--gc-sections` removes unused functions |
-//! | `lto.rs` | links with link-time optimisation of Clang: the linker's assembly is instrumented |
+//! | `lto.rs` | links with Clang's link-time optimisation: instruments the assembly that the linker writes |
 //! | `assembler.rs` | replaces the assembler that GCC starts |
 //! | `error.rs` | the errors of the driver |
 mod assembler;
@@ -36,8 +36,8 @@ pub struct Setup {
     pub options: Options,
     /// The MIP runtime to link.
     pub runtime: Runtime,
-    /// The command-line words from which the front end can make the same options again. They are needed when GCC starts
-    /// the front end as its assembler; see [`AssemblerCall::words`].
+    /// The command-line words from which the front end can make the same [`Options`] again. The front end needs them
+    /// when GCC starts it as the assembler; see [`AssemblerCall::words`].
     pub words: Vec<OsString>,
 }
 
@@ -69,7 +69,7 @@ pub struct Unchanged<'c> {
     words: &'c [OsString],
 }
 
-/// A call of a compiler with something to instrument or to link.
+/// A call of a compiler that has something to instrument or to link.
 #[derive(Debug)]
 pub struct Work<'c> {
     compiler: Compiler,
@@ -78,7 +78,7 @@ pub struct Work<'c> {
 }
 
 impl<'c> Call<'c> {
-    /// Parses a command line: launchers, the compiler, its arguments.
+    /// Parses a command line, which consists of launchers (such as ccache), the compiler and its arguments.
     ///
     /// # Errors
     /// If the command line names no compiler, or contains something that cannot be instrumented.
@@ -100,7 +100,7 @@ impl<'c> Call<'c> {
 }
 
 impl Unchanged<'_> {
-    /// Replaces this process by the compiler. Returns only if that fails.
+    /// Executes the compiler in place of this process. Returns only if that fails.
     pub fn become_compiler(&self) -> Error {
         self.compiler.replace_us(self.words)
     }

@@ -1,6 +1,5 @@
-//! Parses the command line of a compiler, as far as needed to predict what the compiler will do: which words are
-//! inputs, which words are values of the option before them, after which phase the compiler stops, which files it
-//! writes.
+//! Parses the command line of a compiler as far as is needed to predict what the compiler will do. The parser finds the
+//! inputs, the options with their values, the phase after which the compiler stops, and the files that it writes.
 use super::error::Unsupported;
 use profkit_merge::files::response;
 use std::ffi::{OsStr, OsString};
@@ -21,7 +20,7 @@ pub enum Stop {
     Assembly,
     /// The driver stops after assembling (`-c`).
     Object,
-    /// The driver does not stop before linking.
+    /// The driver links a program or a shared library.
     Link,
     /// The driver links objects into one object (`-r`).
     PartialLink,
@@ -80,9 +79,9 @@ pub struct Parsed {
     pub items: Vec<Item>,
     pub stop: Stop,
     pub output: Option<OsString>,
-    /// Whether the command line contains an option `--build-id`.
+    /// Whether the command line contains the linker option `--build-id`.
     pub has_build_id: bool,
-    /// Whether options name the dependency file, and whether options name its target.
+    /// What the options say about dependency files.
     pub dependencies: Dependencies,
     /// Whether the command line asks for link-time optimisation (`-flto`).
     pub lto: bool,
@@ -97,7 +96,7 @@ pub struct Dependencies {
     pub target_named: bool,
 }
 
-/// The purpose of a command line.
+/// What has to be done for a command line.
 #[derive(Clone, Debug)]
 pub enum Request {
     /// The command line compiles no code, so the compiler is started with its arguments unchanged.
@@ -106,12 +105,12 @@ pub enum Request {
     Work(Box<Parsed>),
 }
 
-/// Launchers: programs that run the compiler that their first argument names.
+/// The names of launchers: programs that run a compiler. The word after the launcher names the compiler.
 const LAUNCHERS: &[&str] = &[
     "ccache", "sccache", "distcc", "icecc", "env", "nice", "time",
 ];
 
-/// Returns the index of the compiler's name among the words. Launchers may stand before it.
+/// Returns the index of the compiler's name among the words. Launchers may precede it.
 pub fn compiler_at(words: &[OsString]) -> usize {
     let launchers = words.iter().take_while(|word| {
         Path::new(word)
@@ -121,14 +120,14 @@ pub fn compiler_at(words: &[OsString]) -> usize {
     launchers.count()
 }
 
-/// Returns the family that a compiler's name shows. `None` for names such as `cc`, whose compiler differs between
-/// systems.
+/// Returns the family that a compiler's name shows. `None` for names such as `cc`, which mean different compilers on
+/// different systems.
 pub fn family(compiler: &OsStr) -> Option<Family> {
     let name = Path::new(compiler)
         .file_name()?
         .to_string_lossy()
         .into_owned();
-    // The name of a compiler may begin with a triple and end in a version: aarch64-linux-gnu-g++-12, clang++-22.
+    // The name may begin with a triple and end with a version: aarch64-linux-gnu-g++-12, clang++-22.
     let has = |part: &str| {
         name.match_indices(part).any(|(at, _)| {
             let before = name
@@ -218,7 +217,7 @@ const SEPARATE: &[(&str, Class)] = &[
     ("-dumpdir", Class::Other),
 ];
 
-/// Whether the compiler makes no object with this option, because it answers a question or stops earlier.
+/// Whether this option makes the compiler answer a question or stop before it makes an object.
 fn ends_before_code(text: &str) -> bool {
     matches!(
         text,
@@ -246,7 +245,7 @@ fn ends_before_code(text: &str) -> bool {
         || text.starts_with("--help=")
 }
 
-/// Returns the kind of an input by the language from `-x`, or else by the file's name.
+/// Returns the kind of an input. `language` is the language from `-x`; without it, the extension of the file decides.
 fn kind(path: &OsStr, language: Option<&OsStr>) -> Kind {
     if let Some(language) = language {
         let language = language.to_string_lossy();
@@ -272,7 +271,7 @@ fn kind(path: &OsStr, language: Option<&OsStr>) -> Kind {
     }
 }
 
-/// Parses the words after the compiler's name.
+/// Parses the words of a command line after the compiler's name.
 ///
 /// # Errors
 /// If the command line contains something that cannot be instrumented.
@@ -490,11 +489,12 @@ pub fn parse(words: &[OsString], family: Family) -> Result<Request, Unsupported>
     if lto
         && (stop == Stop::Assembly || stop == Stop::Object && !assembles && family == Family::Clang)
     {
-        // The compiler writes bitcode or bytecode. The link makes machine code of it, which is instrumented then.
+        // The compiler writes bitcode (Clang) or bytecode (GCC), which cannot be instrumented. The machine code that
+        // the link makes of it is instrumented.
         return Ok(Request::PassOn);
     }
     if stop == Stop::Object && !compiles {
-        // The inputs are not source or assembly files. With `-c` the compiler precompiles them as headers, ignores
+        // No input is a source or assembly file. With `-c`, the compiler precompiles such inputs as headers, ignores
         // them, or rejects them, so there is nothing to instrument.
         return Ok(Request::PassOn);
     }
@@ -521,7 +521,7 @@ pub fn parse(words: &[OsString], family: Family) -> Result<Request, Unsupported>
     })))
 }
 
-/// Whether a word begins with `-o` but is a long option instead of the option `-o`.
+/// Whether a word is a long option that begins with `-o`, and not the option `-o` with a value.
 fn is_word_option_with_o(text: &str) -> bool {
     ["-object", "-openmp", "-opt"]
         .iter()

@@ -13,11 +13,11 @@ pub enum Step {
     Instrument {
         /// The assembly file to read; `-` is standard input.
         from: PathBuf,
-        /// The assembly file to write. It may be the file that is read.
+        /// The assembly file to write. It may be the same file as `from`.
         to: PathBuf,
-        /// The input file that the user named. Messages show its name.
+        /// The input file that the user named. Messages about the assembly show this name.
         source: OsString,
-        /// Whether a line with the name of the user's file is added to the assembly. Without it, messages of the
+        /// Whether a line with the name of the user's file is added to the assembly. Without the line, messages of the
         /// assembler would show the name of the temporary assembly file.
         marked: bool,
     },
@@ -25,7 +25,7 @@ pub enum Step {
     Show(PathBuf),
 }
 
-/// Steps that are carried out in order. After a step that fails, the remaining steps of the group are left out.
+/// Steps that are carried out in order. If a step fails, the later steps of the group are not carried out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Group {
     pub steps: Vec<Step>,
@@ -38,18 +38,19 @@ pub struct Group {
 pub struct Plan {
     /// The groups of steps: one group for each input that is compiled or assembled.
     pub groups: Vec<Group>,
-    /// The words of the link, which is carried out if no group failed.
+    /// The words of the last call of the compiler, usually the link. The compiler is called only if no group failed.
+    /// `None` if there is no such call.
     pub link: Option<Vec<OsString>>,
     /// The folders to create before the first step.
     pub folders: Vec<PathBuf>,
 }
 
-/// Paths and words from the system that a plan depends on.
+/// The paths and words of one call that a plan needs but cannot find out itself.
 #[derive(Clone, Copy, Debug)]
 pub struct Places<'a> {
     /// The folder for temporary files, which exist only during the call.
     pub temporary: &'a Path,
-    /// The file of the MIP runtime; `None` if no runtime is linked.
+    /// The file with the MIP runtime; `None` if no runtime is linked.
     pub runtime: Option<&'a Path>,
     /// The words to add to a link after the runtime.
     pub linker: &'a [OsString],
@@ -59,7 +60,8 @@ fn os(words: &[&str]) -> Vec<OsString> {
     words.iter().map(OsString::from).collect()
 }
 
-/// Returns a file name without its extension. Drivers make the names of outputs from it.
+/// Returns the name of an input file without its folder and extension. Compiler drivers derive the names of outputs
+/// from it.
 fn stem(input: &OsStr) -> OsString {
     Path::new(input).file_stem().unwrap_or(input).to_owned()
 }
@@ -70,13 +72,14 @@ fn with_extension(stem: &OsStr, extension: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Whether the output is standard output or a device. The assembler text for an
-/// ordinary output file is instrumented in that file; for such an output a temporary file is needed.
+/// Whether the output is standard output or a device. The assembly for such an output is instrumented in a temporary
+/// file. The assembly for an ordinary output file is instrumented in that file itself.
 fn is_special(output: &OsStr) -> bool {
     output == "-" || Path::new(output).starts_with("/dev")
 }
 
-/// Returns the words to add to a link after the user's words.
+/// Returns the words to add to a link after the user's words. `language` is true if an option `-x` would apply to the
+/// added words.
 fn link_words(parsed: &Parsed, language: bool, places: Places<'_>) -> Vec<OsString> {
     let mut words = Vec::new();
     if parsed.stop == Stop::PartialLink {
@@ -109,8 +112,8 @@ fn inputs(parsed: &Parsed) -> impl Iterator<Item = (&OsString, Kind, Option<&OsS
     })
 }
 
-/// Plans the steps for a call of a compiler. `words` are the arguments as the user typed them: a response file is
-/// still `@FILE`.
+/// Plans the steps for a call of a compiler. `words` are the arguments as the user typed them: response files (`@FILE`)
+/// are not expanded.
 pub fn plan(parsed: &Parsed, words: &[OsString], family: Family, places: Places<'_>) -> Plan {
     let compiled = inputs(parsed)
         .filter(|(_, kind, _)| *kind != Kind::Other)
@@ -118,7 +121,7 @@ pub fn plan(parsed: &Parsed, words: &[OsString], family: Family, places: Places<
     let one_output =
         parsed.output.is_some() && parsed.stop != Stop::Link && parsed.stop != Stop::PartialLink;
     if one_output && compiled > 1 {
-        // The compiler itself reports the error of this command line.
+        // This command line is an error. The compiler itself reports it.
         return Plan {
             link: Some(words.to_vec()),
             ..Plan::default()
@@ -130,9 +133,8 @@ pub fn plan(parsed: &Parsed, words: &[OsString], family: Family, places: Places<
     }
 }
 
-/// Plans the steps for GCC. With `-B`, GCC starts this program as its assembler, and everything else stays as in a
-/// normal build. With `-S`, GCC starts no assembler, so the assembly that it writes is instrumented in steps of their
-/// own.
+/// Plans the steps for GCC. With `-B`, GCC starts this program as its assembler, and everything else happens as in a
+/// normal build. With `-S`, GCC starts no assembler, so further steps instrument the assembly that GCC writes.
 fn gcc(parsed: &Parsed, words: &[OsString], places: Places<'_>) -> Plan {
     let mut run = vec![OsString::from("-B"), places.temporary.join("").into()];
     let language = matches!(last_language(parsed), Some(Some(_)));
@@ -199,7 +201,8 @@ fn instrument_in_place(file: &Path, source: &OsStr) -> Step {
     }
 }
 
-/// Returns the language that the last option `-x` has set.
+/// Returns the language that the last option `-x` has set. The outer `None` means that there is no such option, the
+/// inner `None` that the last one is `-x none`.
 fn last_language(parsed: &Parsed) -> Option<Option<&OsString>> {
     parsed.items.iter().rev().find_map(|item| match item {
         Item::Option {
@@ -217,9 +220,9 @@ fn last_language(parsed: &Parsed) -> Option<Option<&OsString>> {
     })
 }
 
-/// Plans the steps for Clang, which contains its assembler. A source is compiled to assembly, instrumented, assembled
-/// to the output, and linked. The assembly is written under the final name of the output, so that files named after the
-/// output (dependency files, for example) get the right names.
+/// Plans the steps for Clang, which starts no separate assembler. Each source is compiled to assembly, instrumented,
+/// assembled to the output, and linked. Clang derives the names of other files, such as dependency files, from the name
+/// of its output. So the assembly is written under the final name of the output.
 fn clang(parsed: &Parsed, words: &[OsString], places: Places<'_>) -> Plan {
     let links = matches!(parsed.stop, Stop::Link | Stop::PartialLink);
     let mut plan = Plan::default();
@@ -266,7 +269,8 @@ fn clang(parsed: &Parsed, words: &[OsString], places: Places<'_>) -> Plan {
             _ => object.clone(),
         };
         if parsed.lto && kind == Kind::Source {
-            // The object has bitcode, which is instrumented when the link has made assembly of it (`lto.rs`).
+            // The object contains bitcode, which cannot be instrumented. The assembly that the link makes of it is
+            // instrumented (`lto.rs`).
             group.steps.push(Step::Run(compile_words(
                 parsed, path, language, "-c", &object, links,
             )));
@@ -274,7 +278,7 @@ fn clang(parsed: &Parsed, words: &[OsString], places: Places<'_>) -> Plan {
             plan.groups.push(group);
             continue;
         }
-        // With `-save-temps`, the user gets the instrumented assembly.
+        // With `-save-temps`, the kept assembly file is the instrumented one.
         let keeps = parsed.items.iter().find_map(|item| match item {
             Item::Option {
                 class: Class::SaveTemps,
@@ -343,7 +347,8 @@ fn clang(parsed: &Parsed, words: &[OsString], places: Places<'_>) -> Plan {
     plan
 }
 
-/// Returns the words that compile (`-S`) or preprocess (`-E`) one input into the file `text`.
+/// Returns the words that compile one input (`stop` is `-S` or `-c`) or preprocess it (`-E`). The output is the file
+/// `text`. `links` is true if the command line also links.
 fn compile_words(
     parsed: &Parsed,
     path: &OsStr,
@@ -368,7 +373,8 @@ fn compile_words(
         }
     }
     if links && parsed.dependencies.wanted {
-        // The user never sees the temporary object, so dependency files are named after the program or the source.
+        // The object has a temporary name that the user never sees. Dependency files are named after the program or the
+        // source instead.
         let named_after = parsed.output.clone();
         if !parsed.dependencies.file_named {
             let file = named_after.as_ref().map_or_else(
@@ -390,9 +396,9 @@ fn compile_words(
     run
 }
 
-/// Returns the words that assemble a file.
+/// Returns the words that assemble the file `assembly` to the file `object`.
 pub fn assemble_words(parsed: &Parsed, assembly: &Path, object: &Path) -> Vec<OsString> {
-    // This option prevents warnings about options that only the compiler uses.
+    // This option prevents warnings about unused options, because the assembler does not use the compiler's options.
     let mut run = os(&["-Qunused-arguments"]);
     for item in &parsed.items {
         if let Item::Option {
@@ -413,7 +419,7 @@ fn clang_link(parsed: &Parsed, objects: &[(usize, PathBuf)], places: Places<'_>)
     let mut number = 0;
     for item in &parsed.items {
         match item {
-            // With link-time optimisation, the linker gets options such as `-mllvm`.
+            // With link-time optimisation, the link needs options of the compiler too, such as `-mllvm`.
             Item::Option {
                 class: Class::Preprocessor,
                 words,

@@ -16,21 +16,23 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The largest size in bytes of the words that are passed on the command line. If there are more bytes, the words are
-/// passed in a response file. The system's limit for one `exec` is much larger.
+/// The number of bytes of command-line words above which the words are passed in a response file, if the user passed
+/// words in one too. The system's own limit is much larger.
 const LONG_COMMAND: usize = 32 << 10;
 
-/// The compiler that the user named.
+/// The compiler that the user named, with its launchers.
 #[derive(Debug)]
 pub struct Compiler {
     program: OsString,
-    /// The words that stand before the user's words: the compiler, if the program to start is a launcher.
+    /// The words between the started program and the user's arguments. If the started program is a launcher, they name
+    /// the compiler; otherwise there are none.
     before: Vec<OsString>,
     pub family: Family,
 }
 
 impl Compiler {
-    /// Makes the compiler from the launchers and the compiler in `words`. The compiler has the index `at`.
+    /// Finds out which compiler `words` name. `words` are the launchers and then the compiler, which has the index
+    /// `at`.
     pub fn new(words: &[OsString], at: usize) -> Result<Self> {
         let (Some(program), Some(name)) = (words.first(), words.get(at)) else {
             return Err(Error::NoCompiler);
@@ -42,7 +44,7 @@ impl Compiler {
         };
         compiler.family = match parse::family(name) {
             Some(family) => family,
-            // The name may be `cc`, `c++` or any other name that a distribution gives its compilers.
+            // The name does not show the family: it is `cc`, `c++` or a name that only a distribution uses.
             None => {
                 let output = compiler.ask(&["--version".into()])?;
                 if output.contains("clang") {
@@ -78,7 +80,7 @@ impl Compiler {
         self.program.to_string_lossy().into_owned()
     }
 
-    /// Starts the compiler with these words and returns its output.
+    /// Starts the compiler with these words, waits for it, and returns what it wrote to standard output.
     pub fn ask(&self, words: &[OsString]) -> Result<String> {
         let output = self
             .command(words)
@@ -95,14 +97,15 @@ impl Compiler {
         self.cannot_start(error)
     }
 
-    /// Returns the target triple of the compiler with the user's options.
+    /// Returns the target triple for which the compiler compiles with these words.
     pub fn target(&self, words: &[OsString]) -> Result<String> {
         let mut words = words.to_vec();
         words.push("-dumpmachine".into());
         self.ask(&words)
     }
 
-    /// Returns the words to add for the linker. If they name a linker script, the script is written to a file.
+    /// Returns the words that the linker needs in addition. If they name a linker script, writes the script to a file
+    /// in `folder`.
     fn linker_words(
         &self,
         parsed: &Parsed,
@@ -119,7 +122,7 @@ impl Compiler {
     }
 }
 
-/// Whether a compiler driver is Clang.
+/// Whether a compiler driver (the path or name of a program) is Clang.
 pub fn is_clang(driver: &OsString) -> Result<bool> {
     match Compiler::new(std::slice::from_ref(driver), 0) {
         Ok(compiler) => Ok(compiler.family == Family::Clang),
@@ -148,7 +151,7 @@ impl Cleaner {
         std::thread::spawn(move || {
             if let Some(signal) = signals.forever().next() {
                 for path in ours.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-                    // The path may be a file or a folder, so one of these two calls fails.
+                    // The path may be of a file or of a folder, so one of these two calls fails.
                     let _ = fs::remove_file(path).or_else(|_| fs::remove_dir_all(path));
                 }
                 let _ = signal_hook::low_level::emulate_default_handler(signal);
@@ -157,7 +160,8 @@ impl Cleaner {
         Ok(Cleaner(paths))
     }
 
-    /// Sets the outputs of the current step. These outputs are removed too if a signal ends the process.
+    /// Sets the output files of the current steps. If a signal ends the process, they are removed together with the
+    /// temporary folder.
     fn set_outputs(&self, outputs: &[PathBuf]) {
         let mut paths = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         paths.truncate(1);
@@ -173,7 +177,8 @@ pub fn run(setup: &Setup, compiler: &Compiler, parsed: &Parsed, words: &[OsStrin
         .map_err(Error::file(Doing::MakeFolder, &std::env::temp_dir()))?;
     let cleaner = Cleaner::start(temporary.path())?;
     let links = matches!(parsed.stop, Stop::Link | Stop::PartialLink);
-    // The units of GCC go through its assembler, and so do those of its link-time optimisation.
+    // Only Clang needs the two links of `lto.rs`: GCC passes all code through its assembler, with link-time
+    // optimisation too.
     let lto = links && compiler.family == Family::Clang && lto::is_needed(parsed)?;
     let parsed = &Parsed {
         lto: lto || parsed.lto,
@@ -237,26 +242,27 @@ pub fn run(setup: &Setup, compiler: &Compiler, parsed: &Parsed, words: &[OsStrin
 
 fn discard(group: &Group) {
     for path in &group.discard {
-        // Removing fails if the file was not made. This is not an error.
+        // The removal fails if the file was never written. This failure does not matter.
         let _ = fs::remove_file(path);
     }
 }
 
-/// The programs to start for a command line.
+/// A command line that is being carried out, with the settings for the programs that it starts.
 pub struct Job<'a> {
     pub compiler: &'a Compiler,
     pub options: &'a Options,
     pub words: &'a [OsString],
     pub folder: &'a Path,
-    /// The number of response files that were made so far.
+    /// The number of response files written so far.
     rsp: usize,
-    /// The value of the environment variable that this program reads when GCC starts it as its assembler.
+    /// The value of the environment variable [`assembler::ENVIRONMENT`], by which this program gets its settings when
+    /// GCC starts it as the assembler. `None` if the compiler is not GCC.
     assembler: Option<OsString>,
     pub parsed: &'a Parsed,
 }
 
 impl Job<'_> {
-    /// Carries out the steps of a group. Returns the exit code of the step that failed.
+    /// Carries out the steps of a group. Returns the exit code of the step that failed, or `None` if all succeeded.
     fn group(&mut self, group: &Group) -> Result<Option<u8>> {
         for step in &group.steps {
             let failed = match step {
@@ -333,8 +339,9 @@ pub fn exit_code(status: ExitStatus) -> Option<u8> {
     Some(u8::try_from(number).unwrap_or(1))
 }
 
-/// Instruments an assembly file; `-` is standard input. The compiler is asked for the target only if the text of the
-/// file does not show it.
+/// Instruments the assembly file `from`, or standard input if `from` is `-`, and writes the result to `to`. `source` is
+/// the name for messages. `target` asks the compiler for the target; it is called only if the instrumenter cannot
+/// derive the target from the text. If `marked` is true, a first line names `source` for the assembler's messages.
 pub fn instrument_file(
     from: &Path,
     to: &Path,
@@ -362,7 +369,7 @@ pub fn instrument_file(
     };
     let mut bytes = Vec::new();
     if marked {
-        // After this line, assemblers show the name of the user's file and its line numbers in messages.
+        // This line makes the assembler show the name and the line numbers of the user's file in its messages.
         let quoted = name.replace('\\', "\\\\").replace('"', "\\\"");
         bytes.extend_from_slice(format!("# 1 \"{quoted}\"\n").as_bytes());
     }

@@ -1,5 +1,5 @@
-//! Makes an empty MIP profile of a program from the program's MIP map. The map is in the program or in a file of its
-//! own.
+//! Makes an empty MIP profile of a program from the program's MIP map. The map is a section of the program or a
+//! separate file.
 use profkit_data::detect::{FileKind, detect};
 use profkit_data::ids::BuildId;
 use profkit_data::index_vec::IndexVec;
@@ -20,12 +20,12 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct CreateOptions {
-    /// The program or debug file from which source locations are read; by default the binary itself.
+    /// The program or debug file from which source locations are read. `None` means the binary itself.
     pub debug: Option<PathBuf>,
-    /// The architecture to read from a universal Mach-O file.
+    /// The architecture to read from a universal Mach-O file. `None` is an error if the file contains several.
     pub arch: Option<String>,
-    /// The build id of the new profile. It is needed only if the input is a map file, because a map file does not
-    /// contain a build id.
+    /// The build id of the new profile. `None` means the build id of the binary. A map file contains no build id, so
+    /// its profile has none unless it is given here.
     pub build_id: Option<BuildId>,
 }
 
@@ -52,7 +52,8 @@ impl CreateOptions {
     }
 }
 
-/// The error of making an empty profile or of finding source locations: the name of a file, and the problem with it.
+/// The reason why an empty profile cannot be made or source locations cannot be found: the name of a file, and the
+/// problem with that file.
 #[derive(Debug)]
 pub struct Error {
     name: String,
@@ -80,7 +81,7 @@ impl Error {
         &self.problem
     }
 
-    /// Returns a suggestion to the user, if there is a step that helps.
+    /// Returns a suggestion to the user; `None` if there is nothing that helps.
     pub fn hint(&self) -> Option<&str> {
         match &self.problem {
             Problem::Io(_) => None,
@@ -100,10 +101,10 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// A remark about a new profile: something is missing or unusual, but the profile could be made.
+/// A remark about a new profile. The profile could be made, but something is missing or unusual.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Note {
-    /// The name of the file that the remark is about.
+    /// The name of the file to which the remark applies.
     pub name: String,
     /// What the remark says.
     pub kind: NoteKind,
@@ -113,7 +114,7 @@ pub struct Note {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum NoteKind {
-    /// The number of functions that share their record with another function.
+    /// Some functions share their record with another function. The variant holds the number of such functions.
     SharedRecords(u64),
     /// The input is a map file, and the caller gave no build id.
     MapWithoutBuildId,
@@ -324,7 +325,7 @@ fn one_image<'a>(file: &'a BinaryFile, arch: Option<&str>) -> Result<Image<'a>, 
 pub struct Located {
     /// The tables of call stacks, paths and names that the locations refer to.
     pub tables: Tables,
-    /// For each function of the profile, the source location of its first instruction.
+    /// For each function of the profile, the source location of its first instruction; `None` if it is unknown.
     pub stacks: IndexVec<FunctionId, Option<StackId>>,
     /// Remarks about the source locations.
     pub notes: Vec<Note>,
@@ -400,7 +401,7 @@ pub fn locate(profile: &MipProfile, path: &Path, arch: Option<&str>) -> Result<L
                 },
             })
             .collect();
-        // If no frame has a line, only the function's name is known, and no location is stored.
+        // If no frame has a line, the debug info shows only the function's name, and no location is stored.
         if frames.iter().any(|frame| frame.line > 0) {
             *stack = located.tables.intern_stack(&frames).map_err(fail)?;
         }

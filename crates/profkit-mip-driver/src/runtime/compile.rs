@@ -40,8 +40,8 @@ pub fn compile(rustc: &OsStr, target: &str, folder: &Path) -> Result<Vec<u8>, Er
         .args(profkit_rt::COMPILE_FLAGS)
         .args(["--target", target]);
     if target.starts_with("aarch64") {
-        // With this option the compiler generates atomic instructions instead of calls to libgcc. Old compilers do not
-        // know the option, but only warn about it.
+        // This option makes the compiler generate atomic instructions instead of calls to libgcc. Old compilers do not
+        // know the option and print a warning.
         command.arg("-Ctarget-feature=-outline-atomics");
     }
     command.arg("--extern").arg(external).arg("-o");
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn a_target_without_a_core_library() {
-        // Every rustc supports this tier 3 target, but its core library is never distributed.
+        // Every rustc knows this tier 3 target, but no one distributes a core library for it.
         let error = failure("msp430-none-elf");
         assert!(matches!(error, Error::NoCore), "{error}");
     }

@@ -1,5 +1,5 @@
-//! The MIP runtime, which is linked to instrumented programs. This crate contains it for the machine that the crate is
-//! built for. For other machines, the user's rustc compiles it.
+//! The MIP runtime, which is linked to instrumented programs. This crate contains the compiled runtime for the machine
+//! for which the crate is built. For other machines, it calls the user's rustc to compile the runtime.
 mod compile;
 
 pub use compile::Error as CompileError;
@@ -14,23 +14,23 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The object file of the runtime for the machine that this crate is built for; empty if there is none.
+/// The object file of the runtime for the machine for which this crate is built. Empty if the build made none.
 const EMBEDDED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/profkit_rt.o"));
-/// The Rust target of the machine that this crate is built for.
+/// The Rust target triple of the machine for which this crate is built.
 pub(crate) const HOST: &str = env!("PROFKIT_HOST");
 
-/// The reason why there is no runtime to link.
+/// The reason why no runtime can be linked.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
     /// The runtime does not support the target.
     NoRuntime {
-        /// The target as the caller gave it.
+        /// The target that the caller asked for.
         target: String,
     },
     /// The runtime could not be compiled.
     Compile {
-        /// The target as rustc names it.
+        /// The target triple of rustc.
         target: &'static str,
         /// The name or path of the rustc that was used.
         rustc: String,
@@ -44,12 +44,12 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the caller's request is wrong. If not, the problem is on this machine.
+    /// Whether the cause is the request of the caller. If false, the cause is on this machine.
     pub fn is_usage(&self) -> bool {
         matches!(self, Error::NoRuntime { .. })
     }
 
-    /// Returns a suggestion to the user, if there is a step that helps.
+    /// Returns a suggestion to the user; `None` if there is nothing that helps.
     pub fn hint(&self) -> Option<String> {
         match self {
             Error::NoRuntime { .. } | Error::Folder(_) => None,
@@ -85,7 +85,8 @@ impl fmt::Display for Error {
             Error::Compile { target, error, .. } => {
                 write!(f, "the MIP runtime for {target}: ")?;
                 match error {
-                    // The build script uses the error type of the compile module too, and cannot call `system_text`.
+                    // These two kinds are formatted here, with `system_text`. The error type itself cannot use
+                    // `system_text`, because the build script compiles it too.
                     CompileError::NoCompiler(name, error) => {
                         write!(f, "cannot start {name}: {}", system_text(error))
                     }
@@ -121,7 +122,7 @@ pub fn library(object: &[u8]) -> Vec<u8> {
     }])
 }
 
-/// Returns the object file of the runtime for a target; `None` means this machine.
+/// Returns the object file of the runtime for a target triple. `None` stands for this machine.
 ///
 /// # Errors
 /// If there is no runtime for the target, or compiling it fails.
@@ -151,8 +152,8 @@ pub fn object(target: Option<&str>) -> Result<Cow<'static, [u8]>, Error> {
         })
 }
 
-/// Returns the path of the static library to link for a target. For this machine it is written to `folder`; for other
-/// machines it is kept in the user's cache.
+/// Returns the path of the static library to link for a target. The library for this machine is written to `folder`. A
+/// library for another machine is kept in the user's cache folder, so that it is compiled only once.
 ///
 /// # Errors
 /// The same as [`object()`], and if the library cannot be written.
@@ -175,7 +176,7 @@ pub fn place(target: &str, folder: &Path) -> Result<PathBuf, Error> {
         if kept.exists() {
             return Ok(kept);
         }
-        // If there is no cache folder, the runtime is compiled for each link.
+        // Without a cache folder, each link compiles the runtime again.
         if kept
             .parent()
             .is_some_and(|folder| std::fs::create_dir_all(folder).is_ok())
@@ -190,7 +191,7 @@ pub fn place(target: &str, folder: &Path) -> Result<PathBuf, Error> {
     Ok(path)
 }
 
-/// Returns the folder for files that can be made again; `None` if the environment names none.
+/// Returns the user's folder for cached files. `None` if the environment names none.
 pub(crate) fn cache_folder() -> Option<PathBuf> {
     std::env::var_os("XDG_CACHE_HOME")
         .map(PathBuf::from)
@@ -198,8 +199,8 @@ pub(crate) fn cache_folder() -> Option<PathBuf> {
         .filter(|path| path.is_absolute())
 }
 
-/// Whether two targets can use the same object file. They can if they differ only in the C library, which the runtime
-/// does not use.
+/// Whether two targets can use the same object file. Targets that differ only in the C library can, because the runtime
+/// uses none.
 fn same_object(a: &str, b: &str) -> bool {
     let architecture = |target: &str| target.split('-').next().map(str::to_owned);
     architecture(a) == architecture(b)

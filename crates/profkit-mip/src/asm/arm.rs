@@ -11,14 +11,14 @@ pub enum ArmSet {
     T32,
 }
 
-/// The settings for 32-bit Arm at a statement. Directives before the statement have made them.
+/// The settings for 32-bit Arm that apply to a statement. Earlier directives of the file have made them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ArmState {
-    /// The instruction set; `None` if no directive has set it.
+    /// The instruction set in use; `None` if no directive has chosen one.
     pub set: Option<ArmSet>,
     /// Whether the unified syntax is enabled.
     pub unified: bool,
-    /// Whether the processor has no instruction `movw`. Processors before ARMv7 have none, except ARMv6T2.
+    /// Whether the processor lacks the instruction `movw`. All processors before ARMv7 lack it, except ARMv6T2.
     pub old: bool,
 }
 
@@ -44,7 +44,7 @@ impl ArmState {
                     .map(<[u8]>::trim_ascii);
                 if let (Some(b"6" | b"Tag_CPU_arch"), Some(value)) = (values.next(), values.next())
                 {
-                    // Source: Addenda to the ABI for the Arm architecture, "Tag_CPU_arch".
+                    // The numbers are those of the tag `Tag_CPU_arch` in "Addenda to the ABI for the Arm architecture".
                     self.old = matches!(
                         value,
                         b"0" | b"1"
@@ -65,7 +65,7 @@ impl ArmState {
     }
 }
 
-/// The architectures without `movw`: all before ARMv7 except ARMv6T2.
+/// Whether this architecture lacks `movw`. All architectures before ARMv7 lack it, except ARMv6T2.
 fn is_old_architecture(name: &[u8]) -> bool {
     let Some(version) = name.strip_prefix(b"armv") else {
         return matches!(name, b"iwmmxt" | b"iwmmxt2" | b"xscale");
@@ -77,7 +77,7 @@ fn is_old_architecture(name: &[u8]) -> bool {
     }
 }
 
-/// The processors without `movw`.
+/// Whether this processor lacks `movw`.
 fn is_old_processor(name: &[u8]) -> bool {
     let arm_number = name.strip_prefix(b"arm").and_then(|rest| rest.first());
     let cortex_m = name.strip_prefix(b"cortex-m");

@@ -1,7 +1,7 @@
 //! Parses assembly files into statements, each with its line and its section.
 //!
-//! The text of a file is never generated again. The instrumenter only inserts bytes at the offsets of statements, so
-//! text that this module cannot interpret stays as it is, and a file without insertions stays the same byte for byte.
+//! The instrumenter does not write the statements out again. It only inserts bytes at their offsets. So text that this
+//! module cannot interpret stays as it is, and a file without insertions stays the same byte for byte.
 //!
 //! ```
 //! use profkit_mip::asm::{Kind, Module, Scanned, Syntax};
@@ -29,7 +29,7 @@ pub use syntax::{ObjectFormat, Syntax};
 
 use std::borrow::Cow;
 
-/// Returns a line of assembly for a message. A long line is shortened.
+/// Returns a line of assembly in the form for messages. A long line is shortened.
 pub fn excerpt(text: &[u8]) -> Cow<'_, str> {
     const LONGEST: usize = 60;
     let line = text.split(|&byte| byte == b'\n').next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The second pass over an assembly file. It finds the statements, and the section of each.
+//! The second pass over an assembly file. It finds the statements and the section of each statement.
 use super::sections::Sections;
 use super::statement::{self, Context, Kind, Statement};
 use super::{Scanned, Section, SectionId, Syntax};
@@ -13,12 +13,13 @@ pub struct Module<'a> {
     pub sections: Vec<Section<'a>>,
     /// The names of the macros that the file defines.
     pub macros: FxHashSet<&'a [u8]>,
-    /// The index of the `.end` directive. Assemblers ignore everything after it.
+    /// The index of the statement `.end`, after which assemblers ignore everything. `None` if the file has no such
+    /// statement.
     pub end: Option<usize>,
 }
 
-/// If the directive opens a body that is not assembled in place (`.macro`, `.rept`), returns the directives that close
-/// the body.
+/// Returns the directives that can end the body that this directive begins. `None` if the directive begins no body, or
+/// if the assembler reads the body in place. A body after `.macro` or `.rept` is not assembled in place.
 fn opens_template(name: &[u8]) -> Option<&'static [&'static [u8]]> {
     match name {
         b".macro" => Some(&[b".endm", b".endmacro"]),
@@ -131,8 +132,8 @@ impl<'a> Parser<'a> {
                 }
             }
             _ => {
-                // Section directives inside `.if` are followed too, because in real code both branches end in the
-                // section in which they began.
+                // The branches of `.if` are not evaluated, so the section directives of all branches are followed. In
+                // real code, each branch ends in the same section in which it began.
                 self.sections.follow(directive);
                 self.context.arm.follow(directive);
             }

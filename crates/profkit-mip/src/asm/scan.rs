@@ -1,7 +1,8 @@
 //! The first pass over an assembly file. It finds where comments, strings and statements begin and end.
 use super::Syntax;
 
-/// The position of a statement: its offsets in the text, the line of its first byte, and whether it is inline assembly.
+/// The position of a statement: the offsets of its start and end in the text, the line of its first byte, and whether
+/// it is inline assembly.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Piece {
     pub(super) start: usize,
@@ -10,8 +11,8 @@ pub(super) struct Piece {
     pub(super) inline: bool,
 }
 
-/// The text of an assembly file in which comments are replaced by spaces. Its length and all offsets are those of the
-/// file.
+/// The text of an assembly file with a space in place of each byte of a comment. So the length and all offsets are
+/// those of the file.
 #[derive(Clone, Debug)]
 pub struct Scanned {
     pub(super) clean: Vec<u8>,
@@ -81,8 +82,8 @@ impl Scanner<'_> {
                 b'\'' => self.character(),
                 b'/' if self.at("/*") => {
                     self.block_comment();
-                    // After a block comment at the start of a line, the scanner is still at the start of the line: a
-                    // comment that must stand at the start of a line may follow.
+                    // A block comment does not end the start of a line. If it began at the start of a line, a comment
+                    // that must stand at the start of a line may still follow.
                     line_start = was_start;
                 }
                 _ if self.at(self.syntax.separator) => {
@@ -129,7 +130,7 @@ impl Scanner<'_> {
         }
         let start = end - trimmed.len();
         let mut line = self.piece_line;
-        // Counts the line breaks in block comments at the beginning of the statement.
+        // Block comments at the beginning of the statement may contain line breaks, which must be counted.
         for &byte in self.text.get(self.piece..start).unwrap_or_default() {
             line = line.saturating_add(u32::from(byte == b'\n'));
         }
@@ -141,7 +142,8 @@ impl Scanner<'_> {
         });
     }
 
-    /// A string ends at its closing quote. If there is none, it ends at the end of the line.
+    /// Moves behind a string, which ends at its closing quote. A string without a closing quote ends at the end of the
+    /// line.
     fn string(&mut self) {
         self.position += 1;
         while let Some(&byte) = self.text.get(self.position) {
@@ -158,7 +160,8 @@ impl Scanner<'_> {
         self.position = self.position.min(self.text.len());
     }
 
-    /// In GNU as, `'x` is a number, and the closing quote is optional. After a backslash there is a second character.
+    /// Moves behind a character constant. In GNU as, a constant `'x` needs no closing quote. If the character is a
+    /// backslash, a second character belongs to the constant.
     fn character(&mut self) {
         self.position += 1;
         let step = match self.text.get(self.position) {
@@ -199,8 +202,8 @@ impl Scanner<'_> {
             .position(|&byte| byte == b'\n')
             .unwrap_or(rest.len());
         let (comment, _) = rest.split_at(length);
-        // Recognises the comments with which compilers mark inline assembly: `#APP`, `//APP` and `@APP` in GNU style,
-        // and `## InlineAsm Start` in Mach-O.
+        // Recognises the comments by which compilers mark inline assembly: `#APP`, `//APP` and `@APP` in GNU style, and
+        // `## InlineAsm Start` in Mach-O.
         let mark_char = comment.first().copied().unwrap_or_default();
         let words = comment.get(mark..).unwrap_or_default();
         let words = match words {

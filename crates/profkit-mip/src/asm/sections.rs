@@ -3,23 +3,24 @@ use super::statement::{Directive, quoted};
 use super::{ObjectFormat, Syntax};
 use rustc_hash::FxHashMap;
 
-/// The index of a section in the module.
+/// The index of a section in [`Module::sections`](super::Module::sections).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SectionId(pub u32);
 
 /// A section of an assembly file, with the attributes that the file gives it.
 #[derive(Clone, Debug)]
 pub struct Section<'a> {
-    /// The name of the section; in Mach-O "segment,section".
+    /// The name of the section. In Mach-O, the name has the form "segment,section".
     pub name: &'a [u8],
-    /// The flags of the section that stand in quotes; in Mach-O its type and attributes. Empty if the file gives none.
+    /// The flags of the section, without the quotes around them. In Mach-O, the type and attributes of the section.
+    /// Empty if the file gives none.
     pub flags: &'a [u8],
-    /// The COMDAT or other group that the section belongs to.
+    /// The name of the COMDAT group or other group that contains the section; `None` if no group does.
     pub group: Option<&'a [u8]>,
-    /// The `unique` number of the section. It distinguishes sections of the same name.
+    /// The number after `unique` in the section's directive; `None` if there is none. The number distinguishes sections
+    /// of the same name.
     pub unique: Option<&'a [u8]>,
-    /// The directive that makes this section the current one again: its name, and its arguments as they stand in the
-    /// file.
+    /// The name and the arguments, as in the file, of a directive that makes this section the current section again.
     pub selector: (&'a [u8], &'a [u8]),
     /// Whether the section contains code.
     pub code: bool,
@@ -78,7 +79,7 @@ impl<'a> Sections<'a> {
             stack: Vec::new(),
             format: syntax.format,
         };
-        // An assembler begins in the text section.
+        // An assembler starts in the text section.
         sections.select(Directive {
             name: b".text",
             arguments: b"",
@@ -87,7 +88,7 @@ impl<'a> Sections<'a> {
         sections
     }
 
-    /// Changes the current section if the directive selects another one.
+    /// Changes the current section if the directive selects a section.
     pub(super) fn follow(&mut self, directive: Directive<'a>) {
         match directive.name {
             b".pushsection" => {
@@ -132,7 +133,7 @@ impl<'a> Sections<'a> {
     }
 }
 
-/// ELF directives whose name is also the name of the section that they select.
+/// The ELF directives that select the section of the same name.
 const ELF_SHORT: [&[u8]; 9] = [
     b".text",
     b".data",
@@ -175,8 +176,8 @@ fn elf(directive: Directive<'_>) -> Option<Section<'_>> {
         .iter()
         .position(|word| *word == b"unique")
         .and_then(|at| rest.get(at + 1).copied());
-    // Old clang writes the group's name before the linked-to section; GNU as and new clang write it after that section.
-    // The word "comdat" after a name shows which of the two is the group.
+    // Old versions of clang write the group's name before the linked-to section. GNU as and new versions of clang write
+    // it after that section. If the word "comdat" is present, the name before it is the name of the group.
     let group = if flags.contains(&b'G') {
         let comdat = rest.iter().position(|word| *word == b"comdat");
         let name = match comdat {

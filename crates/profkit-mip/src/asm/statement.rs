@@ -5,52 +5,55 @@ use super::{ArmState, SectionId};
 /// A statement of an assembly file.
 #[derive(Clone, Copy, Debug)]
 pub struct Statement<'a> {
-    /// The line of the statement in the file, from 1.
+    /// The line number of the statement's first byte in the file. The first line has the number 1.
     pub line: u32,
     /// The offset of the statement's first byte in the file.
     pub start: usize,
-    /// The offset after the statement's last byte. White space at the end of the statement is not counted.
+    /// The offset in the file after the statement's last byte that is not white space.
     pub end: usize,
-    /// The section of the statement. For a directive that changes the section, this is the section before the change.
+    /// The section that contains the statement. For a directive that changes the section, this is the section before
+    /// the change.
     pub section: SectionId,
-    /// The context of the statement, which depends on the statements before it.
+    /// What the statements before this one mean for it.
     pub context: Context,
     /// The kind of the statement.
     pub kind: Kind<'a>,
 }
 
-/// The context of a statement: what the statements before it have set, and the constructs that it is inside of.
+/// What the statements before a statement mean for it: the settings that they have made, and the constructs that they
+/// have opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Context {
-    /// Whether the statement is inline assembly, which stands between marks of the compiler.
+    /// Whether the statement is inline assembly. Compilers mark the start and the end of inline assembly with comments.
     pub inline: bool,
-    /// Whether the statement is inside `.if`, so that the assembler may leave it out.
+    /// Whether the statement is inside `.if`, so that the assembler may skip it.
     pub conditional: bool,
     /// Whether Intel syntax is enabled.
     pub intel: bool,
-    /// The settings that directives of 32-bit Arm have made before the statement.
+    /// The settings for 32-bit Arm at the statement.
     pub arm: ArmState,
 }
 
 /// The kind of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind<'a> {
-    /// A label `name:`. Quotes around the name are removed; a number is a label too.
+    /// A label `name:`. The variant holds the name without quotes. A number is a valid name.
     Label(&'a [u8]),
     /// A directive `.name arguments`.
     Directive(Directive<'a>),
-    /// A machine instruction, or the call of a macro, which looks the same.
+    /// A machine instruction. The call of a macro looks the same, so it is one too.
     Instruction(Instruction<'a>),
-    /// An assignment `symbol = value` (also `==`).
+    /// An assignment `symbol = value` or `symbol == value`. The variant holds the symbol and the value.
     Assignment(&'a [u8], &'a [u8]),
-    /// A statement in the body of a `.macro`, `.rept` or similar directive. It is assembled later, or several times.
+    /// A statement in the body of a `.macro`, `.rept` or similar directive. The assembler assembles it later, any
+    /// number of times.
     Template,
 }
 
 /// An assembler directive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Directive<'a> {
-    /// The name of the directive with its dot, as it stands in the file.
+    /// The name of the directive with its dot, spelled as in the file.
     pub name: &'a [u8],
     /// The text after the directive's name.
     pub arguments: &'a [u8],
@@ -72,8 +75,8 @@ pub(super) fn is_name_byte(byte: u8) -> bool {
         || byte >= 0x80
 }
 
-/// Returns the names in an expression or operand. A name is a longest run of name bytes, or a quoted string without its
-/// quotes. The name in `foo@PLT` is `foo`.
+/// Returns the names in an expression or operand. A name is a run of name bytes that is as long as possible, or the
+/// inside of a quoted string. The name in `foo@PLT` is `foo`.
 pub fn words(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -102,7 +105,8 @@ pub fn words(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Splits a text after the quoted string at its start. Escapes in the string are not decoded.
+/// Splits a text that begins with a quoted string. Returns the string without its quotes, and the text after it.
+/// Escapes in the string are not decoded. `None` if the text does not begin with a complete string.
 pub(super) fn quoted(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let inner = text.strip_prefix(b"\"")?;
     let mut at = 0;
@@ -116,7 +120,8 @@ pub(super) fn quoted(text: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((inner.get(..at)?, inner.get(at + 1..)?))
 }
 
-/// Splits a text after the label at its start. Returns the label's name, and the text after the label.
+/// Splits a text that begins with a label. Returns the label's name, and the text after the colon. `None` if the text
+/// does not begin with a label.
 pub(super) fn split_label(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let (name, rest) = if text.first() == Some(&b'"') {
         quoted(text)?

@@ -1,4 +1,4 @@
-//! The syntax of an assembler's language: comments, separators, local labels. This syntax differs between targets.
+//! The syntax of the assembly language, which differs between targets: comments, separators, local labels.
 
 /// The format of the object file that the assembler writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,8 +9,8 @@ pub enum ObjectFormat {
     MachO,
 }
 
-/// The comments, separators and local labels in assembly for one target. Sources: the manual of GNU as ("Comments",
-/// "Statements" and the pages about the targets); for clang, tests with `llvm-mc`.
+/// The syntax of assembly for one target. Sources of the facts: the manual of GNU as ("Comments", "Statements" and the
+/// pages about the targets); for clang, tests with `llvm-mc`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Syntax {
     /// The texts that begin a comment anywhere outside of strings.
@@ -19,11 +19,11 @@ pub struct Syntax {
     pub line_comments: &'static [&'static str],
     /// The text that separates statements within a line.
     pub separator: &'static str,
-    /// The prefix of labels that assemblers do not put into the symbol table.
+    /// The prefix of labels that assemblers do not write to the symbol table.
     pub local_prefix: &'static str,
-    /// The prefix of labels for pieces of data that linkers may drop one by one. The final symbol table does not
-    /// contain such labels. Mach-O has a separate prefix for them, because data after an assembler-local label belongs
-    /// to the symbol before it.
+    /// The prefix of labels for pieces of data that a linker may remove one by one. The final symbol table does not
+    /// contain such labels. In Mach-O this prefix differs from `local_prefix`, because data after a label with the
+    /// local prefix belongs to the symbol before it.
     pub data_prefix: &'static str,
     /// The object format, which decides the meaning of section directives.
     pub format: ObjectFormat,

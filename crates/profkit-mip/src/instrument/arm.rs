@@ -1,8 +1,8 @@
 //! The back end for 32-bit Arm with ELF (AAPCS32): function coverage of ARMv7 code in the A32 and T32 instruction sets.
 //!
-//! At the entry of a function only r12 is free, and compilers use it for the static chain. So the probe saves two
-//! registers. It computes a PC-relative address with `movw` and `movt`, which exist since ARMv6T2. Nothing is put into
-//! literal pools.
+//! At the entry of a function, a probe could change only r12 freely, and compilers use r12 for the static chain. So the
+//! probe saves two registers. It computes a PC-relative address with `movw` and `movt`, which exist since ARMv6T2. It
+//! needs no literal pool.
 use super::backend::{Backend, BlockProbes, Flow, Sequence, Site};
 use super::options::{Counter, Mode, Options};
 use crate::asm::{ArmSet, Instruction, Syntax, words};
@@ -66,8 +66,8 @@ impl Backend for Elf {
             return Err("is for a processor before ARMv7, which lacks movw and movt".to_owned());
         }
         let (record, here) = (site.labels.record(), site.labels.other("p"));
-        // The call has a length of a multiple of 4 bytes in both instruction sets, A32 and T32, because literal loads in the
-        // code after it depend on their alignment.
+        // The size of the inserted code must be a multiple of 4 bytes, because literal loads in the code after it
+        // depend on their alignment. This holds for both instruction sets, A32 and T32.
         let (ahead, zero) = match state.set {
             Some(ArmSet::A32) => (8, "add r1, pc, r1; mov r0, #0"),
             Some(ArmSet::T32) if state.unified => (4, "add r1, pc; mov.w r0, #0"),
@@ -155,7 +155,7 @@ fn flow<'a>(instruction: &Instruction<'a>) -> Flow<'a> {
     }
 }
 
-/// Whether this is the condition of a conditional instruction. Both instruction sets have these.
+/// Whether this is the condition suffix of a conditional instruction. AArch64 and 32-bit Arm have the same conditions.
 pub(super) fn is_condition(name: &[u8]) -> bool {
     matches!(
         name,

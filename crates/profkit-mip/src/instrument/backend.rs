@@ -8,7 +8,7 @@ use std::fmt;
 /// The effect of an instruction on the flow of control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow<'a> {
-    /// Control continues with the next instruction.
+    /// Control always continues with the next instruction.
     Next,
     /// The instruction is a call. Control continues with the next instruction after the return.
     Call,
@@ -25,7 +25,7 @@ pub enum Flow<'a> {
 /// The place of a probe in an assembly file.
 #[derive(Clone, Copy, Debug)]
 pub struct Site<'m, 'a> {
-    /// The assembly file that the function is in.
+    /// The assembly file that contains the function.
     pub module: &'m Module<'a>,
     /// The function whose execution the probe records.
     pub function: &'m Function<'a>,
@@ -38,8 +38,8 @@ pub struct Site<'m, 'a> {
 }
 
 impl Site<'_, '_> {
-    /// Whether the probe lies between `.cfi_startproc` and `.cfi_endproc`. If so, a push in the probe needs a directive
-    /// for the unwinder.
+    /// Whether the probe lies between `.cfi_startproc` and `.cfi_endproc`. If so, the probe must describe each of its
+    /// pushes to the unwinder by a directive.
     pub fn in_frame(&self) -> bool {
         self.function
             .statements(self.module)
@@ -58,23 +58,25 @@ impl Site<'_, '_> {
     }
 }
 
-/// The assembly code of a probe.
+/// The assembly code of a probe for the entry of a function.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sequence {
     /// The code that is inserted into the function. Its statements are separated by the target's separator, without
     /// line breaks.
     pub inline: String,
-    /// Rarely executed code: lines that are placed after all other code of the section.
+    /// Rarely executed code, as lines of assembly. It is placed after all other code of the section. `None` if the
+    /// probe has no such code.
     pub cold: Option<String>,
 }
 
 /// The probes for all blocks of a function except the entry block.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BlockProbes {
-    /// For each block: the index of the statement before which the probe is inserted, and the probe.
+    /// The probes: for each block, the index of the statement before which the probe is inserted, and the text of the
+    /// probe.
     pub probes: Vec<(usize, String)>,
-    /// Statements of the function and its jump tables that must be replaced because the code becomes longer: index and
-    /// new text.
+    /// The statements of the function and its jump tables that must be replaced because the code becomes longer: for
+    /// each, its index and its new text.
     pub replaced: Vec<(usize, String)>,
 }
 
@@ -106,8 +108,8 @@ pub trait Backend: fmt::Debug + Sync {
     /// __fentry__`).
     fn is_entry_hook(&self, instruction: &Instruction<'_>) -> bool;
 
-    /// Whether the two first instructions of a function set up its frame in the way that debuggers recognise. The entry
-    /// probe is then placed after them, and must be correct at that place too.
+    /// Whether the first two instructions of a function set up its frame in the way that debuggers recognise. The entry
+    /// probe is then placed after these instructions. So the answer may be true only if the probe works there too.
     fn is_frame_setup(
         &self,
         _first: &Instruction<'_>,
@@ -117,18 +119,18 @@ pub trait Backend: fmt::Debug + Sync {
         false
     }
 
-    /// Whether the statement is only a prefix of the next instruction (`lock` on a line of its own).
+    /// Whether the statement is only a prefix for the next instruction, such as `lock` on a line of its own.
     fn is_prefix(&self, _instruction: &Instruction<'_>) -> bool {
         false
     }
 
-    /// Whether the instruction is a branch whose range is limited and cannot be extended by the assembler (`loop`,
-    /// `jrcxz`). Probes between the branch and its target could put the target out of reach.
+    /// Whether the instruction is a branch with a short range that the assembler cannot extend (`loop`, `jrcxz`).
+    /// Probes between the branch and its target could put the target out of reach.
     fn is_short_branch(&self, _instruction: &Instruction<'_>) -> bool {
         false
     }
 
-    /// Whether a compiler adds this instruction after the inline assembly of a naked function.
+    /// Whether compilers add instructions of this kind after the inline assembly of a naked function.
     fn is_filler(&self, instruction: &Instruction<'_>) -> bool {
         self.is_nop(instruction) || self.flow(instruction) == Flow::Leave
     }
@@ -139,9 +141,9 @@ pub trait Backend: fmt::Debug + Sync {
     /// The reason why this function cannot have a probe.
     fn entry(&self, site: &Site<'_, '_>) -> Result<Sequence, String>;
 
-    /// Makes the probes for the blocks in one part of a function, except the entry block. Part 0 is the function
-    /// itself. `starts` are the indices of the statements with which the blocks begin. In the record, the bytes of the
-    /// blocks follow the entry's bytes, in the order of `starts`.
+    /// Makes the probes for the blocks of one part of a function. Part 0 is the function's main code, whose entry block
+    /// gets no block probe. `starts` are the indices of the statements at which the blocks begin. In the record, the
+    /// bytes of the blocks follow the bytes of the entry, in the order of `starts`.
     ///
     /// # Errors
     /// The reason why the function cannot have block probes.
@@ -152,7 +154,7 @@ pub trait Backend: fmt::Debug + Sync {
         starts: &[usize],
     ) -> Result<BlockProbes, String>;
 
-    /// Returns the lines that an object needs only once, such as helper functions in COMDAT groups. They are appended
-    /// to the file.
+    /// Returns the code that an object needs only once, such as helper functions in COMDAT groups. These lines are
+    /// appended to the file.
     fn once(&self, options: &Options) -> String;
 }

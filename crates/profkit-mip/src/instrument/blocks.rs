@@ -11,17 +11,18 @@ use rustc_hash::{FxHashMap, FxHashSet};
 pub(super) struct Block {
     /// The index of the statement before which the block's probe is inserted.
     pub(super) statement: usize,
-    /// The index of the part of the function that contains the block. Part 0 is the function itself.
+    /// The index of the part of the function that contains the block. Part 0 is the function's main code.
     pub(super) part: usize,
     /// The indices of the blocks that may be executed next.
     pub(super) successors: Vec<usize>,
 }
 
-/// The blocks of a function in layout order, followed by the blocks of its cold parts.
+/// The blocks of a function in the order of the code. The blocks of the function's cold parts come after those of its
+/// main code.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Graph {
     pub(super) blocks: Vec<Block>,
-    /// The reason why no probe may be inserted into the blocks, if there is one.
+    /// The reason why no probe may be inserted into the blocks; `None` if probes may be inserted.
     pub(super) fixed: Option<&'static str>,
 }
 
@@ -47,7 +48,7 @@ impl Graph {
     }
 }
 
-/// A statement, reduced to what the search for blocks needs.
+/// The kind of a statement, as far as the search for blocks needs it.
 #[derive(Clone, Copy, Debug)]
 enum Step<'a> {
     Label(&'a [u8]),
@@ -61,13 +62,13 @@ struct Item<'a> {
     statement: usize,
     part: usize,
     step: Step<'a>,
-    /// The labels to which inline assembly may jump.
+    /// The labels to which inline assembly may jump. Empty for other statements.
     goes_to: Vec<&'a [u8]>,
-    /// The label of the landing pad of a call.
+    /// The label of the landing pad to which a call may return by an exception; `None` if there is none.
     pad: Option<&'a [u8]>,
 }
 
-/// Finds the blocks of a function and its cold parts.
+/// Finds the blocks of a function and of its cold parts.
 ///
 /// # Errors
 /// The reason why the flow of control cannot be determined.
@@ -94,7 +95,7 @@ fn items<'a>(
     fixed: &mut Option<&'static str>,
 ) -> Result<Vec<Item<'a>>, &'static str> {
     let mut items: Vec<Item<'a>> = Vec::new();
-    // The function's own label is left out, because a jump to it is a recursive call.
+    // The function's own label starts no range, because a jump to it is a recursive call.
     let ranges = std::iter::once((function.label + 1, function.end, function.section)).chain(
         function
             .parts
@@ -107,7 +108,8 @@ fn items<'a>(
         let statements = module.statements.get(first..end).unwrap_or_default();
         for (offset, statement) in statements.iter().enumerate() {
             if statement.section != section {
-                // Inline assembly lists its jump targets in separate sections.
+                // Compilers list the jump targets of inline assembly in other sections, between the statements of the
+                // inline assembly.
                 if statement.context.inline
                     && let Kind::Directive(directive) = statement.kind
                     && let Some(Item {
@@ -196,7 +198,7 @@ fn items<'a>(
     Ok(items)
 }
 
-/// The positions of each label in a function. A numeric label may have several positions.
+/// For each label of a function, its positions in the list of items. A numeric label may have several positions.
 type Places<'a> = FxHashMap<&'a [u8], Vec<usize>>;
 
 fn places<'a>(items: &[Item<'a>]) -> Places<'a> {
@@ -209,7 +211,8 @@ fn places<'a>(items: &[Item<'a>]) -> Places<'a> {
     places
 }
 
-/// Finds the position of the label that a name at position `from` refers to. `None` if the function has no such label.
+/// Finds the position of the label that the operand `name` at position `from` refers to. `None` if the function has no
+/// such label.
 fn resolve(places: &Places<'_>, name: &[u8], from: usize) -> Option<usize> {
     if let [digits @ .., direction @ (b'f' | b'b')] = name
         && !digits.is_empty()
@@ -225,7 +228,7 @@ fn resolve(places: &Places<'_>, name: &[u8], from: usize) -> Option<usize> {
     places.get(name)?.first().copied()
 }
 
-/// Returns the positions of all statements at which a block begins.
+/// Returns the positions at which a block begins.
 fn leaders<'a>(
     module: &Module<'a>,
     items: &[Item<'a>],
@@ -284,7 +287,7 @@ fn instruction<'a>(module: &Module<'a>, item: &Item<'a>) -> Option<Instruction<'
 }
 
 impl Graph {
-    /// Makes the blocks. The statements between two block starts become a block if they contain an instruction.
+    /// Makes the blocks. The statements between two leaders become a block if they contain an instruction.
     fn cut(
         &mut self,
         module: &Module<'_>,
@@ -292,8 +295,8 @@ impl Graph {
         leaders: &FxHashSet<usize>,
         backend: &dyn Backend,
     ) {
-        // `begun` is whether a block was already made for the current statements. `is_table` is whether they begin with
-        // data: no probe may be inserted before data.
+        // `begun` is true if the current statements already have a block. `is_table` is true if they begin with data,
+        // because no probe may be inserted before data.
         let (mut begun, mut is_table) = (false, false);
         for (index, item) in items.iter().enumerate() {
             if leaders.contains(&index) {
@@ -306,8 +309,8 @@ impl Graph {
                     false
                 }
                 Step::Code(_) => {
-                    // The probe of a block is inserted after a landing instruction. A landing instruction alone is not
-                    // a block.
+                    // The probe of a block is inserted after a landing instruction. So a landing instruction starts no
+                    // block by itself.
                     !instruction(module, item).is_some_and(|i| !begun && backend.is_landing(&i))
                 }
                 Step::Inline => true,
@@ -323,8 +326,9 @@ impl Graph {
         }
     }
 
-    /// Finds the blocks that may follow each block, in this order: the next block, if control may continue there; the
-    /// targets of the last instruction, in the order of its operand or table; the landing pad of its call.
+    /// Finds the successors of each block, in this order: the next block, if control may continue there; the targets of
+    /// the block's last instruction, in the order of the operands or the jump table; the landing pad, if the last
+    /// instruction is a call.
     fn connect<'a>(
         &mut self,
         module: &Module<'a>,
@@ -338,7 +342,7 @@ impl Graph {
             .enumerate()
             .map(|(block, b)| (b.statement, block))
             .collect();
-        // For each statement, the first block that begins at it or after it, in the same part of the function.
+        // For each item, the first block that begins there or later in the same part of the function.
         let mut block_at: Vec<Option<usize>> = vec![None; items.len()];
         let mut next: Option<(usize, usize)> = None;
         for (index, item) in items.iter().enumerate().rev() {
@@ -356,8 +360,8 @@ impl Graph {
         };
         let mut goes_on: Vec<Option<usize>> = vec![None; self.blocks.len()];
         let mut current: Option<usize> = None;
-        // The block whose last instruction continues with the next statement, and the part of the function that
-        // contains the block.
+        // The last block, if control can continue from it to the next statement, and the index of its part of the
+        // function.
         let mut open: Option<(usize, usize)> = None;
         let mut table: Option<&Vec<&'a [u8]>> = None;
         for (index, item) in items.iter().enumerate() {
@@ -376,7 +380,7 @@ impl Graph {
             match item.step {
                 Step::Code(flow) => {
                     if let Some(instruction) = instruction(module, item) {
-                        // An indirect jump uses the jump table that was mentioned last.
+                        // An indirect jump is assumed to use the jump table that an operand mentioned last.
                         table = words(instruction.operands)
                             .filter_map(|word| data.tables.get(word))
                             .find(|entries| entries.iter().any(|entry| places.contains_key(entry)))

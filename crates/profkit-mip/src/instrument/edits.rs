@@ -1,7 +1,7 @@
 //! Inserts and replaces parts of a text by offset.
 
-/// A list of insertions and replacements, in any order. Insertions at the same offset are applied in the order in which
-/// they were added.
+/// A list of insertions and replacements, which may be added in any order of offsets. Insertions at the same offset are
+/// applied in the order in which they were added.
 #[derive(Debug, Default)]
 pub(super) struct Edits {
     list: Vec<Edit>,
@@ -10,7 +10,7 @@ pub(super) struct Edits {
 #[derive(Debug)]
 struct Edit {
     offset: usize,
-    /// The number of bytes that are replaced.
+    /// The number of bytes that the new text replaces; 0 for an insertion.
     replaces: usize,
     text: Vec<u8>,
 }

@@ -1,5 +1,5 @@
-//! Makes the text that is appended to assembly for ELF: cold stubs, records, map entries, the anchor, the mode word and
-//! the ring.
+//! Makes the text that is appended to assembly for ELF: the cold stubs, the records, the map entries, the anchor of the
+//! map, the mode words and the ring.
 use super::backend::Backend;
 use super::options::{Mode, Options};
 use super::parts::{Entry, entry, function_entry, records};
@@ -8,8 +8,8 @@ use crate::asm::{Module, SectionId};
 use profkit_abi::mip::{map_entry, mode, ring, section, symbol};
 use std::fmt::Write as _;
 
-/// The number of the subsection for cold stubs. It is the last number that assemblers accept, so the stubs come after
-/// all code of the file.
+/// The number of the subsection for cold stubs. It is the highest number that assemblers accept, so the stubs follow
+/// all other code of the section.
 const COLD_SUBSECTION: u32 = 8191;
 
 /// Appends all data and code that the instrumented functions need.
@@ -21,7 +21,7 @@ pub(super) fn tail(
     out: &mut String,
 ) {
     let mut rest = planned;
-    // Neighbouring functions in one section share a record section and a map section.
+    // Functions that follow each other in one section share a record section and a map section.
     while let Some(first) = rest.first() {
         let same = rest
             .iter()
@@ -48,7 +48,7 @@ fn select(module: &Module<'_>, id: SectionId, out: &mut String) {
     }
 }
 
-/// Appends the stubs, records and map entries for functions of one section.
+/// Appends the stubs, records and map entries of the functions in one section.
 fn of_section(
     module: &Module<'_>,
     run: &[Planned<'_>],
@@ -65,8 +65,9 @@ fn of_section(
             out.push_str(plan.cold.as_deref().unwrap_or_default());
         }
     }
-    // `?` puts a section into the group of the previous section. Assembler releases expect the group and the linked-to
-    // section in different orders; with `?` the group is not written.
+    // The flag `?` puts a section into the group of the previous section. With `?` the directive does not name the
+    // group. This avoids a difference between assembler releases: they expect the group and the linked-to section in
+    // different orders.
     let in_group = module.section(id).is_some_and(|s| s.group.is_some());
     let join = if in_group { "?" } else { "" };
     let linked = first.labels.start();
@@ -93,7 +94,8 @@ fn of_section(
     }
 }
 
-/// Appends the items that an image has only once, in COMDAT groups: the anchor of the map, the mode word, the ring.
+/// Appends the items that an image contains only once: the anchor of the map, the mode words, the ring. COMDAT groups
+/// remove their copies from other objects.
 fn once(planned: &[Planned<'_>], backend: &dyn Backend, options: &Options, out: &mut String) {
     let start = format!("{}{}", section::ELF_START_PREFIX, section::RECORDS);
     let _ = write!(
@@ -117,7 +119,7 @@ fn once(planned: &[Planned<'_>], backend: &dyn Backend, options: &Options, out: 
         backend,
         out,
     );
-    // A part of a function uses the function's record, so it has no mode of its own.
+    // A part of a function uses the function's record, so it needs no mode word for itself.
     let modes = planned.iter().map(|plan| plan.flags & !mode::PART);
     let mut modes: Vec<u16> = modes.collect();
     modes.sort_unstable();

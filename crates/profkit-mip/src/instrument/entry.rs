@@ -4,7 +4,8 @@ use super::functions::{Found, Function, SkipReason, is_data};
 use super::options::Options;
 use crate::asm::{Kind, Module, Statement, words};
 
-/// Finds the statement before which the entry probe is inserted.
+/// Returns the index of the statement before which the entry probe is inserted, or the reason why the function gets no
+/// probe.
 pub(super) fn place<'a>(
     module: &Module<'a>,
     found: &Found<'a>,
@@ -24,7 +25,7 @@ pub(super) fn place<'a>(
         match statement.kind {
             Kind::Label(name) => {
                 // A linker optimisation hint refers to the instruction directly after its label, so nothing may be
-                // inserted after the label.
+                // inserted between the two.
                 if name.starts_with(b"Lloh") || is_referenced(module, function, name) {
                     return Ok(index);
                 }
@@ -56,7 +57,7 @@ pub(super) fn place<'a>(
     Err(SkipReason::Empty)
 }
 
-/// Whether a function consists of inline assembly, except for instructions that compilers add at its end.
+/// Whether a function consists of inline assembly only. Instructions that compilers add at its end do not count.
 fn is_naked(module: &Module<'_>, function: &Function<'_>, backend: &dyn Backend) -> bool {
     let mut first = true;
     for (_, statement) in function.statements(module) {
@@ -71,8 +72,8 @@ fn is_naked(module: &Module<'_>, function: &Function<'_>, backend: &dyn Backend)
     !first
 }
 
-/// If the function begins with a frame setup that debuggers look for, returns the statement after it. Debuggers would
-/// mistake a probe before the setup for the end of the prologue.
+/// If the function begins with the frame setup that debuggers look for, returns the index of the statement after the
+/// setup. Debuggers would take a probe before the setup for the end of the prologue. `None` if there is no such setup.
 fn after_frame(
     module: &Module<'_>,
     function: &Function<'_>,
@@ -98,8 +99,8 @@ fn after_frame(
     }
 }
 
-/// Whether an instruction or a table in the function's code refers to a label. Entries of a table may be relative to
-/// the instruction that uses it (`tbb [pc, r0]`).
+/// Whether an instruction or a table in the function's code refers to a label. An example is a table whose entries are
+/// relative to the instruction that uses the table (`tbb [pc, r0]`).
 fn is_referenced(module: &Module<'_>, function: &Function<'_>, label: &[u8]) -> bool {
     function.statements(module).any(|(_, statement)| {
         let text = match statement.kind {

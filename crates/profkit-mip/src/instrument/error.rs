@@ -2,8 +2,8 @@
 use crate::asm::{Statement, excerpt};
 use std::fmt;
 
-/// The reason why a file cannot be instrumented: the file, the line and its text if the error is about a line, and the
-/// problem.
+/// The reason why a file cannot be instrumented. It consists of the name of the file, the problem, and, if the problem
+/// is in one line, the number and the text of the line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     file: String,
@@ -41,7 +41,8 @@ impl Error {
         }
     }
 
-    /// The line in the file, from 1, if the error is about a line.
+    /// The number of the line with the problem. The first line has the number 1. `None` if the problem is in no single
+    /// line.
     pub fn line(&self) -> Option<u32> {
         self.place.as_ref().map(|(line, _)| *line)
     }

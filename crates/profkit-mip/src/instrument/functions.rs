@@ -1,4 +1,4 @@
-//! Finds the functions in an assembly file: which labels are functions, and where each function ends.
+//! Finds the functions in an assembly file. Decides which labels are functions, and where each function ends.
 use crate::asm::{
     Directive, Instruction, Kind, Module, ObjectFormat, SectionId, Statement, arguments, words,
 };
@@ -12,32 +12,35 @@ pub struct Function<'a> {
     pub name: &'a [u8],
     /// The index of the statement with the function's label.
     pub label: usize,
-    /// The index of the first statement after the function.
+    /// The index of the first statement after the end of the function.
     pub end: usize,
-    /// Whether the end is known from the function's `.size` directive.
+    /// Whether a `.size` directive determines the end of the function. If false, the end was derived from the
+    /// statements that follow.
     pub sized: bool,
     /// The end label that the function's `.size` directive names, if it names one.
     pub end_label: Option<&'a [u8]>,
     /// The section of the function. Statements of other sections between its label and its end do not belong to the
     /// function.
     pub section: SectionId,
-    /// The parts of the function that are in other places, such as cold parts.
+    /// The parts of the function in other places, such as cold parts.
     pub parts: Vec<Part<'a>>,
-    /// The reason why the function must not be changed, if one was found before its code was examined.
+    /// The reason why the function must not be changed; `None` if none was found. Later checks may find further
+    /// reasons.
     pub unfit: Option<SkipReason>,
 }
 
-/// A part of a function in another place: the cold parts of gcc and clang, and clang's basic-block sections. A part is
-/// reached only by jumps, so it has no entry probe.
+/// A part of a function that is separate from its main code. Compilers make parts for cold code (gcc and clang) and for
+/// clang's basic-block sections. A part is reached only by jumps, so it has no entry probe.
 #[derive(Clone, Debug)]
 pub struct Part<'a> {
     /// The symbol of the part.
     pub name: &'a [u8],
     /// The index of the statement with the part's label.
     pub label: usize,
-    /// The index of the first statement after the part.
+    /// The index of the first statement after the end of the part.
     pub end: usize,
-    /// Whether the end is known from the part's `.size` directive.
+    /// Whether a `.size` directive determines the end of the part. If false, the end was derived from the statements
+    /// that follow.
     pub sized: bool,
     /// The end label that the part's `.size` directive names, if it names one.
     pub end_label: Option<&'a [u8]>,
@@ -46,7 +49,7 @@ pub struct Part<'a> {
 }
 
 impl<'a> Function<'a> {
-    /// Returns the statements of the function with their indices, without the function's label.
+    /// Returns the statements of the function, each with its index. The function's label is not among them.
     pub fn statements<'m>(
         &self,
         module: &'m Module<'a>,
@@ -83,43 +86,44 @@ pub enum SkipReason {
     Empty,
     /// The function has fewer instructions than the options require.
     Small,
-    /// The options select a group of functions by the hash of the name, and the function belongs to another group.
+    /// The options select only functions whose hash of the name falls into one group. This function belongs to a
+    /// different group.
     OtherGroup,
     /// The function is inside a conditional directive, so its labels may be missing.
     Conditional,
-    /// The function begins with a macro or a repetition, whose instructions are unknown.
+    /// The function begins with a macro or a repetition. It is unknown which instructions they produce.
     Macro,
     /// The function's label is inside another function, whose code may continue into it.
     Overlap,
     /// The label is a type hash before a function and not code.
     TypeHash,
-    /// The function was made by LLVM's machine outliner from pieces of other functions. Any registers and flags may be
-    /// in use when it is entered.
+    /// LLVM's machine outliner made the function from code of other functions. When it is called, all registers and
+    /// flags may be in use.
     Outlined,
-    /// The function is the resolver of an indirect function (ifunc): calls of its name execute other code.
+    /// The function is the resolver of an indirect function (ifunc). A call of its name executes other code.
     Resolver,
-    /// The function consists of inline assembly: it is a naked function.
+    /// The function is a naked function: it consists of inline assembly only.
     Naked,
-    /// The section of the function places code by `.org`, and inserted code would move it.
+    /// A directive `.org` in the function's section fixes the position of code, and inserted code would shift it.
     Placed,
     /// The function's label is defined more than once.
     Ambiguous,
     /// The ignore list excludes the function.
     Listed,
-    /// The function is instrumented, but its blocks are not. The variant holds the reason.
+    /// The function has an entry probe but no block probes. The variant holds the reason.
     Blocks(String),
-    /// The target's back end cannot instrument the function. The variant holds the reason.
+    /// The back end of the target cannot instrument the function. The variant holds the reason.
     Target(String),
 }
 
-/// A function that was not instrumented, or only in part.
+/// A function that got no probe, or not all probes that the options ask for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skipped {
     /// The symbol of the function.
     pub name: String,
-    /// The line of the function's label.
+    /// The line number of the function's label.
     pub line: u32,
-    /// The reason, as a text that can follow the name of the function.
+    /// The reason. Its text form can follow the name of the function in a message.
     pub reason: SkipReason,
 }
 
@@ -147,7 +151,7 @@ impl fmt::Display for SkipReason {
     }
 }
 
-/// Whether a text contains a directive that could define a function.
+/// Whether a text contains a directive that could belong to a function.
 pub(super) fn mentions_function(text: &[u8]) -> bool {
     const MARKS: [&[u8]; 4] = [b"@function", b"%function", b"STT_FUNC", b"\"function\""];
     MARKS
@@ -158,29 +162,29 @@ pub(super) fn mentions_function(text: &[u8]) -> bool {
 
 #[derive(Default)]
 struct Facts<'a> {
-    /// The symbols whose type is a function. The value is true for an indirect function (ifunc).
+    /// The symbols that are functions according to `.type`. The value is true for an indirect function (ifunc).
     types: FxHashMap<&'a [u8], bool>,
-    /// The position of each label, and whether the label is defined more than once.
+    /// For each label, the index of its statement, and whether the label is defined more than once.
     labels: FxHashMap<&'a [u8], (usize, bool)>,
-    /// For each symbol, the position of its first `.size` directive, and the expression in it.
+    /// For each symbol with a `.size` directive, the index of the first such directive and its expression.
     sizes: FxHashMap<&'a [u8], (usize, &'a [u8])>,
     /// The sections that contain an `.org` directive.
     placed: FxHashSet<SectionId>,
-    /// In Mach-O: the symbols of places inside functions.
+    /// The symbols that a directive of Mach-O declares to be places inside a function.
     inside: FxHashSet<&'a [u8]>,
-    /// The labels that `__patchable_function_entries` lists.
+    /// The labels that the section `__patchable_function_entries` lists.
     patchable: FxHashSet<&'a [u8]>,
-    /// The symbols of cold parts that occur in an instruction. Such a part is a function of its own, made by clang's
-    /// outlining.
+    /// The symbols that are named like cold parts and that occur in an instruction. If such a symbol has a type, it is
+    /// a function of its own, which clang has outlined.
     named_cold: FxHashSet<&'a [u8]>,
 }
 
-/// The functions of a file, and the facts about the file that planning needs.
+/// The functions of a file, and the labels that planning needs besides.
 #[derive(Debug)]
 pub(super) struct Found<'a> {
     /// The functions, in the order of their labels.
     pub(super) functions: Vec<Function<'a>>,
-    /// The labels of no-op instructions at the start of functions that are reserved for patching.
+    /// The labels of no-op instructions that are reserved for patching at the start of functions.
     pub(super) patchable: FxHashSet<&'a [u8]>,
 }
 
@@ -189,7 +193,7 @@ pub(super) fn find<'a>(module: &Module<'a>, format: ObjectFormat) -> Found<'a> {
     let facts = facts(module);
     let mut functions: Vec<Function<'a>> = Vec::new();
     let mut parts: Vec<(&[u8], Part<'a>)> = Vec::new();
-    // For each section, the largest index of a statement at which one of the functions found so far ends.
+    // For each section, the largest index at which a function found so far ends.
     let mut furthest: FxHashMap<SectionId, usize> = FxHashMap::default();
     for (index, statement) in module.statements.iter().enumerate() {
         let Kind::Label(name) = statement.kind else {
@@ -219,7 +223,7 @@ pub(super) fn find<'a>(module: &Module<'a>, format: ObjectFormat) -> Found<'a> {
         }
         let typed = facts.is_function(name, format);
         let Some(indirect) = typed else { continue };
-        // Several labels at one place are names of the same function. The first name is used.
+        // Several labels at the same place name the same function. The first label is used.
         if let Some(last) = functions.last()
             && last.section == statement.section
             && !last.instructions_before(module, index)
@@ -283,7 +287,7 @@ pub(super) fn find<'a>(module: &Module<'a>, format: ObjectFormat) -> Found<'a> {
 }
 
 impl Function<'_> {
-    /// Whether the function has an instruction or data before the statement with this index.
+    /// Whether there is an instruction or data between the function's label and the statement with this index.
     fn instructions_before(&self, module: &Module<'_>, index: usize) -> bool {
         module
             .statements
@@ -355,8 +359,8 @@ fn facts<'a>(module: &Module<'a>) -> Facts<'a> {
     facts
 }
 
-/// If a symbol is named like a part of a function, returns the symbol of that function. The forms are `F.cold` (gcc,
-/// clang), `F.cold.N` (older gcc), `F.__part.N` and `F.eh` (clang).
+/// Returns the symbol F of the function if `name` is the name of a part of it. Such names are `F.cold` (gcc, clang),
+/// `F.cold.N` (older gcc), `F.__part.N` and `F.eh` (clang). `None` for other names.
 pub(crate) fn part_of(name: &[u8]) -> Option<&[u8]> {
     if let Some(whole) = name.strip_suffix(b".cold").or(name.strip_suffix(b".eh")) {
         return Some(whole);
@@ -370,7 +374,8 @@ pub(crate) fn part_of(name: &[u8]) -> Option<&[u8]> {
         .or(rest.strip_suffix(b".__part"))
 }
 
-/// Whether the arguments of `.type` declare a function (false) or an indirect function (true). `None` for other types.
+/// Returns the kind of symbol that the arguments of `.type` declare: `Some(false)` for a function, `Some(true)` for an
+/// indirect function, `None` for anything else.
 fn function_type(arguments: &[u8]) -> Option<bool> {
     let kind = arguments
         .rsplit(|byte| byte.is_ascii_whitespace() || *byte == b',')
@@ -393,9 +398,9 @@ fn function_type(arguments: &[u8]) -> Option<bool> {
 }
 
 impl<'a> Facts<'a> {
-    /// Whether a label in code is a function, and if so, whether the function is indirect (ifunc). ELF symbols have
-    /// types. In Mach-O every label is a function, except labels that the linker does not see and labels inside
-    /// functions.
+    /// Returns whether the function with this label is indirect (ifunc); `None` if the label is not a function. In ELF
+    /// the type of the symbol decides. In Mach-O every label in code is a function, except labels that the linker does
+    /// not see and labels inside functions.
     fn is_function(&self, name: &[u8], format: ObjectFormat) -> Option<bool> {
         match format {
             ObjectFormat::Elf => self.types.get(name).copied(),
@@ -408,8 +413,8 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Finds the end of the function at a label: the index of the statement, whether the end is known from a `.size`
-    /// directive, and the end label in that directive.
+    /// Finds the end of the function at the statement `label`. Returns the index of the first statement after the
+    /// function, whether a `.size` directive determines the end, and the end label that this directive names.
     fn end(
         &self,
         module: &Module<'a>,
@@ -434,7 +439,7 @@ impl<'a> Facts<'a> {
                 return (at, true, None);
             }
         }
-        // A function without a size ends at the next function of the section, or where the section changes.
+        // A function without a usable size ends before the next function of its section, or where the section changes.
         let mut end = label + 1;
         for (index, statement) in module.statements.iter().enumerate().skip(label + 1) {
             match statement.kind {
@@ -446,7 +451,7 @@ impl<'a> Facts<'a> {
                     break;
                 }
                 _ if Some(statement.section) != section => break,
-                // Mach-O has no function sizes. The function ends here; what follows are jump tables.
+                // Mach-O has no function sizes. The function ends at this directive, and jump tables may follow it.
                 Kind::Directive(directive)
                     if format == ObjectFormat::MachO && directive.name == b".cfi_endproc" =>
                 {
@@ -461,14 +466,14 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// Splits an expression of the form `a-b`.
+/// Splits an expression of the form `a-b` into a and b. `None` for other expressions.
 fn difference(expression: &[u8]) -> Option<(&[u8], &[u8])> {
     let mut names = words(expression);
     let (end, start) = (names.next()?, names.next()?);
     (names.next().is_none() && expression.contains(&b'-')).then_some((end, start))
 }
 
-/// Whether a directive puts bytes into the section. Alignment does not count.
+/// Whether a directive puts bytes other than padding into the section.
 pub(super) fn is_data(name: &[u8]) -> bool {
     matches!(
         name,

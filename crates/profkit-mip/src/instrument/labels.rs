@@ -1,6 +1,6 @@
-//! Makes the names of the labels that the instrumenter inserts.
+//! Makes the names of the labels that the instrumenter inserts into assembly.
 
-/// The prefix of all labels that this crate makes. The target's prefix of local labels stands before it.
+/// The text with which all labels of this crate begin, after the target's prefix of local labels.
 pub(super) const LABEL: &str = "profkit_mip_";
 
 /// Makes the names of the labels for one instrumented function.
@@ -26,7 +26,7 @@ impl Labels {
         self.name("e")
     }
 
-    /// The label at the start of a block. Block 0 is the first block that has a byte in the record.
+    /// The label at the start of a block. Block 0 is the first of the blocks that have a byte in the record.
     pub fn block(self, block: usize) -> String {
         format!("{}_{block}", self.name("b"))
     }
@@ -36,13 +36,13 @@ impl Labels {
         format!("{}{LABEL}r{}", self.data_prefix, self.index)
     }
 
-    /// The label of the function's map entry, on targets where the entry needs a label.
+    /// The label of the function's map entry. Only Mach-O needs it.
     pub fn map(self) -> String {
         format!("{}{LABEL}m{}", self.data_prefix, self.index)
     }
 
-    /// A label that a back end uses itself, such as the label of a cold stub. `what` must not be f, e, r or b, which
-    /// other labels use.
+    /// A label for a back end, such as the label of a cold stub. `what` becomes a part of its name. `what` must not be
+    /// f, e, r, b or m, which the other functions use.
     pub fn other(self, what: &str) -> String {
         self.name(what)
     }

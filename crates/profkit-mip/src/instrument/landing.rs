@@ -1,11 +1,11 @@
-//! Collects what the data of a file shows about its code: the labels in jump tables, and the landing pads in exception
+//! Collects facts about the code of a file from its data: the labels in jump tables, and the landing pads in exception
 //! tables.
 use super::functions::is_data;
 use crate::asm::{Directive, Kind, Module, Section, words};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// A region of code, from one label to another, and the landing pad that is executed if a call in the region throws an
-/// exception.
+/// A region of code with a landing pad. The region lies between the labels `start` and `end`. If a call in the region
+/// throws an exception, control continues at the label `pad`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Region<'a> {
     pub(super) start: &'a [u8],
@@ -13,18 +13,19 @@ pub(super) struct Region<'a> {
     pub(super) pad: &'a [u8],
 }
 
-/// What the data in a file show about its code.
+/// The facts about the code of a file that its data contain.
 #[derive(Debug, Default)]
 pub(super) struct DataFacts<'a> {
-    /// The labels of code that occur in data of the program, such as jump tables and tables of label addresses.
+    /// The names that occur in data that the program can read, such as jump tables and tables of label addresses.
+    /// Labels of code among them may be jump targets.
     pub(super) referenced: FxHashSet<&'a [u8]>,
-    /// For each label in data: the names in the data after it, up to the next label.
+    /// For each label in data, the names in the data between this label and the next one.
     pub(super) tables: FxHashMap<&'a [u8], Vec<&'a [u8]>>,
     /// The regions with a landing pad, by the label at their start.
     pub(super) regions: FxHashMap<&'a [u8], Region<'a>>,
 }
 
-/// Whether a section refers to code for another purpose than jumping to it. Debug info is an example.
+/// Whether references to code from this section are never jump targets. An example is debug info.
 fn is_silent(section: &Section<'_>) -> bool {
     const NAMES: [&[u8]; 6] = [
         b".debug",
@@ -50,7 +51,7 @@ fn is_exception_table(section: &Section<'_>) -> bool {
 impl<'a> DataFacts<'a> {
     pub(super) fn gather(module: &Module<'a>) -> Self {
         let mut facts = DataFacts::default();
-        // The file may switch between sections, so the last label of each section is kept.
+        // The file may switch between sections, so the last label of each section is remembered.
         let mut last: FxHashMap<u32, &'a [u8]> = FxHashMap::default();
         for (index, statement) in module.statements.iter().enumerate() {
             let Some(section) = module.section(statement.section) else {
@@ -79,8 +80,8 @@ impl<'a> DataFacts<'a> {
         facts
     }
 
-    /// Reads a call-site table if one begins after this statement. It consists of `.uleb128 END-START`, the label
-    /// START, four values per call site, and the label END.
+    /// Reads the call-site table of an exception table if one begins at this statement. The table consists of `.uleb128
+    /// END-START`, the label START, four values per call site, and the label END.
     fn call_sites(&mut self, module: &Module<'a>, index: usize) -> Option<()> {
         let at = |index: usize| module.statements.get(index).map(|s| s.kind);
         let Kind::Directive(length) = at(index)? else {
@@ -89,8 +90,8 @@ impl<'a> DataFacts<'a> {
         let Kind::Label(begin) = at(index + 1)? else {
             return None;
         };
-        // The byte before the length must be the encoding of call sites. An exception table also contains another
-        // length, and the byte before that other length is the encoding of types.
+        // Exception tables contain two lengths. The byte before the length of the call-site table is the encoding of
+        // call sites. The byte before the other length is the encoding of types.
         let Kind::Directive(encoding) = at(index.checked_sub(1)?)? else {
             return None;
         };

@@ -1,5 +1,6 @@
-//! Reads ignore lists in the form of the sanitizers' special-case lists (clang's documentation, "Sanitizer special case
-//! list"). A list has a section `[mip]` with entries `fun:GLOB` and `src:GLOB`, each with an optional `=CATEGORY`.
+//! Reads ignore lists. They have the form of the sanitizers' special-case lists (clang's documentation, "Sanitizer
+//! special case list"). A list has a section `[mip]` with entries `fun:GLOB` and `src:GLOB`, each with an optional
+//! `=CATEGORY`.
 use std::fmt;
 
 /// Whether an entry of an ignore list is about functions or about source files.
@@ -21,19 +22,20 @@ struct Entry {
 /// | entry | meaning |
 /// |---|---|
 /// | `fun:GLOB` | functions whose symbol matches get no probe |
-/// | `src:GLOB` | functions get no probe if the path that the compiler got for the source file matches |
-/// | `…=block` | the functions get no block coverage |
+/// | `src:GLOB` | functions get no probe if the path of their source file matches; this is the path that the compiler was given |
+/// | `…=block` | the functions get no block probes, but an entry probe |
 /// | `…=calls`, `…=function` | the functions get no probe in the mode `calls` or `function` |
 ///
-/// In a glob, `*`, `?`, `[a-z]`, `[^a]` and `{one,two}` have their usual meaning. After `\\`, any character is an
-/// ordinary one. Entries are used if they stand before the first section, or in a section whose name is a glob that
+/// In a glob, `*`, `?`, `[a-z]`, `[^a]` and `{one,two}` have their usual meaning. A character after `\\` stands for
+/// itself. The list uses the entries before the first section, and those in sections whose name, read as a glob,
 /// matches `mip`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IgnoreList {
     entries: Vec<Entry>,
 }
 
-/// The reason why an ignore list cannot be read: the name of the list, the line, and the problem.
+/// The reason why an ignore list cannot be read: the name of the list, the number and the text of the line, and the
+/// problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListError {
     file: String,
@@ -107,8 +109,8 @@ impl IgnoreList {
             let subject = match prefix {
                 b"fun" => Subject::Function,
                 b"src" | b"mainfile" => Subject::Source,
-                // Entries with the prefixes of other tools are ignored in a section for all tools. In a section for MIP
-                // they are an error.
+                // A section for all tools may contain entries of other tools, which are ignored. In the section `[mip]`
+                // such an entry is an error.
                 _ if !named => continue,
                 _ => return Err(wrong("section [mip] can only hold entries fun: and src:")),
             };
@@ -133,7 +135,8 @@ impl IgnoreList {
         Ok(())
     }
 
-    /// Whether an entry with exactly this category excludes the function or its source file.
+    /// Whether an entry with exactly this category excludes the function or its source file. The category is empty for
+    /// entries without `=CATEGORY`.
     pub fn has(&self, source: &[u8], function: &[u8], category: &str) -> bool {
         self.entries.iter().any(|entry| {
             entry.category == category
@@ -236,8 +239,8 @@ fn ranges(class: &[u8]) -> Result<Vec<(u8, u8)>, &'static str> {
     Ok(ranges)
 }
 
-/// Whether a glob matches a whole text. The time is at most the product of both lengths, because all possible positions
-/// in the text are followed at once.
+/// Whether a glob matches a whole text. The time is at most proportional to the product of both lengths, because all
+/// possible positions in the text are followed at once.
 fn matches(glob: &[Piece], text: &[u8]) -> bool {
     let mut positions = vec![false; text.len() + 1];
     if let Some(first) = positions.first_mut() {
@@ -246,7 +249,8 @@ fn matches(glob: &[Piece], text: &[u8]) -> bool {
     advance(glob, text, positions).last() == Some(&true)
 }
 
-/// Returns the positions in the text that the pieces of the glob can reach from the given positions.
+/// Returns the positions in the text that can be reached from the given positions by matching all pieces of the glob.
+/// Element N is true if position N can be reached.
 fn advance(glob: &[Piece], text: &[u8], mut positions: Vec<bool>) -> Vec<bool> {
     for piece in glob {
         let mut next = vec![false; text.len() + 1];

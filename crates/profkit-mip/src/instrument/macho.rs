@@ -1,5 +1,5 @@
-//! Makes the text that is appended to assembly for Mach-O: records, map entries, the anchor, the mode word and the
-//! ring.
+//! Makes the text that is appended to assembly for Mach-O: the records, the map entries, the anchor of the map, the
+//! mode word and the ring.
 //!
 //! Each record and each map entry is an atom of its own. Its label begins with `l`; the linker sees such labels, but
 //! does not put them into the final symbol table. The linker keeps a map entry only if it keeps the function that the
@@ -23,7 +23,7 @@ pub(super) fn shows(text: &[u8]) -> bool {
         .any(|sign| memchr::memmem::find(text, sign).is_some())
 }
 
-/// Returns the symbol of a C name in Mach-O.
+/// Returns the Mach-O symbol for a name in C.
 fn global(name: &str) -> String {
     format!("_{name}")
 }
@@ -57,8 +57,8 @@ fn map_section(out: &mut String) {
     );
 }
 
-/// Writes the directives of a definition that the linker keeps although nothing refers to it. The linker merges it with
-/// definitions of the same name in other objects.
+/// Writes the directives that define the label `name`. The linker keeps the definition although nothing refers to it,
+/// and merges it with definitions of the same name in other objects.
 fn kept(name: &str, align: usize, out: &mut String) {
     let _ = writeln!(
         out,

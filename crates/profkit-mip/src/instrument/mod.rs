@@ -2,8 +2,8 @@
 //! adds the records and map entries of docs/formats/mip.md. docs/formats/mip-code.md lists the probes and explains
 //! them.
 //!
-//! Text is inserted only into existing lines or after the last line, so that line numbers in the messages of assemblers
-//! and in debuggers stay the same.
+//! Text is inserted only into existing lines or after the last line. So the line numbers that assemblers and debuggers
+//! show stay the same.
 //!
 //! | module | content |
 //! |---|---|
@@ -61,11 +61,11 @@ use std::borrow::Cow;
 /// The result of instrumenting an assembly file.
 #[derive(Clone, Debug)]
 pub struct Instrumented<'a> {
-    /// The instrumented assembly. If nothing was inserted, it is the input.
+    /// The instrumented assembly. It is the unchanged input if nothing was inserted.
     pub text: Cow<'a, [u8]>,
     /// The number of functions that got a probe.
     pub functions: usize,
-    /// The functions that got no probe, or not all the probes that the options ask for, each with the reason.
+    /// The functions that did not get all the probes that the options ask for, each with the reason.
     pub skipped: Vec<Skipped>,
 }
 
@@ -79,11 +79,11 @@ impl Instrumented<'_> {
     }
 }
 
-/// Instruments an assembly file. `file` is its name in messages.
+/// Instruments an assembly file. `file` is the name of the file in messages.
 ///
 /// # Errors
 /// If the target is unknown, the target does not support the mode, or the file was instrumented before. Assembly that
-/// cannot be interpreted is not an error: it stays unchanged, and functions that an insertion could break are skipped.
+/// cannot be interpreted is not an error and stays unchanged. Functions that an insertion could break are skipped.
 pub fn instrument<'t>(
     text: &'t [u8],
     file: &str,
@@ -97,7 +97,8 @@ pub fn instrument<'t>(
         Some(target) => target,
         None => match detect(text) {
             Some(target) => target,
-            // The file has nothing to instrument and nothing that shows its target: it comes from an empty source file.
+            // The text shows no target and contains no function, so there is nothing to instrument. An empty source
+            // file compiles to such a text.
             None if !functions::mentions_function(text) => return Ok(untouched(text, Vec::new())),
             None => {
                 return Err(Error::whole(
@@ -138,7 +139,8 @@ pub fn instrument<'t>(
     if planned.is_empty() {
         return Ok(untouched(text, skipped));
     }
-    // Functions in the same code section share one section of records, so they are sorted by section.
+    // Functions in the same code section share one section of records if they follow each other in the list, so they
+    // are sorted by section.
     planned.sort_by_key(|plan| plan.section);
     let mut tail = String::new();
     if module.statements.last().is_some_and(|it| it.context.intel) {
@@ -168,7 +170,7 @@ fn untouched(text: &[u8], skipped: Vec<Skipped>) -> Instrumented<'_> {
     }
 }
 
-/// Returns the bytes to append, so that the appended text begins on a line of its own.
+/// Returns the bytes of `tail` for the offset `at`. A line break comes first if `at` is not at the start of a line.
 fn tail_at(text: &[u8], at: usize, tail: &str) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(tail.len() + 1);
     if at > 0 && text.get(at - 1) != Some(&b'\n') {
@@ -178,7 +180,8 @@ fn tail_at(text: &[u8], at: usize, tail: &str) -> Vec<u8> {
     bytes
 }
 
-/// Whether the flags of a section show that the code uses the large code model. clang 18 and later write such flags.
+/// Whether the flags of a section show that its code uses the large code model. clang writes such flags since version
+/// 18.
 fn is_large(section: &Section<'_>) -> bool {
     section.code && section.flags.contains(&b'l')
 }
@@ -197,7 +200,7 @@ fn source_name<'a>(module: &Module<'a>) -> Option<&'a [u8]> {
     })
 }
 
-/// Checks whether the whole file must not be instrumented, and returns the reason as an error.
+/// Checks whether the file as a whole must not be instrumented. The error is the reason.
 fn refuse(module: &Module<'_>, file: &str, text: &[u8], options: &Options) -> Result<()> {
     for statement in &module.statements {
         let problem = match statement.kind {

@@ -1,27 +1,27 @@
-//! The options of the instrumenter: what it records, and for which functions.
+//! The options of the instrumenter: what it records, and in which functions.
 use super::list::IgnoreList;
 use profkit_abi::mip::{mode, record};
 
-/// What the record of a function contains for the entry of the function.
+/// What the entry probe of a function records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// The record shows whether the function was entered.
+    /// The probe records whether the function was entered.
     Function(Counter),
-    /// The record contains the number of calls, and the position of the first call among the first calls of all
-    /// functions. With `return_addresses`, return addresses are also sampled into a ring.
+    /// The probe counts the calls of the function. It also records the function's position in the order in which
+    /// functions were first called. With `return_addresses`, it also samples return addresses into a ring.
     Calls {
         /// The number of entries in the ring of sampled return addresses; `None` if they are not sampled.
         return_addresses: Option<u32>,
     },
 }
 
-/// The instruction that records the entry of a function.
+/// The instruction by which an entry probe records that the function was entered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Counter {
     /// The instruction stores 0 into the function's byte.
     #[default]
     Store,
-    /// The instruction shifts the function's byte, which counts up to 8 calls.
+    /// The instruction shifts the function's byte by one bit. So the byte counts up to 8 calls.
     Unary,
 }
 
@@ -29,22 +29,22 @@ pub enum Counter {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Options {
-    /// What a record contains for the entry of a function.
+    /// What the entry probe of a function records.
     pub mode: Mode,
-    /// Whether the record also shows which blocks were executed.
+    /// Whether the instrumented program also records which blocks were executed.
     pub blocks: bool,
-    /// The number of instructions that a function must have to be instrumented.
+    /// The smallest number of instructions with which a function is instrumented.
     pub min_instructions: usize,
-    /// The number of groups, and the index of the selected group. A function belongs to the group whose index is the
-    /// hash of the function's name modulo the number of groups. Only functions of the selected group are instrumented.
+    /// The number of groups, and the index of the selected group. Only functions of the selected group are
+    /// instrumented. The index of a function's group is the hash of the function's name modulo the number of groups.
     /// `None` selects all functions.
     pub group: Option<(u64, u64)>,
-    /// The list of functions and source files that are not instrumented.
+    /// The list of functions and source files that are not instrumented; `None` if there is no list.
     pub ignore: Option<IgnoreList>,
-    /// Whether the program uses the large code model, in which a record may be out of reach of a 32-bit offset.
+    /// Whether the program uses the large code model. A record may then be out of reach of a 32-bit offset.
     pub large_code_model: bool,
-    /// Whether a file may contain bytecode for GCC's link-time optimisation. Machine code beside it is instrumented; the
-    /// bytecode is not. Without this option such a file is an error.
+    /// Whether a file may contain both machine code and bytecode for GCC's link-time optimisation. Only the machine
+    /// code is instrumented. If false, such a file is an error.
     pub bytecode: bool,
 }
 
@@ -78,8 +78,8 @@ impl Options {
         own | if self.blocks { mode::BLOCK_COVERAGE } else { 0 }
     }
 
-    /// The size in bytes of the part of a record that belongs to the function's entry. The bytes of the blocks follow
-    /// it.
+    /// The size in bytes of the first part of a record, which belongs to the function's entry. The bytes of the blocks
+    /// follow.
     pub fn entry_size(&self) -> usize {
         match self.mode {
             Mode::Function(_) => record::COVERAGE_SIZE,

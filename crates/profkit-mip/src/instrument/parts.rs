@@ -1,4 +1,4 @@
-//! Writes records and map entries as data directives, for objects of all formats.
+//! Writes records and map entries as data directives. The directives are the same for all object formats.
 use super::backend::Backend;
 use super::options::Options;
 use super::plan::Planned;
@@ -22,7 +22,7 @@ pub(super) fn records(planned: &[Planned<'_>], options: &Options, out: &mut Stri
     }
 }
 
-/// A map entry before it is written. Its addresses and sizes are assembler expressions.
+/// The content of a map entry. Its addresses and sizes are assembler expressions.
 pub(super) struct Entry<'e> {
     pub(super) flags: u16,
     pub(super) record: &'e str,
@@ -33,7 +33,7 @@ pub(super) struct Entry<'e> {
     pub(super) name: &'e [u8],
 }
 
-/// Writes a map entry, field by field in the order of [`map_entry`].
+/// Writes a map entry. Its fields have the order of [`map_entry`].
 pub(super) fn entry(entry: &Entry<'_>, backend: &dyn Backend, out: &mut String) {
     let fixed = map_entry::FIXED_SIZE + entry.blocks.len() * map_entry::BLOCK_OFFSET_SIZE;
     let whole = (fixed + entry.name.len()).next_multiple_of(map_entry::ALIGN);

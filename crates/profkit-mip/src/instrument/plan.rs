@@ -1,4 +1,4 @@
-//! Decides for each function which text is inserted where.
+//! Decides which text is inserted where in each function.
 use super::backend::{Backend, BlockProbes, Sequence, Site};
 use super::blocks::{self, Graph};
 use super::edits::Edits;
@@ -20,19 +20,20 @@ pub(super) struct Planned<'a> {
     pub(super) section: SectionId,
     /// The names of the labels that belong to the function or part.
     pub(super) labels: Labels,
-    /// The label after the last byte of the code.
+    /// The label that marks the end of the code.
     pub(super) end: String,
-    /// The control-flow signature of the whole function.
+    /// The control-flow signature of the whole function. A part has the signature of its function.
     pub(super) signature: u32,
     /// The mode flags of the map entry.
     pub(super) flags: u16,
     /// The number of blocks that have a byte in the record.
     pub(super) blocks: usize,
-    /// Rarely executed code of the entry probe, which is placed after all other code.
+    /// Rarely executed code of the entry probe, as lines of assembly. It is placed after all other code of the section.
+    /// `None` if there is no such code.
     pub(super) cold: Option<String>,
 }
 
-/// The state while the insertions into one file are planned.
+/// The state of the planner, which plans the insertions into one file.
 #[derive(Debug)]
 pub(super) struct Planner<'m, 'a> {
     module: &'m Module<'a>,
@@ -48,7 +49,7 @@ pub(super) struct Planner<'m, 'a> {
     pub(super) functions: usize,
 }
 
-/// The code of a function or of a part: its label and its end.
+/// The code of a function or part, as a range of statements.
 struct Range<'a> {
     name: &'a [u8],
     label: usize,
@@ -81,7 +82,7 @@ impl<'m, 'a> Planner<'m, 'a> {
         }
     }
 
-    /// Plans the insertions into one function, or records why the function is skipped.
+    /// Plans the insertions into one function. If the function gets no probe, records the reason.
     pub(super) fn function(&mut self, function: &'m Function<'a>) {
         if let Err(reason) = self.try_function(function) {
             self.skip(function, reason);
@@ -114,7 +115,7 @@ impl<'m, 'a> Planner<'m, 'a> {
             .backend
             .entry(&self.site(function, labels, entry))
             .map_err(SkipReason::Target)?;
-        // All block probes are made before anything is inserted, so that a function gets all of them or none.
+        // All block probes are made before anything is inserted, so a function gets either all of them or none.
         let graph = blocks::find(self.module, function, self.data, self.backend);
         let signature = graph.as_ref().map_or(0, Graph::signature);
         let mut probes = Vec::new();
@@ -169,7 +170,7 @@ impl<'m, 'a> Planner<'m, 'a> {
         Ok(())
     }
 
-    /// Returns the labels for a map entry that will be added after `ahead` other entries.
+    /// Returns the labels for the map entry that follows the next `ahead` entries.
     fn labels(&self, ahead: usize) -> Labels {
         Labels {
             prefix: self.backend.syntax().local_prefix,
@@ -188,7 +189,7 @@ impl<'m, 'a> Planner<'m, 'a> {
         }
     }
 
-    /// Makes the block probes of a function, then those of each of its parts.
+    /// Makes the block probes of a function's main code and of each of its parts, in this order.
     fn block_probes(
         &self,
         function: &'m Function<'a>,
@@ -206,11 +207,11 @@ impl<'m, 'a> Planner<'m, 'a> {
         }
         let mut starts: Vec<Vec<usize>> = vec![Vec::new(); function.parts.len() + 1];
         for (index, block) in graph.blocks.iter().enumerate() {
-            // The first block gets no probe of its own, because the entry probe covers it.
+            // The entry probe covers the first block, so this block gets no probe of its own.
             if index == 0 && block.part == 0 {
                 continue;
             }
-            // A block cannot begin before the entry probe, because nothing in a function may be executed before it.
+            // Nothing in a function may be executed before its entry probe, so no block can begin before it.
             if block.part == 0 && block.statement < entry {
                 return Err("a block of the function begins before the entry probe".to_owned());
             }
@@ -235,9 +236,9 @@ impl<'m, 'a> Planner<'m, 'a> {
         }
     }
 
-    /// Inserts a stub at the end of its function, after the unwind information. It adds no line break, so that line
-    /// numbers stay the same. Mach-O needs this: it has no subsections with which the stub could be placed after all
-    /// code, and some branches cannot refer to a symbol in another section.
+    /// Inserts a stub at the end of its function, after the unwind information. Inserts no line break, so that line
+    /// numbers stay the same. Only Mach-O needs this. It has no subsections that could put the stub after all code, and
+    /// some branches cannot refer to a symbol in a different section.
     fn stub_after(&mut self, end: usize, stub: Option<String>) {
         let Some(stub) = stub else { return };
         let statement = |index: usize| self.module.statements.get(index);
@@ -249,8 +250,8 @@ impl<'m, 'a> Planner<'m, 'a> {
             let separator = self.backend.syntax().separator;
             let mut lines: Vec<&str> = stub.lines().map(str::trim).collect();
             if place.context.intel {
-                // Stubs are written in AT&T syntax. Only clang assembles Mach-O, and clang has no `.intel_syntax
-                // prefix`.
+                // Stubs are written in AT&T syntax, so the syntax is switched and switched back. Only clang assembles
+                // Mach-O, and clang accepts only `.intel_syntax noprefix`.
                 lines.insert(0, ".att_syntax prefix");
                 lines.push(".intel_syntax noprefix");
             }
@@ -260,7 +261,8 @@ impl<'m, 'a> Planner<'m, 'a> {
         }
     }
 
-    /// Inserts the labels around a function or part, and the probes of its blocks.
+    /// Inserts the labels at the start and the end of a function or part, and the probes of its blocks. Adds the record
+    /// and the map entry to the plan.
     fn range(
         &mut self,
         range: Range<'a>,
@@ -319,7 +321,8 @@ impl<'m, 'a> Planner<'m, 'a> {
     }
 }
 
-/// Checks whether the options select a function, by its name and size. The error is the reason why they do not.
+/// Checks whether the options select a function by its name, source file and size. The error is the reason why they do
+/// not.
 fn selects(
     options: &Options,
     function: &Function<'_>,

@@ -1,4 +1,4 @@
-//! The targets for which there is a back end, and the recognition of a file's target.
+//! The targets for which there is a back end. Recognises the target of an assembly file.
 use super::backend::Backend;
 use super::{aarch64, arm, macho, x86_64};
 use std::fmt;
@@ -84,15 +84,15 @@ impl FromStr for Target {
     }
 }
 
-/// Recognises the target of an assembly file; `None` if the text does not show it.
+/// Recognises the target of an assembly file. `None` if the text does not show its target.
 pub fn detect(text: &[u8]) -> Option<Target> {
-    // Only this many bytes are examined, because the first functions of a file are near its start, and the name of one
-    // register identifies the target.
+    // The number of bytes that are examined. The name of a single register identifies the target, and the first
+    // functions of a file are near its start.
     const ENOUGH: usize = 1 << 20;
     let head = text.get(..text.len().min(ENOUGH)).unwrap_or_default();
     let mach_o = macho::shows(head);
-    // 32-bit Arm is tested before AArch64: 32-bit Arm has directives of its own, but some of its instructions also look
-    // like instructions of AArch64.
+    // 32-bit Arm is tested before AArch64, because some of its instructions look like instructions of AArch64. It has
+    // directives of its own by which it is recognised.
     if !mach_o && arm::shows(head) {
         Some(Target::ArmElf)
     } else if x86_64::shows(head) {
@@ -112,7 +112,7 @@ pub fn detect(text: &[u8]) -> Option<Target> {
     }
 }
 
-/// Whether the first word of a triple means little-endian 32-bit Arm.
+/// Whether the first word of a triple names little-endian 32-bit Arm.
 fn is_arm(arch: &str) -> bool {
     let big = arch.starts_with("armeb") || arch.starts_with("thumbeb") || arch.ends_with("eb");
     (arch.starts_with("arm") && !arch.starts_with("arm64") || arch.starts_with("thumb")) && !big

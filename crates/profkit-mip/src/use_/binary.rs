@@ -1,4 +1,5 @@
-//! Reads the instrumented binary of a MIP profile: its map, the ids of its blocks, its build id, its debug info.
+//! Reads the instrumented binary to which a MIP profile belongs: its map, the ids of its blocks, its build id and its
+//! debug info.
 use object::{Object as _, ObjectSection as _};
 use profkit_abi::mip::section;
 use profkit_data::ids::BuildId;
@@ -24,9 +25,9 @@ pub enum BinaryError {
     NoMap,
     /// The binary has no section `.llvm_bb_addr_map`, which contains the ids of blocks.
     NoBlockIds,
-    /// A section of the binary cannot be read: its name, and the reason.
+    /// A section of the binary cannot be read. The variant holds the section's name and the reason.
     Section(&'static str, object::Error),
-    /// The binary has another build id than the profile.
+    /// The build ids of the binary and the profile differ.
     OtherBuild {
         /// The build id of the binary.
         found: BuildId,
@@ -72,11 +73,11 @@ impl fmt::Display for BinaryError {
 
 impl std::error::Error for BinaryError {}
 
-/// Reads the blocks of a binary. Returns an empty profile with the functions of the binary's map, and the ids that the
-/// compiler gave to the blocks. Pass both to [`hot_blocks`](super::blocks::hot_blocks).
+/// Reads the blocks of a binary. Returns an empty profile with the functions of the binary's map, and the block ids of
+/// the compiler. The function [`hot_blocks`](super::blocks::hot_blocks) needs both.
 ///
 /// # Errors
-/// If the binary lacks the map or the ids, or one of them is damaged.
+/// If the binary lacks the map or the block ids, or one of them is damaged.
 pub fn blocks_of(file: &BinaryFile) -> Result<(MipProfile, Vec<FunctionBlocks>), BinaryError> {
     let image = only_image(file)?;
     let map = section_bytes(&image, section::MAP)?.ok_or(BinaryError::NoMap)?;
@@ -87,8 +88,8 @@ pub fn blocks_of(file: &BinaryFile) -> Result<(MipProfile, Vec<FunctionBlocks>),
     Ok((current, ids))
 }
 
-/// Checks that a binary and a profile have the same build id, and returns the address of the binary's record section.
-/// If one of them has no build id, the check is skipped.
+/// Checks that a binary and a profile have the same build id. If one of them has no build id, the check is skipped.
+/// Returns the address of the binary's record section, if it is known.
 ///
 /// # Errors
 /// If the build ids differ.
@@ -122,7 +123,7 @@ pub fn program_files(binary: &Path, debug: Option<&Path>) -> Result<ProgramFiles
     }
 }
 
-/// Whether a symbolizer with these locations has source lines, and not only symbols.
+/// Whether the debug info that a symbolizer found has source lines, and not only symbols.
 pub fn has_lines(found: DebugInfo) -> bool {
     matches!(found, DebugInfo::Binary | DebugInfo::DebugFile)
 }

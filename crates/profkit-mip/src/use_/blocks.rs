@@ -1,9 +1,9 @@
-//! Makes lists of hot blocks for clang's option `-fbasic-block-sections=list=`. Executed blocks stay in the function;
-//! the others are moved to `FUNCTION.cold`.
+//! Makes lists of hot blocks for clang's option `-fbasic-block-sections=list=`. With such a list, clang leaves executed
+//! blocks in the function and moves the others to `FUNCTION.cold`.
 //!
-//! A MIP map contains the addresses of blocks. clang's list needs the ids of machine basic blocks. The section
-//! `.llvm_bb_addr_map` of the instrumented binary contains both. clang numbers the blocks when it makes them, so a
-//! build has the same ids if it uses the same source, compiler and options, apart from the list.
+//! A MIP map contains the addresses of blocks, but clang's list needs the ids of machine basic blocks. The section
+//! `.llvm_bb_addr_map` of the instrumented binary contains both. The ids depend on the source, the compiler and its
+//! options. So a later build with a list has the same ids if nothing but the list changes.
 use profkit_data::mip::{Function, MipProfile};
 use profkit_object::bb_addr_map::FunctionBlocks;
 use rustc_hash::FxHashMap;
@@ -11,16 +11,16 @@ use rustc_hash::FxHashMap;
 /// The version of clang's list format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ListVersion {
-    /// Lines of the form `!function` and `!!ids`, which LLVM 12 and later read. The ids in these lines are those in the
-    /// block map of LLVM 15 and later.
+    /// Lines of the form `!function` and `!!ids`, which LLVM 12 and later read. The ids are those that the section
+    /// `.llvm_bb_addr_map` contains since LLVM 15.
     V0,
     /// Lines of the form `v1`, `f function` and `c ids`, which LLVM 17 and later read.
     V1,
 }
 
 impl ListVersion {
-    /// Returns the list version to write for an LLVM release. `None` if this release writes an unsupported form of the
-    /// block map.
+    /// Returns the list version to write for an LLVM release. `None` if this release writes a form of
+    /// `.llvm_bb_addr_map` that is not supported.
     pub fn of_release(release: u32) -> Option<Self> {
         match release {
             0..=14 => None,
@@ -35,7 +35,7 @@ impl ListVersion {
 pub struct HotBlocks<'p> {
     /// The symbol of the function.
     pub name: &'p [u8],
-    /// The ids of the executed blocks, in the order of the function's layout. The first is the entry block.
+    /// The ids of the executed blocks, in the order of the function's code. The first is the entry block.
     pub ids: Vec<u32>,
     /// The number of blocks that were not executed.
     pub cold: usize,
@@ -43,31 +43,31 @@ pub struct HotBlocks<'p> {
     pub cold_bytes: u64,
 }
 
-/// The executed blocks of all listed functions, and the numbers of functions that are not listed.
+/// The executed blocks of the listed functions, and why other functions are not listed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BlockList<'p> {
-    /// The listed functions. Each has a block that no run executed.
+    /// The listed functions. In each of them, at least one block was never executed.
     pub functions: Vec<HotBlocks<'p>>,
     /// The number of functions that are not listed because all their blocks were executed.
     pub whole: usize,
-    /// The number of functions that are not listed because no run called them. clang's list cannot mark a whole
+    /// The number of functions that are not listed because they were never called. clang's list cannot mark a whole
     /// function as cold.
     pub never_called: usize,
-    /// The number of functions in the profile that the binary does not contain.
+    /// The symbols of functions in the profile that the binary does not contain.
     pub missing: Vec<&'p [u8]>,
-    /// The number of functions whose blocks differ between the binary and the profile, because the code changed.
+    /// The symbols of functions whose blocks differ between the binary and the profile, because the code changed.
     pub stale: Vec<&'p [u8]>,
-    /// The number of names that several functions have. A list cannot distinguish them.
+    /// The symbols that several functions have. A list cannot distinguish these functions.
     pub ambiguous: Vec<&'p [u8]>,
     /// The number of functions that have no block coverage in the profile.
     pub without_blocks: usize,
-    /// The number of functions that `.llvm_bb_addr_map` does not contain, or contains without a block at their start
-    /// (other compilers, assembly).
+    /// The number of functions for which `.llvm_bb_addr_map` has no entry, or an entry whose first block is not the
+    /// function's start. Assembly and other compilers make such functions.
     pub without_ids: usize,
 }
 
 /// Makes a list of hot blocks. `current` is an empty profile with the functions of the binary's map, and `maps` is the
-/// binary's `.llvm_bb_addr_map`. The binary may be the build that the profile belongs to, or a later one.
+/// content of the binary's `.llvm_bb_addr_map`. The binary may be the one that was profiled, or a later build.
 ///
 /// A function is listed if its control-flow signature and its number of blocks are the same in the binary and the
 /// profile.
@@ -128,8 +128,8 @@ pub fn hot_blocks<'p>(
     list
 }
 
-/// Returns the executed blocks of a function. `now` is the function in the binary's map, and `map` contains its block
-/// ids.
+/// Returns the executed blocks of a function. `function` is the function in the profile, `now` the same function in the
+/// binary's map, and `map` contains its block ids. `None` if the ids and the map do not fit.
 fn of_function<'p>(
     function: &'p Function,
     now: &Function,
@@ -139,7 +139,8 @@ fn of_function<'p>(
     if first.address != now.address {
         return None;
     }
-    // The start of each MIP block, and whether it was executed. The first block is the entry block.
+    // For each MIP block, the offset of its start in the function, and whether it was executed. The first is the entry
+    // block.
     let mut executed: Vec<(u64, bool)> = vec![(0, true)];
     executed.extend(
         now.blocks
@@ -155,7 +156,7 @@ fn of_function<'p>(
         cold_bytes: 0,
     };
     for block in &map.blocks {
-        // A machine block without a MIP block of its own is executed together with the block before it.
+        // If a machine block does not start a MIP block, it is executed together with the block before it.
         let offset = block.address.checked_sub(now.address)?;
         let after = executed.partition_point(|(start, _)| *start <= offset);
         let (_, executed) = executed.get(after.checked_sub(1)?)?;
@@ -170,7 +171,7 @@ fn of_function<'p>(
 }
 
 impl BlockList<'_> {
-    /// Returns the list in the form that clang reads.
+    /// Returns the text of the list in the form that clang reads.
     pub fn write(&self, version: ListVersion) -> Vec<u8> {
         let mut out = Vec::new();
         if version == ListVersion::V1 {

@@ -1,10 +1,10 @@
 //! Makes a sample profile for LLVM's `-fprofile-sample-use` from a MIP profile and debug info.
 //!
-//! Every address of a function gets the weight of its block, and a source line gets the largest weight of its
-//! addresses, as in profiles made from samples. The weight of the entry is the number of calls if calls were counted.
-//! Otherwise it is the number of runs that called the function. The weight of another block is a share of the weight of
-//! the entry: the runs that executed the block, divided by the runs that called the function. A block that was never
-//! executed gets 0.
+//! Every address of a function gets the weight of its block. A source line gets the largest weight of its addresses, as
+//! in profiles made from samples. The weight of the entry is the number of calls if calls were counted. Otherwise it is
+//! the number of runs that called the function. The weight of any other block is the weight of the entry, multiplied by
+//! the number of runs that executed the block, and divided by the number of runs that called the function. A block that
+//! was never executed gets 0.
 //!
 //! The result is a profile of [`profkit_data::sample`], which can write it in every encoding.
 use crate::instrument::part_of;
@@ -15,14 +15,14 @@ use profkit_data::sample::{
 use profkit_object::symbolize::{Frame, Locations, Symbolizer};
 use rustc_hash::FxHashMap;
 
-/// The number of addresses that are symbolised at once. A larger number costs memory, about sixteen bytes per address.
+/// The number of addresses that are symbolised at once. Each takes about sixteen bytes of memory.
 const ADDRESSES_AT_ONCE: usize = 1 << 24;
 
-/// The largest line offset in LLVM's sample profiles, which have 16 bits for it (`FunctionSamples::getOffset`).
+/// The largest line offset in LLVM's sample profiles, which store it in 16 bits (`FunctionSamples::getOffset`).
 const OFFSET_MASK: u32 = 0xffff;
 
-/// The suffixes that GCC and LLVM append to a function's name when they copy or split the function. Compilers apply
-/// sample profiles before that, so they look for the name without the suffix.
+/// The suffixes that GCC and LLVM append to a function's name when they copy or split the function. Compilers apply a
+/// sample profile before they do this, so they look for the name without the suffix.
 const SUFFIXES: [&[u8]; 6] = [
     b".llvm.",
     b".cold",
@@ -37,17 +37,17 @@ const SUFFIXES: [&[u8]; 6] = [
 pub struct MadeProfile {
     /// The sample profile.
     pub profile: SampleProfile,
-    /// The number of called functions without any line in the debug info.
+    /// The number of called functions for which the debug info has no line.
     pub without_lines: usize,
-    /// The number of called functions whose first line is unknown, although other lines are known. Line offsets begin
-    /// at the first line.
+    /// The number of called functions whose first line is unknown, although other lines are known. Sample profiles
+    /// store lines as offsets from the first line, so these functions are left out.
     pub without_start: usize,
-    /// The number of call edges whose source location is unknown.
+    /// The number of call edges for which the source location of the call is unknown.
     pub edges_without_lines: usize,
 }
 
-/// Makes a sample profile. The symbolizer must be that of the binary that the profile belongs to. It should read names
-/// from the debug info: [`Options::symbol_names`](profkit_object::symbolize::Options::symbol_names) should be off.
+/// Makes a sample profile. The symbolizer must be for the binary to which the profile belongs. It should take names
+/// from the debug info, so [`Options::symbol_names`](profkit_object::symbolize::Options::symbol_names) should be off.
 pub fn sample_profile(
     profile: &MipProfile,
     symbolizer: &Symbolizer<'_>,
@@ -55,7 +55,7 @@ pub fn sample_profile(
 ) -> MadeProfile {
     let mut made = MadeProfile::default();
     let address_of = |function: &Function| profile.address_of(function, section);
-    // A part of a function is found by the function's name and signature: the part has the same signature, and other
+    // The function to which a part belongs has the same name, without the part's suffix, and the same signature. Other
     // functions of the same name have other signatures.
     let mut whole: FxHashMap<(&[u8], u32), &Function> = FxHashMap::default();
     for function in profile.functions.iter().filter(|one| one.is_covered()) {
@@ -108,8 +108,8 @@ fn entry_weight(function: &Function) -> u64 {
     }
 }
 
-/// Returns the weights of the code in a function or part: each weight with the offset at which it begins. `whole` is
-/// the function itself, or the function to which the part belongs.
+/// Returns the weights of the code in a function or part. Each element is the offset of a block's start and the block's
+/// weight. `whole` is the function itself, or the function to which the part belongs.
 fn weights(function: &Function, whole: &Function) -> Vec<(u32, u64)> {
     let entry = entry_weight(whole);
     let mut weights = vec![(0, if function.is_part() { 0 } else { entry })];
@@ -129,8 +129,8 @@ fn weights(function: &Function, whole: &Function) -> Vec<(u32, u64)> {
 }
 
 impl MadeProfile {
-    /// Adds the source lines of a function or part. `first` is the index of the first address of the function or part
-    /// in the list of symbolised addresses.
+    /// Adds the source lines of a function or part. `first` is the index of its first address in the list of symbolised
+    /// addresses.
     fn add_function(
         &mut self,
         function: &Function,
@@ -141,7 +141,8 @@ impl MadeProfile {
         let weights = weights(function, whole);
         let (mut lines, mut starts) = (0_usize, 0_usize);
         let name = base_name(&function.name);
-        // Many addresses have the same frame, so a frame is handled again only if its weight is larger.
+        // Many addresses have the same frame. A frame that was handled before is handled again only if its new weight
+        // is larger.
         let mut done: FxHashMap<_, u64> = FxHashMap::default();
         for offset in 0..function.size {
             let after = weights.partition_point(|(start, _)| *start <= offset);
@@ -165,8 +166,7 @@ impl MadeProfile {
             }
         }
         if function.is_part() {
-            // A part of a function adds no head count and is not counted as a function without lines: the function
-            // itself does this.
+            // A part adds no head count and is never counted as a function without lines. Its function does both.
         } else if starts > 0 {
             if let Some(samples) = self.function(name) {
                 samples.head = samples.head.saturating_add(entry_weight(function));
@@ -189,8 +189,8 @@ impl MadeProfile {
         self.profile.samples_mut(index)
     }
 
-    /// Returns the samples and the source location for a call stack in the function with this name. `None` if a frame
-    /// has no line, or the first line of the function is unknown.
+    /// Returns the samples and the source location for a call stack, whose outermost function has this name. `None` if
+    /// a frame has no line, or if the first line of its function is unknown.
     fn place(&mut self, name: &[u8], stack: &[Frame<'_>]) -> Option<(&mut Samples, Location)> {
         if stack
             .iter()
@@ -249,7 +249,7 @@ impl MadeProfile {
     }
 }
 
-/// Sets the weight of a source line, unless it is larger already.
+/// Sets the weight of a source line, unless the line already has a larger weight.
 fn raise_line(samples: &mut Samples, location: Location, weight: u64) {
     let mut outcome = AddOutcome::default();
     samples.adding().add_line(location, 0, 1, &mut outcome);
@@ -263,7 +263,8 @@ fn raise_line(samples: &mut Samples, location: Location, weight: u64) {
     }
 }
 
-/// Sets and returns the sum of all counts, including those of inlined functions.
+/// Sets the total of the samples and of all inlined functions in it: the sum of all counts. Returns the total of the
+/// samples.
 fn set_totals(samples: &mut Samples) -> u64 {
     let own = samples
         .body
@@ -282,7 +283,7 @@ fn location(frame: &Frame<'_>) -> Location {
     )
 }
 
-/// Returns the name that the function has in the compiler when the compiler applies the profile.
+/// Returns the name of the function at the time when the compiler applies a sample profile: the name without suffixes.
 fn base_name(name: &[u8]) -> &[u8] {
     let cut = SUFFIXES.iter().filter_map(|suffix| {
         name.windows(suffix.len())

@@ -1,4 +1,5 @@
-//! Makes the probes for all blocks of a function together, because each probe depends on the whole function.
+//! Makes the probes for all blocks of a function at once. The register and the place of a probe depend on the whole
+//! function.
 use super::reach::{self, Piece};
 use super::sequences::{Addressing, separator};
 use super::{flow, registers, sequences};
@@ -9,9 +10,9 @@ use crate::instrument::functions::{Function, Part};
 use profkit_abi::mip::record;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// A statement of the function, as text.
+/// A label, instruction or directive of the function, with its text.
 struct Line {
-    /// The index of the statement in the module.
+    /// The index of the statement in [`Module::statements`].
     index: usize,
     what: What,
 }
@@ -25,15 +26,15 @@ enum What {
     Other,
 }
 
-/// The statements of a function, or of a part of it.
+/// The statements of a function's main code, or of one of its parts.
 struct Body {
     lines: Vec<Line>,
-    /// For each label, its index in `lines`.
+    /// For each label of the body, its index in `lines`.
     labels: FxHashMap<String, usize>,
 }
 
 impl Body {
-    /// Collects the statements of one part of a function. Part 0 is the function itself.
+    /// Collects the statements of one part of a function. Part 0 is the function's main code.
     fn new(module: &Module<'_>, function: &Function<'_>, part: usize) -> Self {
         let own = (function.label + 1, function.end, function.section);
         let of_part = |part: &Part<'_>| (part.label, part.end, part.section);
@@ -70,7 +71,8 @@ impl Body {
             .ok()
     }
 
-    /// Returns the instructions from line `from` on, up to the first statement with unknown instructions.
+    /// Returns the instructions from index `from` in `lines` on. Each is a mnemonic and its operands. Ends before the
+    /// first statement that may stand for unknown instructions.
     fn instructions(&self, from: usize) -> impl Iterator<Item = (&str, &str)> {
         self.lines
             .iter()
@@ -103,7 +105,7 @@ fn what(module: &Module<'_>, statement: &Statement<'_>) -> What {
     }
 }
 
-/// Whether a directive may insert instructions, whose registers would be unknown.
+/// Whether a directive may stand for instructions. It is then unknown which registers they use.
 fn may_be_code(name: &str) -> bool {
     matches!(
         name,
@@ -120,8 +122,8 @@ fn may_be_code(name: &str) -> bool {
     )
 }
 
-/// Makes the probes for the blocks that begin at the statements `starts`. In the record, the bytes of the blocks follow
-/// the bytes of the entry.
+/// Makes the probes for the blocks that begin at the statements with the indices `starts`. In the record, the bytes of
+/// these blocks follow the bytes of the entry.
 pub(super) fn probes(
     site: &Site<'_, '_>,
     part: usize,
@@ -162,8 +164,8 @@ pub(super) fn probes(
     Ok(BlockProbes { probes, replaced })
 }
 
-/// Finds a register that the function and its parts never mention, so that it cannot hold a value. Only x16 and x17 are
-/// possible: callers may use any other register.
+/// Returns x16 or x17 if neither the function nor its parts mention this register, so that it holds no value anywhere
+/// in the function. No other register is possible, because callers may keep values in all others.
 fn free_everywhere(module: &Module<'_>, bodies: &[Body]) -> Option<u8> {
     let lines = || bodies.iter().flat_map(|body| &body.lines);
     let known = lines().all(|line| match &line.what {
@@ -186,8 +188,8 @@ fn free_everywhere(module: &Module<'_>, bodies: &[Body]) -> Option<u8> {
     })
 }
 
-/// Data between instructions is treated as a table, unless the directive is `.inst`. Only hand-written assembly encodes
-/// instructions in other data directives.
+/// Whether data in this directive, between instructions, is a table and not code. Only `.inst` is treated as code: in
+/// the other data directives, only hand-written assembly encodes instructions.
 fn is_table_directive(name: &str) -> bool {
     name != ".inst"
         && name.starts_with('.')
@@ -207,8 +209,8 @@ fn mentioned_in_file(module: &Module<'_>, number: u8) -> bool {
         })
 }
 
-/// Whether the function jumps to code elsewhere that belongs to it. A register may then be in use although the function
-/// does not mention it.
+/// Whether the function jumps to a local label or a part of a function that is not among `bodies`. A register may then
+/// be in use although `bodies` do not mention it.
 fn is_entered_or_left_midway(bodies: &[Body]) -> bool {
     bodies.iter().flat_map(|body| &body.lines).any(|line| {
         let What::Instruction(word, rest) = &line.what else {
@@ -235,8 +237,8 @@ fn is_part(name: &str) -> bool {
     name.contains(".cold") || name.contains(".__part.") || name.contains(".eh")
 }
 
-/// A linker optimisation hint refers to the instruction directly after its label, so the probe is inserted before that
-/// label. Returns the index of the label.
+/// Returns the index in `lines` at which the probe of the block at `from` must be inserted. A linker optimisation hint
+/// refers to the instruction directly after its label, so the probe is inserted before all such labels.
 fn before_hints(body: &Body, from: usize) -> usize {
     let is_hint = |at: usize| matches!(body.lines.get(at), Some(Line { what: What::Label(name), .. }) if name.starts_with("Lloh"));
     let mut at = from;
@@ -246,9 +248,9 @@ fn before_hints(body: &Body, from: usize) -> usize {
     at
 }
 
-/// Returns the line after the store-exclusive in the block that begins at line `from`. No other store may stand between
-/// a load-exclusive and its store-exclusive. If a block is entered, it is executed to its end, so its probe may also be
-/// placed after the store-exclusive.
+/// Returns the index in `lines` after the store-exclusive instruction of the block that begins at `from`. No other
+/// store may stand between a load-exclusive and its store-exclusive. A block that is entered is executed to its end, so
+/// its probe may stand after the store-exclusive.
 fn after_store_exclusive(body: &Body, from: usize) -> Result<usize, String> {
     for (at, line) in body.lines.iter().enumerate().skip(from) {
         match &line.what {
@@ -275,7 +277,8 @@ fn after_store_exclusive(body: &Body, from: usize) -> Result<usize, String> {
     )
 }
 
-/// Whether a store-exclusive can be reached from line `from` without passing a load-exclusive or a call.
+/// Whether control can get from index `from` in `lines` to a store-exclusive without a load-exclusive or a call in
+/// between.
 fn reaches_store_exclusive(body: &Body, from: usize) -> bool {
     let mut seen: FxHashSet<usize> = FxHashSet::default();
     let mut todo = vec![from];
@@ -314,8 +317,8 @@ fn reaches_store_exclusive(body: &Body, from: usize) -> bool {
 }
 
 impl Body {
-    /// Returns the line of the label that line `from` refers to. `1b` and `1f` mean the nearest label 1 before and
-    /// after the line.
+    /// Returns the index in `lines` of the label that the statement at `from` refers to. `1b` and `1f` mean the nearest
+    /// label 1 before and after that statement.
     fn target(&self, label: &str, from: usize) -> Option<usize> {
         let number = label.strip_suffix(['b', 'f']).filter(|digits| {
             !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
@@ -332,7 +335,7 @@ impl Body {
     }
 }
 
-/// Finds the branches and table entries of the function that must be replaced, because inserted probes increase
+/// Finds the branches and table entries of the function that must be replaced because the inserted probes increase
 /// distances.
 fn mend(
     site: &Site<'_, '_>,
@@ -395,8 +398,8 @@ fn mend(
     Ok(replaced)
 }
 
-/// Returns the statements that may be a jump table of the function: labels and data after the function's label, up to
-/// the next function.
+/// Returns the statements that may belong to a jump table of the function. These are the labels and data between the
+/// function's label and the next function.
 fn table_lines(module: &Module<'_>, function: &Function<'_>) -> Vec<(usize, What)> {
     let mut lines = Vec::new();
     for (index, statement) in module.statements.iter().enumerate().skip(function.label) {
@@ -445,8 +448,8 @@ mod tests {
 
     #[test]
     fn registers_of_blocks() {
-        // The cases are: a register that the function never mentions, a register that is dead at the block, and no free
-        // register.
+        // The three cases are a register that the function never mentions, a register that is dead at the block, and no
+        // free register.
         insta::assert_snapshot!(elf("cbz x0, .L1\nmov x0, #1\n.L1:\nret"), @r"
         .type f,%function
         f: .Lf0:

@@ -21,7 +21,7 @@ pub(super) fn of<'a>(instruction: &Instruction<'a>) -> Flow<'a> {
     }
 }
 
-/// Returns the flow of a conditional branch, whose target is its last operand.
+/// Returns the effect of a conditional branch, whose target is its last operand.
 fn branch(operands: &[u8]) -> Flow<'_> {
     let last = operands
         .rsplit(|&byte| byte == b',')
@@ -54,7 +54,7 @@ fn is_conditional(mnemonic: &[u8]) -> bool {
     })
 }
 
-/// Returns the operand of a `hint` instruction, a number.
+/// Returns the number that a `hint` instruction has as its operand. `None` for other instructions.
 fn hint(instruction: &Instruction<'_>) -> Option<u8> {
     if !instruction.mnemonic.eq_ignore_ascii_case(b"hint") {
         return None;
@@ -66,8 +66,8 @@ fn hint(instruction: &Instruction<'_>) -> Option<u8> {
     std::str::from_utf8(digits).ok()?.trim().parse().ok()
 }
 
-/// Whether the instruction is a valid target of indirect branches when branch protection is on: `bti`, `paciasp` or
-/// `pacibsp`, as mnemonic or as `hint`.
+/// Whether indirect branches may jump to the instruction when branch protection is on. Such instructions are `bti`,
+/// `paciasp` and `pacibsp`, each with its own mnemonic or as a `hint`.
 pub(super) fn is_landing(instruction: &Instruction<'_>) -> bool {
     let names: [&[u8]; 3] = [b"bti", b"paciasp", b"pacibsp"];
     names

@@ -1,9 +1,8 @@
 //! The back ends for AArch64: ELF (AAPCS64) and Apple's Mach-O.
 //!
 //! A probe at the entry of a function uses x16 and x17, which every calling convention reserves for linkers. The probe
-//! of a block needs one register. [`registers`] finds one that is dead. If there is none, the probe saves and restores
-//! a register. Every instruction has four bytes, so inserted code may put the targets of short branches out of reach;
-//! [`reach`] replaces such branches.
+//! of a block needs one register: [`registers`] finds a dead one. If none is dead, the probe saves and restores a
+//! register. Inserted code may put the targets of short branches out of reach; [`reach`] replaces such branches.
 mod blocks;
 mod flow;
 mod reach;
@@ -15,7 +14,7 @@ use super::options::{Mode, Options};
 use crate::asm::{Instruction, ObjectFormat, Syntax};
 use sequences::Addressing;
 
-/// The back end for AArch64 with one of the object formats.
+/// The back end for AArch64. The object format is a field.
 #[derive(Debug)]
 pub(super) struct Aarch64 {
     format: ObjectFormat,
@@ -31,9 +30,9 @@ pub(super) static MACH_O: Aarch64 = Aarch64 {
     format: ObjectFormat::MachO,
 };
 
-/// The number of statements from which a section may be so large that `cbz`, which reaches 1 MiB, does not reach the
-/// cold stubs after all code. The probes then use one more branch. The number corresponds to a quarter of the reach,
-/// because block probes make the code longer.
+/// The number of statements in a file above which the cold stubs after all code may be out of reach of a `cbz`. Probes
+/// then use one more branch. `cbz` reaches 1 MiB, and an instruction has 4 bytes. The number is a quarter of that
+/// reach, because block probes make the code longer.
 const NEAR: usize = 64 * 1024;
 
 /// Whether the cold stub of a function may be out of reach of a `cbz`.
@@ -96,7 +95,7 @@ impl Backend for Aarch64 {
     }
 }
 
-/// The beginnings of names of functions that get an argument in x16 or x17, or that are pieces of another function.
+/// The prefixes of the names of functions that get an argument in x16 or x17, or that are pieces of other functions.
 const REGISTER_THUNKS: [&str; 4] = [
     "__llvm_slsblr_thunk_",
     "__call_indirect_",
@@ -123,7 +122,7 @@ fn entry(site: &Site<'_, '_>, format: ObjectFormat) -> Result<Sequence, String> 
     ))
 }
 
-/// Whether a text contains instructions of AArch64.
+/// Whether a text looks like assembly for AArch64.
 pub(super) fn shows(text: &[u8]) -> bool {
     const SIGNS: [&[u8]; 9] = [
         b"adrp",

@@ -1,11 +1,11 @@
-//! Finds what must change in a function that becomes longer. AArch64's short branches and the compilers' narrow jump
-//! tables have a limited reach, and no assembler extends them.
+//! Finds the branches and jump tables that must be replaced when a function becomes longer. AArch64's short branches
+//! and the compilers' narrow jump tables have a limited reach, and no assembler extends them.
 //!
-//! Positions are upper bounds: each alignment counts with its largest padding. So a branch may be lengthened although
-//! it would just have reached its target. `tbz` and `tbnz` reach 32 KiB; `cbz`, `cbnz` and `b.cond` reach 1 MiB. A
-//! branch that does not reach its target is replaced by the opposite branch, which skips a `b` to the target. A jump
-//! table of bytes is replaced by a table of half-words, and the load from the table is replaced too. If something
-//! cannot be replaced, the function gets no block coverage and the reason is reported.
+//! All positions are upper bounds, because the padding of an alignment directive is unknown and counts as its maximum.
+//! So a branch may be replaced although it would just have reached its target. `tbz` and `tbnz` reach 32 KiB; `cbz`,
+//! `cbnz` and `b.cond` reach 1 MiB. A branch that does not reach its target is replaced by the opposite branch, which
+//! skips a `b` to the target. A jump table of bytes is replaced by a table of half-words, and the load from the table
+//! is replaced too. If something cannot be replaced, the function gets no block coverage and the reason is reported.
 
 use std::collections::{HashMap, HashSet};
 
@@ -18,31 +18,31 @@ pub(super) enum Piece<'text> {
     Label(&'text str),
     /// An instruction or a directive: its first word in lower case, and the text after it without comments.
     Statement { word: &'text str, rest: &'text str },
-    /// The number of bytes that the instrumenter inserts at this place.
+    /// A probe at this place. The variant holds its size in bytes.
     Inserted(u32),
 }
 
-/// A jump table whose entries are distances, counted in instructions.
+/// A jump table whose entries are the distances to the targets, counted in instructions.
 #[derive(Clone, Debug)]
 pub(super) struct Table<'text> {
     /// The label of the jump table.
     pub(super) label: &'text str,
     /// The size of an entry in bytes: 1 or 2.
     pub(super) width: u8,
-    /// Whether the entries are signed. Entries in gcc's tables are signed. Entries in clang's tables are unsigned,
-    /// because there the distances begin at the lowest target.
+    /// Whether the entries are signed. In gcc's tables they are. In clang's tables they are unsigned, because clang
+    /// measures the distances from the lowest target.
     pub(super) signed: bool,
-    /// For each entry of the table: the index of its line, the target label, and the label at which the distance
-    /// begins.
+    /// The entries of the table: for each, the index of its line, the target label, and the label from which the
+    /// distance is measured.
     pub(super) entries: Vec<(usize, &'text str, &'text str)>,
 }
 
-/// The replacements after which all branches and tables of a function reach their targets.
+/// The replacements that let all branches and tables of a function reach their targets.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Fit {
-    /// The new texts of statements, by the index of the statement.
+    /// The replaced statements: the index of each in `pieces`, and its new text.
     pub(super) pieces: Vec<(usize, String)>,
-    /// The new texts of table entries, by the index of the line.
+    /// The replaced table entries: the index of the line of each, and its new text.
     pub(super) lines: Vec<(usize, String)>,
 }
 
@@ -50,8 +50,8 @@ pub(super) struct Fit {
 const TEST_REACH: u32 = 32 * 1024 - 4;
 /// The reach in bytes of conditional branches, `cbz`, `cbnz`, `adr` and literal loads.
 const CONDITIONAL_REACH: u32 = 1024 * 1024 - 4;
-/// The largest number of rounds of lengthening. A lengthened branch may put the targets of other branches out of reach.
-/// In the last round all branches are lengthened.
+/// The largest number of rounds in which branches are replaced. A replaced branch is longer, so it may put the targets
+/// of other branches out of reach. The last round replaces all branches.
 const ROUNDS: usize = 16;
 
 /// Finds the jump tables with entries of one or two bytes in the lines of a file.
@@ -71,7 +71,7 @@ pub(super) fn tables<'text>(
                 };
                 let entry = if width == 0 { None } else { entry(rest) };
                 let (Some((to, from, signed)), Some(name)) = (entry, label) else {
-                    // Alignment directives may stand between a label and its table.
+                    // Alignment directives may stand between a label and the table that it names.
                     if !is_alignment(word) {
                         label = None;
                     }
@@ -95,8 +95,8 @@ pub(super) fn tables<'text>(
     tables
 }
 
-/// Parses a table entry, `(A-B)>>2` of clang or `(A - B) / 4` of gcc. Returns the labels, and whether the entry is
-/// signed.
+/// Parses a table entry, which has the form `(A-B)>>2` (clang) or `(A - B) / 4` (gcc). Returns A, B, and whether the
+/// entry is signed.
 fn entry(text: &str) -> Option<(&str, &str, bool)> {
     let (difference, scale) = text.trim().strip_prefix('(')?.split_once(')')?;
     let scale: String = scale.split_whitespace().collect();
@@ -113,11 +113,11 @@ fn is_alignment(word: &str) -> bool {
     matches!(word, ".align" | ".p2align" | ".balign")
 }
 
-/// Finds the replacements that a function needs. `pieces` is the function with the inserted probes; `tables` are the
-/// jump tables of its file.
+/// Finds the replacements that a function needs. `pieces` are the statements and the inserted probes of the function;
+/// `tables` are the jump tables of its file.
 ///
 /// # Errors
-/// The index of the statement that cannot be replaced, and the reason.
+/// If something must be replaced but cannot be: the index of the statement, and the reason.
 pub(super) fn fit(pieces: &[Piece<'_>], tables: &[Table<'_>]) -> Result<Fit, (usize, String)> {
     let labels: HashMap<&str, usize> = pieces
         .iter()
@@ -192,7 +192,8 @@ pub(super) fn fit(pieces: &[Piece<'_>], tables: &[Table<'_>]) -> Result<Fit, (us
     Ok(fit)
 }
 
-/// Returns upper bounds for the positions of all statements. The last one is the size of the function.
+/// Returns upper bounds for the positions of all pieces, in bytes from the start of the function. One more element at
+/// the end is the size of the function. The branches in `long` count with their size after the replacement.
 fn positions(pieces: &[Piece<'_>], long: &HashSet<usize>) -> Result<Vec<u32>, (usize, String)> {
     let mut at = 0_u32;
     let mut positions = Vec::with_capacity(pieces.len() + 1);
@@ -242,7 +243,8 @@ fn size(word: &str, rest: &str) -> Option<u32> {
     }
 }
 
-/// Returns the largest distance between a statement and its last operand, and whether the statement can be lengthened.
+/// Returns the largest distance in bytes that a statement can have from its last operand, and whether the statement can
+/// be replaced by a longer one. `None` if the statement has no limited reach.
 fn reach_of(word: &str, rest: &str) -> Option<(u32, bool)> {
     match word {
         "tbz" | "tbnz" => Some((TEST_REACH, true)),
@@ -253,7 +255,7 @@ fn reach_of(word: &str, rest: &str) -> Option<(u32, bool)> {
     }
 }
 
-/// Returns the condition of a conditional branch (`b.eq` or `beq`).
+/// Returns the condition of a conditional branch (`b.eq` or `beq`). `None` for other statements.
 fn condition(word: &str) -> Option<&'static str> {
     let name = word.strip_prefix("b.").or_else(|| word.strip_prefix('b'))?;
     OPPOSITES
@@ -309,8 +311,7 @@ fn lengthened(word: &str, rest: &str) -> String {
     format!("\t{over}\t{tested}. + 8\n\tb\t{}", target.trim())
 }
 
-/// Replaces a table of bytes by a table of half-words. The entries of the table and every load from the table are
-/// replaced.
+/// Replaces a table of bytes by a table of half-words. Replaces all entries of the table and every load from it.
 fn widen(
     pieces: &[Piece<'_>],
     table: &Table<'_>,
@@ -346,8 +347,8 @@ fn widen(
         let (Some(base), Some(page)) = (operands.next(), operands.next()) else {
             return Err(unknown(index));
         };
-        // The `adrp` that sets the register is the nearest one before the `add`. Schedulers may put other instructions
-        // between the two.
+        // The nearest `adrp` of the same register before the `add` sets the register. Compilers may schedule other
+        // instructions between the two.
         let Some(page_at) = (0..index).rev().find(|&at| match pieces.get(at) {
             Some(Piece::Statement { word: "adrp", rest }) => {
                 rest.split(',').next().map(str::trim) == Some(page) && names(rest, table.label)
@@ -371,8 +372,8 @@ fn widen(
     Ok(())
 }
 
-/// Replaces the byte load after `start` by a half-word load. Returns `None` if the table's address in register `base`
-/// may have other uses.
+/// Replaces the first byte load from the table after index `start` by a half-word load. Register `base` contains the
+/// table's address. Returns `None` if this address may have other uses.
 fn widen_load(
     pieces: &[Piece<'_>],
     start: usize,
@@ -400,7 +401,7 @@ fn widen_load(
                 let inner = address.trim().strip_prefix('[')?.strip_suffix(']')?;
                 let mut parts = inner.split(',').map(str::trim);
                 if registers::number(parts.next()?)? != base_number {
-                    // A load from another table is allowed if it does not change the register `base`.
+                    // A load from a different table may stand in between, if it does not change the register `base`.
                     if registers::number(value.trim()) == Some(base_number) {
                         return None;
                     }
@@ -444,17 +445,18 @@ fn widen_load(
     None
 }
 
-/// Whether the last register operand of an `add` is this register. The operand may be extended or shifted.
+/// Whether the second source operand of an `add` is the register with this number. The operand may be extended or
+/// shifted.
 fn uses(rest: &str, number: u8) -> bool {
     rest.split(',')
         .skip(2)
         .any(|operand| registers::number(operand.trim()) == Some(number))
 }
 
-/// Whether the label is the target of an instruction in the function, or of a table entry.
+/// Whether an instruction of the function or an entry of a table refers to the label as its target.
 fn is_jumped_to(pieces: &[Piece<'_>], tables: &[Table<'_>], label: &str) -> bool {
     let by_instruction = |piece: &Piece<'_>| matches!(piece, Piece::Statement { word, rest } if !word.starts_with('.') && names(rest, label));
-    // The label at which a table's distances begin is used by `adr`, but it need not be a jump target.
+    // An `adr` computes the label from which a table's distances are measured. This label need not be a jump target.
     let by_table = |table: &Table<'_>| table.entries.iter().any(|(_, to, _)| *to == label);
     pieces.iter().any(|piece| {
         by_instruction(piece) && !matches!(piece, Piece::Statement { word: "adr", .. })
@@ -531,8 +533,8 @@ mod tests {
 
     #[test]
     fn a_long_branch_makes_others_long() {
-        // The second branch is four bytes short of its reach. When the first branch is lengthened, the second must be
-        // lengthened too.
+        // The distance of the second branch is four bytes below its reach. When the first branch becomes longer, the
+        // second branch must be replaced too.
         let text = ".L0:\ntbz w0, #3, .L1\n+32756\n.p2align 2\ntbz w1, #4, .L0\n+8\n.L1:";
         assert_eq!(fitted(text, "").unwrap().pieces.len(), 2);
         let text = ".L0:\ntbz w0, #3, .L1\n+32744\ntbz w1, #4, .L0\n.L1:";

@@ -1,19 +1,22 @@
-//! The effect of AArch64 instructions on the general registers, as far as block coverage needs it: which registers an
-//! instruction may read, which it always overwrites, and whether the next line is executed next.
+//! The effect of AArch64 instructions on the general registers, as far as block coverage needs it. The effect consists
+//! of the registers that an instruction may read, the registers that it always overwrites, and whether the next
+//! instruction is executed next.
 //!
-//! An unknown instruction is assumed to read every register that it mentions, and to jump anywhere. So a missing entry
-//! in this module costs eight bytes of code for saving a register, but never destroys the value of a register.
+//! An unknown instruction is assumed to read every register that it mentions, and to jump anywhere. So if an
+//! instruction is missing in the lists of this module, a probe may be eight bytes longer, because it saves a register.
+//! A value in a register is never lost.
 
-/// A set of general registers, one bit each. Number 31 (the zero register or the stack pointer) is never in the set.
+/// A set of general registers: bit N is set if register N is in the set. Number 31 (the zero register or the stack
+/// pointer) is never in the set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Registers(u32);
 
 impl Registers {
-    /// The registers x16 and x17. Linkers use them between a caller and the called function, so a call or a return may
-    /// overwrite them.
+    /// The registers x16 and x17. Linkers may overwrite them between a caller and the called function, so a call or a
+    /// return may overwrite them.
     pub(super) const SCRATCH: Self = Self(1 << 16 | 1 << 17);
-    /// The registers that a probe may use for the address of a record: x0 to x17. x18 belongs to the platform, and the
-    /// registers from x19 on belong to the caller.
+    /// The registers x0 to x17, in which a probe may put the address of a record. x18 belongs to the platform, and a
+    /// function must preserve x19 and the registers after it for its caller.
     const USABLE: Self = Self(0x3_ffff);
 
     pub(super) const fn one(number: u8) -> Self {
@@ -32,7 +35,8 @@ impl Registers {
         Self(self.0 & !other.0)
     }
 
-    /// Chooses a register from this set: x16 or x17 if possible, else the one with the highest number.
+    /// Returns the register of this set that a probe should use: x16 if possible, else the one with the highest number
+    /// up to 17. `None` if the set has no usable register.
     pub(super) fn best(self) -> Option<u8> {
         let usable = self.0 & Self::USABLE.0;
         let is_in = |number: &u8| usable >> *number & 1 != 0;
@@ -40,8 +44,8 @@ impl Registers {
     }
 }
 
-/// Returns the number of a general register from its name. `None` for other names, and for the zero register and the
-/// stack pointer.
+/// Returns the number of the general register with this name. `None` for other names, the zero register and the stack
+/// pointer.
 pub(super) fn number(name: &str) -> Option<u8> {
     match name {
         "fp" => return Some(29),
@@ -57,7 +61,8 @@ pub(super) fn number(name: &str) -> Option<u8> {
     digits.parse().ok().filter(|&number| number <= 30)
 }
 
-/// Whether `text` may mean register `number` by any of its names, even inside a symbol (`__llvm_slsblr_thunk_x16`).
+/// Whether `text` contains any name of the register with this number. A name inside a symbol counts too
+/// (`__llvm_slsblr_thunk_x16`).
 pub(super) fn mentions(text: &str, number: u8) -> bool {
     let found = text.split(['x', 'X', 'w', 'W']).skip(1).any(|rest| {
         let end = rest
@@ -91,8 +96,8 @@ fn named(text: &str) -> Registers {
 pub(super) enum Next {
     /// Execution continues with the next instruction.
     Here,
-    /// Execution leaves the function, and a linker or the caller may overwrite x16 and x17. Both registers are dead
-    /// unless an instruction has read them before.
+    /// Execution leaves the function, after which a linker or the caller may overwrite x16 and x17. So both registers
+    /// are dead before this instruction, unless another instruction reads them first.
     Out,
     /// It is unknown where execution continues.
     Unknown,
@@ -106,8 +111,8 @@ pub(super) struct Effect {
     pub(super) next: Next,
 }
 
-/// The mnemonics of instructions that overwrite their first operand completely without reading it. Writing the lower 32
-/// bits of a register clears the upper 32 bits.
+/// The mnemonics of instructions that overwrite their first operand completely without reading it. A write to the lower
+/// 32 bits of a register counts, because it clears the upper 32 bits.
 const WRITES_FIRST: &[&str] = &[
     "adc", "adcs", "add", "adds", "adr", "adrp", "and", "ands", "asr", "asrv", "bic", "bics",
     "cinc", "cinv", "cls", "clz", "cneg", "csel", "cset", "csetm", "csinc", "csinv", "csneg",
@@ -124,9 +129,9 @@ const WRITES_FIRST: &[&str] = &[
 /// The mnemonics of loads that overwrite their first two operands.
 const WRITES_TWO: &[&str] = &["ldp", "ldnp", "ldpsw"];
 
-/// The mnemonics of instructions that overwrite no general register completely. They write no register, change a part
-/// of a register (`movk`, `bfi`), or change the base register by write-back. All registers that they mention count as
-/// read.
+/// The mnemonics of instructions that overwrite no general register completely. They write no general register, change
+/// only a part of one (`movk`, `bfi`), or change the base register by write-back. All registers that they mention count
+/// as read.
 const WRITES_NONE: &[&str] = &[
     "ccmn", "ccmp", "cmn", "cmp", "movk", "bfi", "bfm", "bfxil", "nop", "prfm", "prfum", "stp",
     "stnp", "str", "strb", "strh", "stur", "sturb", "sturh", "stlr", "stlrb", "stlrh", "tst",
@@ -137,9 +142,10 @@ const WRITES_NONE: &[&str] = &[
 pub(super) fn effect(mnemonic: &str, operands: &str) -> Effect {
     let all = named(operands);
     if matches!(mnemonic, "bl" | "b") {
-        // A call may read any argument register. x16 and x17 hold no arguments, because linkers may overwrite them. A
-        // register that a call normally overwrites may be preserved under another calling convention. A jump to a local
-        // label stays inside the function, so it does not make x16 dead.
+        // A call may read any argument register, so every register counts as read, apart from x16 and x17. Those two
+        // hold no arguments, because linkers may overwrite them. No register counts as overwritten, because calling
+        // conventions differ in the registers that they preserve. A jump to a local label stays inside the function, so
+        // it does not make x16 and x17 dead.
         let next = if mnemonic == "b" && is_local(operands.trim()) {
             Next::Unknown
         } else {
@@ -190,8 +196,8 @@ pub(super) fn effect(mnemonic: &str, operands: &str) -> Effect {
     }
 }
 
-/// Whether an operand is a vector or floating-point register, or a list of such registers. No branch has such an
-/// operand.
+/// Whether an operand is a vector register, a floating-point register, or a list of such registers. Branches never have
+/// such an operand.
 fn is_vector(operand: &str) -> bool {
     let name = operand.trim_start_matches(['{', ' ']);
     let mut letters = name.chars();
@@ -201,15 +207,15 @@ fn is_vector(operand: &str) -> bool {
     ) && letters.next().is_some_and(|digit| digit.is_ascii_digit())
 }
 
-/// Whether a symbol is a local label of the assembler: `.L…`, `L…`, or a number with `b` or `f`.
+/// Whether a symbol is a local label of the assembler: `.L…`, `L…`, or a number followed by `b` or `f`.
 pub(super) fn is_local(symbol: &str) -> bool {
     symbol.starts_with(".L")
         || symbol.starts_with('L')
         || symbol.starts_with(|first: char| first.is_ascii_digit())
 }
 
-/// Finds a register that is dead before `instructions`: one of the instructions overwrites it, and none before that one
-/// reads it. The instructions are executed in order up to the first jump.
+/// Finds a register that is dead before `instructions`, which are executed in order up to the first jump. A register is
+/// dead if an instruction overwrites it and no earlier one reads it. `None` if no such register is found.
 pub(super) fn dead_before<'text>(
     instructions: impl Iterator<Item = (&'text str, &'text str)>,
 ) -> Option<u8> {

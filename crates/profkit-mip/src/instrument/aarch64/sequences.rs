@@ -5,15 +5,15 @@ use crate::instrument::options::{Counter, Mode, Options};
 use profkit_abi::mip::{record, ring, section, symbol};
 use std::fmt::Write as _;
 
-/// How the code of probes refers to the address of data.
+/// The way in which the code of probes refers to the address of data.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Addressing {
     pub(super) format: ObjectFormat,
-    /// Whether the code contains complete addresses, because data may be more than 4 GiB away.
+    /// Whether the code uses complete 64-bit addresses. They are needed if data may be more than 4 GiB away.
     pub(super) large: bool,
 }
 
-/// Returns the text between two statements on one line: the separator and a space.
+/// Returns the separator that stands between two statements on one line, followed by a space.
 pub(super) fn separator(format: ObjectFormat) -> &'static str {
     match format {
         ObjectFormat::Elf => "; ",
@@ -37,8 +37,8 @@ impl Addressing {
         }
     }
 
-    /// Returns the statements that set a register to an address near `place`. The remaining offset is
-    /// [`low`](Self::low).
+    /// Returns the statements that set a register to the upper part of the address of `place`. [`low`](Self::low)
+    /// returns the rest, which must still be added.
     fn page(self, register: &str, place: &Place) -> Vec<String> {
         let place = match self.format {
             ObjectFormat::Elf => place.elf(),
@@ -57,7 +57,8 @@ impl Addressing {
         ]
     }
 
-    /// Returns the operand to add to the address from [`page`](Self::page). `None` if that address is complete.
+    /// Returns the operand for the lower part of the address, which must be added to the upper part from
+    /// [`page`](Self::page). `None` if [`page`](Self::page) sets the complete address.
     fn low(self, place: &Place) -> Option<String> {
         match self.format {
             ObjectFormat::MachO => Some(place.mach_o("PAGEOFF")),
@@ -66,7 +67,7 @@ impl Addressing {
         }
     }
 
-    /// Returns the memory operand for `place`, given a register that was set by [`page`](Self::page).
+    /// Returns the memory operand for `place`. The statements from [`page`](Self::page) must have set the register.
     fn memory(self, register: &str, place: &Place) -> String {
         match self.low(place) {
             Some(low) => format!("[{register}, {low}]"),
@@ -74,7 +75,7 @@ impl Addressing {
         }
     }
 
-    /// Returns the statements that set a register to the address of `place`.
+    /// Returns the statements that set a register to the complete address of `place`.
     fn address(self, register: &str, place: &Place) -> Vec<String> {
         let mut statements = self.page(register, place);
         statements.extend(
@@ -112,10 +113,11 @@ impl Place {
     }
 }
 
-/// Makes the probe for the entry of a function. `far` is whether the cold stub may be out of reach of a `cbz`.
+/// Makes the probe for the entry of a function. If `far` is true, the cold stub may be out of reach of a `cbz`.
 ///
 /// The probe uses x16 and x17. Under every calling convention they are dead at the entry of a function, because a
-/// linker may use them in between caller and function. No other register is always dead there.
+/// linker may use them between the caller and the function. No other register is dead there under every calling
+/// convention.
 pub(super) fn entry(site: &Site<'_, '_>, addressing: Addressing, far: bool) -> Sequence {
     let record = Place::new(site.labels.record());
     let page = addressing.page("x16", &record);
@@ -178,9 +180,9 @@ pub(super) fn entry(site: &Site<'_, '_>, addressing: Addressing, far: bool) -> S
     }
 }
 
-/// Returns the statements that call a helper. The helper gets the record's address in x16, and the return address of
-/// the function on the stack: a linker may overwrite x16 and x17 before the helper is reached. Only these two registers
-/// are changed.
+/// Returns the statements that call a helper. They put the record's address (in x16) and the function's return address
+/// on the stack, where the helper reads them. Registers cannot pass them, because a linker may overwrite x16 and x17
+/// before the helper is reached. No other registers change.
 fn call(helper: &str) -> [String; 3] {
     [
         "stp x16, x30, [sp, #-16]!".to_owned(),
@@ -189,9 +191,9 @@ fn call(helper: &str) -> [String; 3] {
     ]
 }
 
-/// Makes the store that marks a block as executed. It uses a dead register, or saves and restores one. Flags stay
-/// unchanged. A saved register is stored below the stack pointer: on ELF systems those bytes are free; on Apple's
-/// systems the first 128 of them belong to the function and are skipped.
+/// Makes the store that marks a block as executed. It uses the register `register`, which must be dead. If `register`
+/// is `None`, it saves and restores one. Flags stay unchanged. The register is saved below the stack pointer. On ELF
+/// systems, the bytes there are free. On Apple's systems, the first 128 of them belong to the function and are skipped.
 pub(super) fn block(
     record: String,
     offset: usize,
@@ -219,14 +221,16 @@ pub(super) fn block(
     }
 }
 
-/// The size in bytes of the red zone on Apple's systems: the bytes below the stack pointer that belong to the function.
+/// The size in bytes of the red zone on Apple's systems. The red zone is the memory below the stack pointer that
+/// belongs to the function.
 const RED_ZONE: usize = 128;
 
-/// The name of the helper for the first call of a function. The helper assigns the next ordinal to the record whose
-/// address is on the stack.
+/// The name of the helper that is called at the first call of a function. The helper assigns the next ordinal to the
+/// record whose address is on the stack.
 const FIRST: &str = "__profkit_mip_first";
 
-/// Returns the name of the helper that samples return addresses. Each ring size has a helper of its own.
+/// Returns the name of the helper that samples return addresses into a ring with this number of slots. Each ring size
+/// has its own helper.
 fn edge_helper(slots: u32) -> String {
     format!("__profkit_mip_edge_{slots}")
 }
@@ -244,7 +248,8 @@ fn helper(name: &str, body: &[String], addressing: Addressing, out: &mut String)
             "\t.section __TEXT,__text,regular,pure_instructions\n\t.globl {name}\n\t.weak_definition {name}\n\t.private_extern {name}\n\t.p2align 2\n{name}:\n"
         ),
     };
-    // A distant call reaches the helper by a branch through a register, so the helper begins with `bti c`.
+    // The linker may reach a distant helper by a branch through a register, so the helper begins with `bti c` (`hint
+    // #34`).
     out.push_str("\thint #34\n");
     for statement in body {
         let _ = writeln!(out, "\t{statement}");
@@ -274,8 +279,8 @@ pub(super) fn once(options: &Options, addressing: Addressing) -> String {
         line("stp x9, x10, [sp, #-16]!"),
         line("ldr x16, [sp, #16]"),
         format!("ldr w9, [x16, #{}]", record::ORDINAL_OFFSET),
-        // A record that already has its ordinal keeps it. The helper can be called again for the same record, after its
-        // count wrapped around or when two threads make the first call at the same time.
+        // A record that already has an ordinal keeps it. The helper may be called again for the same record: after the
+        // record's count wrapped around, or when two threads make the first call at the same time.
         line("cmn w9, #1"),
         line("b.ne 3f"),
     ];
@@ -309,7 +314,7 @@ pub(super) fn once(options: &Options, addressing: Addressing) -> String {
     out
 }
 
-/// Writes the helper that stores a return address into the ring.
+/// Writes the helper that stores a return address into the ring with this number of slots.
 fn edge(slots: u32, addressing: Addressing, out: &mut String) {
     let next = Place::new(addressing.global(symbol::RING_NEXT));
     let ring_place =
@@ -323,8 +328,8 @@ fn edge(slots: u32, addressing: Addressing, out: &mut String) {
     }
     let line = str::to_owned;
     let mut body = vec![line("stp x9, x10, [sp, #-32]!"), line("str x30, [sp, #16]")];
-    // After `paciasp` the return address is signed. `xpaclri` removes the signature on every processor, but only from
-    // x30.
+    // If the function began with `paciasp`, its return address is signed. `xpaclri` (`hint #7`) removes the signature,
+    // but only from x30. Processors without signatures ignore it.
     body.extend(
         [
             "ldr x30, [sp, #40]",

@@ -30,8 +30,8 @@ fn is_prefix(word: &[u8]) -> bool {
         || word.starts_with(b"{")
 }
 
-/// Returns the mnemonic and the operands of a statement without its prefixes. If there are only prefixes, the mnemonic
-/// is empty.
+/// Returns the mnemonic and the operands of a statement without its prefixes. If the statement has only prefixes, the
+/// mnemonic is empty.
 fn plain<'a>(instruction: &Instruction<'a>) -> (&'a [u8], &'a [u8]) {
     let (mut mnemonic, mut operands) = (instruction.mnemonic, instruction.operands);
     while is_prefix(mnemonic) {
@@ -42,7 +42,7 @@ fn plain<'a>(instruction: &Instruction<'a>) -> (&'a [u8], &'a [u8]) {
         let (word, rest) = operands.split_at(end);
         (mnemonic, operands) = (word, rest.trim_ascii_start());
     }
-    // A branch hint is part of the mnemonic: `jne,pt`.
+    // A branch hint is written as a suffix of the mnemonic, as in `jne,pt`.
     let mnemonic = mnemonic
         .split(|&byte| byte == b',')
         .next()
@@ -79,19 +79,19 @@ pub(super) fn of<'a>(instruction: &Instruction<'a>) -> Flow<'a> {
     }
 }
 
-/// Whether the statement consists of prefixes only.
+/// Whether the statement consists only of prefixes.
 pub(super) fn is_prefix_alone(instruction: &Instruction<'_>) -> bool {
     is_prefix(instruction.mnemonic) && plain(instruction).0.is_empty()
 }
 
-/// Whether an instruction is a branch that can only have an 8-bit offset.
+/// Whether an instruction is a branch whose distance always has 8 bits.
 pub(super) fn is_short_branch(instruction: &Instruction<'_>) -> bool {
     let (mnemonic, _) = plain(instruction);
     mnemonic.starts_with(b"loop") || matches!(mnemonic, b"jcxz" | b"jecxz" | b"jrcxz")
 }
 
-/// Returns the label of a direct branch. A target that is given as a sum is returned as `.`. `None` for an indirect
-/// branch.
+/// Returns the label to which a direct branch jumps. If the target is a sum, returns `.`, which is no label. `None` for
+/// an indirect branch.
 fn direct(operands: &[u8]) -> Option<&[u8]> {
     if operands.first() == Some(&b'*') || operands.contains(&b'[') {
         return None;
@@ -107,7 +107,7 @@ fn direct(operands: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// Whether a name is a general register, which Intel syntax writes without `%`.
+/// Whether a name is that of a general register. Intel syntax writes registers without `%`.
 fn is_register(name: &[u8]) -> bool {
     matches!(
         name,
@@ -133,7 +133,7 @@ pub(super) fn is_nop(instruction: &Instruction<'_>) -> bool {
     }
 }
 
-/// Whether an instruction is the call that `-mfentry` adds.
+/// Whether an instruction is the call that the option `-mfentry` adds.
 pub(super) fn is_entry_hook(instruction: &Instruction<'_>) -> bool {
     let (mnemonic, operands) = plain(instruction);
     matches!(mnemonic, b"call" | b"callq") && words(operands).any(|word| word == b"__fentry__")

@@ -1,7 +1,8 @@
 //! The back ends for x86-64 with ELF (System V) and with Mach-O.
 //!
-//! No probe changes a register, not even r10 (static chain) and r11, because some calling conventions pass arguments in
-//! them. Only probes at the entry of a function change flags, because no calling convention passes anything in flags.
+//! No probe changes a register. This includes r10 (the static chain) and r11, because some calling conventions pass
+//! arguments in them. Only probes at the entry of a function change flags. They may do so because no calling convention
+//! passes anything in flags.
 mod flow;
 mod sequences;
 
@@ -10,7 +11,7 @@ use super::options::{Mode, Options};
 use crate::asm::{Instruction, ObjectFormat, Syntax};
 use profkit_abi::mip::record;
 
-/// The back end for x86-64 with one of the object formats.
+/// The back end for x86-64. The object format is a field.
 #[derive(Debug)]
 pub(super) struct X86_64 {
     format: ObjectFormat,
@@ -81,8 +82,8 @@ impl Backend for X86_64 {
         second: &Instruction<'_>,
         options: &Options,
     ) -> bool {
-        // Some probes read the return address relative to the stack pointer, or describe a push to the unwinder. Such
-        // probes are only correct before the frame setup.
+        // Some probes read the return address relative to the stack pointer. Others describe a push to the unwinder.
+        // Both kinds are correct only before the frame setup.
         let by_stack = options.large_code_model
             || matches!(
                 options.mode,
@@ -94,8 +95,8 @@ impl Backend for X86_64 {
     }
 
     fn is_filler(&self, instruction: &Instruction<'_>) -> bool {
-        // A return instruction outside of inline assembly shows that the function is not naked: a compiler adds none to
-        // a naked function, whose inline assembly contains its own.
+        // A return instruction outside of inline assembly shows that the function is not naked. Compilers add no return
+        // instruction to a naked function, whose inline assembly returns by itself.
         flow::is_nop(instruction) || instruction.mnemonic.starts_with(b"ud")
     }
 
@@ -125,7 +126,7 @@ impl Backend for X86_64 {
     }
 }
 
-/// Makes the block probes: one store at the start of each block.
+/// Makes the block probes. Each is one store at the start of a block.
 fn blocks(site: &Site<'_, '_>, starts: &[usize]) -> BlockProbes {
     let first = site.options.entry_size();
     let probe = |(number, &start): (usize, &usize)| {
@@ -146,8 +147,8 @@ fn blocks(site: &Site<'_, '_>, starts: &[usize]) -> BlockProbes {
     }
 }
 
-/// Whether a text contains instructions of x86-64. Registers and directives that 32-bit x86 also has are accepted as a
-/// sign of x86-64, unless the text uses the stack pointer of 32-bit x86.
+/// Whether a text looks like assembly for x86-64. Some accepted registers and directives also exist in 32-bit x86. They
+/// count only if the text does not use the stack pointer of 32-bit x86.
 pub(super) fn shows(text: &[u8]) -> bool {
     const SURE: [&[u8]; 11] = [
         b"%rsp", b"%rip", b"%rbp", b"%rdi", b"%rsi", b"%rax", b"%rbx", b"[rsp", b"[rip", b"retq",

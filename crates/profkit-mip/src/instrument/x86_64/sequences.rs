@@ -5,7 +5,7 @@ use crate::instrument::options::{Counter, Mode, Options};
 use profkit_abi::mip::{record, ring, section, symbol};
 use std::fmt::Write as _;
 
-/// Returns an expression for the address of the function's record plus an offset.
+/// Returns an operand for the address of the function's record plus an offset.
 fn address(record: &str, intel: bool, offset: usize) -> String {
     let place = match offset {
         0 => record.to_owned(),
@@ -73,8 +73,8 @@ pub(super) fn entry(site: &Site<'_, '_>, format: ObjectFormat) -> Sequence {
                     )
                 };
             }
-            // Each function has a stub of its own in the file, so the stub must be short. It passes no address to the
-            // helper; the helper finds the record by itself.
+            // The file contains one stub per function, so the stub must be short. It passes no address to the helper.
+            // The helper finds the record by itself.
             let first = global(FIRST, format);
             Sequence {
                 inline,
@@ -84,8 +84,8 @@ pub(super) fn entry(site: &Site<'_, '_>, format: ObjectFormat) -> Sequence {
     }
 }
 
-/// Returns the directives that describe a push and a pop to the unwinder. They are empty if the function has no unwind
-/// information.
+/// Returns the directives that describe a push and a pop of 8 bytes to the unwinder. Both are empty if the function has
+/// no unwind information.
 fn cfa(site: &Site<'_, '_>) -> (&'static str, &'static str) {
     if site.in_frame() {
         ("; .cfi_adjust_cfa_offset 8", "; .cfi_adjust_cfa_offset -8")
@@ -98,7 +98,8 @@ fn cfa(site: &Site<'_, '_>) -> (&'static str, &'static str) {
 mod large {
     use super::{Counter, Mode, Sequence, Site, assign_ordinal, cfa, record, symbol};
 
-    /// Returns code that pushes rax and rcx, and loads the address of the record into rax.
+    /// Returns code that pushes rax and rcx, and loads the address of the record into rax. `here` is the name of a new
+    /// label for this code.
     fn load(site: &Site<'_, '_>, here: &str) -> String {
         let record = site.labels.record();
         let (down, _) = cfa(site);
@@ -136,11 +137,11 @@ mod large {
         let mut cold = None;
         if let Mode::Calls { .. } = site.options.mode {
             let (stub, back) = (site.labels.other("s"), site.labels.other("c"));
-            // The pops keep the flags that the increment has set.
+            // Pops do not change flags, so the branch still sees the flags that the increment has set.
             inline.push_str(&format!("; je {stub}; {back}:"));
             let (there, name) = (site.labels.other("t"), site.labels.record());
             let ordinal = symbol::ORDINAL;
-            // The helper may be out of reach, so the stub itself assigns the ordinal.
+            // In the large code model, a helper function may be out of reach, so the stub assigns the ordinal itself.
             cold = Some(format!(
                 "{stub}:\n\tpushq %rax\n\tpushq %rcx\n\tpushq %rdx\n\tpushq %rsi\n{there}:\n\tleaq {there}(%rip), %rax\n\tmovabsq ${ordinal}-{there}, %rsi\n\taddq %rax, %rsi\n\tmovabsq ${name}-{there}, %rcx\n\taddq %rcx, %rax\n{}\tpopq %rsi\n\tpopq %rdx\n\tpopq %rcx\n\tpopq %rax\n\tjmp {back}\n",
                 assign_ordinal("(%rsi)", &site.labels.other("o")),
@@ -151,9 +152,9 @@ mod large {
     }
 }
 
-/// Returns code that assigns the next ordinal to the record at rax. A record that already has an ordinal keeps it: this
-/// code is executed again after 2^32 calls, or when two threads make the first call at the same time. The code uses
-/// rax, rcx and rdx.
+/// Returns code that assigns the next ordinal to the record at rax. A record that already has an ordinal keeps it. The
+/// code may be executed again: after 2^32 calls, or when two threads make the first call at the same time. The code
+/// uses rax, rcx and rdx. `ordinal` is the operand for the next ordinal; `done` is the name of a new label.
 fn assign_ordinal(ordinal: &str, done: &str) -> String {
     let (offset, never) = (record::ORDINAL_OFFSET, -1);
     format!(
@@ -172,7 +173,7 @@ pub(super) fn block(record: &str, intel: bool, offset: usize) -> String {
     }
 }
 
-/// Returns the symbol of a C name in the object format.
+/// Returns the symbol for a name in C, as the object format spells it.
 fn global(name: &str, format: ObjectFormat) -> String {
     match format {
         ObjectFormat::Elf => name.to_owned(),
@@ -180,20 +181,20 @@ fn global(name: &str, format: ObjectFormat) -> String {
     }
 }
 
-/// The name of the helper for the first call of a function. The helper assigns the next ordinal to the record of the
-/// function whose stub calls it. The helper saves every register that it uses, because no register is dead under every
-/// calling convention.
+/// The name of the helper that is called at the first call of a function. The helper assigns the next ordinal to the
+/// record of the function whose stub calls it. The helper saves every register that it uses, because no register is
+/// dead under every calling convention.
 const FIRST: &str = "__profkit_mip_first";
 
-/// Code that loads the address of the record into rax. It finds the record through the stub whose call returns to the
-/// address at `32(%rsp)`. The code uses rcx, rdx and rsi.
+/// Assembly code of the helper that loads the address of the record into rax. The stub has called the helper, and the
+/// return address of this call is at `32(%rsp)`. The code uses rcx, rdx and rsi.
 ///
-/// The stub ends with a jump to the end of the probe. The probe is `incl record(%rip); je stub`, and its increment
-/// contains the offset of the record. The assembler encodes the distance of each of the two jumps in 8 or in 32 bits.
-/// The code follows the jump of the stub, and looks at the last two bytes of the probe. If these two bytes are an 8-bit
-/// `je` whose target is the stub, they are the `je` of the probe. If not, the `je` has a 32-bit distance. No mistake is
-/// possible: if the two bytes were the upper half of a 32-bit distance, the distance would be more than 2^16, but the
-/// stub is nearer.
+/// After the call, the stub jumps back to the end of the probe. The probe is `incl record(%rip); je stub`, and the last
+/// four bytes of the `incl` are the distance to the record. The assembler encodes each jump with an 8-bit or a 32-bit
+/// distance. The code follows the jump of the stub to the end of the probe, and looks at the last two bytes before this
+/// end. If they are an 8-bit `je` to the stub, they are the `je` of the probe. Otherwise the `je` has a 32-bit distance
+/// and takes six bytes. The two bytes cannot be the upper half of a 32-bit distance: such a distance would be more than
+/// 2^16, but the bytes would mean a stub within 128 bytes.
 const FIND_RECORD: &str = "\
 \tmovq 32(%rsp), %rsi
 \tmovsbq 1(%rsi), %rax
@@ -218,7 +219,8 @@ const FIND_RECORD: &str = "\
 \taddq %rdx, %rax
 ";
 
-/// Returns the name of the helper that samples return addresses. Each ring size has a helper of its own.
+/// Returns the name of the helper that samples return addresses into a ring with this number of slots. Each ring size
+/// has its own helper.
 fn edge_helper(slots: u32) -> String {
     format!("__profkit_mip_edge_{slots}")
 }
@@ -239,8 +241,8 @@ fn helper(name: &str, body: &str, format: ObjectFormat, out: &mut String) {
     );
 }
 
-/// Returns the name of a symbol in the runtime. The symbol is declared hidden if the object format allows this for
-/// symbols that are defined elsewhere.
+/// Returns the symbol for a name that the runtime defines. In ELF, also declares it hidden. Mach-O does not allow this
+/// for symbols that are defined elsewhere.
 fn hidden(name: &str, format: ObjectFormat, out: &mut String) -> String {
     if format == ObjectFormat::Elf {
         let _ = writeln!(out, "\t.hidden {name}");
@@ -280,8 +282,8 @@ pub(super) fn once(options: &Options, format: ObjectFormat) -> String {
             ObjectFormat::Elf => format!("{}{}", section::ELF_START_PREFIX, section::RECORDS),
             ObjectFormat::MachO => format!("{}{}", section::MACHO_START_PREFIX, section::RECORDS),
         };
-        // The stack contains, from the top: rdx, rcx, the return address of this helper, the caller's rax, and the
-        // return address to be sampled.
+        // The stack contains, from the top: rdx, rcx, the return address of this helper, the function's rax, and the
+        // return address of the function, which is to be sampled.
         let slot = if slots.is_power_of_two() {
             format!("\tandl ${}, %ecx\n", slots - 1)
         } else {

@@ -17,7 +17,7 @@ pub struct Member<'a> {
     pub name: &'a str,
     /// The object file.
     pub object: &'a [u8],
-    /// The names of the symbols that the linker finds the object by.
+    /// The names of the symbols in the library's index by which a linker finds the object.
     pub symbols: &'a [&'a str],
 }
 
@@ -33,7 +33,8 @@ pub fn archive(members: &[Member<'_>]) -> Vec<u8> {
             count += 1;
         }
     }
-    // A name of more than 15 bytes stands in a table of names. The header of the member has its offset in the table.
+    // The header of a member has room for a name of up to 15 bytes. Longer names stand in a table of names, and the
+    // header contains the offset in this table.
     let mut long_names = Vec::new();
     let mut short_names = Vec::new();
     for member in members {

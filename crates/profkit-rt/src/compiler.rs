@@ -1,5 +1,5 @@
-//! Runs rustc to compile a runtime, and says why that failed. The build scripts of the crates that embed a runtime use
-//! this module, and the profkit command for other targets.
+//! Runs rustc to compile a runtime, and finds out why that failed. Two callers use this module: the build scripts of
+//! the crates that embed a runtime, and the profkit command, which compiles runtimes for other targets.
 extern crate std;
 
 use std::ffi::OsStr;
@@ -36,7 +36,7 @@ impl fmt::Display for Error {
     }
 }
 
-/// Writes a file of source text below a folder. Its folders are made.
+/// Writes a file of source text below a folder. Makes the folders of the file if necessary.
 ///
 /// # Errors
 /// If the file cannot be written.
@@ -48,7 +48,7 @@ pub fn put(folder: &Path, name: &str, text: &str) -> Result<(), Error> {
     fs::write(&path, text).map_err(io(&path))
 }
 
-/// Reads an object file that was compiled.
+/// Reads the object file that a compiler has written.
 ///
 /// # Errors
 /// If the file cannot be read.

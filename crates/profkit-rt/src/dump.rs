@@ -12,13 +12,13 @@ use profkit_abi::mip::{raw_header, record, DEFAULT_FILE_NAME};
 
 /// Whether a dump is running. Only one dump at a time may use the work area.
 static BUSY: AtomicBool = AtomicBool::new(false);
-/// The id of the process whose calls are counted in the records.
+/// The id of the process whose calls the records count.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 /// Whether this process is a forked child of a process that already contained this runtime.
 static FORKED: AtomicBool = AtomicBool::new(false);
 /// Whether the missing build id was reported already.
 static REPORTED: AtomicBool = AtomicBool::new(false);
-/// The number of names for temporary files that were made so far.
+/// The number of names for temporary files that were made so far. Each name contains the next number.
 static TEMPORARIES: AtomicU32 = AtomicU32::new(0);
 /// The length of the file name pattern; 0 means the default pattern. It is stored with Release after the pattern's
 /// bytes were stored, and loaded with Acquire before they are loaded.
@@ -37,16 +37,17 @@ static mut WORK: Work = Work {
     },
 };
 
-/// The buffers of a dump. The buffers are static, because the stack of a signal handler may be small.
+/// The buffers of a dump. They are static, because the stack of a signal handler may be small.
 struct Work {
     name: Name,
-    /// The name of the folder of the raw file, and later the name of the temporary file.
+    /// First the name of the folder that contains the raw file, later the name of the temporary file.
     other: Name,
     line: Name,
     source: Source,
 }
 
-/// A file that is being written. With [`NO_FILE`] instead of a file, the bytes are only hashed.
+/// The descriptor of a file that is being written. If it is [`NO_FILE`], nothing is written, and the bytes are only
+/// hashed.
 struct File(i32);
 
 const NO_FILE: i32 = -1;
@@ -101,8 +102,8 @@ impl Source {
         }
     }
 
-    /// Returns the next byte of a file. There is always a next byte, because an earlier pass has read the file to its
-    /// end.
+    /// Returns the next byte of a file that an earlier pass has already read to its end. The initial value of a record
+    /// stands in for a byte that is missing now.
     fn again(&mut self) -> u8 {
         match self.next() {
             Some(byte) => byte,
@@ -138,7 +139,8 @@ pub unsafe fn start(pattern: *const u8) {
     PATTERN_LENGTH.store(length, Ordering::Release);
 }
 
-/// Prepares a forked child for its own dump: its records are reset, and its raw file gets a name of its own.
+/// Prepares a forked child for its own dump: stores the id of the child, and lets its raw file have a different name
+/// from its parent's.
 ///
 /// # Safety
 /// The caller must ensure that this process was forked, and that it has not started a dump since the fork. If BUSY is
@@ -150,8 +152,8 @@ pub unsafe fn forked() {
     BUSY.store(false, Ordering::Release);
 }
 
-/// Writes the raw file. Returns 0, or −1 after printing an error to stderr. Returns None at once if another dump is
-/// running.
+/// Writes the raw file unless another dump is running. Returns 0, or −1 after printing an error to stderr. Returns None
+/// at once if another dump is running.
 pub fn dump_if_idle() -> Option<i32> {
     if BUSY.swap(true, Ordering::Acquire) {
         return None;
@@ -198,8 +200,8 @@ fn dump_with(work: &mut Work) -> i32 {
         program: image.program,
         address: records.address(),
         forked: FORKED.load(Ordering::Relaxed) || process != PROCESS.load(Ordering::Relaxed),
-        // If the process was forked without calling the fork handler, its records still contain the parent's counts,
-        // which must not be added to a pool.
+        // If the fork handler was not called after a fork, the records still contain the parent's counts. They must not
+        // be added to a pool.
         no_pool: process != PROCESS.load(Ordering::Relaxed),
     };
     let mut part = Part {
@@ -236,7 +238,7 @@ fn dump_with(work: &mut Work) -> i32 {
     }
 }
 
-/// The data of one image that a raw file contains.
+/// The data of one image, which become one part of a raw file.
 struct Part {
     records: Range,
     samples: Range,
@@ -269,8 +271,8 @@ impl Part {
         }
     }
 
-    /// Writes the header, records, samples and checksum of the image to a file. If there is a pool, the counts in it
-    /// are added.
+    /// Writes the header, records, samples and checksum of the image to a file. The counts in `pool` are added if it is
+    /// given.
     fn emit(&self, file: i32, pool: Option<Pool>, source: &mut Source) -> Result<(), i32> {
         let mut stream = Stream::new(File(file));
         let records = self.records;
@@ -315,8 +317,8 @@ impl Part {
         stream.finish_with_checksum()
     }
 
-    /// Reads a pool file to its end. Returns the number of runs in it if the file is complete and belongs to this
-    /// image.
+    /// Reads a pool file to its end. Returns the number of runs in it. Returns None if the file is incomplete, damaged
+    /// or of another image.
     fn runs_of(&self, source: &mut Source) -> Option<u32> {
         let mut stream = Stream::new(File(NO_FILE));
         let mut runs = [0; 4];
@@ -353,7 +355,7 @@ impl Part {
     }
 }
 
-/// A pool file with counts of earlier runs, which are added to those of this run.
+/// The content of a pool file. Its counts of earlier runs are added to those of this run.
 #[derive(Clone, Copy)]
 struct Pool {
     runs: u32,
@@ -457,7 +459,7 @@ impl Work {
         result
     }
 
-    /// Writes the raw file completely or not at all.
+    /// Writes the raw file. The result is either the complete file or no file.
     fn write(&mut self, part: &Part, process: u32, pool: Option<Pool>) -> Result<(), i32> {
         // SAFETY: a `Name` is always zero-terminated.
         if unsafe { sys::is_special(self.name.as_ptr()) } {
@@ -477,7 +479,7 @@ impl Work {
             }
             // SAFETY: a `Name` is always zero-terminated.
             match unsafe { sys::open(self.other.as_ptr(), Open::Create) } {
-                // The file was left by a killed process that had the same process id, so another name is tried.
+                // A killed process with the same process id has left this file, so another name is tried.
                 Err(error::EXISTS) if tries < 100 => tries += 1,
                 other => break other?,
             }

@@ -1,5 +1,5 @@
-//! The functions of the runtime that have C names, and the code that runs them: constructor, destructor, fork handler
-//! and signal handler. `profkit_abi::mip::symbol` lists the names and documents the functions.
+//! The functions of the runtime that have C names, and the code that calls the runtime: constructor, destructor, fork
+//! handler and signal handler. `profkit_abi::mip::symbol` lists the names and documents the functions.
 use crate::dump;
 use crate::image;
 use crate::sys;
@@ -55,8 +55,8 @@ pub static __profkit_mip_fini: extern "C" fn() = at_exit;
 
 /// Writes the raw file of the calling image now.
 ///
-/// Any thread may call this function at any time. If another call is running, it waits for that call. Signal handlers
-/// must not call it.
+/// Any thread may call this function at any time. If another thread is writing the file, the call waits until that
+/// thread has finished. Signal handlers must not call it.
 #[no_mangle]
 pub extern "C" fn __profkit_mip_dump() -> i32 {
     initialize();
@@ -65,7 +65,8 @@ pub extern "C" fn __profkit_mip_dump() -> i32 {
 
 /// Resets all records, samples and the next ordinal to their initial values.
 ///
-/// Any thread may call this function at any time. Calls that other threads count during the reset may be lost or kept.
+/// Any thread may call this function at any time. If other threads run instrumented code during the reset, their counts
+/// may be lost or kept.
 #[no_mangle]
 pub extern "C" fn __profkit_mip_reset() {
     __profkit_mip_ordinal.store(record::FIRST_ORDINAL, Ordering::Relaxed);
@@ -79,8 +80,8 @@ extern "C" fn at_exit() {
     dump::dump();
 }
 
-/// The fork handler, which is called in a forked child. It resets the records of the child, because the parent writes
-/// the counts from before the fork.
+/// The fork handler, which is called in a forked child. It resets the child's records: they are a copy of the parent's
+/// counts, which the parent writes itself.
 extern "C" fn in_child() {
     // SAFETY: the system calls this handler in a forked child, which has only this thread. No dump is therefore running
     // in the child.
@@ -89,9 +90,9 @@ extern "C" fn in_child() {
 }
 
 static INITIALIZED: AtomicBool = AtomicBool::new(false);
-/// The handler that was registered for the signal before the runtime's handler. The runtime's handler passes its own
-/// three arguments to this handler. The address is therefore stored, with Release, only after the system was set to
-/// pass three arguments to the runtime's handler.
+/// The address of the handler that was registered for the signal before the runtime's handler, which calls it with its
+/// own three arguments. So the address is stored, with Release, only after the system was set to pass three arguments
+/// to the runtime's handler.
 static PREVIOUS: AtomicUsize = AtomicUsize::new(0);
 
 /// A signal handler that was registered with `SA_SIGINFO`: its arguments are the signal number, `siginfo_t` and

@@ -1,4 +1,4 @@
-//! Writes the header of a part in a raw file.
+//! Writes the header of one image's part of a raw file.
 use profkit_abi::mip::{file_type, raw_header, MAGIC, VERSION};
 
 /// The fields of a header that differ between images.
@@ -10,7 +10,7 @@ pub struct Header {
     pub build_id_length: u32,
     /// The size of the return-address samples in bytes.
     pub samples_size: u32,
-    /// The number of runs whose counts were added up.
+    /// The number of runs whose counts the records contain.
     pub runs: u32,
     /// The size of the records in bytes.
     pub records_size: u64,

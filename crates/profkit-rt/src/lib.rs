@@ -4,15 +4,15 @@
 //!
 //! The crate is compiled in two ways. As a library it contains the modules that do not depend on the platform, so that
 //! they can be tested. With `--cfg profkit_rt_object` it is the runtime: one object file with hidden C names, without
-//! panics, allocations and Rust libraries, except for inlined functions of `core`. With `profkit_rt_libc` it calls libc
-//! instead of making system calls itself. [`COMPILE_FLAGS`] are the options for compiling it.
+//! panics, allocations or Rust libraries (only functions of `core` that are inlined). With `profkit_rt_libc` it calls
+//! libc instead of making system calls itself. [`COMPILE_FLAGS`] are the options for compiling it.
 //!
 //! The size of the object file is important, because every shipped instrumented program contains it.
 #![no_std]
 #![deny(missing_docs, unsafe_op_in_unsafe_fn)]
 
-/// These modules are public in the library and private in the object file. In the object file only the C names may be
-/// global symbols. Otherwise the images of one process would share functions.
+/// Declares the modules. They are public in the library and private in the object file. In the object file only the C
+/// names may be global symbols. If Rust names were global too, the images of one process would share functions.
 macro_rules! parts {
     ($($name:ident),*) => {
         $(

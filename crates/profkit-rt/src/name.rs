@@ -15,15 +15,15 @@ pub struct Facts<'a> {
     pub program: bool,
     /// An address inside the image. The address distinguishes images that have no build id.
     pub address: usize,
-    /// Whether the process is a forked child. The name of the child's file must differ from the name of the parent's
-    /// file, unless both use a pool.
+    /// Whether the process is a forked child. Its file must then have a different name from its parent's file, unless
+    /// both use a pool.
     pub forked: bool,
     /// Whether the records cannot be added to a pool, so that each process needs a file of its own.
     pub no_pool: bool,
 }
 
-// These functions replace methods of `Option` in core. Those methods would need landing pads, and each landing pad adds
-// an entry to the unwind table.
+// These functions replace methods of `Option`. The compiler would add landing pads for those methods, and each landing
+// pad adds an entry to the unwind table.
 
 fn byte_or_zero(byte: Option<&u8>) -> u8 {
     match byte {
@@ -39,7 +39,7 @@ fn part(bytes: Option<&[u8]>) -> &[u8] {
     }
 }
 
-/// The kinds of directives that a pattern contains.
+/// The kinds of directives that occur in a pattern.
 #[derive(Default)]
 struct Found {
     process: bool,
@@ -127,8 +127,8 @@ impl Name {
         self.push(if digit < 10 { b'0' + digit } else { b'a' - 10 + digit });
     }
 
-    /// Appends the build id as hexadecimal digits. For an image without build id, a fixed word is appended; for a
-    /// shared library also its address, so that the names of two libraries differ.
+    /// Appends the build id as hexadecimal digits. For an image without a build id, appends a fixed word. A shared
+    /// library without a build id also gets its address, so that the names of two libraries differ.
     fn build_id(&mut self, facts: &Facts<'_>) {
         for &byte in facts.build_id {
             self.hex_digit(byte >> 4);
@@ -139,8 +139,7 @@ impl Name {
             if !facts.program {
                 let mut address = facts.address;
                 while address != 0 {
-                    // In each round, the lowest hexadecimal digit of the address is appended, and the address is
-                    // shifted right by that digit.
+                    // Each round appends the lowest hexadecimal digit of the address, and then removes this digit.
                     let [lowest, ..] = address.to_le_bytes();
                     self.hex_digit(lowest & 15);
                     address >>= 4;
@@ -154,7 +153,8 @@ impl Name {
     /// processes and images, text is inserted before the extension: the build id for a shared library; the process id
     /// for a forked child, or if a pool cannot be used.
     pub fn expand(&mut self, pattern: &[u8], facts: &Facts<'_>) {
-        // Finds the start of the pattern's extension. A dot at the start of a file name does not begin an extension.
+        // Finds the start of the file name's extension in the pattern. A dot at the start of a file name begins no
+        // extension.
         let mut found = Found::default();
         let mut extension = pattern.len();
         let mut before = b'/';

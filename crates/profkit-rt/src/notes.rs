@@ -14,8 +14,8 @@ fn word(bytes: &[u8], at: usize) -> Option<u32> {
 }
 
 /// Skips a name or description of `size` bytes and the padding after it, and returns the bytes after the padding.
-/// Returns None if fewer than `size` bytes are left. The size is checked before the padding is added to it, because on
-/// a 32-bit machine the sum could wrap around.
+/// Returns None if fewer than `size` bytes are left. The size must be checked before the padding is added, because the
+/// sum could wrap around on a 32-bit machine.
 fn after(bytes: &[u8], size: usize, mask: usize) -> Option<&[u8]> {
     if size > bytes.len() {
         return None;
@@ -28,8 +28,8 @@ fn after(bytes: &[u8], size: usize, mask: usize) -> Option<&[u8]> {
     })
 }
 
-/// Finds the build id in a segment of notes, which are aligned to eight bytes or to four. Returns an empty slice if
-/// there is none. A build id that is too long for a raw file is cut.
+/// Finds the build id among the notes of a segment. The notes are aligned to eight bytes if `aligned_to_eight` is true,
+/// otherwise to four. Returns an empty slice if there is no build id. Cuts a build id that is too long for a raw file.
 #[must_use]
 pub fn build_id(mut notes: &[u8], aligned_to_eight: bool) -> &[u8] {
     let mask = if aligned_to_eight { 7 } else { 3 };
@@ -93,8 +93,8 @@ mod tests {
         assert_eq!(build_id(&notes, false), b"");
         notes.extend(note(4, 5, 3, b"GNU\0build"));
         assert_eq!(build_id(&notes, false), b"build");
-        // The notes above end without the padding after the last description. Here this padding is added. The reader
-        // accepts both forms.
+        // The notes above have no padding after the last description. Here it is added. The reader must accept both
+        // forms.
         notes.extend(b"\0\0\0");
         assert_eq!(build_id(&notes, false), b"build");
     }

@@ -1,19 +1,20 @@
-//! Adds the records of two runs without the map. This is possible if the image's mode flags define the layout of its
-//! records.
+//! Adds the records of two runs without knowledge of the map. This is possible if the image's mode flags alone
+//! determine the layout of the records.
 use profkit_abi::mip::{mode, record};
 
-/// How the records of one run of an image can be added to those of another run.
+/// The way in which the records of two runs of an image are added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Adding {
-    /// Each byte is added separately: coverage of functions and blocks, unary counters.
+    /// Each byte is added by itself. The bytes are coverage of functions and blocks, or unary counters.
     Bytes,
-    /// Each eight bytes have a count and an ordinal. The counts are added, and the earlier ordinal is kept.
+    /// Each unit of eight bytes consists of a count and an ordinal. The counts are added, and the earlier ordinal is
+    /// kept.
     Calls,
     /// The records cannot be added, because only the map shows where each record begins.
     Impossible,
 }
 
-/// Returns how the records of an image can be added, given all sets of mode flags that the image contains.
+/// Returns the way in which the records of an image can be added. `sets` are all sets of mode flags in the image.
 pub fn adding(sets: &[u32]) -> Adding {
     const COVERAGE: u32 = (mode::FUNCTION_COVERAGE | mode::BLOCK_COVERAGE | mode::UNARY_COUNTER) as u32;
     const CALLS: u32 = mode::CALLS as u32;
@@ -32,9 +33,9 @@ pub fn adding(sets: &[u32]) -> Adding {
     }
 }
 
-/// Adds the calls of two runs in a coverage byte or a unary counter. The number of calls in such a byte is eight minus
-/// the number of set bits; sums above eight become eight. For coverage bytes, 0xff or 0x00, the result means "covered
-/// in either run".
+/// Adds two bytes of two runs, each for coverage or a unary counter. The number of calls in such a byte is eight minus
+/// the number of set bits. Sums above eight become eight. A coverage byte is 0xff or 0x00, so the sum of two means
+/// "covered in either run".
 #[must_use]
 pub fn add_byte(a: u8, b: u8) -> u8 {
     let calls = a.leading_zeros() + b.leading_zeros();
@@ -47,12 +48,11 @@ pub fn add_byte(a: u8, b: u8) -> u8 {
 /// becomes the largest count.
 #[must_use]
 pub fn add_count(a: u32, b: u32) -> u32 {
-    // If neither run has calls, subtracting one wraps to the stored value for no calls.
+    // If neither run has calls, the subtraction of one wraps around to the stored value for no calls.
     a.wrapping_add(1).saturating_add(b.wrapping_add(1)).wrapping_sub(1)
 }
 
-/// Returns the earlier of the first-call ordinals of two runs. The value for "never called" is later than every
-/// ordinal.
+/// Returns the earlier of two first-call ordinals. The value for "never called" is later than every ordinal.
 #[must_use]
 pub fn add_ordinal(a: u32, b: u32) -> u32 {
     if a < b {

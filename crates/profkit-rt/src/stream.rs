@@ -1,5 +1,5 @@
-//! Writes bytes to a file in blocks, and computes their hash. Other threads may change the records at the same time.
-//! Each byte is therefore read only once, so that the hash is that of the written bytes.
+//! Writes bytes to a file in blocks, and computes their hash. Other threads may change the records at the same time. So
+//! each byte is read only once, and the hash is that of the written bytes.
 use crate::xxh3::{self, Accumulators, BLOCK, SHORT_MAX, STRIPE};
 
 /// A receiver of blocks of bytes.
@@ -17,7 +17,8 @@ const CHECKSUM: usize = 8;
 #[derive(Debug)]
 pub struct Stream<S> {
     sink: S,
-    /// The buffer: the last stripe of the previous block, then the current block, then space for the checksum.
+    /// The buffer. It contains the last stripe of the previous block, then the current block, then space for the
+    /// checksum.
     buffer: [u8; STRIPE + BLOCK + CHECKSUM],
     /// The number of bytes in the current block, at most `BLOCK`.
     filled: usize,
@@ -58,7 +59,7 @@ impl<S: Sink> Stream<S> {
         }
     }
 
-    /// Hashes and writes the current block, which is full. More bytes will follow in the stream.
+    /// Hashes and writes the current block, which is full. The caller has more bytes for the stream.
     fn flush_block(&mut self) {
         // SAFETY: the block is within the buffer; its last stripe does not overlap the first stripe of the buffer. No
         // pointer is kept during the call of `write`, which borrows the whole stream.

@@ -1,5 +1,5 @@
-//! Computes the hash XXH3-64 with seed 0 and the default secret, for inputs longer than 16 bytes. The parts of a raw
-//! file are never shorter. The code was written from the algorithm's specification (doc/xxhash_spec.md of the xxHash
+//! Computes the hash XXH3-64 with seed 0 and the default secret, for inputs longer than 16 bytes. Each part of a raw
+//! file is longer than that. The code was written from the algorithm's specification (doc/xxhash_spec.md of the xxHash
 //! project).
 
 /// The size of a stripe: the number of bytes that the accumulators process at once.
@@ -53,8 +53,8 @@ fn secret(at: usize) -> u64 {
     unsafe { word(SECRET.as_ptr().add(at)) }
 }
 
-/// Multiplies two numbers and returns the exclusive OR of the halves of the 128-bit product. The product is computed
-/// from parts, because 32-bit targets would need a library for 128-bit multiplication.
+/// Multiplies two numbers and returns the exclusive OR of the two halves of the 128-bit product. The product is
+/// computed from smaller products, because 32-bit targets would need a library for 128-bit multiplication.
 fn multiply_fold(a: u64, b: u64) -> u64 {
     const LOW: u64 = 0xffff_ffff;
     let low = (a & LOW) * (b & LOW);
@@ -88,7 +88,7 @@ unsafe fn mix(at: *const u8, secret_at: usize) -> u64 {
 pub unsafe fn short(input: *const u8, length: usize) -> u64 {
     let mut hash = (length as u64).wrapping_mul(PRIME64_1);
     if length <= 128 {
-        // Mixes pairs of 16 bytes, one from each end of the input.
+        // Each round mixes two pieces of 16 bytes: one counted from the start of the input, one from its end.
         let mut pair = (length - 1) / 32;
         loop {
             // SAFETY: 16 * (pair + 1) <= length, because pair is at most (length - 1) / 32, and length > 16.

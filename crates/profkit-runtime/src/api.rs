@@ -1,4 +1,5 @@
-//! The interface for programs without files. The names are those of the crate minicov, so that a program can switch.
+//! The interface for programs without files. Its names are those of the crate minicov, so that a program can replace
+//! that crate by this one.
 use core::fmt;
 
 extern "C" {
@@ -11,7 +12,7 @@ extern "C" {
     fn __llvm_profile_reset_counters();
 }
 
-/// The destination of a profile: a serial line, a file, memory.
+/// The destination of a profile, such as a serial line, a file or memory.
 pub trait CoverageWriter {
     /// The reason why a write failed.
     type Error;
@@ -33,7 +34,7 @@ impl CoverageWriter for alloc::vec::Vec<u8> {
     }
 }
 
-/// A fixed place in memory is filled from its start, and becomes the part of it that is left.
+/// The profile is written to the start of the slice. The slice then becomes the part that is still unused.
 impl CoverageWriter for &mut [u8] {
     type Error = NoRoom;
 
@@ -48,20 +49,20 @@ impl CoverageWriter for &mut [u8] {
     }
 }
 
-/// A profile is longer than the place in memory for it.
+/// The error of a destination in memory: the profile is longer than the memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoRoom;
 
-/// The reason why there is no profile.
+/// The reason why no profile was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CaptureError<E> {
-    /// The compiler that made the program writes another raw version than the runtime that is linked to it.
+    /// The linked runtime is for a different raw version from the one that the program's compiler writes.
     OtherVersion,
     /// The destination has failed.
     Write(E),
 }
 
-/// The profile is damaged, or of another program.
+/// The profile is damaged or belongs to another program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IncompatibleProfile;
 
@@ -116,7 +117,7 @@ unsafe extern "C" fn write<W: CoverageWriter>(
     }
 }
 
-/// Writes the profile of this program: a raw profile with value data. Nothing is allocated.
+/// Writes a raw profile of this program, with value data, to `writer`. Allocates no memory.
 ///
 /// # Errors
 /// If the linked runtime is for another raw version, or the destination fails.
@@ -141,7 +142,7 @@ pub unsafe fn capture_coverage<W: CoverageWriter>(
     }
 }
 
-/// The number of bytes of the profile without value data.
+/// The size in bytes of the program's profile without value data.
 #[must_use]
 pub fn get_coverage_data_size() -> u64 {
     // SAFETY: the function only reads the bounds of sections.

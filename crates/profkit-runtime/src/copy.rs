@@ -1,5 +1,6 @@
-//! The functions that compilers call to copy and fill larger values. They are private to the object of the runtime:
-//! without an operating system nobody else may have them, and the program's own ones are not replaced.
+//! The functions `memcpy` and `memset`, which compilers call to copy and fill larger values. They are private to the
+//! object of the runtime. So a program without an operating system need not define them, and the definitions of a
+//! program that has them are not replaced.
 
 /// Copies bytes.
 ///
@@ -31,7 +32,8 @@ unsafe extern "C" fn memset(to: *mut u8, byte: i32, length: usize) -> *mut u8 {
     to
 }
 
-/// Only the code generator calls the functions: without this they would be removed before.
+/// References to the functions that keep them in the object file. No source code calls them, only code that the
+/// compiler generates later, so the compiler would remove them.
 #[used]
 static NEEDED: (
     unsafe extern "C" fn(*mut u8, *const u8, usize) -> *mut u8,

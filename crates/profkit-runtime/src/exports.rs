@@ -8,7 +8,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 static TIME: AtomicU64 = AtomicU64::new(0);
 
 hidden! {
-    /// Gives a function a time stamp, if it has none.
+    /// Stores a time stamp in the first counter of a function, unless the counter already has one.
     fn __llvm_profile_set_timestamp(place: *mut u64) {
         // SAFETY: instrumented code passes the first counter of a function.
         unsafe {
@@ -34,9 +34,9 @@ hidden! {
 
     /// Sets the largest number of values that are recorded for one site.
     fn lprofSetMaxValsPerSite(limit: u32) { values::set_limit(limit as usize) }
-    /// The number of values that were not recorded since the last call.
+    /// Returns the number of values that were not recorded since the last call of this function.
     fn __profkit_profile_take_lost() -> usize { values::take_lost() }
-    /// Sets the last time stamp to its start value.
+    /// Makes the time stamps start at their first value again.
     fn __profkit_profile_reset_time() { TIME.store(0, Ordering::Relaxed) }
 }
 

@@ -1,5 +1,5 @@
-//! The functions of LLVM's runtime that concern profiles in memory, and the bounds and sizes of sections. They are an
-//! object file of their own, which is linked only into programs that call one of them.
+//! The functions of LLVM's runtime for profiles in memory, and those that return the bounds and sizes of sections. They
+//! are a separate object file, which is linked only into programs that call one of them.
 use crate::image;
 use crate::layout::{padding, Layout, LAYOUT, RAW, VTABLE_SIZE};
 use crate::memory::{read, write, Area};
@@ -11,7 +11,7 @@ fn bounds(start: usize, end: usize) -> Area {
     Area::between(start, end)
 }
 
-/// The sections of this image with other bounds, which the caller gives.
+/// Returns this image's sections with the bounds that the caller gives.
 fn sections(data: Area, counters: Area, bitmap: Area, names: Area) -> Sections {
     Sections {
         data,
@@ -24,7 +24,7 @@ fn sections(data: Area, counters: Area, bitmap: Area, names: Area) -> Sections {
     }
 }
 
-/// Copies bytes to the place in memory that the context points to, and moves this place on.
+/// Copies bytes to the address that the context points to, and adds their number to this address.
 unsafe extern "C" fn to_memory(context: *mut u8, start: *const u8, length: usize) -> i32 {
     // SAFETY: the context is the address of an address, where the caller has room for the whole profile.
     unsafe {
@@ -55,7 +55,8 @@ unsafe fn write_to_memory(mut place: *mut u8, sections: &Sections, build_id: &[u
             &Parts {
                 build_id,
                 values: false,
-                // Without value data a record that has sites would make the profile unreadable.
+                // The records must not mention value sites if there are no value data. Readers would reject the
+                // profile.
                 no_sites: true,
                 old: None,
                 counts: None,
@@ -83,7 +84,7 @@ hidden! {
     fn __llvm_profile_get_magic() -> u64 { MAGIC }
     fn __llvm_profile_get_version() -> u64 { image::version() }
 
-    /// The number of records. LLVM 13 gives this function another name.
+    /// Returns the number of records in a section. LLVM 13 gives this function a different name.
     fn __llvm_profile_get_num_data(begin: usize, end: usize) -> u64 {
         (bounds(begin, end).length / LAYOUT.stride) as u64
     }
@@ -104,7 +105,7 @@ hidden! {
     fn __llvm_profile_get_vtable_section_size(begin: usize, end: usize) -> u64 { bounds(begin, end).length as u64 }
     fn __llvm_profile_get_num_padding_bytes(size: u64) -> u8 { (size.wrapping_neg() & 7) as u8 }
 
-    /// The size of a profile without value data.
+    /// Returns the size in bytes of a profile without value data.
     fn __llvm_profile_get_size_for_buffer() -> u64 {
         image::sections().size(ids_size(image::build_id())) as u64
     }
@@ -114,7 +115,8 @@ hidden! {
         // SAFETY: the caller has asked for the size, and has room for it.
         unsafe { write_to_memory(place, &image::sections(), image::build_id()) }
     }
-    /// The same for sections that the caller gives.
+    /// Writes a profile of the sections with these bounds, without value data, to memory. Returns 0, or −1 if the image
+    /// is of another raw version.
     fn __llvm_profile_write_buffer_internal(
         place: *mut u8,
         data: usize,
@@ -134,13 +136,13 @@ hidden! {
         unsafe { write_to_memory(place, &sections, &[]) }
     }
 
-    /// Whether the counts of another profile can be added to those of this image: 0 if they can.
+    /// Returns 0 if the counts of another profile can be added to those of this image, otherwise 1.
     fn __llvm_profile_check_compatibility(start: *const u8, length: u64) -> i32 {
         let bytes = Area { start: start as usize, length: length as usize };
         // SAFETY: the caller passes readable bytes.
         i32::from(unsafe { image::sections().old(bytes, false, false) }.is_none())
     }
-    /// Adds the counts of another profile to those of this image. Returns 0, or 1 if that is not possible.
+    /// Adds the counts of another profile to those of this image. Returns 0, or 1 if they cannot be added.
     fn __llvm_profile_merge_from_buffer(start: *const u8, length: u64) -> i32 {
         let bytes = Area { start: start as usize, length: length as usize };
         let sections = image::sections();
@@ -164,7 +166,7 @@ hidden! {
         }
     }
 
-    /// Adds the value data of one function in a raw profile to those of a record.
+    /// Adds the value data of one function, which come from a raw profile, to those of a record.
     fn lprofMergeValueProfData(data: usize, record: usize) {
         // SAFETY: the caller passes value data, which begin with their size, and a record.
         unsafe { values::OldValues::add_one(data, record) }
@@ -177,11 +179,11 @@ hidden! {
         // SAFETY: the caller passes a record.
         unsafe { read(record + LAYOUT.function) }
     }
-    /// The place after a record, where the next one is or the records end.
+    /// Returns the address after a record. The next record or the end of the section is there.
     fn __llvm_profile_iterate_data(record: usize) -> usize { record + LAYOUT.stride }
 
-    /// Writes a profile with value data to a function. Returns 0, the number that the function returned, or −1 if the
-    /// image is of another raw version. No other call may be running.
+    /// Writes a profile with value data by calls of the function `write`. Returns 0, or the first other number that
+    /// `write` returns, or −1 if the image is of another raw version. Only one call may run at a time.
     fn __profkit_profile_capture(write: Write, context: *mut u8) -> i32 {
         let sections = image::sections();
         // SAFETY: the caller passes a function for this context; the sections are checked.
@@ -210,7 +212,7 @@ fn end(area: Area) -> usize {
     area.start + area.length
 }
 
-// The functions whose arguments depend on the release.
+// The following functions have different arguments in different releases of LLVM.
 #[cfg(any(profkit_raw = "7", profkit_raw = "8"))]
 hidden! {
     fn __llvm_profile_get_size_for_buffer_internal(

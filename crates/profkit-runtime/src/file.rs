@@ -1,4 +1,5 @@
-//! The file of an image: its name, writing it whole or not at all, adding to the counts in it.
+//! The file of an image. This module makes the name of the file, writes the file completely or not at all, and adds the
+//! counts that are in it already.
 mod continuous;
 mod replace;
 
@@ -15,35 +16,36 @@ use core::ptr::addr_of_mut;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use replace::{contents, Target};
 
-/// Whether a thread uses the state below.
+/// Whether a thread is using [`STATE`].
 static BUSY: AtomicBool = AtomicBool::new(false);
-/// The id of the process whose counts are in the counters.
+/// The id of the process whose executions the counters count.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
-/// The signals that were blocked before the fork that is going on.
+/// The signals that were blocked when the current fork began.
 static BLOCKED: AtomicU64 = AtomicU64::new(0);
-/// Whether the profile was written for the last time.
+/// Whether the program has asked for its last profile, so that no further profile is written.
 static DUMPED: AtomicBool = AtomicBool::new(false);
 /// The address of the counters in a mapped file; 0 if there is none.
 static MAPPED_COUNTERS: AtomicUsize = AtomicUsize::new(0);
-/// The address of the bitmaps in a mapped file.
+/// The address of the bitmaps in a mapped file; 0 if there is none.
 static MAPPED_BITMAP: AtomicUsize = AtomicUsize::new(0);
-/// Whether the program has asked for counters in the file, whatever the name says.
+/// Whether the program has asked for counters in the file. The name of the file then need not ask for them.
 static CONTINUOUS: AtomicBool = AtomicBool::new(false);
 /// The permissions of new folders.
 pub static FOLDER_MODE: AtomicU32 = AtomicU32::new(0o755);
 
-/// The number of words for counts that need no other memory while they are written, and for their sums.
+/// The number of 8-byte words on the stack for a copy of the counts, and for their sums. Larger counts need new memory.
 const FEW_COUNTS: usize = 64;
-/// The name of the file if nothing else is said.
+/// The name of the file if neither the program, the environment nor the compiler gives one.
 const DEFAULT: &[u8] = b"default.profraw";
-/// The variable that says which file was made empty by this process, or by one that has started it.
+/// The environment variable with the name of the file that was made empty last. Processes that this process starts
+/// inherit the variable, so they do not make the file empty again.
 const ONCE: &[u8] = b"__LLVM_PROFILE_RT_INIT_ONCE\0";
 
-/// What is wrong with an open file of the program.
+/// The message about an open file of the program that contains no usable profile.
 const INVALID_OPEN_FILE: &[u8] =
     b"Invalid profile data to merge: the open file is damaged or of another program";
 
-/// Who has chosen the name of the file.
+/// The origin of the name of the file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Chosen {
     Nobody,
@@ -51,23 +53,24 @@ enum Chosen {
     Program,
 }
 
-/// What is known about the file. The buffers are static, because the stack of a signal handler may be small.
+/// The state of the file. The state contains buffers and is static, because the stack of a signal handler may be small.
 struct State {
     pattern: Name,
     chosen: Chosen,
     name: Name,
-    /// The file that the name leads to: symbolic links stay as they are, and the file at their end is replaced.
+    /// The file to which the name leads after all symbolic links. This file is replaced; the links stay as they are.
     target: Name,
     asked: Asked,
-    /// The descriptor of an open file of the program, in which the profile is written, plus one; 0 if there is none.
+    /// One more than the descriptor of the open file to which the program wants the profile to be written; 0 if there
+    /// is none.
     descriptor: i32,
-    /// Whether the counts are added to those in the program's file.
+    /// Whether the counts are added to those in the open file `descriptor`.
     descriptor_pool: bool,
-    /// The name of a temporary file or a folder.
+    /// Space for the name of a temporary file or a folder.
     other: Name,
-    /// The name of the pool, if this process writes a file of its own.
+    /// The name of the pool if this process writes its own file instead.
     pool: Name,
-    /// The address of memory for the sums of few counts; 0 if there is none.
+    /// The address of memory for the sums if there are few counts; 0 if there is none.
     room: usize,
     line: Name,
     buffer: [u8; 4096],
@@ -91,14 +94,14 @@ static mut STATE: State = State {
     buffer: [0; 4096],
 };
 
-/// Waits until nobody else uses the state. Returns the signals that were blocked before.
+/// Waits until no other thread uses the state, and then reserves it. Returns the signals that were blocked before.
 fn take() -> u64 {
-    // A signal handler that interrupts this thread would wait for it for ever.
+    // Signals are blocked, because a signal handler that interrupts this thread would wait for this thread for ever.
     let blocked = system::block_signals();
     while BUSY.swap(true, Ordering::Acquire) {
         if PROCESS.load(Ordering::Relaxed) != system::process() {
-            // The process was made without calling the fork handlers, while another thread of the parent used the
-            // state; that thread does not exist in the child.
+            // This process was made without a call of the fork handlers, while another thread of the parent used the
+            // state. That thread does not exist in this process.
             PROCESS.store(system::process(), Ordering::Relaxed);
             break;
         }
@@ -107,13 +110,13 @@ fn take() -> u64 {
     blocked
 }
 
-/// Lets others use the state.
+/// Makes the state available to other threads, and restores the blocked signals.
 fn give_back(blocked: u64) {
     BUSY.store(false, Ordering::Release);
     system::restore_signals(blocked);
 }
 
-/// Calls a function with the state, while no other thread and no signal handler uses it.
+/// Calls a function with the state. Meanwhile no other thread and no signal handler uses the state.
 fn with_state<T>(function: impl FnOnce(&mut State) -> T) -> T {
     let blocked = take();
     // SAFETY: BUSY is set, so nobody else uses the state.
@@ -122,19 +125,20 @@ fn with_state<T>(function: impl FnOnce(&mut State) -> T) -> T {
     result
 }
 
-/// Waits until no thread writes the profile: a child that is forked now has a whole state and no locked file.
+/// Reserves the state before a fork. So no thread writes the profile during the fork, and the child gets a consistent
+/// state and no locked file.
 pub fn before_fork() {
     BLOCKED.store(take(), Ordering::Relaxed);
 }
 
-/// Ends what [`before_fork`] has begun, in the parent and in the child.
+/// Undoes [`before_fork`] in the parent and in the child.
 pub fn after_fork() {
     PROCESS.store(system::process(), Ordering::Relaxed);
     give_back(BLOCKED.load(Ordering::Relaxed));
 }
 
 impl State {
-    /// Reports that the file could not be written, and returns −1.
+    /// Prints that the file could not be written, and returns −1. `number` is the error number.
     fn failed(&mut self, number: i32) -> i32 {
         Message::Error.say(
             &mut self.line,
@@ -144,7 +148,7 @@ impl State {
         -1
     }
 
-    /// Checks that the image is one of this raw version. If not, says so.
+    /// Checks that the image has the raw version of this runtime. Prints a message if it has not.
     fn check(&mut self, sections: &Sections) -> bool {
         // SAFETY: the sections are those of this image.
         let wrong = match unsafe { sections.check() } {
@@ -180,7 +184,7 @@ impl State {
         false
     }
 
-    /// Makes the name of the file from its pattern.
+    /// Makes the name of the file from the pattern.
     fn expand(&mut self) {
         let build_id = image::build_id();
         let pattern = self.pattern.as_bytes();
@@ -244,7 +248,7 @@ impl State {
         }
     }
 
-    /// Sets the pattern, and prepares the file.
+    /// Sets the pattern of the file's name, and prepares the file.
     fn set(&mut self, pattern: &[u8], chosen: Chosen) {
         self.pattern.clear();
         self.pattern.extend(pattern);
@@ -252,8 +256,8 @@ impl State {
         self.prepare();
     }
 
-    /// Makes the name of the file. The file is made empty, if this is the first process that writes it and the counts
-    /// are not added to those in it.
+    /// Makes the name of the file, and prepares the file. The first process that writes the file makes it empty, unless
+    /// the counts are added to those in the file.
     fn prepare(&mut self) {
         self.expand();
         if self.asked.continuous || CONTINUOUS.load(Ordering::Relaxed) {
@@ -266,7 +270,7 @@ impl State {
             return;
         }
         if self.asked.pool {
-            // Programs may put files of their own beside the profile.
+            // The folders are made now, because programs may write their own files beside the profile.
             self.other.copy(&self.name);
             make_folders(&mut self.other);
             return;
@@ -274,7 +278,7 @@ impl State {
         if !self.first_use() {
             return;
         }
-        // An error shows when the profile is written.
+        // An error is ignored here. It occurs again when the profile is written, and is reported then.
         if let Ok(Target::Named | Target::Open) = self.follow_links() {
             if let Ok(file) = self.open(system::open_empty) {
                 let _ = system::close(file);
@@ -282,7 +286,8 @@ impl State {
         }
     }
 
-    /// Whether neither this process nor one that has started it uses the file. From now on it is in use.
+    /// Whether the file is new to this process and to the processes that have started it. Records that it is in use
+    /// from now on.
     fn first_use(&mut self) -> bool {
         // SAFETY: the environment is used as C programs do at their start; all texts are zero-terminated.
         unsafe {
@@ -294,8 +299,8 @@ impl State {
         true
     }
 
-    /// Writes the profile. Returns 0, or −1 after a message. If `once` is set or the counts are added to those in a file,
-    /// the program has none of the counts that are in the file then, so that they are not written again.
+    /// Writes the profile. Returns 0, or −1 after a message. Nothing is counted twice if `once` is true or the counts
+    /// are added to those in a file: the program's counts that were written are then set to 0.
     fn write(&mut self, once: bool) -> i32 {
         if DUMPED.load(Ordering::Relaxed) {
             Message::Note.say(
@@ -335,7 +340,8 @@ impl State {
                 self.asked.pool
             };
         let size = sections.counts_size();
-        // Most programs have more counts than this; the stack of a signal handler may be small.
+        // Up to [`FEW_COUNTS`] words of counts are copied to the stack. Most programs have more counts and need new
+        // memory, because the stack of a signal handler may be small.
         let mut few = [0_u64; 2 * FEW_COUNTS];
         let mapped = once && size > FEW_COUNTS * 8;
         let copy = if mapped {
@@ -367,7 +373,7 @@ impl State {
             match parts.counts {
                 Some(_) if result == 0 => sections.reset_values(),
                 Some(taken) => sections.put_back(taken),
-                // There was no memory for a copy.
+                // No memory was available for a copy of the counts.
                 None if result == 0 && once => sections.reset(),
                 None => {}
             }
@@ -375,8 +381,8 @@ impl State {
         if mapped && copy != 0 {
             system::unmap(copy, size);
         }
-        // The signals that end a program because of these errors are blocked and wait: they are taken away, so that the
-        // program does not end because of its profile.
+        // Each of these errors also sends a signal that would end the program. The signal is blocked and pending; it is
+        // removed, so that a failure of the profile does not end the program.
         if result == error::FILE_TOO_LARGE {
             system::forget_signal(system::SIGXFSZ);
         } else if result == error::BROKEN_PIPE {
@@ -389,7 +395,7 @@ impl State {
         }
     }
 
-    /// Writes the profile to the file of the state's name. Returns 0 or an error number.
+    /// Writes the profile to the file with the name in the state. Returns 0 or an error number.
     fn write_named(&mut self, sections: &Sections, mut parts: Parts<'static>) -> i32 {
         if self.name.as_bytes().is_empty() {
             self.pattern.clear();
@@ -450,8 +456,8 @@ impl State {
         result
     }
 
-    /// Adds the counts of an older profile, if the bytes are one of this image; returns whether they are. The sums of many
-    /// counts replace those in the bytes.
+    /// Adds the counts and values in the bytes `before` to the profile in `parts`. Returns false if the bytes are no
+    /// profile of this image. If there is no other memory for the sums, they are stored in the bytes.
     fn add_old(&mut self, sections: &Sections, parts: &mut Parts<'static>, before: Area) -> bool {
         // SAFETY: the bytes are readable and writable. All places have as many counts as the sections.
         unsafe {
@@ -475,7 +481,8 @@ impl State {
         true
     }
 
-    /// Writes the profile to a file of this process, because the pool is damaged or of another program.
+    /// Writes the profile to a separate file of this process, because the pool is damaged or belongs to another
+    /// program.
     fn write_own(&mut self, sections: &Sections, parts: Parts<'static>) -> i32 {
         self.pool.copy(&self.name);
         self.name.own_of(&self.pool, system::process());
@@ -499,7 +506,8 @@ impl State {
         result
     }
 
-    /// Writes the profile to an open file of the program, at its position, or adds the counts to those in the file.
+    /// Writes the profile to an open file of the program. If `pool` is false, the profile is written at the file's
+    /// position. If it is true, the counts are added to those in the file. Returns 0 or an error number.
     fn write_in_place(
         &mut self,
         file: i32,
@@ -536,7 +544,7 @@ impl State {
         result
     }
 
-    /// Writes the bytes that are kept and the profile.
+    /// Writes the bytes `kept` and then the profile. Returns 0 or an error number.
     fn emit(&mut self, file: i32, sections: &Sections, parts: &Parts<'_>, kept: Area) -> i32 {
         // SAFETY: the file is open; the sections were checked; only one thread is here at a time.
         unsafe {
@@ -548,7 +556,7 @@ impl State {
     }
 }
 
-/// Makes all folders of a path.
+/// Makes all folders of a path that do not exist. The text after the last slash names no folder.
 pub fn make_folders_of(path: &[u8]) {
     with_state(|state| {
         state.other.clear();
@@ -557,7 +565,7 @@ pub fn make_folders_of(path: &[u8]) {
     });
 }
 
-/// Makes all folders of a path.
+/// Makes all folders of a path that do not exist. The text after the last slash names no folder.
 fn make_folders(path: &mut Name) {
     let mode = FOLDER_MODE.load(Ordering::Relaxed);
     for at in 1..path.as_bytes().len() {
@@ -570,7 +578,7 @@ fn make_folders(path: &mut Name) {
     }
 }
 
-/// Whether a byte occurs in a text. The methods of slices would import a part of Rust's library.
+/// Whether a byte occurs in a text. Methods of slices are avoided, because they would import a part of Rust's library.
 fn has(text: &[u8], byte: u8) -> bool {
     text.iter().any(|&other| other == byte)
 }
@@ -580,7 +588,7 @@ pub fn same(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(&a, &b)| a == b)
 }
 
-/// The error number of the first of two steps that has failed; 0 if both have succeeded.
+/// Returns the error number of the first of two steps that failed; 0 if both succeeded.
 fn first_error(result: i32, then: system::Result<()>) -> i32 {
     match then {
         Err(number) if result == 0 => number,
@@ -604,7 +612,7 @@ unsafe extern "C" fn to_file(context: *mut u8, start: *const u8, length: usize) 
     0
 }
 
-/// Chooses the name of the file: the environment's, or the one the compiler was given.
+/// Chooses the name of the file from the environment, or else from the compiler's options, or else the default.
 pub fn initialize() {
     PROCESS.store(system::process(), Ordering::Relaxed);
     with_state(|state| {
@@ -624,7 +632,7 @@ pub fn initialize() {
     });
 }
 
-/// Sets the name of the file. A null pointer means the name that the environment or the compiler has chosen.
+/// Sets the name of the file. A null pointer or an empty text means the default name.
 ///
 /// # Safety
 /// The caller must pass null or a zero-terminated text.
@@ -643,8 +651,8 @@ pub unsafe fn set_name(pattern: *const u8) {
     });
 }
 
-/// Writes the profile from now on to an open file of the program. A program that counts in a file counts in this one.
-/// Returns false after a message if that is not possible.
+/// Makes the runtime write the profile to an open file of the program. If the counters are in a file already, they move
+/// to the open file. Returns false after a message if that is not possible.
 ///
 /// # Safety
 /// The caller must pass an open `FILE`.
@@ -679,12 +687,13 @@ pub fn write() -> i32 {
     with_state(|state| state.write(false))
 }
 
-/// Writes the profile so that a signal at exit, or the exit after a signal, does not write the same counts again.
+/// Writes the profile, and sets the program's counts to 0, so that a later signal or the exit does not write the same
+/// counts again.
 pub fn write_once() {
     with_state(|state| state.write(true));
 }
 
-/// Writes the profile for the last time.
+/// Writes the profile. After this call nothing more is written. Returns 0, or −1 after printing an error to stderr.
 pub fn dump() -> i32 {
     with_state(|state| {
         let result = state.write(false);
@@ -693,12 +702,12 @@ pub fn dump() -> i32 {
     })
 }
 
-/// Sets whether the profile was written for the last time.
+/// Sets whether no further profile is written.
 pub fn set_dumped(dumped: bool) {
     DUMPED.store(dumped, Ordering::Relaxed);
 }
 
-/// Resets all counts, also those in a mapped file.
+/// Resets all counts, including those in a mapped file.
 pub fn reset() {
     let sections = image::sections();
     DUMPED.store(false, Ordering::Relaxed);
@@ -716,17 +725,18 @@ pub fn reset() {
     }
 }
 
-/// Whether the program counts in a file, or has asked for that.
+/// Whether the counters are in a file, or the program has asked for that.
 pub fn is_continuous() -> bool {
     CONTINUOUS.load(Ordering::Relaxed) || MAPPED_COUNTERS.load(Ordering::Relaxed) != 0
 }
 
-/// Sets whether the program counts in its file, whatever the name says. This has an effect on names that are set later.
+/// Sets whether the counters are in the file while the program runs, even if the name of the file does not ask for it.
+/// Affects only names that are set later.
 pub fn set_continuous(on: bool) {
     CONTINUOUS.store(on, Ordering::Relaxed);
 }
 
-/// The name of the file, or its folder, as text that the program may free.
+/// Returns the name of the file or its folder, as a zero-terminated text that the program may free.
 pub fn name(only_folder: bool) -> *const u8 {
     with_state(|state| {
         let mut length = state.name.as_bytes().len();
@@ -747,13 +757,14 @@ pub fn name(only_folder: bool) -> *const u8 {
     })
 }
 
-/// Gives a forked child counts and a name of its own: the parent writes the counts from before the fork.
+/// Resets the counts of a forked child, and makes the name of its file. The parent writes the counts from before the
+/// fork.
 pub fn in_child() {
     if MAPPED_COUNTERS.load(Ordering::Relaxed) != 0 {
         return;
     }
     reset();
-    // If there is a file of an older process that had the same id, this profile is added to it: other images of this
-    // process write there, too.
+    // A file with this name may exist already: of another image of this process, or of an older process with the same
+    // id. So the file is not made empty, and this profile is added to it.
     with_state(State::expand);
 }

@@ -1,7 +1,7 @@
-//! How functions with C names are defined. Every one is hidden: each image of a process has its own runtime, its own
-//! counters and its own file.
+//! Defines functions with C names. All of them are hidden symbols, because each image of a process has its own runtime,
+//! its own counters and its own file.
 
-/// Defines functions that are hidden, on systems where an assembler can say so.
+/// Defines functions with C names, and makes them hidden. WebAssembly has no assembler directive for that.
 macro_rules! hidden {
     ($($(#[$attribute:meta])* fn $name:ident($($argument:ident: $type:ty),* $(,)?) $(-> $result:ty)? $body:block)*) => {
         $(

@@ -1,5 +1,6 @@
-//! The image that the runtime is linked into: the bounds of its sections, what the compiler has defined in it, its build
-//! id. All symbols are weak: a section or variable that the image does not have is absent here.
+//! The image (program or shared library) into which the runtime is linked: the bounds of its sections, the variables
+//! that the compiler has defined, its build id. All symbols are weak, so the image need not have each section and
+//! variable.
 use crate::layout::RAW;
 use crate::memory::{read, Area};
 use crate::profile::Sections;
@@ -48,9 +49,9 @@ mod symbols {
 
 #[cfg(target_family = "wasm")]
 mod symbols {
-    /// The address of a symbol, which is read from memory: the compiler assumes that the addresses of symbols differ and
-    /// are not 0, but those of absent symbols are all 0. `link/wasm.rs` makes the symbols weak, because stable Rust
-    /// cannot.
+    /// The address of a symbol. It is stored in memory and read from there. Otherwise the compiler would assume that
+    /// addresses of symbols are never 0 and never equal, but the addresses of all absent symbols are 0. `link/wasm.rs`
+    /// makes the symbols weak, because stable Rust cannot.
     pub struct Place(pub *const u8);
 
     // SAFETY: an address may be read by every thread.
@@ -119,8 +120,9 @@ mod symbols {
 
 use symbols::address_of;
 
-/// Returns the address of a weak symbol, or 0 if nothing defines it. In programs at variable addresses gold gives hidden
-/// symbols without a definition the address of the program instead of 0, one address for all of them.
+/// Returns the address of a weak symbol, or 0 if nothing defines it. In programs at variable addresses, gold gives all
+/// hidden symbols without a definition the same address, which is not 0. This address is recognised by a symbol that is
+/// never defined.
 #[cfg(not(target_family = "wasm"))]
 #[inline(never)]
 pub fn present(address: usize) -> usize {
@@ -131,7 +133,7 @@ pub fn present(address: usize) -> usize {
     }
 }
 
-/// The area between the linker's two symbols of a section.
+/// Makes the area between two symbols, which the linker defines at the start and the end of a section.
 macro_rules! section {
     ($start:tt, $stop:tt) => {
         Area::between(address_of!($start), address_of!($stop))
@@ -158,7 +160,7 @@ pub fn names() -> Area {
     section!("__start___llvm_prf_names", "__stop___llvm_prf_names")
 }
 
-/// The pool of nodes for values.
+/// The compiler's pool of nodes for the values of value sites.
 pub fn nodes() -> Area {
     section!("__start___llvm_prf_vnds", "__stop___llvm_prf_vnds")
 }
@@ -173,7 +175,8 @@ pub fn vtable_names() -> Area {
     section!("__start___llvm_prf_vns", "__stop___llvm_prf_vns")
 }
 
-/// The version word. Objects whose counters the front end has placed do not say it.
+/// Returns the version word. Objects whose counters the front end has placed do not define it; then the raw version of
+/// this runtime is returned.
 pub fn version() -> u64 {
     let word = address_of!("__llvm_profile_raw_version");
     if word == 0 {
@@ -229,7 +232,7 @@ pub fn is_program() -> bool {
     unsafe { segments::facts_at(address_of!("__ehdr_start") as *const u8) }.program
 }
 
-/// Without an operating system the headers of the image need not be in memory, so that there is no build id.
+/// Returns an empty build id. Without an operating system, the headers of the image need not be in memory.
 #[cfg(not(target_os = "linux"))]
 pub fn build_id() -> &'static [u8] {
     &[]
@@ -242,17 +245,19 @@ pub use linux::*;
 mod linux {
     use super::symbols::address_of;
 
-    /// The name that the compiler was given for the file; 0 if none.
+    /// The address of the text with the file name that the compiler was given; 0 if it was given none.
     pub fn file_name() -> usize {
         address_of!("__llvm_profile_filename")
     }
 
-    /// The variable that instrumented code adds to the addresses of its counters; 0 if the code does not do that.
+    /// The address of the variable that instrumented code adds to the addresses of its counters; 0 if the code adds
+    /// none.
     pub fn counter_bias() -> usize {
         address_of!("__llvm_profile_counter_bias")
     }
 
-    /// The same variable for bitmaps.
+    /// The address of the variable that instrumented code adds to the addresses of its bitmaps; 0 if the code adds
+    /// none.
     pub fn bitmap_bias() -> usize {
         address_of!("__llvm_profile_bitmap_bias")
     }
@@ -274,7 +279,7 @@ pub fn more_memory(size: usize) -> usize {
     }
 }
 
-/// Frees memory of [`more_memory`].
+/// Frees memory that [`more_memory`] has returned.
 pub fn give_back(start: usize, size: usize) {
     #[cfg(target_os = "linux")]
     crate::system::unmap(start, size);

@@ -1,7 +1,7 @@
-//! The second object of the runtime: a constructor and a destructor for the image. The linker takes it if something
-//! refers to `__llvm_profile_runtime`, as compilers make sure. A program that defines this variable itself decides when
-//! it writes its profile, and needs no libc. Without an operating system every program does that, and this object has the
-//! variable only.
+//! The object of the runtime with the constructor and the destructor of the image. The linker takes it if something
+//! refers to `__llvm_profile_runtime`; compilers emit this reference. A program that defines this variable itself
+//! decides when it writes its profile, and needs no libc. Without an operating system, every program decides this
+//! itself, and this object contains only the variable.
 #![no_std]
 #![no_builtins]
 #![allow(non_upper_case_globals)]
@@ -24,19 +24,20 @@ extern "C" {
     fn signal(number: i32, handler: usize) -> usize;
 }
 
-/// The constructor runs before all others of the image, so that nothing is counted before.
+/// The entry for the constructor, which runs before all other constructors of the image. So nothing is counted before
+/// it runs.
 #[cfg(target_os = "linux")]
 #[link_section = ".init_array.00000"]
 #[no_mangle]
 pub static __profkit_profile_hook: unsafe extern "C" fn() = __llvm_profile_initialize;
 
-/// The destructor runs after all others of the image, so that they are counted too.
+/// The entry for the destructor, which runs after all other destructors of the image. So their counts are written too.
 #[cfg(target_os = "linux")]
 #[link_section = ".fini_array.00000"]
 #[used]
 static FINISH: unsafe extern "C" fn() = __profkit_profile_finish;
 
-/// Functions that the runtime imports weakly: this puts them into static programs.
+/// References that put these functions into static programs. The runtime itself imports them only weakly.
 #[cfg(target_os = "linux")]
 #[used]
 static NEEDED: (

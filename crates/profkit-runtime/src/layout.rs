@@ -1,7 +1,7 @@
-//! The layouts of function records and headers in each raw version (docs/formats/raw.md has the tables).
+//! The layouts of function records and file headers in each raw version. docs/formats/raw.md has the tables.
 use core::mem::size_of;
 
-/// The size of a pointer in a function record.
+/// The size in bytes of a pointer in a function record.
 const POINTER: usize = size_of::<usize>();
 
 /// The raw versions for which there is a runtime: those of LLVM 13 to 23.
@@ -23,28 +23,32 @@ pub const RAW: u32 = if cfg!(profkit_raw = "7") {
 /// The layout of the raw version that this object file writes.
 pub const LAYOUT: Layout = Layout::of(RAW);
 
-/// The offset of `NameRef` in every version: the hash of the function's name.
+/// The offset in bytes of the field `NameRef` in a function record, in every version. The field contains the hash of
+/// the function's name.
 pub const NAME_REF: usize = 0;
-/// The offset of `FuncHash` in every version: the hash of the function's code.
+/// The offset in bytes of the field `FuncHash` in a function record, in every version. The field contains the hash of
+/// the function's code.
 pub const FUNC_HASH: usize = 8;
-/// The offset of `CounterPtr` in every version. It is an address in version 7, and relative to the record later.
+/// The offset in bytes of the field `CounterPtr` in a function record, in every version. The field contains an address
+/// in version 7, and a distance from the record in later versions.
 pub const COUNTER_PTR: usize = 16;
-/// The largest number of values that a raw file has for one site.
+/// The largest number of values that a raw file can have for one value site.
 pub const VALUES_PER_SITE: usize = 255;
-/// The value kind of indirect call targets: the values are addresses.
+/// The number of the value kind of indirect call targets. The values are addresses.
 pub const KIND_CALL: usize = 0;
-/// The value kind of virtual tables: the values are addresses.
+/// The number of the value kind of virtual tables. The values are addresses.
 pub const KIND_VTABLE: usize = 2;
-/// The largest number of value kinds of any version.
+/// The largest number of value kinds in any version.
 pub const KINDS_MAX: usize = 3;
-/// The offsets in the entry of a virtual table: its address, and the size of the entry.
+/// The offset in bytes of the virtual table's address in its entry.
 pub const VTABLE_POINTER: usize = 8;
-/// The size of the entry of a virtual table.
+/// The size in bytes of the entry of a virtual table.
 pub const VTABLE_SIZE: usize = if POINTER == 8 { 24 } else { 16 };
-/// The number of words of the longest header.
+/// The number of 8-byte words in the longest header of any version.
 pub const HEADER_MAX: usize = 19;
 
-/// The places of the fields in a function record of one raw version, and what the header has.
+/// The offsets of the fields in a function record of one raw version, and the sizes of the record and the file header.
+/// All offsets and sizes of records are in bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct Layout {
     /// The raw version.
@@ -55,17 +59,17 @@ pub struct Layout {
     pub bitmap_ptr: usize,
     /// The offset of `FunctionPointer`.
     pub function: usize,
-    /// The offset of `Values`: a pointer to the lists of all value sites of the function.
+    /// The offset of `Values`, a pointer to an array with the list of each value site of the function.
     pub values: usize,
     /// The offset of `NumCounters`.
     pub num_counters: usize,
-    /// The offset of the first of the numbers of value sites, one for each kind.
+    /// The offset of an array with the number of value sites of each kind.
     pub num_sites: usize,
     /// The number of value kinds.
     pub kinds: usize,
     /// The offset of `NumBitmapBytes`; 0 in versions without bitmaps.
     pub num_bitmap: usize,
-    /// The number of words in the header of a file.
+    /// The number of 8-byte words in the header of a file.
     pub header_words: usize,
 }
 
@@ -81,8 +85,8 @@ impl Layout {
         };
         let num_counters = COUNTER_PTR + pointers * POINTER;
         let num_sites = num_counters + 4;
-        // Three numbers of sites of two bytes each are followed by two bytes of padding, or in version 11 by the size
-        // of a wave.
+        // If there are three kinds, the numbers of their sites take six bytes. Two more bytes follow: padding, or in
+        // version 11 the size of a wave.
         let num_bitmap = num_sites + if kinds == 3 { 8 } else { 4 };
         let end = if version < 9 { num_sites + 4 } else { num_bitmap + 4 };
         Self {
@@ -104,14 +108,15 @@ impl Layout {
     }
 }
 
-/// Returns the number of zero bytes after a section of `size` bytes, so that the next section is aligned.
+/// Returns the number of zero bytes after a section of `size` bytes. They align the next section to 8 bytes.
 #[must_use]
 pub const fn padding(size: usize) -> usize {
     size.wrapping_neg() & 7
 }
 
-/// Reduces the size of a memory operation to one of the sizes that profiles have: sizes up to 8 and powers of two up to
-/// 512 are exact; others become the next smaller power of two plus one; all that are larger than 512 become 513.
+/// Reduces the size of a memory operation to one of the sizes that profiles record. Sizes up to 8 and powers of two up
+/// to 512 stay as they are. Other sizes up to 512 become the next smaller power of two plus one. Larger sizes become
+/// 513.
 #[must_use]
 pub const fn representative_size(size: u64) -> u64 {
     if size <= 8 {

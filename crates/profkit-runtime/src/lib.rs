@@ -1,13 +1,14 @@
-//! The runtime of programs that clang or rustc instrument for profiles: it writes raw profiles (`.profraw`) as LLVM's
-//! runtime does, for every raw version from 7 (LLVM 13) to 11 (LLVM 23), and it is not written in C.
-//! docs/formats/runtime.md tells how it differs, and docs/guide/runtime.md how programs get it.
+//! The runtime of programs that clang or rustc instrument for profiles. It writes raw profiles (`.profraw`) as LLVM's
+//! runtime does, for every raw version from 7 (LLVM 13) to 11 (LLVM 23). It is written in Rust. docs/formats/runtime.md
+//! lists the differences to LLVM's runtime. docs/guide/runtime.md describes how a program is linked with this runtime.
 //!
-//! The crate is compiled in two ways. As a library it has the interface for programs without files: [`capture_coverage`],
-//! [`merge_coverage`] and [`reset_coverage`], and with the feature `link` what a build script needs. With `--cfg
-//! profkit_runtime_object` it is the runtime: object files with hidden C names, without panics and Rust libraries. One
-//! records values (`profkit_part = "values"`), one writes files (`"file"`), one has the interface for profiles in memory
-//! (`"buffer"`), and `init.rs` is the constructor. For machines without an operating system and for WebAssembly, which
-//! have no files, the first three are one object.
+//! The crate is compiled in two ways. As a library it has the interface for programs without files:
+//! [`capture_coverage`], [`merge_coverage`] and [`reset_coverage`]. With the feature `link`, the library also has the
+//! functions for build scripts. With `--cfg profkit_runtime_object` it is the runtime: object files with hidden C
+//! names, without panics and Rust libraries. The first object records values (`profkit_part = "values"`), the second
+//! writes files (`"file"`), the third has the interface for profiles in memory (`"buffer"`), and the fourth contains
+//! the constructor (`init.rs`). Machines without an operating system and WebAssembly have no files. There the first
+//! three are one object.
 //!
 //! A program without files needs one line in its build script. It captures its profile when it wants to, and may first
 //! add the counts of an earlier run:

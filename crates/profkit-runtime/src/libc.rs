@@ -1,4 +1,4 @@
-//! The functions of libc that the runtime uses if the program has them. All are imported weakly, so that a program
+//! The functions of libc that the runtime uses if the program contains them. All are imported weakly, so that a program
 //! without libc can be linked.
 use core::arch::global_asm;
 
@@ -22,7 +22,7 @@ type One = unsafe extern "C" fn(usize) -> usize;
 type Three = unsafe extern "C" fn(usize, usize, usize) -> usize;
 type Four = unsafe extern "C" fn(usize, usize, usize, usize) -> usize;
 
-/// Returns the address of a function of libc, as a function of some type, if the program has it.
+/// Gives `Some` with a function of libc, as a function of the given type, or `None` if the program does not contain it.
 macro_rules! function {
     ($name:literal, $type:ty) => {
         match weak_address!($name) {
@@ -34,7 +34,7 @@ macro_rules! function {
     };
 }
 
-/// The value of a variable of the environment; empty if it is not set.
+/// Returns the value of an environment variable; empty if the variable is not set.
 ///
 /// # Safety
 /// The caller must pass a zero-terminated name, and ensure that nobody changes the environment while the value is used.
@@ -46,7 +46,7 @@ pub unsafe fn variable<'a>(name: &[u8]) -> &'a [u8] {
     }
 }
 
-/// The bytes of a zero-terminated text; empty for null.
+/// Returns the bytes of a zero-terminated text, without the zero; empty for null.
 ///
 /// # Safety
 /// The caller must pass null or the address of a zero-terminated text that stays unchanged while the bytes are used.
@@ -85,7 +85,7 @@ pub fn allocate(size: usize) -> *mut u8 {
     }
 }
 
-/// Whether the process certainly has one thread only. glibc says so since 2.32.
+/// Whether the process certainly has only one thread. glibc has a variable with this information since 2.32.
 pub fn has_one_thread() -> bool {
     match weak_address!("__libc_single_threaded") {
         0 => false,
@@ -94,7 +94,8 @@ pub fn has_one_thread() -> bool {
     }
 }
 
-/// Returns the descriptor of a `FILE` after writing its buffer; −1 if the program has no such files.
+/// Writes the buffer of a `FILE`, and returns the file's descriptor. Returns −1 if the program's libc has no such
+/// files.
 ///
 /// # Safety
 /// The caller must pass an open `FILE`.
@@ -122,8 +123,8 @@ pub fn at_exit(function: extern "C" fn()) -> bool {
     }
 }
 
-/// Registers functions that are called before every fork, and after it in the parent and in the child. A static program
-/// may have no function for that: then it does not fork.
+/// Registers functions that are called at every fork: `before` in the parent before the fork, `parent` and `child` in
+/// the two processes after it. A static program may contain no function that registers them; then it does not fork.
 pub fn at_fork(before: extern "C" fn(), parent: extern "C" fn(), child: extern "C" fn()) {
     let mut register = function!("__register_atfork", Four);
     if register.is_none() {
@@ -143,7 +144,8 @@ pub fn at_fork(before: extern "C" fn(), parent: extern "C" fn(), child: extern "
     }
 }
 
-/// Keeps this image in memory if it is a library that may be unloaded: others may have the addresses of its functions.
+/// Keeps this image in memory even if it is a library that the program unloads, because others may have stored
+/// addresses of its functions.
 pub fn stay_loaded() {
     type Two = unsafe extern "C" fn(usize, usize) -> usize;
     const LAZY_LOADED_FOR_EVER: usize = 1 | 4 | 0x1000;
@@ -159,10 +161,11 @@ pub fn stay_loaded() {
     }
 }
 
-/// A signal handler with three arguments. A handler that was registered for one argument ignores the others.
+/// A signal handler with three arguments. A handler that was registered for one argument ignores the other two.
 pub type Handler = extern "C" fn(i32, *const u8, *const u8);
 
-/// Sets what a signal does, and returns what it did before; the largest number is an error.
+/// Sets the action of a signal: the address of a handler, or a constant of `signal`. Returns the previous action. The
+/// largest number means an error.
 ///
 /// # Safety
 /// The caller must pass a handler that may be called at any time, or 0 for the default.

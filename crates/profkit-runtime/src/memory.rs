@@ -1,5 +1,5 @@
-//! Access to the sections of an image and to other memory by address. Other threads may change this memory at any time, as
-//! instrumented code does with its counters: a value that is read twice may differ.
+//! Reads and writes sections of an image and other memory by address. Other threads may change this memory at any time,
+//! as instrumented code does with its counters. So two reads of the same value may give different results.
 
 /// Reads a value.
 ///
@@ -20,7 +20,7 @@ pub unsafe fn write<T>(address: usize, value: T) {
     unsafe { (address as *mut T).write_volatile(value) }
 }
 
-/// A part of the memory: usually a section of the image.
+/// A range of memory, usually a section of the image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Area {
     /// The address of the first byte.
@@ -33,7 +33,7 @@ impl Area {
     /// An area without bytes.
     pub const EMPTY: Self = Self { start: 0, length: 0 };
 
-    /// Makes an area of its bounds. If the end is before the start, the area is empty.
+    /// Makes an area from its bounds. If the end is before the start, the area is empty.
     #[must_use]
     pub const fn between(start: usize, end: usize) -> Self {
         Self {
@@ -42,14 +42,14 @@ impl Area {
         }
     }
 
-    /// Whether an area of `length` bytes at `start` lies in this area.
+    /// Whether the range of `length` bytes at `start` lies completely in this area.
     #[must_use]
     pub const fn contains(self, start: usize, length: usize) -> bool {
         let offset = start.wrapping_sub(self.start);
         offset <= self.length && length <= self.length - offset
     }
 
-    /// Sets all bytes.
+    /// Sets all bytes of the area to `byte`.
     ///
     /// # Safety
     /// The caller must ensure that the area is writable.

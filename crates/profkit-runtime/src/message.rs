@@ -2,22 +2,23 @@
 use crate::name::Name;
 use crate::system::{self, error};
 
-/// The longest part of a name in a message.
+/// The number of bytes of each part of a message that are printed. The rest of a longer part is left out.
 const SHOWN: usize = 800;
 
-/// The beginning of a message, which says how bad it is.
+/// The severity of a message. The message begins with it.
 #[derive(Clone, Copy)]
 pub enum Message {
-    /// Nothing is written, or not what was asked for.
+    /// The runtime writes nothing, or not what the program asked for.
     Error,
-    /// Something else is done than was asked for.
+    /// The runtime does something other than the program asked for.
     Warning,
-    /// Something that may surprise.
+    /// The runtime does what the program asked for, but the result may surprise.
     Note,
 }
 
 impl Message {
-    /// Prints a message to stderr. `number` is an error number of the system, or 0 for none.
+    /// Prints a message to stderr. The message consists of the severity, `parts`, and the error of the system with this
+    /// number; 0 means no error. `line` is a buffer.
     pub fn say(self, line: &mut Name, parts: &[&[u8]], number: i32) {
         line.clear();
         line.extend(match self {

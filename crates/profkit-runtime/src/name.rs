@@ -3,15 +3,15 @@
 /// The size in bytes of the longest name, including its terminating zero (`PATH_MAX` of Linux).
 pub const NAME_MAX: usize = 4096;
 
-/// The number of bytes of the longest name of a file in a folder (`NAME_MAX` of Linux). Temporary files have longer
-/// names than the files that replace them.
+/// The largest number of bytes in the name of a file within its folder (`NAME_MAX` of Linux). The names of temporary
+/// files are longer than those of the files that replace them, so they may need to be shortened.
 const LAST_PART_MAX: usize = 255;
 
 /// A zero-terminated text: the name of a file, or a line of a message.
 pub struct Name {
     bytes: [u8; NAME_MAX],
     length: usize,
-    /// Whether bytes were left out, because the text would be too long.
+    /// Whether bytes were left out because the text would have been too long.
     pub too_long: bool,
 }
 
@@ -77,7 +77,7 @@ impl Name {
         }
     }
 
-    /// Makes this text the same as another one.
+    /// Makes this text a copy of another one.
     #[inline(never)]
     pub fn copy(&mut self, other: &Name) {
         self.clear();
@@ -109,7 +109,7 @@ impl Name {
         self.bytes.as_ptr()
     }
 
-    /// The number of bytes before the last part of a path: everything up to its last slash.
+    /// Returns the length of the path's folder: the number of bytes up to and including the last slash.
     #[must_use]
     pub fn folder_length(&self) -> usize {
         let mut length = 0;
@@ -121,8 +121,9 @@ impl Name {
         length
     }
 
-    /// Makes the name of a temporary file in the same folder. It contains the number of a process, if this is not 0. A
-    /// long name is shortened, so that it stays allowed; a hash of the name distinguishes it from others that begin alike.
+    /// Makes the name of a temporary file in the folder of the file `name`. The name contains the number `process`,
+    /// unless this is 0. A name that would be too long is shortened, and a hash of it is added. The hash distinguishes
+    /// it from other names with the same beginning.
     pub fn temporary_of(&mut self, name: &Name, process: u32) {
         const END: &[u8] = b".profkit.tmp";
         const NUMBER: usize = ".4294967295".len();
@@ -149,7 +150,8 @@ impl Name {
         self.extend(END);
     }
 
-    /// Makes the name of the file of a process that cannot use a pool: the process id is added before the last dot.
+    /// Makes the name of the file that a process writes instead of the pool `name`. The process id is added before the
+    /// extension.
     pub fn own_of(&mut self, name: &Name, process: u32) {
         self.clear();
         let bytes = name.as_bytes();
@@ -200,7 +202,7 @@ pub struct Facts<'a> {
     pub host: &'a [u8],
     /// The folder for temporary files; empty if the environment names none.
     pub folder: &'a [u8],
-    /// The number that distinguishes images.
+    /// A number that differs between images.
     pub signature: u64,
     /// The build id of the image; empty if it has none.
     pub build_id: &'a [u8],
@@ -209,9 +211,9 @@ pub struct Facts<'a> {
 /// What a pattern asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Asked {
-    /// Whether the counts are added to those in the file.
+    /// Whether the counts are added to those in the file (`%m`).
     pub pool: bool,
-    /// Whether the counters are in the file while the program runs.
+    /// Whether the counters are in the file while the program runs (`%c`).
     pub continuous: bool,
 }
 
@@ -229,9 +231,9 @@ pub enum BadPattern {
 /// A directive of a pattern.
 struct Directive<'a> {
     letter: u8,
-    /// The number before the letter; 0 if there is none.
+    /// The number before the letter; 0 if there is none. Only the directive `%m` may have one.
     number: u32,
-    /// The pattern after the directive.
+    /// The rest of the pattern after the directive.
     rest: &'a [u8],
 }
 
@@ -258,14 +260,14 @@ fn directive(pattern: &[u8]) -> Option<Directive<'_>> {
 /// Expands a pattern to a name.
 ///
 /// # Errors
-/// If the pattern cannot be used; the name is then not complete.
+/// If the pattern cannot be used. `name` is then incomplete.
 pub fn expand(pattern: &[u8], facts: &Facts<'_>, name: &mut Name) -> Result<Asked, BadPattern> {
     let mut asked = Asked {
         pool: false,
         continuous: false,
     };
     let mut rest = pattern;
-    // A pattern without directives is a name, whatever percent signs are in it.
+    // A pattern without any known directive is the name itself, even if it contains percent signs.
     let mut known = false;
     while let [byte, after @ ..] = rest {
         known |= *byte == b'%' && directive(after).is_some();
@@ -413,7 +415,7 @@ mod tests {
         assert_eq!(other.as_bytes(), b"out.d/pool.profraw.7.profkit.tmp");
         other.temporary_of(&name, 0);
         assert_eq!(other.as_bytes(), b"out.d/pool.profraw.profkit.tmp");
-        // Names of the greatest length that begin alike have temporary files of their own.
+        // Names of the greatest length that have the same beginning get different temporary files.
         name.clear();
         name.extend(b"out.d/");
         name.extend(&[b'x'; 254]);

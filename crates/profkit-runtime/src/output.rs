@@ -1,9 +1,12 @@
-//! Where the bytes of a profile go: a function that takes them, and a buffer, so that it is not called for each number.
+//! The output of a profile. It collects bytes in a buffer and passes them to a function, so that the function need not
+//! be called for each number.
 
-/// A function that takes some bytes: context, address and number. It returns 0, or the number of an error.
+/// A function that receives bytes. Its arguments are a context, the address of the bytes and their number. It returns 0
+/// or an error number.
 pub type Write = unsafe extern "C" fn(*mut u8, *const u8, usize) -> i32;
 
-/// Bytes on their way to a file or into memory. After an error all further bytes are dropped.
+/// A buffer for the bytes of a profile, and the function that receives them. After an error all further bytes are
+/// dropped.
 pub struct Output<'a> {
     write: Write,
     context: *mut u8,
@@ -27,7 +30,7 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Adds the bytes at an address.
+    /// Adds the `length` bytes at the address `start`.
     ///
     /// # Safety
     /// The caller must ensure that the bytes are readable.
@@ -53,8 +56,8 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Ends the output without calling the function: returns the number of bytes, which are all in the buffer, or `None`
-    /// if the buffer was too small for them.
+    /// Returns the number of bytes in the buffer if all bytes fit into it; `None` if the buffer was too small. Does not
+    /// call the function.
     pub fn held(&self) -> Option<usize> {
         if self.error == 0 {
             Some(self.used)
@@ -83,7 +86,8 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Adds a number of eight bytes, in the byte order of this machine. Nearly all bytes of a profile come here.
+    /// Adds a number of eight bytes, in the byte order of this machine. Nearly all bytes of a profile are added by this
+    /// function, so it must be fast.
     #[inline(never)]
     pub fn word(&mut self, number: u64) {
         let end = self.used + 8;
@@ -106,7 +110,7 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Ends the output. Returns 0, or the number of the first error.
+    /// Passes the remaining bytes to the function. Returns 0, or the first error number.
     pub fn finish(&mut self) -> i32 {
         self.flush();
         self.error
@@ -121,6 +125,8 @@ impl<'a> Output<'a> {
         unsafe { self.call(start, used) };
     }
 
+    /// Passes bytes to the function, unless an error occurred before.
+    ///
     /// # Safety
     /// The caller must ensure that the bytes are readable.
     #[inline(never)]

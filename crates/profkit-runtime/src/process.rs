@@ -1,4 +1,4 @@
-//! What happens when: at start, in a forked child, at a signal, at exit.
+//! The actions of the runtime at the start of the program, in a forked child, at a signal and at exit.
 use crate::file;
 use crate::image;
 use crate::libc::{self, Handler};
@@ -14,12 +14,14 @@ global_asm!(
 
 static INITIALIZED: AtomicBool = AtomicBool::new(false);
 static REGISTERED: AtomicBool = AtomicBool::new(false);
-/// Whether a forked child keeps the counts and the file of its parent.
+/// Whether a forked child keeps the counts and the file of its parent. The environment variable PROFKIT_PROFILE_FORK
+/// sets this.
 static KEEP: AtomicBool = AtomicBool::new(false);
-/// The number of signals that a program can ask for, plus one.
+/// The largest number of a signal that the program can ask for, plus one.
 const SIGNALS: usize = 32;
-/// What each signal did before the runtime's handler was registered, plus one; 0 if the handler is not registered. The
-/// constants for the default action and for ignoring are 0 and 1.
+/// For each signal, one more than the action that it had before the runtime's handler was registered; 0 if the
+/// runtime's handler is not registered. The action is the address of a handler, or 0 for the default action, or 1 for
+/// ignoring the signal.
 static BEFORE: [AtomicUsize; SIGNALS] = {
     // Only a start value.
     #[allow(clippy::declare_interior_mutable_const)]
@@ -27,7 +29,7 @@ static BEFORE: [AtomicUsize; SIGNALS] = {
     [NONE; SIGNALS]
 };
 
-/// Prepares the runtime: the constructor of the image calls this, or the program.
+/// Prepares the runtime. The constructor of the image or the program itself calls this.
 pub fn initialize() {
     file::initialize();
     if INITIALIZED.swap(true, Ordering::AcqRel) {
@@ -56,7 +58,8 @@ pub fn initialize() {
         }
     }
     if stays {
-        // A handler that another image registers later calls the one of this image.
+        // If another image registers its handler later, that handler calls the handler of this image. So this image
+        // must stay in memory.
         libc::stay_loaded();
     }
     // The object file that defines the constructor also defines the destructor, so a program has both or none of them.
@@ -65,7 +68,7 @@ pub fn initialize() {
     }
 }
 
-/// Decimal numbers with anything between them.
+/// An iterator over the decimal numbers in a text. Any other bytes separate the numbers.
 struct Numbers<'a>(&'a [u8]);
 
 impl Iterator for Numbers<'_> {
@@ -80,7 +83,7 @@ impl Iterator for Numbers<'_> {
                     Some(number) => number,
                     None => 0,
                 };
-                // A number that is too large stays too large.
+                // A number above 100000 does not grow further, so it cannot overflow.
                 number = Some(if before > 100_000 {
                     before
                 } else {
@@ -113,7 +116,7 @@ extern "C" fn in_child() {
 extern "C" fn on_signal(signal: i32, info: *const u8, context: *const u8) {
     const SIGUSR1: i32 = 10;
     const SIGUSR2: i32 = 12;
-    // All signals are blocked while the file is written, so this thread is not the one that writes.
+    // All signals are blocked while a thread writes the file, so this thread is not writing the file.
     file::write_once();
     let before = match BEFORE.get(signal as usize) {
         Some(before) => before.load(Ordering::Acquire),
@@ -123,14 +126,14 @@ extern "C" fn on_signal(signal: i32, info: *const u8, context: *const u8) {
         // SAFETY: the address is that of a handler, as libc returned it. The system passes three arguments.
         unsafe { core::mem::transmute::<usize, Handler>(before - 1)(signal, info, context) };
     } else if before == 1 && signal != SIGUSR1 && signal != SIGUSR2 {
-        // Nobody else handles the signal: the process ends by it, as without the runtime.
+        // Nobody else handles the signal, so it must end the process, as it does without the runtime.
         // SAFETY: the default action is no handler.
         unsafe { libc::set_handler(signal, 0) };
         system::raise(signal);
     }
 }
 
-/// Registers writing the profile at exit. Returns 0, or −1 if there is no way to do that.
+/// Arranges that the profile is written at exit. Returns 0, or −1 if that is not possible.
 pub fn register_at_exit() -> i32 {
     if REGISTERED.swap(true, Ordering::AcqRel) || libc::at_exit(at_exit) {
         0
@@ -139,7 +142,7 @@ pub fn register_at_exit() -> i32 {
     }
 }
 
-/// Writes the profile, and removes the signal handlers: the image may be unloaded now.
+/// Writes the profile, and removes the signal handlers. The image may be unloaded after this.
 pub extern "C" fn at_exit() {
     file::write_once();
     for (signal, before) in BEFORE.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The profile of an image: its sections, their check, and writing them as a raw file.
+//! The profile of an image. This module describes its sections, checks them, and writes them as a raw file.
 use crate::layout::{
     padding, Layout, COUNTER_PTR, FUNC_HASH, HEADER_MAX, LAYOUT, NAME_REF, RAW, VTABLE_SIZE,
 };
@@ -8,14 +8,14 @@ use crate::values::{self, OldValues};
 use core::sync::atomic::{AtomicU64, AtomicU8, Ordering};
 use profkit_abi::{raw, variant};
 
-/// The magic number of a file of this machine's word size.
+/// The magic number of a raw file, for the word size of this machine.
 pub const MAGIC: u64 = if cfg!(target_pointer_width = "64") {
     raw::MAGIC_64
 } else {
     raw::MAGIC_32
 };
 
-/// The value of a time stamp that was never set in a file of byte counters.
+/// The value of a time stamp that was never set, if the counters are bytes.
 const NO_TIME: u64 = u64::MAX;
 
 /// The sections of one image that a raw file contains.
@@ -33,44 +33,46 @@ pub struct Sections {
     pub vtables: Area,
     /// The names of virtual tables.
     pub vtable_names: Area,
-    /// The version word: raw version and flags.
+    /// The version word, which consists of the raw version and flags.
     pub version: u64,
 }
 
-/// The reason why nothing is written.
+/// The reason why the sections cannot be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wrong {
-    /// The compiler's version word has another version.
+    /// The compiler's version word has a different raw version from this runtime. The variant holds it.
     Version(u32),
-    /// The function records are not those of this raw version. The number is the raw version that they may have, or 0.
+    /// The function records have a different layout from this raw version. The variant holds the raw version whose
+    /// layout they seem to have, or 0.
     Records(u32),
 }
 
-/// A profile of the same image that was written earlier, in memory.
+/// An earlier profile of the same image. It is in memory.
 #[derive(Debug, Clone, Copy)]
 pub struct Old {
     /// Its counters and bitmaps.
     pub counts: Counts,
-    /// Its value data, and the distance of addresses.
+    /// The value data, with the distance between addresses of the two runs.
     pub values: OldValues,
 }
 
-/// What is written in addition to the sections.
+/// The parts of a raw file that are written besides the sections, and the counts that replace those in the sections.
 #[derive(Clone, Copy)]
 pub struct Parts<'a> {
     /// The build id of the image; empty if it has none.
     pub build_id: &'a [u8],
     /// Whether value data are written.
     pub values: bool,
-    /// Whether the records say that there are no value sites, so that a file without value data can be read.
+    /// Whether the records are written without their numbers of value sites. A file without value data can be read only
+    /// then.
     pub no_sites: bool,
-    /// The values of a profile, which are added to those of the program.
+    /// The values of an earlier profile, which are added to those of the program; `None` if there are none.
     pub old: Option<OldValues>,
-    /// The counts, if they are not those of the program at this moment.
+    /// The counts to write; `None` for the counts of the program at this moment.
     pub counts: Option<Counts>,
 }
 
-/// The addresses of counts: as many counters and bytes of bitmaps as the sections have.
+/// The addresses of counters and bitmaps. There are as many as in the sections of the image.
 #[derive(Debug, Clone, Copy)]
 pub struct Counts {
     /// The counters.
@@ -91,20 +93,20 @@ impl Sections {
         }
     }
 
-    /// The number of function records.
+    /// Returns the number of function records.
     #[must_use]
     pub fn records(&self) -> usize {
         self.data.length / LAYOUT.stride
     }
 
-    /// The address of a function record.
+    /// Returns the address of the function record with this index.
     #[must_use]
     pub fn record(&self, index: usize) -> usize {
         self.data.start + index * LAYOUT.stride
     }
 
-    /// Checks that the sections are those of this raw version. A compiler of another release leaves records of another
-    /// size, or the places of the counters in them are wrong.
+    /// Checks that the function records have the layout of this raw version. Records of other releases have another
+    /// size, or seem to have counters outside of the section of counters.
     ///
     /// # Safety
     /// The caller must ensure that the sections are readable.
@@ -120,7 +122,7 @@ impl Sections {
             if self.fits(&LAYOUT) {
                 return Ok(());
             }
-            // Records of 9 and 10 are alike, and more compilers write 10.
+            // Versions 9 and 10 have the same records, and more compilers write version 10, so 10 comes before 9.
             for other in [10, 8, 7, 11, 9] {
                 if other != RAW && self.fits(&Layout::of(other)) {
                     return Err(Wrong::Records(other));
@@ -130,7 +132,7 @@ impl Sections {
         Err(Wrong::Records(0))
     }
 
-    /// Whether the sections may have this layout.
+    /// Whether the function records could have this layout.
     ///
     /// # Safety
     /// The caller must ensure that the sections are readable.
@@ -167,11 +169,12 @@ impl Sections {
             }
             at += layout.stride;
         }
-        // The sizes of bitmaps have other places in versions 9 and 10.
+        // If a layout is wrong, no record seems to have a bitmap although the image has bitmaps.
         bitmaps || self.bitmap.length == 0 || self.data.length == 0 || layout.num_bitmap == 0
     }
 
-    /// Returns the words of the header. The layout says how many there are.
+    /// Returns the words of the header. Only the first [`LAYOUT`]`.header_words` of them are used. `ids_size` is the
+    /// size in bytes of the build ids.
     #[must_use]
     #[inline(never)]
     pub fn header(&self, ids_size: usize) -> [u64; HEADER_MAX] {
@@ -184,7 +187,8 @@ impl Sections {
                 to as u64
             }
         };
-        // The counters' place is an address in version 7, and relative to the records later.
+        // The header contains the address of the counters in version 7, and their distance from the records in later
+        // versions.
         let relative = |to: usize| {
             delta(if RAW == 7 {
                 to
@@ -212,7 +216,7 @@ impl Sections {
             push(padding(self.bitmap.length) as u64);
         }
         if RAW >= 11 {
-            // Counters that are the same in all threads of a GPU: a program on a CPU has none.
+            // The counters that all threads of a GPU share. A program on a CPU has none.
             push(0);
             push(0);
             push(0);
@@ -231,7 +235,7 @@ impl Sections {
         words
     }
 
-    /// The size of a raw file of these sections without value data.
+    /// Returns the size in bytes of a raw file of these sections without value data.
     #[must_use]
     #[inline(never)]
     pub fn size(&self, ids_size: usize) -> usize {
@@ -244,7 +248,7 @@ impl Sections {
             + padded(self.vtable_names.length)
     }
 
-    /// The offset of the counters in a raw file.
+    /// Returns the offset in bytes of the counters in a raw file.
     #[must_use]
     #[inline(never)]
     pub fn counters_offset(&self, ids_size: usize) -> usize {
@@ -303,7 +307,7 @@ impl Sections {
         }
     }
 
-    /// Adds two sets of counts, and writes the sums to the place of one of them or to a third place.
+    /// Adds two sets of counts, and writes the sums to `sums`. This may be the place of one of the two sets.
     ///
     /// # Safety
     /// The caller must ensure that the check of the sections has succeeded, and that the three places have as many counters
@@ -335,7 +339,7 @@ impl Sections {
         }
     }
 
-    /// The places of the counts in the image.
+    /// Returns the addresses of the counts in the image.
     #[must_use]
     pub fn counts(&self) -> Counts {
         Counts {
@@ -344,7 +348,7 @@ impl Sections {
         }
     }
 
-    /// The places of the counts in memory that was allocated for them.
+    /// Returns the addresses of the counts in memory at `start` that was allocated for them.
     #[must_use]
     pub fn counts_at(&self, start: usize) -> Counts {
         Counts {
@@ -353,15 +357,15 @@ impl Sections {
         }
     }
 
-    /// Whether the counters of a function begin at this offset. `next` is the record from which the search starts: the
-    /// one after the record that was found last.
+    /// Whether the counters of a function begin at this offset in the section of counters. `next` is the index of the
+    /// record with which the search starts. It becomes the index after the record that was found.
     ///
     /// # Safety
     /// The caller must ensure that the records are readable.
     #[inline(never)]
     unsafe fn function_begins_at(&self, offset: usize, next: &mut usize) -> bool {
         let count = self.records();
-        // Records and counters are nearly always in the same order, so that one step is enough.
+        // Records and counters nearly always have the same order, so the first step usually finds the record.
         for step in 0..count {
             let mut index = *next + step;
             if index >= count {
@@ -373,7 +377,7 @@ impl Sections {
                 *next = if index + 1 < count { index + 1 } else { 0 };
                 return true;
             }
-            // The next record's function begins later: this offset is inside a function.
+            // The counters of the next record begin later, so this offset is inside a function.
             if step == 0 && start > self.counters.start + offset {
                 return false;
             }
@@ -381,7 +385,7 @@ impl Sections {
         false
     }
 
-    /// The address of the counters of a function.
+    /// Returns the address of a function's counters.
     ///
     /// # Safety
     /// The caller must pass the index of a record.
@@ -397,8 +401,8 @@ impl Sections {
         }
     }
 
-    /// Checks that the bytes are a profile of this image that has all of its parts. Bytes after the profile are
-    /// accepted if `whole` is not set. Value data are only looked at if `with_values` is set.
+    /// Checks that the bytes are a complete profile of this image. Returns its parts, or `None` if they are not. If
+    /// `whole` is false, other bytes may follow the profile. If `with_values` is false, value data are not checked.
     ///
     /// # Safety
     /// The caller must ensure that the sections and the bytes are readable.
@@ -487,14 +491,14 @@ impl Sections {
         }
     }
 
-    /// The number of bytes of a copy of the counts.
+    /// Returns the number of bytes that a copy of the counts needs.
     pub fn counts_size(&self) -> usize {
         padded(self.counters.length) + self.bitmap.length
     }
 
-    /// Moves the counters and bitmaps to other memory, and gives them their initial values. A count that another thread
-    /// adds meanwhile is in one of the two places, if the thread adds it in one step. If there is no other thread, `alone`
-    /// saves the time of atomic operations.
+    /// Copies the counters and bitmaps to the address `to`, and sets the originals to their initial values. If another
+    /// thread adds to a counter meanwhile by an atomic instruction, no count is lost. `alone` must be true only if
+    /// there is no other thread; atomic operations, which are slower, are then not needed.
     ///
     /// # Safety
     /// The caller must ensure that the sections are writable, that [`Self::check`] has succeeded, and that there are
@@ -514,7 +518,7 @@ impl Sections {
                 } else {
                     let place = &*(place as *const AtomicU64);
                     let mut old = place.load(Ordering::Relaxed);
-                    // Most counters are 0, and an exchange takes longer than reading one.
+                    // Most counters are 0, and reading a counter is faster than exchanging it.
                     if alone {
                         place.store(0, Ordering::Relaxed);
                     } else if old != 0 {
@@ -532,7 +536,8 @@ impl Sections {
         taken
     }
 
-    /// Gives back the counts that were taken, because they could not be written.
+    /// Adds the counts that [`Self::take`] has taken to the counters again. The caller needs this if the counts could
+    /// not be written.
     ///
     /// # Safety
     /// The caller must ensure what [`Self::take`] requires, and that it has returned `taken`.
@@ -577,8 +582,8 @@ impl Sections {
         }
     }
 
-    /// Returns a number that images have in common only if they are the same build: a hash of the build id, or without
-    /// one of the functions.
+    /// Returns a number that is the same for two images only if they are the same build. It is a hash of the build id
+    /// and the sizes of the sections. Without a build id, it is a hash of the functions and these sizes.
     ///
     /// # Safety
     /// The caller must ensure that the sections are readable.
@@ -613,7 +618,7 @@ impl Sections {
     }
 }
 
-/// The index of `CountersDelta` among the words of the header.
+/// The index of `CountersDelta` among the 8-byte words of the header.
 const COUNTERS_DELTA: usize = LAYOUT.header_words
     - if RAW >= 10 {
         6
@@ -623,8 +628,8 @@ const COUNTERS_DELTA: usize = LAYOUT.header_words
         3
     };
 
-/// The distance of a function's counters from all counters, plus a number that is the same for the same record in all
-/// profiles of an image. `delta` is the profile's `CountersDelta`.
+/// Returns a number from which the position of a function's counters can be compared: it is the same for the same
+/// record in all profiles of an image. `delta` is the profile's `CountersDelta`.
 ///
 /// # Safety
 /// The caller must pass the address of a record.
@@ -633,15 +638,16 @@ unsafe fn counter_offset(record: usize, delta: usize) -> usize {
     unsafe { read::<usize>(record + COUNTER_PTR) }.wrapping_sub(delta)
 }
 
-/// Whether two runs of the same image may have different values in this word of the header: the size of the build id,
-/// which is checked separately, and addresses (an image without bitmaps has an address as their distance).
+/// Whether two runs of the same image may have different values in this word of the header. Such words are addresses
+/// and the size of the build ids, which is checked separately. For an image without bitmaps, the distance of the
+/// bitmaps is an address too.
 fn may_differ(index: usize) -> bool {
     const IDS: usize = 2;
     let names = LAYOUT.header_words - if RAW >= 10 { 4 } else { 2 };
     index == IDS || index == names || (RAW != 8 && index == names - 1)
 }
 
-/// The number of bytes that a build id takes in a raw file.
+/// Returns the number of bytes that a build id takes in a raw file.
 #[must_use]
 pub fn ids_size(build_id: &[u8]) -> usize {
     if build_id.is_empty() {
@@ -651,13 +657,13 @@ pub fn ids_size(build_id: &[u8]) -> usize {
     }
 }
 
-/// The size of a section together with its padding.
+/// Returns the size in bytes of a section together with the padding after it.
 #[must_use]
 pub const fn padded(size: usize) -> usize {
     size + padding(size)
 }
 
-/// The number of zero bytes after the counters. The runtimes of LLVM 13 to 17 write none.
+/// Returns the number of zero bytes after the counters. The runtimes of LLVM 13 to 17 write none.
 #[must_use]
 pub const fn counters_padding(size: usize) -> usize {
     if RAW < 9 {
@@ -667,18 +673,18 @@ pub const fn counters_padding(size: usize) -> usize {
     }
 }
 
-/// The sum of two counts. A sum that is too large becomes the largest count.
+/// Returns the sum of two counts. A sum that is too large becomes the largest count.
 #[inline(always)]
 fn add(a: u64, b: u64) -> u64 {
     a.saturating_add(b)
 }
 
-/// The sum of two byte counters: 0 means that the code was executed.
+/// Returns the sum of two byte counters. The value 0 means that the code was executed.
 fn add_byte(a: u8, b: u8) -> u8 {
     a & b
 }
 
-/// The earlier of two time stamps, where 0 and the largest number mean that there is none.
+/// Returns the earlier of two time stamps. Both 0 and the largest number mean that there is none.
 fn add_time(a: u64, b: u64) -> u64 {
     if a == 0 || a == NO_TIME || (b != 0 && b < a) {
         b

@@ -1,4 +1,4 @@
-//! The source text of the runtime, with which the profkit command can compile it for another target.
+//! The source text of the runtime. The profkit command compiles it for other targets.
 
 /// The source files of the runtime: the path of each below `src`, and its text.
 pub const FILES: &[(&str, &str)] = &[

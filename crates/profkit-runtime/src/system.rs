@@ -1,4 +1,5 @@
-//! System calls of Linux that the MIP runtime does not make. The others are those of its `sys` module.
+//! The system calls of Linux that the MIP runtime does not make. All other system calls are in the MIP runtime's module
+//! `sys`.
 use crate::sys::{call, checked};
 pub use crate::sys::{
     close, error, lock, open, pass_three_arguments, pause, process, read, rename, rewind, unlink,
@@ -63,7 +64,7 @@ mod number {
     pub const PRCTL: usize = 172;
     pub const SIGPROCMASK: usize = 175;
     pub const SIGTIMEDWAIT: usize = 177;
-    /// `mmap2`, whose offset counts pages.
+    /// The number of the system call `mmap2`, whose offset counts pages.
     pub const MMAP: usize = 192;
     pub const FCHOWN: usize = 207;
     pub const OPENAT: usize = 322;
@@ -76,12 +77,13 @@ mod number {
 const AT_FDCWD: usize = -100_isize as usize;
 const PROT_READ_WRITE: usize = 3;
 const MAP_SHARED: usize = 1;
-/// The kernel maps all pages at once, which is faster than an interrupt for each page: all are used.
+/// The flag that makes the kernel map all pages at once. This is faster than one interrupt for each page if all pages
+/// are used.
 const MAP_POPULATE: usize = 0x8000;
 const MAP_PRIVATE_ANONYMOUS: usize = 0x22;
-/// Read and write, create, close on exec.
+/// Flags of `open`: read and write, create, close on exec.
 const O_POOL: usize = 0o2_000_102;
-/// Write, create, append, close on exec; with truncation.
+/// Flags of `open`: write, create, truncate, append, close on exec.
 const O_EMPTY: usize = 0o2_001_101;
 
 /// Exchanges the names of two files, which must exist.
@@ -158,7 +160,7 @@ pub fn map(length: usize) -> usize {
     map_with(length, MAP_PRIVATE_ANONYMOUS)
 }
 
-/// As [`map`], for memory that is written at once and completely.
+/// Returns the address of new memory, like [`map`]. It is faster if all of the memory is written at once.
 pub fn map_all(length: usize) -> usize {
     map_with(length, MAP_PRIVATE_ANONYMOUS | MAP_POPULATE)
 }
@@ -173,7 +175,7 @@ fn map_with(length: usize, flags: usize) -> usize {
     }
 }
 
-/// Returns the address at which a file is mapped, so that writing there writes the file.
+/// Maps a file and returns the address of the mapping. Bytes that are written there are written to the file.
 pub fn map_file(file: i32, length: usize) -> Result<usize> {
     // SAFETY: a new shared mapping does not change memory that is in use.
     let address = unsafe { mmap(length, MAP_SHARED, file as usize) };
@@ -184,7 +186,7 @@ pub fn map_file(file: i32, length: usize) -> Result<usize> {
     }
 }
 
-/// Frees memory of [`map`] and [`map_all`].
+/// Frees memory that [`map`] or [`map_all`] has returned.
 pub fn unmap(start: usize, length: usize) {
     // SAFETY: the callers pass memory that they got from `map` and use no longer.
     let _ = unsafe { call(number::MUNMAP, [start, length, 0, 0, 0]) };
@@ -225,7 +227,7 @@ pub unsafe fn make_folder(path: *const u8, mode: u32) {
     };
 }
 
-/// Moves the position in a file to its end, and returns the size of the file.
+/// Moves the position in a file to the file's end. Returns the size of the file in bytes.
 pub fn end(file: i32) -> Result<usize> {
     const SEEK_END: usize = 2;
     // SAFETY: the call only changes the position in a file.
@@ -239,7 +241,7 @@ pub fn position(file: i32) -> Result<usize> {
     unsafe { checked(number::LSEEK, [file as usize, 0, SEEK_CUR, 0, 0]) }
 }
 
-/// Changes the size of a file.
+/// Changes the size of a file, in bytes.
 pub fn set_size(file: i32, size: usize) -> Result<usize> {
     // SAFETY: the call only changes a file that the runtime has opened for writing.
     unsafe { checked(number::FTRUNCATE, [file as usize, size, 0, 0, 0]) }
@@ -248,16 +250,16 @@ pub fn set_size(file: i32, size: usize) -> Result<usize> {
 /// Facts about a file.
 #[derive(Clone, Copy)]
 pub struct Facts {
-    /// Device and inode, which distinguish files.
+    /// The numbers of the device and the inode, which together identify the file.
     pub identity: [u64; 2],
-    /// The type and the permissions.
+    /// The type and the permissions of the file, as in `st_mode`.
     mode: u16,
     user: u32,
     group: u32,
 }
 
 impl Facts {
-    /// What is known about every file if the kernel does not know the system call, which came with Linux 4.11.
+    /// The facts that are assumed for every file if the kernel does not know the system call. Linux has it since 4.11.
     const UNKNOWN: Self = Self {
         identity: [0; 2],
         mode: 0o100_000,
@@ -270,28 +272,29 @@ impl Facts {
         self.mode & FORMAT == 0o120_000
     }
 
-    /// Whether this is a device, a pipe, a socket or another special file, which no file may replace.
+    /// Whether this is a special file, such as a device, a pipe or a socket. No new file may replace it.
     pub fn is_special(&self) -> bool {
         self.mode & FORMAT != 0o100_000
     }
 }
 
-/// The bits of a mode that say the type of the file.
+/// The bits of `mode` that contain the type of the file.
 const FORMAT: u16 = 0o170_000;
 
-/// Where a symbolic link at the end of a path leads.
+/// The treatment of a symbolic link at the end of a path.
 #[derive(Clone, Copy)]
 pub enum Links {
-    /// The facts are those of the file at its end.
+    /// The link is followed: the facts are those of the file to which it leads.
     Follow,
-    /// The facts are those of the link itself.
+    /// The link is not followed: the facts are those of the link itself.
     Stay,
 }
 
-/// Returns facts about the file that a path leads to.
+/// Returns facts about the file to which a path leads.
 ///
 /// # Errors
-/// If there is no such file. Other errors show when the file is opened; until then a regular file is assumed.
+/// If there is no such file. After any other error, a regular file is assumed: the error occurs again when the file is
+/// opened.
 ///
 /// # Safety
 /// The caller must pass a zero-terminated `path`.
@@ -368,18 +371,19 @@ pub unsafe fn read_link(path: *const u8, buffer: &mut [u8; 4096]) -> Result<usiz
     }
 }
 
-/// Gives a new file the permissions, the owner and the group of an old one, as far as this process may do that.
+/// Gives a new file the permissions, the owner and the group of an old file, as far as this process may do that.
 pub fn keep_owner(old: &Facts, new: i32) {
     const NOBODY: usize = u32::MAX as usize;
     const PERMISSIONS: u16 = 0o777;
     let now = facts_of(new);
-    // Each change is written to the journal of the file system, so that nothing is set to what it is.
+    // The file system writes each change to its journal, so only values that differ are set.
     // SAFETY: the calls change a file that the runtime has made.
     unsafe {
         if (old.user, old.group) != (now.user, now.group) {
             let (user, group) = (old.user as usize, old.group as usize);
             if checked(number::FCHOWN, [new as usize, user, group, 0, 0]).is_err() {
-                // Only the administrator can give files away, but every member of a group can give it a file.
+                // Only the administrator can change the owner of a file. But a member of a group can give a file to
+                // that group.
                 let _ = call(number::FCHOWN, [new as usize, NOBODY, group, 0, 0]);
             }
         }
@@ -390,20 +394,21 @@ pub fn keep_owner(old: &Facts, new: i32) {
     }
 }
 
-/// Closes a copy of the descriptor, which stays open: the file system then reports errors of earlier writes.
+/// Closes a copy of the descriptor, so that the file system reports errors of earlier writes. The descriptor itself
+/// stays open.
 pub fn close_copy(file: i32) -> Result<()> {
     // SAFETY: the call makes a new descriptor, which is closed here.
     match unsafe { checked(number::DUP, [file as usize, 0, 0, 0, 0]) } {
         Ok(copy) => close(copy as i32),
-        // There is no free descriptor: the errors show when the file is closed for good.
+        // No descriptor is free for the copy. The errors are reported when the file is closed.
         Err(_) => Ok(()),
     }
 }
 
-/// The size of each of the six texts in `utsname`.
+/// The size in bytes of each of the six texts in `utsname`.
 const UTS: usize = 65;
 
-/// Returns the name of the machine, which the kernel writes to the buffer among other texts.
+/// Returns the host name of the machine. The kernel writes it, among other texts, to the buffer.
 pub fn host(buffer: &mut [u8; 4096]) -> &[u8] {
     // SAFETY: the kernel writes six texts of 65 bytes, which is less than the buffer has.
     let _ = unsafe { call(number::UNAME, [buffer.as_mut_ptr() as usize, 0, 0, 0, 0]) };
@@ -420,7 +425,7 @@ pub fn host(buffer: &mut [u8; 4096]) -> &[u8] {
     }
 }
 
-/// Blocks all signals of this thread, and returns those that were blocked before.
+/// Blocks all signals of this thread. Returns the set of signals that were blocked before.
 pub fn block_signals() -> u64 {
     let mut before = 0_u64;
     let all = u64::MAX;
@@ -428,7 +433,7 @@ pub fn block_signals() -> u64 {
     before
 }
 
-/// Blocks exactly these signals.
+/// Sets the blocked signals of this thread to exactly this set.
 pub fn restore_signals(blocked: u64) {
     let mut before = 0_u64;
     signal_mask(&blocked, &mut before);
@@ -451,12 +456,12 @@ fn signal_mask(new: &u64, before: &mut u64) {
     };
 }
 
-/// The signal for a file that would become larger than the process may make it.
+/// The signal that the kernel sends if a file would become larger than the process's limit.
 pub const SIGXFSZ: i32 = 25;
-/// The signal for a pipe that nobody reads.
+/// The signal that the kernel sends if a process writes to a pipe that nobody reads.
 pub const SIGPIPE: i32 = 13;
 
-/// Takes away a signal that is blocked and waits for this thread.
+/// Removes a signal that is blocked and pending for this thread.
 pub fn forget_signal(signal: i32) {
     let set = 1_u64 << (signal - 1);
     let no_time = [0_u64; 2];
@@ -488,7 +493,8 @@ pub fn raise(signal: i32) {
     let _ = unsafe { call(number::KILL, [process() as usize, signal as usize, 0, 0, 0]) };
 }
 
-/// Sets the signal that the kernel sends when the parent process ends, and returns the one that was set.
+/// Sets the signal that the kernel sends to this process when its parent ends; 0 means none. Returns the previous
+/// setting.
 pub fn set_parent_signal(signal: i32) -> i32 {
     const SET: usize = 1;
     const GET: usize = 2;

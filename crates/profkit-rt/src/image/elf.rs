@@ -23,7 +23,7 @@ weak_hidden!(
     "__dso_handle"
 );
 
-// The runtime contains an empty piece of each section, so that the linker defines the bounds of the section.
+// An empty piece of each section makes the linker define the bounds of the section.
 global_asm!(
     ".pushsection __llvm_mipraw, \"awR\", %progbits",
     ".popsection",
@@ -78,7 +78,7 @@ macro_rules! address {
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "arm")))]
 compile_error!("profkit's runtime supports x86-64, AArch64 and 32-bit Arm");
 
-/// Returns the records of all functions of this image. The linker has joined them to one section.
+/// Returns the section with the records of all functions of this image. The linker has joined them.
 pub fn records() -> Range {
     let (start, end) = (
         address!("__start___llvm_mipraw"),
@@ -98,7 +98,7 @@ pub fn ring() -> Range {
     unsafe { Range::between(start, end) }
 }
 
-/// Returns each set of mode flags that a function of this image has.
+/// Returns the distinct sets of mode flags that the functions of this image have.
 pub fn modes() -> &'static [u32] {
     let start: *mut u8 = address!("__start___llvm_mipmode");
     let end: *mut u8 = address!("__stop___llvm_mipmode");

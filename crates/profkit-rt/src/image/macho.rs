@@ -23,7 +23,7 @@ extern "C" {
 const FILE_TYPE_EXECUTE: u32 = 2;
 const LC_UUID: u32 = 0x1b;
 
-/// Returns the records of all functions of this image. The linker has joined them to one section.
+/// Returns the section with the records of all functions of this image. The linker has joined them.
 pub fn records() -> Range {
     // SAFETY: these are the linker's bounds of a writable section that only instrumented code and `Range` access.
     unsafe {
@@ -45,7 +45,7 @@ pub fn ring() -> Range {
     }
 }
 
-/// Returns each set of mode flags that a function of this image has.
+/// Returns the distinct sets of mode flags that the functions of this image have.
 pub fn modes() -> &'static [u32] {
     // SAFETY: these are the linker's bounds of a section of aligned words that nobody writes.
     unsafe {

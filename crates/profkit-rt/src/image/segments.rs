@@ -47,7 +47,7 @@ unsafe fn get<T: Copy>(base: *const u8, offset: usize) -> T {
     unsafe { base.add(offset).cast::<T>().read_unaligned() }
 }
 
-/// The program headers of the image, and the address at which it was loaded.
+/// The program headers of an image, and the address at which the image was loaded.
 #[derive(Clone, Copy)]
 struct Segments {
     /// The address of the first program header.
@@ -55,14 +55,13 @@ struct Segments {
     /// The number of bytes from one program header to the next.
     stride: usize,
     count: usize,
-    /// The address in memory that corresponds to address 0 in the headers.
+    /// The difference between an address in memory and the same address in the headers.
     base: usize,
 }
 
 impl Segments {
-    /// Returns the contents of a segment in memory. Returns None if the segment is not inside a loaded segment. This
-    /// happens because linkers also write headers for parts that exist only in the file, and tools change files after
-    /// linking.
+    /// Returns the contents of a segment in memory. Returns None if no loaded segment contains the segment. The reason
+    /// may be that the segment exists only in the file, or that a tool has changed the file after linking.
     ///
     /// # Safety
     /// The caller must ensure that the program headers are those of an image in memory.
@@ -73,7 +72,8 @@ impl Segments {
             let size = get::<usize>(segment, at::FILE_SIZE);
             for index in 0..self.count {
                 let other = self.first.add(index * self.stride);
-                // If the address is before this loaded segment, the offset wraps around and is larger than the segment.
+                // If the address is before this loaded segment, the subtraction wraps around, and the offset is larger
+                // than the segment.
                 let offset = address.wrapping_sub(get::<usize>(other, at::ADDRESS));
                 let room = get::<usize>(other, at::FILE_SIZE);
                 if get::<u32>(other, 0) == PT_LOAD

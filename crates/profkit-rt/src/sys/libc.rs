@@ -50,7 +50,7 @@ mod flag {
 
 const LOCK_EX: i32 = 2;
 
-/// Makes a call of libc and then restores errno, because the caller may be a signal handler.
+/// Calls libc and then restores errno. The program that a signal handler interrupts must not see a change of errno.
 fn checked(call: impl FnOnce() -> isize) -> Result<usize> {
     // SAFETY: libc returns the address of this thread's errno, which is readable and writable.
     unsafe {
@@ -173,7 +173,7 @@ struct Action {
     restorer: usize,
 }
 
-/// Sets the system to call the handler of this signal with three arguments (`SA_SIGINFO`), and returns whether that
+/// Makes the system call the handler of this signal with three arguments (`SA_SIGINFO`). Returns whether that
 /// succeeded. All other settings stay as libc's `signal` has made them.
 pub fn pass_three_arguments(signal: i32) -> bool {
     const SA_SIGINFO: i32 = if cfg!(any(target_os = "linux", target_os = "android")) {

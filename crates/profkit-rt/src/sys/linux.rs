@@ -246,7 +246,7 @@ pub fn pause() {
     let _ = unsafe { call(number::SCHED_YIELD, [0; 5]) };
 }
 
-/// Sets the kernel to call the handler of this signal with three arguments (`SA_SIGINFO`), and returns whether that
+/// Makes the kernel call the handler of this signal with three arguments (`SA_SIGINFO`). Returns whether that
 /// succeeded. All other settings stay as libc's `signal` has made them.
 pub fn pass_three_arguments(signal: i32) -> bool {
     const SA_SIGINFO: usize = 4;
@@ -274,8 +274,8 @@ pub fn pass_three_arguments(signal: i32) -> bool {
         }
         (*place).flags |= SA_SIGINFO;
         if cfg!(target_arch = "arm") {
-            // libc has registered a signal trampoline (`sa_restorer`) that is right only for handlers of one argument.
-            // If the action has no trampoline, the kernel uses its own trampoline for three arguments.
+            // libc has registered a signal trampoline (`sa_restorer`) that is right only for handlers with one
+            // argument. Without a trampoline in the action, the kernel uses its own for three arguments.
             (*place).flags &= !SA_RESTORER;
         }
         call(

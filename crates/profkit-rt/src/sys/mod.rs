@@ -1,6 +1,7 @@
-//! The runtime's interface to the operating system. On Linux, for the architectures that profkit instruments, it makes
-//! system calls itself: nothing is imported, errno stays unchanged, signal handlers may use it, and the program may
-//! define functions with the names of libc's functions. Elsewhere it calls libc.
+//! The runtime's interface to the operating system. On Linux, for the architectures that profkit instruments, the
+//! runtime makes system calls itself. Then it imports nothing, errno stays unchanged, signal handlers may use the
+//! functions, and the program may define functions with the names of libc's functions. On other systems the runtime
+//! calls libc.
 
 #[cfg(all(
     target_os = "linux",
@@ -22,7 +23,7 @@ mod platform;
 
 pub use platform::*;
 
-/// An error number, positive as in errno.
+/// The result of a system call. An error is a positive error number, as in errno.
 pub type Result<T> = core::result::Result<T, i32>;
 
 /// The way in which a file is opened.

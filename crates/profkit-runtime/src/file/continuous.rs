@@ -1,4 +1,4 @@
-//! Counters that are in the file while the program runs (`%c`).
+//! Counters that are in the file while the program runs. The directive `%c` in the file's name asks for them.
 use super::replace::contents;
 use super::{State, INVALID_OPEN_FILE, MAPPED_BITMAP, MAPPED_COUNTERS};
 use crate::image;
@@ -10,7 +10,7 @@ use crate::system::{self, error};
 use core::sync::atomic::{AtomicI64, Ordering};
 
 impl State {
-    /// Maps the file, and lets the program count in it. Returns false after a message, if that is not possible.
+    /// Maps the file, and makes the program count in it. Returns false after a message if that is not possible.
     pub(super) fn map(&mut self) -> bool {
         let sections = image::sections();
         if image::counter_bias() == 0 {
@@ -30,7 +30,8 @@ impl State {
             return false;
         }
         if !self.asked.pool && !self.first_use() {
-            // Another image of this process, or a process that has started this one, counts in the file.
+            // Another image of this process, or a process that has started this one, already has its counters in the
+            // file. So this image uses a separate file.
             // SAFETY: the sections are readable.
             let signature = unsafe { sections.signature(image::build_id()) };
             self.pool.copy(&self.name);
@@ -52,8 +53,8 @@ impl State {
         }
     }
 
-    /// Lets a program that counts in a file count in an open file of its own, which is empty or has an earlier profile.
-    /// The counts up to now stay in the other file. Returns false after a message, if that is not possible.
+    /// Moves the counters from a mapped file to an open file of the program, which is empty or contains an earlier
+    /// profile. The counts up to now stay in the old file. Returns false after a message if that is not possible.
     pub(super) fn map_open(&mut self, file: i32) -> bool {
         let sections = image::sections();
         if let Err(number) = system::lock(file) {
@@ -79,7 +80,8 @@ impl State {
         }
     }
 
-    /// Maps an open and locked file after writing a profile without counts to it, if it is empty. Returns its address.
+    /// Maps an open and locked file. If the file is empty, first writes a profile without counts to it. Returns the
+    /// address of the mapping.
     fn map_open_locked(&mut self, file: i32, sections: &Sections) -> system::Result<usize> {
         let build_id = image::build_id();
         let size = sections.size(ids_size(build_id));
@@ -107,14 +109,16 @@ impl State {
         }
         let start = system::map_file(file, size)?;
         if before.length == 0 {
-            // What was counted before the program counted in a file is in its first file.
+            // The profile that was just written contains the counts up to now. They stay in the image's first file, so
+            // they are set to 0 here.
             // SAFETY: the mapped file has the sections of this image, and nobody else uses it while it is locked.
             unsafe { in_file(sections, start).reset_counters() };
         }
         Ok(start)
     }
 
-    /// Writes the file, or adds the counts to those in it, and maps it. Returns the address of the file.
+    /// Writes the file or keeps the profile in it, and maps it. If a profile is kept, the counts up to now are added to
+    /// it. Returns the address of the mapping.
     fn map_file(&mut self, sections: &Sections) -> system::Result<usize> {
         let build_id = image::build_id();
         let size = sections.size(ids_size(build_id));
@@ -177,7 +181,8 @@ impl State {
     }
 }
 
-/// The sections of this image, with the counters and bitmaps of a file that is mapped at `start`.
+/// Returns the sections of this image, with the counters and bitmaps of a file that is mapped at `start` in place of
+/// its own.
 fn in_file(sections: &Sections, start: usize) -> Sections {
     let mut there = *sections;
     there.counters.start = start + sections.counters_offset(ids_size(image::build_id()));
@@ -187,7 +192,7 @@ fn in_file(sections: &Sections, start: usize) -> Sections {
     there
 }
 
-/// Lets the program count in a mapped file.
+/// Makes the program count in a mapped file. `there` are the sections in the file, `sections` those of this image.
 ///
 /// # Safety
 /// The caller must pass the sections of this image, and those in a file that stays mapped.
@@ -211,7 +216,7 @@ unsafe fn count_in(there: &Sections, sections: &Sections) {
     MAPPED_BITMAP.store(there.bitmap.start, Ordering::Relaxed);
 }
 
-/// Copies the bitmaps to the mapped file, if the program does not write them there itself.
+/// Copies the bitmaps to the mapped file. Does nothing if the program itself writes them there.
 pub(super) fn copy_bitmap(sections: &Sections) {
     if image::bitmap_bias() == 0 {
         let place = MAPPED_BITMAP.load(Ordering::Relaxed);

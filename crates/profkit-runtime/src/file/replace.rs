@@ -1,5 +1,5 @@
-//! Files that are replaced whole: a process that is killed at any instant leaves the old file or the new one, and at most
-//! one temporary file per profile.
+//! Replaces files completely. If a process is killed at any instant, either the old file or the new file exists, and at
+//! most one temporary file per profile is left.
 use super::{first_error, make_folders, to_file, State};
 use crate::memory::Area;
 use crate::message::Message;
@@ -7,35 +7,35 @@ use crate::output::Output;
 use crate::profile::{ids_size, Parts, Sections};
 use crate::system::{self, error, Facts, Links, Open};
 
-/// The number of symbolic links that are followed, as in Linux.
+/// The largest number of symbolic links that are followed. It is the same as in Linux.
 const LINKS_MAX: usize = 40;
 
 /// An open file of a profile.
 pub(super) struct Opened {
     pub(super) descriptor: i32,
-    /// Whether no other process writes the file until it is closed.
+    /// Whether the file is locked, so that no other process writes it until it is closed.
     locked: bool,
-    /// Whether another file may get its name.
+    /// Whether a new file may be given the name of this file.
     replaceable: bool,
-    /// Its owner and permissions.
+    /// The owner, the permissions and the identity of the file.
     facts: Facts,
 }
 
 /// Where a name leads.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Target {
-    /// To a device, a pipe, a socket or another special file.
+    /// The name leads to a device, a pipe, a socket or another special file.
     Special,
-    /// To a file, or to a place where there is none. Another file may get this name.
+    /// The name leads to a regular file, or nothing exists there. A new file may be given this name.
     Named,
-    /// To a file that a process has open: the links in /proc lead to such files, as `/dev/stdout` does. Who has opened the
-    /// file goes on to use it, so that no other file may get its name.
+    /// The name leads to a file that a process has open. The links in /proc lead to such files; `/dev/stdout` is an
+    /// example. The process goes on to use the open file, so no new file may be given its name.
     Open,
 }
 
 impl Opened {
-    /// Unlocks and closes the file. A process that was made without calling the fork handlers may have the descriptor,
-    /// too, so that closing it is not enough.
+    /// Unlocks and closes the file. Closing alone may not unlock it: a process that was made without a call of the fork
+    /// handlers may have the same descriptor.
     pub(super) fn close(self) {
         system::unlock(self.descriptor);
         let _ = system::close(self.descriptor);
@@ -43,7 +43,7 @@ impl Opened {
 }
 
 impl State {
-    /// Finds the file that the name leads to.
+    /// Finds the file to which the name leads, and stores its name in `target`.
     pub(super) fn follow_links(&mut self) -> system::Result<Target> {
         self.target.copy(&self.name);
         // SAFETY: a `Name` is always zero-terminated.
@@ -71,7 +71,8 @@ impl State {
             }
             // SAFETY: a `Name` is always zero-terminated.
             let read = unsafe { system::read_link(self.target.as_ptr(), &mut self.buffer) };
-            // If this is not a link, or there is nothing, opening it shows why it cannot be written.
+            // The path may be no link, or nothing may be there. If the file cannot be written, opening it shows the
+            // reason.
             let link = match read.map(|length| self.buffer.get(..length)) {
                 Ok(Some(link)) => link,
                 _ => return Ok(Target::Named),
@@ -89,7 +90,7 @@ impl State {
         Err(error::TOO_MANY_LINKS)
     }
 
-    /// Opens the file that the name leads to. If its folder does not exist, it is created.
+    /// Opens the file `target` by calling `open`. Makes the folder of the file if it does not exist.
     pub(super) fn open(
         &mut self,
         open: unsafe fn(*const u8) -> system::Result<i32>,
@@ -105,7 +106,7 @@ impl State {
         unsafe { open(self.target.as_ptr()) }
     }
 
-    /// Opens the file at the end of the links, and waits until no other process writes it.
+    /// Opens the file `target`, and waits until no other process writes it.
     pub(super) fn open_locked(&mut self, mut target: Target) -> system::Result<Opened> {
         loop {
             let descriptor = self.open(system::open_pool)?;
@@ -125,7 +126,7 @@ impl State {
                 );
                 return Ok(file);
             }
-            // Another process may have replaced the file while this one has waited.
+            // Another process may have replaced the file while this process waited.
             // SAFETY: a `Name` is always zero-terminated.
             if let Ok(facts) = unsafe { system::facts_at(self.target.as_ptr(), Links::Follow) } {
                 let ([a, b], [c, d]) = (facts.identity, file.facts.identity);
@@ -138,9 +139,9 @@ impl State {
         }
     }
 
-    /// Writes a short profile to the open file by one system call, which writes all of it or nothing: Linux copies the bytes
-    /// of one page without looking whether the process was killed. `before` are the bytes in the file. Returns 0 or an
-    /// error number, or `None` if the profile cannot be written in this way.
+    /// Writes a short profile to the open file by one system call, which writes either all bytes or none. This is so
+    /// because Linux copies the bytes of one page without a check whether the process was killed. `before` are the
+    /// bytes in the file. Returns 0 or an error number. Returns `None` if the profile cannot be written in this way.
     pub(super) fn write_short(
         &mut self,
         file: &Opened,
@@ -168,11 +169,12 @@ impl State {
         if result == 0 {
             // SAFETY: the bytes are in the buffer.
             result = unsafe { to_file(file as usize as *mut u8, self.buffer.as_ptr(), length) };
-            // Network file systems report some errors when a descriptor is closed.
+            // Network file systems report some errors only when a descriptor is closed.
             result = first_error(result, system::close_copy(file));
         }
         if result != 0 && system::rewind(file).is_ok() {
-            // The disk is full, or the process may not write files of this size: a part may have been written.
+            // The disk may be full, or the process may not write files of this size. A part may have been written, so
+            // the old bytes are restored.
             // SAFETY: these bytes are those of the file.
             unsafe {
                 to_file(
@@ -186,8 +188,8 @@ impl State {
         Some(result)
     }
 
-    /// Writes a new file beside the open and locked one, and gives it its name. If the folder does not allow that, the
-    /// open file is written.
+    /// Writes a new file beside the open and locked file, and gives it the name of that file. If the folder does not
+    /// allow this, writes to the open file. Returns 0 or an error number.
     pub(super) fn replace_file(
         &mut self,
         file: &Opened,
@@ -198,7 +200,8 @@ impl State {
         if !file.replaceable {
             return self.overwrite(file.descriptor, sections, parts, kept);
         }
-        // While the file is locked, one name is enough for all processes: each one removes what a killed one has left.
+        // While the file is locked, all processes can use the same temporary name. If a killed process has left a file
+        // of this name, it is removed.
         let process = if file.locked { 0 } else { system::process() };
         self.other.temporary_of(&self.target, process);
         // SAFETY: a `Name` is always zero-terminated.
@@ -217,7 +220,8 @@ impl State {
             }
             Err(number) => return number,
         };
-        // From the exchange below until the old file is removed, nobody may use the temporary name.
+        // The new file is locked too. From the exchange below until the old file is removed, no other process may use
+        // the temporary name.
         let mut result = if file.locked {
             first_error(0, system::lock(new))
         } else {
@@ -227,11 +231,12 @@ impl State {
         if result == 0 {
             result = self.emit(new, sections, parts, kept);
         }
-        // Network file systems report some errors when a descriptor is closed; this one must stay locked.
+        // Network file systems report some errors only when a descriptor is closed. This descriptor must stay open and
+        // locked, so a copy of it is closed.
         result = first_error(result, system::close_copy(new));
         if result == 0 {
-            // ext4 writes a file to the disk at once if it replaces another by a rename, which takes five times as long as
-            // an exchange of the two. Old kernels and some file systems cannot exchange.
+            // The two files exchange their names. If a rename replaces a file, ext4 writes the new file to the disk at
+            // once, which takes five times as long. Old kernels and some file systems cannot exchange names.
             // SAFETY: a `Name` is always zero-terminated.
             result = unsafe {
                 match system::exchange(self.other.as_ptr(), self.target.as_ptr()) {
@@ -252,13 +257,14 @@ impl State {
         system::unlock(new);
         let _ = system::close(new);
         if result == error::NOT_PERMITTED || result == error::ACCESS || result == error::BUSY {
-            // The file belongs to somebody else, in a folder where only its owner may replace it, or it is mounted.
+            // The old file may belong to another user, in a folder where only the owner may replace a file. Or
+            // something is mounted at its name.
             result = self.overwrite(file.descriptor, sections, parts, kept);
         }
         result
     }
 
-    /// Writes the profile into an open file, after the bytes that are kept.
+    /// Writes the profile to an open file, after the bytes `kept`. Returns 0 or an error number.
     pub(super) fn overwrite(
         &mut self,
         file: i32,
@@ -282,24 +288,26 @@ impl State {
             };
         }
         if result != 0 && kept.length != 0 {
-            // The old profiles stay; a part of a new one would make the whole file unreadable.
+            // The earlier profiles are kept. A part of the new one is removed, because it would make the whole file
+            // unreadable.
             let _ = system::set_size(file, kept.length);
         }
         result
     }
 }
 
-/// Whether a text begins with another one. The methods of slices would import a part of Rust's library.
+/// Whether a text begins with another one. Methods of slices are avoided, because they would import a part of Rust's
+/// library.
 fn starts_with(text: &[u8], start: &[u8]) -> bool {
     text.len() >= start.len() && text.iter().zip(start).all(|(&a, &b)| a == b)
 }
 
-/// Takes no bytes: what does not fit into the buffer of an output ends it.
+/// The write function of an output that must fit into its buffer. It accepts no bytes and returns an error.
 unsafe extern "C" fn refuse(_context: *mut u8, _start: *const u8, _length: usize) -> i32 {
     error::FILE_TOO_LARGE
 }
 
-/// Reads a file into memory, which is empty for an empty file.
+/// Reads a file into new memory. An empty file gives an empty area.
 pub(super) fn contents(file: i32) -> system::Result<Area> {
     let size = system::end(file)?;
     if size == 0 {
@@ -324,7 +332,7 @@ pub(super) fn contents(file: i32) -> system::Result<Area> {
             }
         }
     }
-    // If the file has become shorter, the rest is zero: no profile is whole then.
+    // If the file has become shorter meanwhile, the rest of the memory is zero. The bytes are then no valid profile.
     Ok(Area {
         start,
         length: size,

@@ -1,4 +1,4 @@
-//! Compiles the source of the runtime with rustc. The build script uses this file too.
+//! Compiles the source of the runtime with rustc. The build script of this crate uses this file too.
 use crate::source;
 use profkit_rt::archive::{archive, Member};
 use profkit_rt::compiler::{put, run, take, Error};
@@ -62,7 +62,7 @@ pub fn compile(rustc: &OsStr, target: &str, version: u32, folder: &Path) -> Resu
     )?;
     let mut external = std::ffi::OsString::from("profkit_abi=");
     external.push(&metadata);
-    // Only Linux has files; elsewhere the runtime is one object.
+    // Only programs on Linux have files. On other systems the whole runtime is one object.
     let parts: &[&str] = if target.contains("-linux") {
         &["values", "file", "buffer"]
     } else {
@@ -71,7 +71,7 @@ pub fn compile(rustc: &OsStr, target: &str, version: u32, folder: &Path) -> Resu
     let mut objects = Vec::new();
     for &part in parts {
         let name = format!("{}.o", if part.is_empty() { "all" } else { part });
-        // Instrumented code calls the recorder of values all the time, so its speed counts more than its size.
+        // Instrumented code calls the recorder of values very often, so its speed matters more than its size.
         let level = if part == "values" { "2" } else { "z" };
         let symbols = symbols(part);
         let mut command = Command::new(rustc);
@@ -95,11 +95,12 @@ pub fn compile(rustc: &OsStr, target: &str, version: u32, folder: &Path) -> Resu
             command.arg(format!("--cfg=profkit_part=\"{part}\""));
         }
         if target.starts_with("wasm32") {
-            // Otherwise the addresses of data would be relative to a base that only dynamic modules have.
+            // With another relocation model, the addresses of data would be relative to a base that only dynamic
+            // modules have.
             command.arg("-Crelocation-model=static");
         }
         if target.starts_with("aarch64") {
-            // With this option the compiler generates atomic instructions instead of calls to libgcc.
+            // This option makes the compiler generate atomic instructions instead of calls to libgcc.
             command.arg("-Ctarget-feature=-outline-atomics");
         }
         let object = folder.join(&name);
@@ -148,7 +149,7 @@ pub fn compile(rustc: &OsStr, target: &str, version: u32, folder: &Path) -> Resu
     Ok(archive(&members))
 }
 
-/// The names of the functions with C names in one part of the runtime, from its source text.
+/// Returns the C names of the functions in one part of the runtime. The names are taken from the source text.
 fn symbols(part: &str) -> Vec<String> {
     let mut found = Vec::new();
     for (file, text) in source::FILES {

@@ -1,4 +1,5 @@
-//! Static libraries of the runtime, and how a program is linked with one. Build scripts and the profkit command use this.
+//! Provides static libraries of the runtime, and links programs with them. Build scripts and the profkit command use
+//! this module.
 mod compile;
 
 pub use profkit_rt::compiler::Error as CompileError;
@@ -13,10 +14,10 @@ use std::process::Command;
 use std::string::{String, ToString as _};
 use std::vec::Vec;
 
-/// The Rust target of the machine that this crate is built for.
+/// The Rust target triple of the machine for which this crate is built.
 const HOST: &str = env!("PROFKIT_HOST");
 
-/// The static libraries for this machine, by raw version.
+/// The static libraries for the machine for which this crate is built, each with its raw version.
 #[cfg(feature = "embed")]
 const EMBEDDED: &[(u32, &[u8])] = include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
 #[cfg(not(feature = "embed"))]
@@ -25,25 +26,25 @@ const EMBEDDED: &[(u32, &[u8])] = &[];
 /// The compiler that instruments a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compiler {
-    /// clang of this major release.
+    /// clang of the major release with this number.
     Clang(u32),
-    /// The rustc that `RUSTC` or the PATH names.
+    /// The rustc that the variable `RUSTC` names, or else the one in `PATH`.
     Rustc,
-    /// Any compiler that writes this raw version.
+    /// Any compiler that writes profiles of this raw version.
     Raw(u32),
 }
 
-/// The reason why there is no runtime.
+/// The reason why no runtime can be provided.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// No compiler has this name. The name is as the caller gave it.
+    /// The name given for a compiler is unknown. The variant holds the name.
     Compiler(String),
-    /// There is no runtime for the raw version that this compiler writes.
+    /// The compiler writes a raw version for which there is no runtime. The variant holds the name of the compiler.
     Version(String),
-    /// The release of LLVM in rustc is not known: its output is as it printed it.
+    /// It is unknown which release of LLVM rustc contains. The variant holds the output of rustc.
     Rustc(String),
-    /// There is no runtime for this target.
+    /// There is no runtime for this target. The variant holds the target's name.
     Target(String),
     /// The runtime could not be compiled.
     Compile {
@@ -54,12 +55,12 @@ pub enum Error {
         /// The reason.
         error: CompileError,
     },
-    /// A file or folder could not be written: its path and the reason.
+    /// A file or folder could not be written. The variant holds its path and the reason.
     Io(String, io::Error),
 }
 
 impl Error {
-    /// Whether the caller's request is wrong. If not, the problem is on this machine.
+    /// Whether the cause is the request of the caller. If false, the cause is on this machine.
     #[must_use]
     pub fn is_usage(&self) -> bool {
         matches!(
@@ -68,7 +69,7 @@ impl Error {
         )
     }
 
-    /// Returns a suggestion to the user, if there is a step that helps.
+    /// Returns a suggestion to the user; `None` if there is nothing that helps.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
@@ -132,7 +133,7 @@ impl std::str::FromStr for Compiler {
             return Ok(Compiler::Rustc);
         }
         let (name, number) = text.split_once('-').ok_or_else(unknown)?;
-        // clang-19.1.7 is a name of clang-19.
+        // The version is reduced to the major release: clang-19.1.7 becomes clang-19.
         let number = number.split('.').next().unwrap_or_default();
         let number = number.parse().map_err(|_| unknown())?;
         match name {
@@ -144,10 +145,10 @@ impl std::str::FromStr for Compiler {
 }
 
 impl Compiler {
-    /// Returns the raw version that the compiler writes. rustc is asked for its release of LLVM.
+    /// Returns the raw version that the compiler writes. Runs rustc to find out its release of LLVM.
     ///
     /// # Errors
-    /// If there is no runtime for this version, or rustc cannot be asked.
+    /// If there is no runtime for this version, or rustc cannot be run.
     pub fn raw_version(self) -> Result<u32, Error> {
         match self {
             Compiler::Raw(version) => {
@@ -168,8 +169,8 @@ impl Compiler {
         }
     }
 
-    /// Returns the options by which the compiler links a program with the library: those for every program, and those
-    /// for a library that is linked without the one of the compiler.
+    /// Returns the options that link a program with the static library at the path `library`. They are options of the
+    /// compiler `self`.
     #[must_use]
     pub fn flags(self, library: &Path) -> Vec<String> {
         let shown = library.display().to_string();
@@ -189,7 +190,7 @@ impl Compiler {
     }
 }
 
-/// The raw version that a release of LLVM writes, if there is a runtime for it.
+/// Returns the raw version that a release of LLVM writes; `None` if there is no runtime for it.
 fn version_of(release: u32) -> Option<u32> {
     match release {
         13 => Some(7),
@@ -207,7 +208,7 @@ fn rustc() -> OsString {
         .unwrap_or_else(|| OsString::from("rustc"))
 }
 
-/// The release of LLVM in rustc.
+/// Returns the major release of the LLVM in rustc.
 fn llvm_of_rustc() -> Result<u32, Error> {
     let rustc = rustc();
     let output = Command::new(&rustc)
@@ -225,7 +226,7 @@ fn llvm_of_rustc() -> Result<u32, Error> {
         .ok_or(Error::Rustc(text))
 }
 
-/// Returns the static library of the runtime for a raw version and a target; `None` means this machine.
+/// Returns the static library of the runtime for a raw version and a target; `None` stands for this machine.
 ///
 /// # Errors
 /// If there is no runtime for the version or target, or compiling it fails.
@@ -257,7 +258,8 @@ pub fn library(version: u32, target: Option<&str>) -> Result<Cow<'static, [u8]>,
 }
 
 /// Links the program of the calling build script with the runtime for the rustc that compiles it. The build script must
-/// be that of the crate that is the program: libraries of other crates come after the runtime of rustc.
+/// belong to the crate of the program itself. The libraries of other crates come later in the link than rustc's own
+/// runtime.
 ///
 /// # Errors
 /// If there is no runtime for the compiler or the target, or the library cannot be written.
@@ -274,7 +276,7 @@ pub fn link_to_this_crate() -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether two targets can use the same library. They can if they differ only in the C library.
+/// Whether two targets can use the same library. Targets of Linux that differ only in the C library can.
 fn same_object(a: &str, b: &str) -> bool {
     let architecture = |target: &str| target.split('-').next().map(str::to_owned);
     architecture(a) == architecture(b) && a.contains("-linux") && b.contains("-linux")

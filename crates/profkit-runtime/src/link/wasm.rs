@@ -1,10 +1,10 @@
-//! Makes undefined symbols of a WebAssembly object weak: a program need not have each section of a profile, and stable
-//! Rust cannot say so in its source. Form: the tool conventions of WebAssembly, "Linking".
+//! Makes undefined symbols of a WebAssembly object weak. A program need not have every section of a profile, but stable
+//! Rust cannot declare weak symbols. The format is described in the tool conventions of WebAssembly, "Linking".
 
 const MAGIC: &[u8] = b"\0asm\x01\0\0\0";
-/// The number of sections without a number of their own.
+/// The id of custom sections, which are distinguished by name.
 const CUSTOM: u8 = 0;
-/// The part of the section `linking` that lists symbols.
+/// The type of the subsection of `linking` that contains the symbol table.
 const SYMBOL_TABLE: u8 = 8;
 const KIND_DATA: u8 = 1;
 const KIND_SECTION: u8 = 3;
@@ -12,7 +12,7 @@ const WEAK: u8 = 1;
 const UNDEFINED: u8 = 0x10;
 const EXPLICIT_NAME: u8 = 0x40;
 
-/// The rest of the object file, from some offset on.
+/// The object file, with the offset of the next byte to read.
 struct Rest<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -50,7 +50,7 @@ impl Rest<'_> {
 /// Makes all undefined data symbols weak, in place.
 ///
 /// # Errors
-/// If the bytes are not an object file of WebAssembly with a list of symbols. The reason is for people.
+/// If the bytes are not an object file of WebAssembly with a symbol table. The error is a message for the user.
 pub fn make_weak(object: &mut [u8]) -> Result<(), &'static str> {
     let places =
         undefined(object).ok_or("rustc has written an object file without a list of symbols")?;
@@ -62,7 +62,8 @@ pub fn make_weak(object: &mut [u8]) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// The offsets of the flags of all undefined data symbols. The flags that matter are in the first byte of the number.
+/// Returns the offsets of the flags of all undefined data symbols. The flags are a number in LEB128. All flags that
+/// matter here are in its first byte. `None` if there is no symbol table.
 fn undefined(object: &[u8]) -> Option<std::vec::Vec<usize>> {
     let mut rest = Rest {
         bytes: object,
@@ -75,7 +76,7 @@ fn undefined(object: &[u8]) -> Option<std::vec::Vec<usize>> {
         let kind = rest.byte()?;
         let end = rest.number()?.checked_add(rest.at)?;
         if kind == CUSTOM && rest.text()? == b"linking" {
-            // The version of the section.
+            // Skips the version of the section `linking`.
             rest.number()?;
             while rest.at < end {
                 let part = rest.byte()?;
@@ -103,7 +104,7 @@ fn symbols(rest: &mut Rest<'_>) -> Option<std::vec::Vec<usize>> {
             if is_undefined {
                 places.push(place);
             } else {
-                // The segment, the offset in it, and the size.
+                // Skips the segment, the offset in it, and the size.
                 for _ in 0..3 {
                     rest.number()?;
                 }
@@ -122,7 +123,7 @@ fn symbols(rest: &mut Rest<'_>) -> Option<std::vec::Vec<usize>> {
 mod tests {
     use super::{make_weak, MAGIC};
 
-    /// An object with a function, an undefined symbol and a defined one.
+    /// Returns an object with a function, an undefined symbol and a defined symbol.
     fn object() -> std::vec::Vec<u8> {
         let mut symbols = std::vec![3];
         symbols.extend(b"\x00\x00\x00\x01f");

@@ -1,4 +1,4 @@
-//! Value data in files: reading those of an older profile, writing those of this process.
+//! Value data in files. This module reads those of an older profile and writes those of this process.
 use super::{all_sites, instrument, list, numbers_of_sites, sites};
 use crate::layout::{padding, KINDS_MAX, KIND_CALL, KIND_VTABLE, LAYOUT, VALUES_PER_SITE};
 use crate::memory::read;
@@ -6,7 +6,8 @@ use crate::output::Output;
 use core::ptr::addr_of_mut;
 use core::sync::atomic::Ordering;
 
-/// How far the addresses of this process are from those of an older one.
+/// The distance between addresses in this process and the same addresses in an older process of the same image. Only
+/// addresses between the first and the last function of the image are known to have this distance.
 #[derive(Debug, Clone, Copy)]
 pub struct Shift {
     distance: u64,
@@ -22,7 +23,7 @@ impl Shift {
         last: 0,
     };
 
-    /// Notes the addresses of the same function in the old and in this process.
+    /// Records the addresses of one function in the older process and in this process.
     pub fn note(&mut self, old: usize, new: usize) {
         if old == 0 || new == 0 {
             return;
@@ -37,13 +38,13 @@ impl Shift {
         }
     }
 
-    /// Returns the address in this process of what had this address in the old one. Addresses outside of the functions
-    /// of the image stay as they are.
+    /// Returns the address in this process for the address `value` in the older process. An address outside of the
+    /// image's functions stays as it is. `kind` is the value kind.
     #[must_use]
     pub fn apply(self, kind: usize, value: u64) -> u64 {
         let address = match kind {
             KIND_CALL => value >= self.first && value <= self.last,
-            // Virtual tables are in the image, but not between its functions.
+            // Virtual tables are in the image too, but not between its first and last function.
             KIND_VTABLE => true,
             _ => false,
         };
@@ -55,14 +56,14 @@ impl Shift {
     }
 }
 
-/// The value data of an older profile that were not read yet.
+/// The value data of an older profile from the next function on.
 #[derive(Debug, Clone, Copy)]
 pub struct OldValues {
     /// The address of the next function's value data.
     pub at: usize,
     /// The end of the profile.
     pub end: usize,
-    /// The distance of addresses.
+    /// The distance between addresses in this process and in the older one.
     pub shift: Shift,
 }
 
@@ -75,22 +76,22 @@ impl OldValues {
     };
 }
 
-/// The value data of one kind in one function of an older profile.
+/// The value data of one value kind for one function in an older profile.
 #[derive(Clone, Copy)]
 struct Kind {
-    /// The address of the numbers of values, one byte for each site.
+    /// The address of an array of bytes: for each site, the number of its values.
     counts: usize,
     sites: usize,
-    /// The address of the values.
+    /// The address of the values of all sites.
     values: usize,
 }
 
-/// The value data of one function of an older profile.
+/// The value data of one function in an older profile, for each value kind.
 #[derive(Clone, Copy)]
 struct Function([Option<Kind>; KINDS_MAX]);
 
 impl Kind {
-    /// The number of values of a site.
+    /// Returns the number of values of the site with this index.
     ///
     /// # Safety
     /// The caller must pass the index of a site.
@@ -101,8 +102,8 @@ impl Kind {
 }
 
 impl OldValues {
-    /// Steps over the value data of one function. Returns false if they are damaged, or of another function: the number
-    /// of sites of each kind must be the same.
+    /// Skips the value data of one function. Returns false if they are damaged or belong to another function. The
+    /// number of sites of each kind must be the same in both records.
     ///
     /// # Safety
     /// The caller must ensure that everything up to `end` is readable, and pass the addresses of a function record and
@@ -115,7 +116,7 @@ impl OldValues {
         }
     }
 
-    /// Reads the value data of one function.
+    /// Reads the value data of the next function. Returns None if they are damaged.
     ///
     /// # Safety
     /// The caller must ensure that everything up to `end` is readable, and pass the address of a function record.
@@ -171,7 +172,8 @@ impl OldValues {
         Some(function)
     }
 
-    /// Adds the value data of one function at an address to those of this process. Nothing is added if they are damaged.
+    /// Adds the value data at the address `at`, which belong to one function, to those of the function record `record`.
+    /// Nothing is added if they are damaged.
     ///
     /// # Safety
     /// The caller must pass the address of value data whose first word is their size, and of a function record.
@@ -183,7 +185,7 @@ impl OldValues {
         unsafe { OldValues { at, end, shift }.add_to(record) };
     }
 
-    /// Adds the value data of one function to those of this process.
+    /// Adds the value data of the next function to those of the function record `record`.
     ///
     /// # Safety
     /// The caller must ensure that everything up to `end` is readable, and pass the address of a function record.
@@ -215,20 +217,21 @@ impl OldValues {
     }
 }
 
-/// The values of one site, of this process and of an older profile.
+/// The values of one site, which come from this process and from an older profile.
 struct Site {
     values: [[u64; 2]; VALUES_PER_SITE],
     length: usize,
 }
 
-/// The site that is being written. It is static, because the stack of a signal handler may be small.
+/// The site that is being written. The variable is static, because the stack of a signal handler may be small.
 static mut SITE: Site = Site {
     values: [[0; 2]; VALUES_PER_SITE],
     length: 0,
 };
 
 impl Site {
-    /// Adds a value. If there is no room, the value with the least count makes room for one with a larger count.
+    /// Adds a count to a value. If the value is new and there is no room, it replaces the value with the least count,
+    /// unless its own count is not larger.
     #[inline(never)]
     fn add(&mut self, value: u64, count: u64) {
         let mut least = [0, u64::MAX];
@@ -255,7 +258,8 @@ impl Site {
         }
     }
 
-    /// Collects the values of a site. `old` has the address and the number of the older profile's values.
+    /// Collects the values of a site from this process and from an older profile. `old` contains the address and the
+    /// number of the older profile's values.
     ///
     /// # Safety
     /// The caller must pass the index of a site of the record, and readable values.
@@ -286,7 +290,7 @@ impl Site {
                     (*node).count.load(Ordering::Relaxed),
                 );
                 if old.1 == 0 {
-                    // The list is written as it is: values are not repeated in it.
+                    // Without older values the list is copied as it is, because it contains each value only once.
                     if let Some(entry) = self.values.get_mut(self.length) {
                         *entry = [value, count];
                         self.length += 1;
@@ -300,8 +304,8 @@ impl Site {
     }
 }
 
-/// Writes the value data of one function. While other threads add values, the numbers of values can change between the
-/// three passes over them; the sum is taken from the first pass, so the structure of the file stays right.
+/// Writes the value data of one function. Other threads may add values between the three passes over the values. The
+/// sizes in the file are those of the first pass, so the structure of the file stays valid.
 ///
 /// # Safety
 /// The caller must pass the address of a function record, ensure that no other call is running, and that the older
@@ -341,7 +345,7 @@ pub unsafe fn write(output: &mut Output<'_>, record: usize, old: &mut Option<Old
                 size += 8 + count + padding(8 + count) + *total * 16;
             }
         }
-        // At most 3 * 65535 sites of 255 values of 16 bytes.
+        // The largest size is that of 3 * 65535 sites, each with 255 values of 16 bytes.
         #[allow(clippy::cast_possible_truncation)]
         output.half(size as u32);
         output.half(used_kinds);
@@ -387,7 +391,7 @@ pub unsafe fn write(output: &mut Output<'_>, record: usize, old: &mut Option<Old
     }
 }
 
-/// Goes through the sites of one kind in an older profile.
+/// An iterator over the sites of one value kind in an older profile.
 struct Cursor {
     kind: Option<Kind>,
     site: usize,
@@ -406,7 +410,7 @@ impl Cursor {
         }
     }
 
-    /// Returns the address and the number of the next site's values.
+    /// Returns the address of the next site's values and their number.
     ///
     /// # Safety
     /// The caller must call this at most once per site.

@@ -1,6 +1,7 @@
-//! Value profiling: which functions were called through pointers, how large memory operations were, and which virtual
-//! tables were used. Each site has a list of values with counts. The compiler leaves room for list entries in the image;
-//! when it is used up, the system gives more. Nothing waits: threads may add values at the same time.
+//! Value profiling. It records which functions were called through pointers, how large memory operations were, and
+//! which virtual tables were used. Each site has a list of values with counts. The compiler reserves a pool of list
+//! entries in the image. When the pool is used up, the system provides more memory. No thread ever waits: several
+//! threads may add values at the same time.
 mod data;
 #[cfg(not(any(profkit_part = "file", profkit_part = "buffer")))]
 mod record;
@@ -17,7 +18,7 @@ use crate::layout::LAYOUT;
 use crate::memory::{read, write as store};
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
-/// An entry in the list of a value site, as the compiler lays it out.
+/// An entry in the list of a value site. The compiler determines its layout.
 #[repr(C)]
 struct Node {
     value: AtomicU64,
@@ -25,7 +26,7 @@ struct Node {
     next: AtomicPtr<Node>,
 }
 
-/// The number of value sites of one kind in a function.
+/// Returns the number of value sites of one kind in a function.
 ///
 /// # Safety
 /// The caller must pass the address of a function record.
@@ -35,7 +36,8 @@ unsafe fn sites(record: usize, kind: usize) -> usize {
     usize::from(unsafe { read::<u16>(record + LAYOUT.num_sites + kind * 2) })
 }
 
-/// The numbers of value sites of all kinds in a function, in one number that is only compared.
+/// Returns the numbers of value sites of all kinds in a function, packed into one number. Callers only compare this
+/// number.
 ///
 /// # Safety
 /// The caller must pass the address of a function record.
@@ -51,12 +53,13 @@ unsafe fn numbers_of_sites(record: usize) -> u64 {
     }
 }
 
-/// The number of value sites of all kinds in a function.
+/// Returns the number of value sites of all kinds in a function.
 ///
 /// # Safety
 /// The caller must pass the address of a function record.
 unsafe fn all_sites(record: usize) -> usize {
-    // Most functions have no sites. This is asked several times for each of them.
+    // Most functions have no sites, and this function is called several times for each function. So the common case is
+    // tested first.
     // SAFETY: the caller promises that there is a record.
     unsafe {
         if numbers_of_sites(record) == 0 {
@@ -67,6 +70,8 @@ unsafe fn all_sites(record: usize) -> usize {
     }
 }
 
+/// Returns the sum of the numbers of value sites of all kinds.
+///
 /// # Safety
 /// The caller must pass the address of a function record.
 #[inline(never)]
@@ -79,7 +84,7 @@ unsafe fn count_sites(record: usize) -> usize {
     sum
 }
 
-/// The start of the list of a site; null if there are no lists yet.
+/// Returns the pointer to the first node of a site's list; `None` if the function has no lists yet.
 ///
 /// # Safety
 /// The caller must pass the address of a function record, and the index of a site in it.
@@ -118,7 +123,7 @@ pub unsafe fn reset(record: usize) {
     }
 }
 
-/// Sets the number of sites of one kind in a function record, as compilers' tests do.
+/// Sets the number of sites of one kind in a function record. Only tests of compilers use this.
 ///
 /// # Safety
 /// The caller must pass the address of a writable function record.

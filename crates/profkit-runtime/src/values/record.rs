@@ -1,29 +1,29 @@
-//! Adds values to the lists. One object file of the runtime does this, for all others.
+//! Adds values to the lists of value sites. One object file of the runtime contains this code for all others.
 use super::{all_sites, Node};
 use crate::layout::{representative_size, LAYOUT, VALUES_PER_SITE};
 use core::mem::size_of;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
-/// The number of values of one site that are recorded, if the compiler has left room for lists in the image and
-/// LLVM_VP_MAX_NUM_VALS_PER_SITE does not say another one.
+/// The largest number of values that are recorded for one site, unless LLVM_VP_MAX_NUM_VALS_PER_SITE sets a different
+/// number. It applies if the compiler has reserved lists in the image.
 const LIMIT: usize = 24;
 
-/// The number of nodes of the image's pool that are in use. It may be larger than the pool.
+/// The number of nodes in the image's pool that are in use. The number may become larger than the pool.
 static USED: AtomicUsize = AtomicUsize::new(0);
 /// The chunk of memory from which nodes are taken when the pool is used up.
 static CHUNK: AtomicPtr<Chunk> = AtomicPtr::new(null_mut());
 /// The largest number of values that are recorded for one site.
 static PER_SITE: AtomicUsize = AtomicUsize::new(LIMIT);
-/// Whether the program or its environment has chosen this number.
+/// Whether the program or its environment has chosen [`PER_SITE`].
 static CHOSEN: AtomicBool = AtomicBool::new(false);
-/// The number of values that were not recorded, because there was no memory.
+/// The number of values that were not recorded because there was no memory.
 static LOST: AtomicUsize = AtomicUsize::new(0);
 
-/// The size of a chunk of memory in bytes. More would waste memory in small programs.
+/// The size in bytes of a chunk of memory for nodes. A larger chunk would waste memory in small programs.
 const CHUNK_SIZE: usize = 64 << 10;
 
-/// The start of a chunk of memory for nodes.
+/// The header of a chunk of memory for nodes. It contains the number of nodes in use.
 #[repr(C)]
 struct Chunk {
     used: AtomicUsize,
@@ -40,12 +40,12 @@ pub fn set_limit(limit: usize) {
     CHOSEN.store(true, Ordering::Relaxed);
 }
 
-/// Returns the number of values that were not recorded, and forgets it.
+/// Returns the number of values that were not recorded, and sets it to 0.
 pub fn take_lost() -> usize {
     LOST.swap(0, Ordering::Relaxed)
 }
 
-/// Returns memory for some nodes, whose bytes are zero. Returns null if there is none.
+/// Returns zeroed memory for `count` nodes; null if there is none.
 #[inline(never)]
 fn allocate(count: usize) -> *mut Node {
     let pool = crate::image::nodes();
@@ -56,7 +56,7 @@ fn allocate(count: usize) -> *mut Node {
             return (pool.start + index * size) as *mut Node;
         }
     }
-    // The first node's place in a chunk is the chunk's own header.
+    // The header of a chunk takes the space of one node.
     let in_chunk = CHUNK_SIZE / size - 1;
     if count > in_chunk {
         return crate::image::more_memory((count + 1) * size) as *mut Node;
@@ -64,7 +64,7 @@ fn allocate(count: usize) -> *mut Node {
     loop {
         let chunk = CHUNK.load(Ordering::Acquire);
         if !chunk.is_null() {
-            // SAFETY: a chunk is never freed while it is in CHUNK or was there, and its first word is the counter.
+            // SAFETY: a chunk that is or was in CHUNK is never freed, and its first word is the counter.
             let index = unsafe { (*chunk).used.fetch_add(count, Ordering::Relaxed) };
             if index <= in_chunk - count {
                 // SAFETY: the nodes lie inside the chunk.
@@ -79,13 +79,13 @@ fn allocate(count: usize) -> *mut Node {
             .compare_exchange(chunk, new, Ordering::AcqRel, Ordering::Relaxed)
             .is_err()
         {
-            // Another thread was faster, and its chunk is used. This one was never used.
+            // Another thread has stored its chunk earlier, and that chunk is used. The chunk of this thread is freed.
             crate::image::give_back(new as usize, CHUNK_SIZE);
         }
     }
 }
 
-/// Adds `count` to the count of a value.
+/// Adds `count` to the count of a value in the list of a site.
 ///
 /// # Safety
 /// The caller must pass the address of a function record that is in memory as long as the image, and the index of a site
@@ -97,7 +97,7 @@ pub unsafe fn instrument(value: u64, record: usize, site: usize, count: u64) {
     }
     // SAFETY: lists only contain nodes that stay in memory, and the next one or null.
     unsafe {
-        // Instrumented code runs this all the time, so that nothing here calls a function but at the end.
+        // Instrumented code calls this function very often. So it calls other functions only as its last step.
         let lists = (*((record + LAYOUT.values) as *const AtomicPtr<AtomicPtr<Node>>))
             .load(Ordering::Acquire);
         if lists.is_null() {
@@ -117,7 +117,7 @@ pub unsafe fn instrument(value: u64, record: usize, site: usize, count: u64) {
             }
             let found = (*node).count.load(Ordering::Relaxed);
             if (*node).value.load(Ordering::Relaxed) == value {
-                // Two threads may lose counts of each other here, as they do in all counters.
+                // If two threads do this at the same time, one count may be lost, as with all counters.
                 (*node)
                     .count
                     .store(found.wrapping_add(count), Ordering::Relaxed);
@@ -130,7 +130,7 @@ pub unsafe fn instrument(value: u64, record: usize, site: usize, count: u64) {
             length += 1;
             place = &(*node).next;
         }
-        // The list is full: a rare value makes room for one that comes more often.
+        // The list is full, so a rare value must make room for values that are more frequent.
         if least.is_null() || count == 0 {
             return;
         }
@@ -143,7 +143,7 @@ pub unsafe fn instrument(value: u64, record: usize, site: usize, count: u64) {
     }
 }
 
-/// Makes the lists of a record that has none, and adds the value.
+/// Makes the lists of a record that has none, and then adds the value.
 ///
 /// # Safety
 /// The caller must ensure what [`instrument`] requires.
@@ -157,7 +157,7 @@ unsafe fn first(value: u64, record: usize, site: usize, count: u64) {
             return;
         }
         if !CHOSEN.load(Ordering::Relaxed) {
-            // The compiler has left no room for lists, so the size of that room is no reason for a limit.
+            // The compiler has reserved no lists, so the limit for reserved lists does not apply.
             PER_SITE.store(VALUES_PER_SITE, Ordering::Relaxed);
         }
         let size = size_of::<Node>() / size_of::<usize>();
@@ -167,7 +167,7 @@ unsafe fn first(value: u64, record: usize, site: usize, count: u64) {
             return;
         }
         let lists = &*((record + LAYOUT.values) as *const AtomicPtr<AtomicPtr<Node>>);
-        // If another thread was faster, its lists are used.
+        // If another thread has stored its lists earlier, those are used.
         let _ = lists.compare_exchange(null_mut(), new, Ordering::AcqRel, Ordering::Acquire);
         instrument(value, record, site, count);
     }
@@ -176,7 +176,7 @@ unsafe fn first(value: u64, record: usize, site: usize, count: u64) {
 /// Adds a value at the end of a list.
 ///
 /// # Safety
-/// The caller must ensure what [`instrument`] requires. `place` is the last one in the list of this site.
+/// The caller must ensure what [`instrument`] requires. `place` is the last pointer in the list of this site.
 #[cold]
 #[inline(never)]
 unsafe fn grow(value: u64, record: usize, site: usize, count: u64, place: &AtomicPtr<Node>) {
@@ -196,13 +196,13 @@ unsafe fn grow(value: u64, record: usize, site: usize, count: u64, place: &Atomi
             .compare_exchange(null_mut(), new, Ordering::AcqRel, Ordering::Relaxed)
             .is_err()
         {
-            // Another thread has added a node here, which may have the same value.
+            // Another thread has added a node here. It may contain the same value, so the list is searched again.
             instrument(value, record, site, count);
         }
     }
 }
 
-/// Adds one to the count of the group of sizes that a size belongs to.
+/// Adds one to the count of a size, after [`representative_size`] has reduced the size.
 ///
 /// # Safety
 /// The caller must ensure what [`instrument`] requires.

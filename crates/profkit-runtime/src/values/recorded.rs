@@ -1,11 +1,11 @@
-//! The functions of `record.rs`, for object files that leave recording to the one that does it.
+//! The functions of `record.rs` for the object files that do not contain them. They call the object file that does.
 extern "C" {
     fn __llvm_profile_instrument_target_value(value: u64, record: usize, site: u32, count: u64);
     fn lprofSetMaxValsPerSite(limit: u32);
     fn __profkit_profile_take_lost() -> usize;
 }
 
-/// Adds `count` to the count of a value.
+/// Adds `count` to the count of a value in the list of a site.
 ///
 /// # Safety
 /// The caller must pass the address of a function record that is in memory as long as the image, and the index of a site
@@ -17,11 +17,11 @@ pub unsafe fn instrument(value: u64, record: usize, site: usize, count: u64) {
 
 /// Sets the largest number of values that are recorded for one site.
 pub fn set_limit(limit: usize) {
-    // SAFETY: the function accepts every number; one that is too large becomes the largest one that is allowed.
+    // SAFETY: the function accepts every number; a number that is too large becomes the largest allowed one.
     unsafe { lprofSetMaxValsPerSite(u32::try_from(limit).unwrap_or(u32::MAX)) };
 }
 
-/// Returns the number of values that were not recorded, and forgets it.
+/// Returns the number of values that were not recorded, and sets it to 0.
 pub fn take_lost() -> usize {
     // SAFETY: the function has no arguments.
     unsafe { __profkit_profile_take_lost() }

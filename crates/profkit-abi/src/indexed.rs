@@ -1,5 +1,5 @@
-//! Constants of the indexed instrumentation profile (.profdata), which is always little-endian (`IndexedInstrProf` in
-//! `InstrProf.h`).
+//! Constants of the indexed instrumentation profile (.profdata). The source is `IndexedInstrProf` in LLVM's
+//! `InstrProf.h`. All numbers in this format are little-endian.
 
 /// The magic number: the first eight bytes `ff 6c 70 72 6f 66 69 81`, read as a little-endian number.
 pub const MAGIC: u64 = 0x8169_666f_7270_6cff;
@@ -7,8 +7,8 @@ pub const MAGIC: u64 = 0x8169_666f_7270_6cff;
 pub const VERSION_FIRST: u32 = 1;
 /// The newest version of the format (LLVM 23).
 pub const VERSION_LAST: u32 = 14;
-/// The version that is written by default (that of LLVM 22). Version 14 is written only if it is needed or the user
-/// requests it: it adds only data of GPU programs, and LLVM 23 reads version 13 too.
+/// The version that profkit writes by default; LLVM 22 writes it too. Version 14 adds only data of GPU programs. It is
+/// written only if the profile contains such data or the user requests it, because LLVM 23 reads version 13 too.
 pub const VERSION_DEFAULT: u32 = 13;
 /// The hash type of all indexed profiles: the low 64 bits of the MD5.
 pub const HASH_TYPE_MD5: u64 = 0;

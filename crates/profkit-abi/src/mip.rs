@@ -1,6 +1,6 @@
-//! Constants of MIP profiles, which record coverage and call order with one instruction per function. The module has
-//! the definitions that the instrumenter, the run-time library and the readers share: magic numbers, versions, file
-//! types, mode flags, the layouts of function records, map entries and raw file headers, and names. docs/formats/mip.md
+//! Constants of MIP profiles, which record coverage and call order with one instruction per function. The instrumenter,
+//! the run-time library and the readers share these definitions. The module defines magic numbers, versions, file
+//! types, mode flags, names, and the layouts of function records, map entries and raw file headers. docs/formats/mip.md
 //! has the tables and the reasons.
 //!
 //! profkit writes version 9. Version 8 was never part of a released compiler (LLVM reviews D104060, D104087, D104089,
@@ -17,14 +17,14 @@ pub const DEFAULT_FILE_NAME: &str = "default.mipraw";
 /// The values of the file type in MIP headers. The low four bits state the kind of file, the next two bits the width of
 /// the target's addresses.
 pub mod file_type {
-    /// A raw file (`.mipraw`): the records of a process.
+    /// The type of a raw file (`.mipraw`), which contains the records of a process.
     pub const RAW: u16 = 0x01;
-    /// A file of return-address samples (`.mipret`, version 8 only).
+    /// The type of a file of return-address samples (`.mipret`). Only version 8 has this type.
     pub const RETURN_ADDRESSES: u16 = 0x02;
-    /// A map (`.mipmap`): the functions of an executable or a shared library. Only version 8 has this type, because the
-    /// map of version 9 has no header.
+    /// The type of a map (`.mipmap`), which lists the functions of an executable or a shared library. Only version 8
+    /// has this type, because the map of version 9 has no header.
     pub const MAP: u16 = 0x04;
-    /// A profile (`.mip`), which is made from a map and raw files.
+    /// The type of a profile (`.mip`), which is made from a map and raw files.
     pub const PROFILE: u16 = 0x08;
     /// The bits of the file type that state the kind of file.
     pub const KIND_MASK: u16 = 0x0f;
@@ -35,37 +35,38 @@ pub mod file_type {
 }
 
 /// Mode flags, which state what a function record contains. A map entry has the flags of one function. The header of a
-/// raw file has the flags of all functions of the image (the executable or shared library) together. Bits 0 to 4 have
-/// the same meaning in versions 8 and 9.
+/// raw file has the combined flags (bitwise OR) of all functions of the image, which is an executable or a shared
+/// library. Bits 0 to 4 have the same meaning in versions 8 and 9.
 pub mod mode {
-    /// The record has one byte that shows whether the function was entered.
+    /// Flag: the record has one byte that shows whether the function was entered.
     pub const FUNCTION_COVERAGE: u16 = 0x01;
-    /// The record has one byte for each block except the entry block. The byte shows whether the block ran.
+    /// Flag: the record has one byte for each block except the entry block. The byte shows whether the block ran.
     pub const BLOCK_COVERAGE: u16 = 0x02;
-    /// The record has the ordinal of the function's first call: its position in the order of all first calls.
+    /// Flag: the record has the ordinal of the function's first call, which is its position in the order of all first
+    /// calls.
     pub const FIRST_CALL: u16 = 0x04;
-    /// The record has the number of calls of the function.
+    /// Flag: the record has the number of calls of the function.
     pub const CALL_COUNT: u16 = 0x08;
-    /// Calls of the function store their return addresses in the ring of samples ([`super::ring`]).
+    /// Flag: calls of the function store their return addresses in the ring of samples ([`super::ring`]).
     pub const RETURN_ADDRESSES: u16 = 0x10;
-    /// The byte of function coverage counts up to eight calls: each call shifts the byte right by one bit. The flag is
-    /// set together with [`FUNCTION_COVERAGE`].
+    /// Flag: the byte of function coverage counts up to eight calls. Each call shifts the byte right by one bit. The
+    /// flag is set together with [`FUNCTION_COVERAGE`].
     pub const UNARY_COUNTER: u16 = 0x20;
-    /// The function is a part of another function that was moved elsewhere, such as `F.cold` of gcc and clang. Such a
-    /// part is entered only by jumps, so the program changes the bytes of its blocks but never its entry counter. The
-    /// flag occurs in map entries and profiles, but not in the headers of raw files. It is always set together with
-    /// [`BLOCK_COVERAGE`].
+    /// Flag: the function is a part of another function that was moved elsewhere, such as `F.cold` of gcc and clang.
+    /// Such a part is entered only by jumps, so the program changes the bytes of its blocks but never its entry
+    /// counter. The flag occurs in map entries and profiles, but not in the headers of raw files. It is always set
+    /// together with [`BLOCK_COVERAGE`].
     pub const PART: u16 = 0x40;
-    /// All flags that version 9 allows in the header of a raw file.
+    /// The set of all flags that version 9 allows in the header of a raw file.
     pub const ALL: u16 = 0x3f;
-    /// The flags of the mode `calls`: the number of calls and the call order.
+    /// The flags of the mode `calls`, which records the number of calls and the call order.
     pub const CALLS: u16 = FIRST_CALL | CALL_COUNT;
-    /// The mode of the map's anchor entry. The anchor entry states where the records begin ([`super::map_entry`]).
+    /// The mode flags of the map's anchor entry, which states where the records begin ([`super::map_entry`]).
     pub const ANCHOR: u16 = 0;
 }
 
-/// The record of one function in the section [`section::RECORDS`]. When the program starts, every byte of the record is
-/// 0xff. So all records can be reset by filling the section with one byte value.
+/// The layout of a function's record in the section [`section::RECORDS`]. Every byte of a record is 0xff when the
+/// program starts. So all records can be reset by filling the section with one byte value.
 pub mod record {
     /// The value of each record byte that the program has not written yet.
     pub const INITIAL_BYTE: u8 = 0xff;
@@ -78,9 +79,10 @@ pub mod record {
     /// The size in bytes of the entry counter in a coverage record, whether or not it is a unary counter. This number
     /// is also the alignment of the record.
     pub const COVERAGE_SIZE: usize = 1;
-    /// The size in bytes of the entry counter in the mode `calls`: a 32-bit count and a 32-bit ordinal.
+    /// The size in bytes of the entry counter in the mode `calls`. The counter consists of a 32-bit count and a 32-bit
+    /// ordinal.
     pub const CALLS_SIZE: usize = 8;
-    /// The alignment of a record in the mode `calls`.
+    /// The alignment in bytes of a record in the mode `calls`.
     pub const CALLS_ALIGN: usize = 4;
     /// The offset of the count in a record of the mode `calls`. The stored value is the number of calls minus 1, modulo
     /// 2^32. The value 0xffff_ffff means no calls.
@@ -94,20 +96,20 @@ pub mod record {
     /// [`ORDINAL`](super::symbol::ORDINAL). A record that already has an ordinal keeps this ordinal, even if its count
     /// wraps around and the next call looks like a first call.
     pub const FIRST_ORDINAL: u32 = 1;
-    /// The number of bytes in a record for each block except the entry block. These bytes follow the entry counter, in
-    /// the order of the map entry.
+    /// The number of bytes in a record for each block except the entry block. The bytes of the blocks follow the entry
+    /// counter. They have the order of the blocks in the map entry.
     pub const BLOCK_SIZE: usize = 1;
 }
 
-/// One entry of the map section [`MAP`](section::MAP). It has fixed fields, then for each block except the entry block
-/// its offset from the function's start (32 bits), then the symbol name, then zero bytes up to a multiple of
-/// [`ALIGN`](map_entry::ALIGN). Entries for 32-bit targets have the same layout; their addresses are zero-extended to
-/// 64 bits.
+/// The layout of an entry in the map section [`MAP`](section::MAP). First come fixed fields. Then follow the offsets of
+/// all blocks except the entry block from the function's start (32 bits each), the symbol name, and zero bytes up to a
+/// multiple of [`ALIGN`](map_entry::ALIGN). Entries for 32-bit targets have the same layout; their addresses are
+/// zero-extended to 64 bits.
 ///
 /// The *anchor* entry has mode [`ANCHOR`](mode::ANCHOR), no blocks and an empty name. Its record address is the start
-/// of the record section, and its function address is the address of [`HOOK`](symbol::HOOK). With the anchor, a map can
-/// be read without its binary. Because the anchor refers to the hook, the linker includes the run-time library in the
-/// program.
+/// of the record section, and its function address is the address of [`HOOK`](symbol::HOOK). The anchor makes it
+/// possible to read a map without its binary. It also makes the linker include the run-time library in the program,
+/// because it refers to the hook.
 pub mod map_entry {
     /// The offset of the field with the entry's size in bytes (32 bits). The size includes the padding of the entry.
     pub const ENTRY_SIZE: usize = 0;
@@ -135,10 +137,10 @@ pub mod map_entry {
     pub const ALIGN: usize = 8;
 }
 
-/// The header of one part of a raw file. The run-time library writes files of one part. A file has several parts, one
-/// after the other, if a user joined several files. A part consists of the header, the build id, the record section,
-/// the return-address samples and a checksum. The build id is padded with zero bytes to [`BUILD_ID_ALIGN`]. The
-/// checksum is the 64-bit XXH3 (seed 0) of all bytes of the part before the checksum.
+/// The layout of the header of one part of a raw file. The run-time library writes files with one part. A user may join
+/// several files to one file with several parts. A part consists of the header, the build id, the record section, the
+/// return-address samples and a checksum. The build id is padded with zero bytes to a multiple of [`BUILD_ID_ALIGN`].
+/// The checksum is the 64-bit XXH3 (seed 0) of all bytes of the part before the checksum.
 ///
 /// [`BUILD_ID_ALIGN`]: raw_header::BUILD_ID_ALIGN
 pub mod raw_header {
@@ -168,7 +170,7 @@ pub mod raw_header {
     /// The size in bytes of the checksum at the end of a part.
     pub const CHECKSUM_SIZE: usize = 8;
     /// The maximum length of a build id in bytes. The run-time library cuts a longer build id to this length, and
-    /// readers may reject a part with a longer one.
+    /// readers may reject a part that contains a longer one.
     pub const BUILD_ID_MAX: usize = 64;
 }
 
@@ -176,12 +178,11 @@ pub mod raw_header {
 /// 0. An option of the instrumenter sets the number of slots of the ring. The called function stores a sample in the
 /// slot `NEXT modulo slots` and adds one to `NEXT` ([`RING_NEXT`](symbol::RING_NEXT)), without a lock.
 pub mod ring {
-    /// The offset in a sample of the field that states the position of the called function's record in the record
-    /// section (32 bits).
+    /// The offset in a sample of a 32-bit field: the position of the called function's record in the record section.
     pub const RECORD_OFFSET: usize = 0;
-    /// The offset in a sample of the field that states the return address minus the start of the record section, modulo
-    /// 2^32 (32 bits). The value 0 marks an empty slot: no sample has this value, because there is no code at the start
-    /// of the record section.
+    /// The offset in a sample of a 32-bit field: the return address minus the start of the record section, modulo 2^32.
+    /// The value 0 marks an empty slot. No sample has this value, because there is no code at the start of the record
+    /// section.
     pub const RETURN_OFFSET: usize = 4;
     /// The size of a return-address sample in bytes.
     pub const SAMPLE_SIZE: usize = 8;
@@ -192,23 +193,25 @@ pub mod ring {
 /// The names of the sections. ELF and Mach-O use the same names; in Mach-O the segment is
 /// [`MACHO_SEGMENT`](section::MACHO_SEGMENT).
 pub mod section {
-    /// The section of the function records. The section is allocated, writable and linked to the section of the
-    /// function's code (`SHF_LINK_ORDER`). If the function is in a COMDAT group, the section is in the same group.
+    /// The name of the section with the function records. The section is allocated, writable and linked to the section
+    /// of the function's code (`SHF_LINK_ORDER`). If the function is in a COMDAT group, the section is in the same
+    /// group.
     pub const RECORDS: &str = "__llvm_mipraw";
-    /// The section of the map entries. The section is not allocated, and is linked to the section of the function's
-    /// code. A program does not need this section to run, so it can be removed before the program is shipped (`strip
-    /// -R`).
+    /// The name of the section with the map entries. The section is not allocated, and is linked to the section of the
+    /// function's code. A program does not need this section to run, so it can be removed before the program is shipped
+    /// (`strip -R`).
     pub const MAP: &str = "__llvm_mipmap";
-    /// The section of mode flags. For each combination of mode flags that a function of the image has, the section has
-    /// a 32-bit number. The section is allocated, read-only, aligned to 4 bytes, retained, and in a COMDAT group. The
-    /// group's name consists of [`symbol::MODE_GROUP_PREFIX`](super::symbol::MODE_GROUP_PREFIX) and the flags as two
-    /// hex digits. The run-time library needs the flags to know how to add up records.
+    /// The name of the section with the sets of mode flags. It contains one 32-bit number for each distinct set of mode
+    /// flags in the image. The section is allocated, read-only, aligned to 4 bytes, retained, and in a COMDAT group.
+    /// The group's name consists of [`symbol::MODE_GROUP_PREFIX`](super::symbol::MODE_GROUP_PREFIX) and the flags as
+    /// two hex digits. The run-time library needs the flags to know how to add up records.
     pub const MODES: &str = "__llvm_mipmode";
-    /// The section of the ring of return-address samples. The section is allocated, writable and has no bytes in the
-    /// file. It is in a COMDAT group, so that objects with rings of different sizes never share slots. The group's name
-    /// consists of [`symbol::RING_GROUP_PREFIX`](super::symbol::RING_GROUP_PREFIX) and the number of slots in decimal.
+    /// The name of the section with the ring of return-address samples. The section is allocated, writable and has no
+    /// bytes in the file. It is in a COMDAT group, so that objects with rings of different sizes never share slots. The
+    /// group's name consists of [`symbol::RING_GROUP_PREFIX`](super::symbol::RING_GROUP_PREFIX) and the number of slots
+    /// in decimal.
     pub const RING: &str = "__llvm_mipring";
-    /// The Mach-O segment that contains all sections of MIP.
+    /// The name of the Mach-O segment that contains all sections of MIP.
     pub const MACHO_SEGMENT: &str = "__DATA";
     /// The prefix of the symbol that a linker defines for the start of an ELF section.
     pub const ELF_START_PREFIX: &str = "__start_";
@@ -222,23 +225,24 @@ pub mod section {
     pub const MACHO_END_PREFIX: &str = "section$end$__DATA$";
 }
 
-/// The C names of the run-time library. All of them are hidden, so that each image of a process has its own run-time
-/// library. Mach-O adds `_` before each name.
+/// The C names that the run-time library defines. All of them are hidden, so that each image of a process has its own
+/// run-time library. In Mach-O, `_` is added before each name.
 pub mod symbol {
-    /// The function `int __profkit_mip_dump(void)`, which writes the raw file of the calling image. The function
-    /// returns 0. If an error occurs, it reports the error on stderr and returns −1.
+    /// The name of the function `int __profkit_mip_dump(void)`, which writes the raw file of the calling image. The
+    /// function returns 0. If an error occurs, it reports the error on stderr and returns −1.
     pub const DUMP: &str = "__profkit_mip_dump";
-    /// The function `void __profkit_mip_reset(void)`, which sets all records, the samples and the ordinal to their
-    /// start values.
+    /// The name of the function `void __profkit_mip_reset(void)`, which sets all records, the samples and the ordinal
+    /// to their start values.
     pub const RESET: &str = "__profkit_mip_reset";
-    /// The variable (`uint32_t`) with the ordinal for the next function that is called for the first time. Instrumented
-    /// code atomically adds one to the variable.
+    /// The name of the variable (`uint32_t`) with the ordinal for the next function that is called for the first time.
+    /// Instrumented code atomically adds one to the variable.
     pub const ORDINAL: &str = "__profkit_mip_ordinal";
-    /// The variable (`uint32_t`) with the number of return-address samples that have been stored. Instrumented code
-    /// adds one to the variable, which may wrap around.
+    /// The name of the variable (`uint32_t`) with the number of return-address samples that have been stored.
+    /// Instrumented code adds one to the variable, which may wrap around.
     pub const RING_NEXT: &str = "__profkit_mip_ring_next";
-    /// A variable of the run-time library to which instrumented objects refer; the map's anchor entry has its address.
-    /// Because of this reference, the linker includes the run-time library in the program.
+    /// The name of a variable of the run-time library to which instrumented objects refer. Because of this reference,
+    /// the linker includes the run-time library in the program. The map's anchor entry contains the address of the
+    /// variable.
     pub const HOOK: &str = "__profkit_mip_hook";
     /// The name of the COMDAT group of the map's anchor entry.
     pub const ANCHOR_GROUP: &str = "__profkit_mip_anchor";
@@ -249,11 +253,11 @@ pub mod symbol {
     pub const RING_GROUP_PREFIX: &str = "__profkit_mip_ring_";
 }
 
-/// The environment variable with the pattern of the raw file's name. In the pattern, `%p` means the process id, `%h`
-/// the build id in hex, `%m` and `%1m` to `%9m` a merge pool, and `%%` a percent sign.
+/// The name of the environment variable with the pattern of the raw file's name. In the pattern, `%p` means the process
+/// id, `%h` the build id in hex, `%m` and `%1m` to `%9m` a merge pool, and `%%` a percent sign.
 pub const ENV_FILE_NAME: &str = "LLVM_MIP_PROFILE_FILENAME";
-/// The environment variable with the number of a signal. Each image writes its raw file when the process receives this
-/// signal.
+/// The name of the environment variable with the number of a signal. Each image writes its raw file when the process
+/// receives this signal.
 pub const ENV_SIGNAL: &str = "PROFKIT_MIP_SIGNAL";
 
 /// Constants of version 8, which has three layouts: A1, A2 and B. All have the same version number. profkit writes
@@ -283,9 +287,9 @@ pub mod v8 {
 
     /// The other header fields of layout B. The header has 32 bytes.
     pub mod header_b {
-        /// The offset of a field with the distance from this header to the start of the records. The distance is signed
-        /// and has 64 bits; for 32-bit targets it has 32 bits, and four zero bytes follow. In raw files and profiles
-        /// the distance is 0.
+        /// The offset of a field with the distance from this header to the start of the records. The distance is
+        /// signed. It has 64 bits for 64-bit targets. For 32-bit targets it has 32 bits, and four zero bytes follow. In
+        /// raw files and profiles the distance is 0.
         pub const RAW_SECTION_OFFSET: usize = 16;
         /// The offset of a reserved field, which is 0 (32 bits).
         pub const RESERVED: usize = 24;
@@ -306,7 +310,7 @@ pub mod v8 {
         pub const SIZE: usize = 24;
     }
 
-    /// The file types of layout A. They are consecutive numbers, whereas layout B has a bit for each type.
+    /// The file types of layout A. They are consecutive numbers. In layout B, each type is a bit.
     pub mod file_type_a {
         /// The file type of a raw file, which has the records of a process.
         pub const RAW: u16 = 1;
@@ -339,7 +343,7 @@ pub mod v8 {
         pub const ALIGN: usize = 8;
     }
 
-    /// The offsets of the fields in a map entry of layout B for 32-bit targets, and of layout A2.
+    /// The offsets of the fields in a map entry of layout B for 32-bit targets. Layout A2 has the same fields.
     pub mod map_entry_b32 {
         /// The offset of the field with the record's address, relative to the address of this entry (32 bits, signed).
         pub const RECORD: usize = 0;

@@ -11,10 +11,10 @@ pub const MAGIC_32: u64 = 0xff6c_7072_6f66_5281;
 pub const VERSION_FIRST: u32 = 1;
 /// The newest raw version that this crate supports (LLVM 23, main in 2026).
 pub const VERSION_LAST: u32 = 11;
-/// The raw version that LLVM 19 to 22 write.
+/// The raw version that LLVM 19, 20, 21 and 22 write.
 pub const VERSION_LLVM_22: u32 = 10;
-/// The largest plausible count. A counter with a larger value suggests that the file is damaged (`RawInstrProfReader`'s
-/// `MaxCounterValue`).
+/// The largest plausible count. A counter with a larger value is a sign of a damaged file (`MaxCounterValue` of
+/// `RawInstrProfReader`).
 pub const MAX_PLAUSIBLE_COUNT: u64 = 1 << 56;
-/// The bit of `FuncHash` that marks a function record as context-sensitive (from raw version 5).
+/// The bit of `FuncHash` that marks a function record as context-sensitive. Raw versions from 5 on have it.
 pub const CS_FUNC_HASH_BIT: u64 = 1 << 60;

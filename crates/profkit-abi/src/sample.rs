@@ -33,11 +33,11 @@ pub mod section {
     pub const SUMMARY: u64 = 1;
     /// The section with the name table.
     pub const NAMES: u64 = 2;
-    /// The section with the profile symbol list: the names of all functions of the program.
+    /// The section with the profile symbol list, which contains the names of all functions of the program.
     pub const SYMBOLS: u64 = 3;
-    /// The section with the table of offsets: the offset of each function's samples.
+    /// The section with the table of offsets, which contains the offset of each function's samples.
     pub const FUNCTION_OFFSETS: u64 = 4;
-    /// The section with the metadata of functions: their checksums and attributes.
+    /// The section with the metadata of functions, which are their checksums and attributes.
     pub const METADATA: u64 = 5;
     /// The section with the calling contexts (since LLVM 14).
     pub const CONTEXTS: u64 = 6;
@@ -45,8 +45,8 @@ pub mod section {
     pub const COMPOSITE_OFFSETS: u64 = 7;
     /// The section with the samples (`SecLBRProfile`).
     pub const SAMPLES: u64 = 32;
-    /// The section with the samples in blocks (`SecCompositeProfile`, LLVM after 23). The numbers from [`SAMPLES`] on
-    /// are reserved for sections with samples, including future ones.
+    /// The section with the samples in blocks (`SecCompositeProfile`, LLVM after 23). All numbers from [`SAMPLES`] on
+    /// are reserved for sections with samples.
     pub const COMPOSITE: u64 = 33;
 }
 
@@ -56,8 +56,8 @@ pub mod block {
     pub const SAMPLES: u64 = 0;
 }
 
-/// The flags of sections. A flag in the low half has the same meaning for all types of sections; the meaning of a flag
-/// in the high half depends on the type.
+/// The flags of sections. A flag in the low 32 bits has the same meaning for all types of sections. The meaning of a
+/// flag in the high 32 bits depends on the type.
 pub mod flag {
     /// Flag of any section: the section is compressed with zlib (`SecFlagCompress`).
     pub const COMPRESSED: u64 = 1;
@@ -81,7 +81,7 @@ pub mod flag {
     pub const PRE_INLINED: u64 = 1 << 36;
     /// Flag of the summary: the samples contain vtables (since LLVM 22).
     pub const VTABLES: u64 = 1 << 37;
-    /// Flag of the metadata: functions have checksums.
+    /// Flag of the metadata: functions have checksums of pseudo probes.
     pub const PROBE_BASED: u64 = 1 << 32;
     /// Flag of the metadata: functions have attributes.
     pub const ATTRIBUTES: u64 = 1 << 33;
@@ -100,12 +100,12 @@ pub mod attribute {
     pub const WAS_INLINED: u32 = 1;
     /// Attribute: the compiler should inline the function.
     pub const SHOULD_BE_INLINED: u32 = 2;
-    /// Attribute: the samples are also part of the function's samples without calling context.
+    /// Attribute: the samples are also part of the function's samples without a calling context.
     pub const DUPLICATED_INTO_BASE: u32 = 4;
 }
 
-/// The number of low bits of a discriminator that are set without FS-AFDO (`BaseDiscriminatorBitWidth`). The compiler's
-/// front end and optimizer set them.
+/// The number of low bits of a discriminator that the compiler's front end and optimizer set. FS-AFDO sets the bits
+/// above them (`BaseDiscriminatorBitWidth`).
 pub const BASE_DISCRIMINATOR_BITS: u32 = 8;
 /// The number of bits of a discriminator that each pass of FS-AFDO sets, above the low bits
 /// (`FSDiscriminatorBitWidth`).

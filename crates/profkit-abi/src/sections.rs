@@ -11,42 +11,42 @@ pub struct SectionName {
     pub coff: &'static str,
 }
 
-/// The section of the data records. Each function has one record.
+/// The names of the section with the data records. Each function has one record.
 pub const DATA: SectionName = SectionName {
     elf: "__llvm_prf_data",
     coff: ".lprfd$M",
 };
-/// The section of the counters.
+/// The names of the section with the counters.
 pub const COUNTERS: SectionName = SectionName {
     elf: "__llvm_prf_cnts",
     coff: ".lprfc$M",
 };
-/// The section of the MC/DC bitmaps.
+/// The names of the section with the MC/DC bitmaps.
 pub const BITMAP: SectionName = SectionName {
     elf: "__llvm_prf_bits",
     coff: ".lprfb$M",
 };
-/// The section of the function names.
+/// The names of the section with the function names.
 pub const NAMES: SectionName = SectionName {
     elf: "__llvm_prf_names",
     coff: ".lprfn$M",
 };
-/// The section of the names of virtual tables.
+/// The names of the section with the names of virtual tables.
 pub const VTABLE_NAMES: SectionName = SectionName {
     elf: "__llvm_prf_vns",
     coff: ".lprfvn$M",
 };
-/// The section of the records of virtual tables.
+/// The names of the section with the records of virtual tables.
 pub const VTABLES: SectionName = SectionName {
     elf: "__llvm_prf_vtab",
     coff: ".lprfvt$M",
 };
-/// The section of the data records in programs built with `-profile-correlate=binary`.
+/// The names of the section with the data records in programs built with `-profile-correlate=binary`.
 pub const COV_DATA: SectionName = SectionName {
     elf: "__llvm_covdata",
     coff: ".lcovd",
 };
-/// The section of the function names in programs built with `-profile-correlate=binary`.
+/// The names of the section with the function names in programs built with `-profile-correlate=binary`.
 pub const COV_NAMES: SectionName = SectionName {
     elf: "__llvm_covnames",
     coff: ".lcovn",

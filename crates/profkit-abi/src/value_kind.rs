@@ -1,7 +1,7 @@
 //! The kinds of value profiling (`VALUE_PROF_KIND` in `InstrProfData.inc`).
 
-/// The value kind of indirect calls. The values are call targets: raw files state the addresses of the targets, all
-/// other formats state the low 64 bits of the MD5 of the targets' names.
+/// The value kind of indirect calls. The values identify the call targets. Raw files contain the addresses of the
+/// targets. All other formats contain the low 64 bits of the MD5 of the targets' names.
 pub const INDIRECT_CALL_TARGET: u32 = 0;
 /// The value kind of memory intrinsics (since LLVM 5). The values are the sizes in bytes that the program passes to the
 /// intrinsics.

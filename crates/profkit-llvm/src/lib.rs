@@ -1,5 +1,5 @@
-//! LLVM's profile tools, reproduced exactly: the same options, texts, exit codes and bytes, on top of profkit's
-//! libraries.
+//! LLVM's profile tools, reproduced exactly with profkit's libraries: the options, texts, exit codes and output bytes
+//! are the same.
 //!
 //! [`profdata::run`] is `llvm-profdata`, [`profgen::run`] is `llvm-profgen`. Files are opened by name as the tool does; standard input, output and error
 //! are those of an [`Io`], so that a test or another front end can run the tool inside its own process.
@@ -17,9 +17,9 @@ use std::fmt;
 use std::io::{Read, Write};
 use std::path::Path;
 
-/// The LLVM release that the personalities reproduce.
+/// The LLVM release whose tools this crate reproduces.
 const LLVM_VERSION: &str = "22.1.8";
-/// The name of standard input, and of standard output.
+/// The name that stands for standard input, and for standard output.
 const STDIN: &[u8] = b"-";
 
 /// A tool of LLVM.
@@ -27,8 +27,7 @@ const STDIN: &[u8] = b"-";
 pub struct Tool {
     /// Its name.
     pub name: &'static str,
-    /// Does what the tool does with these arguments (the first is the name of the program), and returns the exit
-    /// code.
+    /// Runs the tool with these arguments, of which the first is the name of the program. Returns the exit code.
     pub run: fn(Vec<OsString>, &mut Io<'_>) -> u8,
 }
 
@@ -46,8 +45,8 @@ pub const PROFGEN: Tool = Tool {
 impl Tool {
     const ALL: [Tool; 2] = [PROFDATA, PROFGEN];
 
-    /// Returns the tool that a program should be, because the name of the program begins with the name of the tool:
-    /// `/usr/bin/llvm-profdata-22`, `llvm-profgen.exe`.
+    /// Returns the tool as which a program should run. The name of the program must begin with the name of the tool, as
+    /// in `/usr/bin/llvm-profdata-22` and `llvm-profgen.exe`.
     pub fn of_program(program: &OsStr) -> Option<Tool> {
         let name = Path::new(program).file_name()?.as_encoded_bytes();
         let mut tools = Self::ALL.into_iter();

@@ -2,10 +2,12 @@
 use profkit_data::bytes::Sink;
 use profkit_data::{Error, ErrorKind};
 
-/// The number of bytes at which the buffer is passed to the sink. The outputs have buffers of the same size. An output
-/// writes a text of at least this size without copying it into its own buffer. A larger size would only use more cache.
+/// The number of bytes at which the buffer is passed to the sink. It is also the size of the buffers of outputs. An
+/// output writes a text of at least this size without a copy in its own buffer. A larger size would only use more
+/// cache.
 const FLUSH_AT: usize = 256 << 10;
-/// Extra room in the buffer, so that the line that exceeds [`FLUSH_AT`] does not enlarge it.
+/// The extra room in the buffer, in bytes. The line that exceeds [`FLUSH_AT`] fits into it, so the buffer need not
+/// grow.
 const SPARE: usize = 16 << 10;
 
 /// A buffer for text that is written to a sink. An error of the sink is kept until [`finish`](Lines::finish), so that
@@ -73,8 +75,8 @@ impl<'s> Lines<'s> {
         self.text(hex_digits(byte))
     }
 
-    /// Ends a line. Code that prints long lists must call this or [`flush_if_full`](Self::flush_if_full) from time to
-    /// time.
+    /// Ends a line, and passes the text to the sink if the buffer is full. Code that prints long lists must call this
+    /// or [`flush_if_full`](Self::flush_if_full) from time to time.
     #[inline]
     pub fn end(&mut self) {
         self.buffer.push(b'\n');

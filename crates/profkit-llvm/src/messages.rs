@@ -1,4 +1,4 @@
-//! The form of the errors and warnings of LLVM's tool.
+//! The form of the errors and warnings of LLVM's tools.
 use crate::{Io, LLVM_VERSION, STDIN};
 use memmap2::Mmap;
 use profkit_data::{Error, ErrorKind, path_from_bytes};
@@ -29,7 +29,7 @@ impl AsRef<[u8]> for FileBytes {
     }
 }
 
-/// An error that stops the tool with exit code 1: file, message and perhaps a note.
+/// An error that stops the tool with exit code 1. It consists of the name of a file, a message and an optional note.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     whence: Vec<u8>,
@@ -40,7 +40,7 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// An error that is not about a file.
+    /// Makes an error that names no file.
     pub fn new(message: impl Into<Vec<u8>>) -> Self {
         Fault {
             whence: Vec::new(),
@@ -50,7 +50,7 @@ impl Fault {
         }
     }
 
-    /// An error that is about a file.
+    /// Makes an error that names a file. `whence` is the file's name.
     pub fn of(whence: &[u8], message: impl Into<Vec<u8>>) -> Self {
         Fault {
             whence: whence.to_vec(),
@@ -58,7 +58,7 @@ impl Fault {
         }
     }
 
-    /// An error whose line does not begin with the word "error".
+    /// Makes an error whose line does not begin with the word "error". `whence` is the text before the message.
     pub fn bare(whence: &str, message: impl Into<Vec<u8>>) -> Self {
         Fault {
             labelled: false,
@@ -66,12 +66,12 @@ impl Fault {
         }
     }
 
-    /// The system's error for a file that could not be opened, read or written.
+    /// Makes the error for a file that the system could not open, read or write.
     pub fn io(whence: &[u8], error: &io::Error) -> Self {
         Self::of(whence, system_text(error))
     }
 
-    /// An error in the content of a profile.
+    /// Makes the error for damage in the content of a profile.
     pub fn profile(whence: &[u8], error: &Error) -> Self {
         let fault = Self::of(whence, fault_text(&LlvmFault::from(error)));
         match error.kind() {
@@ -82,14 +82,14 @@ impl Fault {
         }
     }
 
-    /// An error for a command or an option of LLVM's tool that this release of profkit does not support.
+    /// Makes the error for a command or an option of LLVM's tool that this release of profkit does not support.
     pub fn later(what: &str) -> Self {
         Self::new(format!(
             "{what} is not supported by this release of profkit; use llvm-profdata of LLVM {LLVM_VERSION}"
         ))
     }
 
-    /// Adds a line that begins with `note: `.
+    /// Adds a line to the error. The line begins with `note: `.
     #[must_use]
     pub fn with_note(mut self, note: &'static str) -> Self {
         self.note = note;
@@ -97,8 +97,8 @@ impl Fault {
     }
 }
 
-/// LLVM's text for an error: the text for its code (`getInstrProfErrString`), then a colon and the detail that LLVM
-/// gives.
+/// Returns LLVM's text for an error. It consists of the text for the error code (`getInstrProfErrString`), a colon, and
+/// LLVM's detail, if there is one.
 pub fn fault_text(fault: &LlvmFault) -> String {
     let text = match fault.code {
         LlvmCode::EndOfFile => "end of File",
@@ -141,12 +141,12 @@ pub struct Session<'io> {
     stdout_is_terminal: bool,
     process_ends: bool,
     colours: bool,
-    /// What errors begin with: the name of the tool and a colon, or nothing.
+    /// The text with which errors begin: the name of the tool and a colon, or nothing.
     intro: &'static str,
 }
 
 impl<'io> Session<'io> {
-    /// Starts a session. `color` is the value of `--color`, if it was given.
+    /// Starts a session. `color` is the value of the option `--color`; `None` if it was not given.
     pub fn new(io: &'io mut Io<'_>, color: Option<bool>) -> Self {
         let terminal =
             io.stderr_is_terminal && std::env::var("TERM").is_ok_and(|term| shows_colours(&term));
@@ -161,7 +161,7 @@ impl<'io> Session<'io> {
         }
     }
 
-    /// Makes errors begin with the name of the tool.
+    /// Makes errors begin with this text, which contains the name of the tool.
     #[must_use]
     pub fn errors_begin_with(mut self, intro: &'static str) -> Self {
         self.intro = intro;
@@ -218,11 +218,12 @@ impl<'io> Session<'io> {
 
     /// Writes whole lines to standard error.
     pub fn put(&self, lines: &[u8]) {
-        // A failed write is ignored: standard error is closed, and the exit code still shows the failure.
+        // If standard error is closed, the write fails. The error is ignored, because the exit code still shows the
+        // tool's failure.
         let _ = self.stderr.borrow_mut().write_all(lines);
     }
 
-    /// Prints the error that stops the tool.
+    /// Prints the error that stops the tool, to standard error.
     pub fn error(&self, fault: &Fault) {
         let mut line = Vec::new();
         if fault.labelled {
@@ -243,7 +244,7 @@ impl<'io> Session<'io> {
         self.put(&line);
     }
 
-    /// Prints a warning. It names a file unless `whence` is empty.
+    /// Prints a warning. `whence` is the name of a file, or empty for a warning that names none.
     pub fn warning(&self, whence: &[u8], message: &str) {
         let mut line = Vec::new();
         self.label(&mut line, WARNING);
@@ -256,7 +257,7 @@ impl<'io> Session<'io> {
         self.put(&line);
     }
 
-    /// Prints a warning with text from a file.
+    /// Prints a warning that contains bytes of a file, which may be no UTF-8.
     pub fn warning_bytes(&self, message: &[u8]) {
         let mut line = Vec::new();
         self.label(&mut line, WARNING);
@@ -274,7 +275,7 @@ impl<'io> Session<'io> {
     }
 }
 
-/// Whether LLVM assumes that this terminal shows colours (`Unix/Process.inc`).
+/// Whether LLVM assumes that a terminal with this value of TERM shows colours (`Unix/Process.inc`).
 fn shows_colours(term: &str) -> bool {
     ["ansi", "cygwin", "linux"].contains(&term)
         || ["screen", "xterm", "vt100", "rxvt"]

@@ -1,5 +1,5 @@
-//! Writes outputs. LLVM truncates the output file before the new content exists. profkit writes a file whole or not at
-//! all, and a failed write makes the command fail.
+//! Writes outputs. LLVM truncates the output file before it has the new content. profkit writes a file completely or
+//! not at all, and a failed write makes the command fail.
 use crate::STDIN;
 use crate::lines::Lines;
 use crate::messages::{Fault, Session};
@@ -23,10 +23,10 @@ pub enum Output {
 /// The system's error.
 pub fn create(session: &Session<'_>, name: &[u8], content: Content) -> Result<Output, Fault> {
     if name.is_empty() {
-        // An empty path never names a file. LLVM reports the same error as for a file that does not exist.
+        // An empty path cannot name a file. LLVM reports the error of a file that does not exist.
         return Err(Fault::io(name, &io::Error::from_raw_os_error(2)));
     }
-    // LLVM uses the name of standard input for standard output, too.
+    // The name `-` stands for standard input among inputs, and for standard output here.
     if name == STDIN {
         return if content == Content::Binary && session.stdout_is_terminal() {
             Err(fault_of_terminal())
@@ -59,8 +59,8 @@ pub fn write(
     })
 }
 
-/// Opens an output, and calls `write` to write to it. `write` returns a result inside a result: the error of the outer
-/// result is an error of the sink; the error of the inner result stops the tool.
+/// Opens an output, and calls `write` to write to it. `write` returns a result inside a result. The outer error is an
+/// error of the sink. The inner error is another reason to stop the tool.
 ///
 /// # Errors
 /// Those of [`write`](fn@write).

@@ -3,7 +3,8 @@ use super::HelpKind;
 use super::spec::{Commands, OptionSpec, Tool};
 use std::fmt::Write;
 
-/// Writes the options of a subcommand. Each run of options with the same `title` is below that title.
+/// Writes the options of a subcommand. `title` returns the title of an option's group. Consecutive options with the
+/// same title are written below one title.
 ///
 /// # Errors
 /// None, because writing to a string cannot fail.

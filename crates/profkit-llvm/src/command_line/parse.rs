@@ -10,11 +10,11 @@ use std::path::Path;
 pub enum Outcome {
     /// Run a subcommand, or the program itself if it has no subcommands.
     Run(Parsed),
-    /// Print help for a subcommand ([`Commands::TOP`] for the program) and stop.
+    /// Print a help text and stop. The text is for a subcommand, or for the program if the set is [`Commands::TOP`].
     Help(Commands, HelpKind),
     /// Print the version and stop.
     Version,
-    /// Stop with exit code 1; the messages tell the reason.
+    /// Stop with exit code 1. The messages contain the reason.
     Wrong,
 }
 
@@ -27,13 +27,13 @@ pub struct HelpKind {
     pub hidden: bool,
 }
 
-/// The options and arguments of a subcommand, parsed.
+/// The parsed options and arguments of a subcommand.
 #[derive(Debug)]
 pub struct Parsed {
     /// The subcommand.
     pub command: Commands,
     values: Vec<(&'static str, Value)>,
-    /// The arguments that are not options, in order.
+    /// The arguments that are not options, in the order of the command line.
     pub positionals: Vec<Vec<u8>>,
 }
 
@@ -42,7 +42,7 @@ enum Value {
     Flag(bool),
     Number(u64),
     Text(Vec<u8>),
-    /// The word that was chosen for an option or for a group of options.
+    /// The word that was chosen among the words of an option or among the options of a group.
     Word(&'static str),
 }
 
@@ -64,7 +64,7 @@ impl Parsed {
         matches!(self.last(name), Some(Value::Flag(true)))
     }
 
-    /// The value of a flag, if the flag was given.
+    /// The value of a flag; `None` if the flag was not given.
     pub fn given_flag(&self, name: &str) -> Option<bool> {
         match self.last(name) {
             Some(&Value::Flag(set)) => Some(set),
@@ -80,7 +80,7 @@ impl Parsed {
         }
     }
 
-    /// All texts of an option that may be repeated.
+    /// All texts that were given for an option that may be repeated.
     pub fn texts(&self, name: &str) -> impl Iterator<Item = &[u8]> {
         self.values
             .iter()
@@ -90,7 +90,7 @@ impl Parsed {
             })
     }
 
-    /// The number of an option, if it was given.
+    /// The unsigned number that was given for an option; `None` if the option was not given.
     pub fn number(&self, name: &str) -> Option<u64> {
         match self.last(name) {
             Some(&Value::Number(number)) => Some(number),
@@ -98,13 +98,13 @@ impl Parsed {
         }
     }
 
-    /// The number of an option with a sign, if it was given.
+    /// The signed number that was given for an option; `None` if the option was not given.
     pub fn signed(&self, name: &str) -> Option<i32> {
         let number = self.number(name)?.cast_signed();
         i32::try_from(number).ok()
     }
 
-    /// All numbers of an option that may be repeated.
+    /// All numbers that were given for an option that may be repeated.
     pub fn numbers(&self, name: &str) -> impl Iterator<Item = u64> {
         self.values
             .iter()
@@ -114,7 +114,7 @@ impl Parsed {
             })
     }
 
-    /// The word that was chosen for an option; for a group of options, `name` is the group's title.
+    /// The word that was chosen for an option; `None` if none was. For a group of options, `name` is the group's title.
     pub fn word(&self, name: &str) -> Option<&'static str> {
         match self.last(name) {
             Some(&Value::Word(word)) => Some(word),
@@ -131,8 +131,8 @@ impl Parsed {
     }
 }
 
-/// Parses a command line. Its first argument is the program's name. LLVM's error messages, as whole lines, are appended
-/// to `messages`.
+/// Parses a command line. Its first argument is the program's name. Appends LLVM's error messages, as whole lines, to
+/// `messages`.
 pub fn parse(tool: &'static Tool, args: &[Vec<u8>], messages: &mut Vec<u8>) -> Outcome {
     let (typed_program, args) = match args {
         [program, args @ ..] => (program.as_slice(), args),
@@ -167,13 +167,13 @@ pub fn parse(tool: &'static Tool, args: &[Vec<u8>], messages: &mut Vec<u8>) -> O
                 parser.unknown_command();
                 return Outcome::Wrong;
             }
-            // The tools without subcommands go on as if there were no arguments.
+            // A tool without subcommands continues as if there were no arguments.
             parser.finish(Vec::new())
         }
     }
 }
 
-/// The last component of a path.
+/// Returns the last component of a path.
 pub fn file_name(path: &[u8]) -> Vec<u8> {
     Path::new(&path_from_bytes(path))
         .file_name()
@@ -187,12 +187,12 @@ struct Parser<'a> {
     command: Commands,
     failed: bool,
     parsed: Vec<(&'static str, Value)>,
-    /// The options on the command line, those with wrong values too.
+    /// The names of the options on the command line, including options with wrong values.
     given: Vec<&'static str>,
     messages: &'a mut Vec<u8>,
 }
 
-/// Help or the version was asked for: parsing ends.
+/// The parsing ends, because the command line asks for help or the version.
 struct Stop(Outcome);
 
 impl Parser<'_> {
@@ -273,8 +273,8 @@ impl Parser<'_> {
         {
             return self.provide(spec, spec.name, value, args);
         }
-        // Options of one letter may be written together. If the word does not consist of such options only, suggestions
-        // are made for the part of it that was not understood.
+        // Options with one-letter names may be written together. If a part of the word is no such option, suggestions
+        // are made for this part.
         let mut name = name;
         if name.len() > 1 {
             while let Some(spec) = self.grouped(name) {
@@ -299,7 +299,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Returns the one-letter option that `name` begins with.
+    /// Returns the one-letter option with which `name` begins, if there is one.
     fn grouped(&self, name: &[u8]) -> Option<&'static OptionSpec> {
         self.tool
             .find(self.command, name.get(..1)?)
@@ -418,7 +418,7 @@ impl Parser<'_> {
         self.value_error(name, &[b"'", text, wrong.as_bytes()]);
     }
 
-    /// Reports each option that is missing and must be given.
+    /// Reports each required option that is missing.
     fn check_required(&mut self) {
         for spec in self.tool.options {
             let given = || self.given.contains(&spec.name);
@@ -494,8 +494,8 @@ impl Parser<'_> {
         let message: &[&[u8]] = &[b"does not allow a value! '", value, b"' specified."];
         match spec.kind {
             OptionKind::Member(group) => {
-                // In LLVM, an option of a group has no name of its own. The message therefore begins with the group's
-                // name instead of the program's name.
+                // In LLVM, an option of a group has no name of its own. So the message begins with the group's name
+                // instead of the program's name.
                 let intro: &[&[u8]] = &[group.as_bytes(), b" option: "];
                 self.put(&[intro, message].concat());
             }
@@ -523,7 +523,7 @@ fn dashes(name: &[u8]) -> &'static [u8] {
     if name.len() == 1 { b"-" } else { b"--" }
 }
 
-/// Finds the option with this name, and splits off the value after `=`.
+/// Finds the option with this name. Splits off the option's value if there is a `=`.
 fn look_up<'n>(
     tool: &Tool,
     command: Commands,
@@ -538,7 +538,7 @@ fn look_up<'n>(
     }
 }
 
-/// Parses a number in C's notation: the prefixes `0x`, `0b`, `0o` and `0` select a base.
+/// Parses a number in C's notation, in which the prefixes `0x`, `0b`, `0o` and `0` select a base.
 fn integer(text: &[u8]) -> Option<u64> {
     let (digits, base) = match text {
         [b'0', b'x' | b'X', digits @ ..] => (digits, 16),

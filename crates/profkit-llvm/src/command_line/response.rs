@@ -1,10 +1,10 @@
-//! Response files: `@FILE` stands for the arguments in the file, which are quoted as in GNU tools.
+//! Response files. An argument `@FILE` stands for the arguments in the file, which are quoted as in GNU tools.
 use profkit_data::path_from_bytes;
 use profkit_merge::files::system_text;
 use std::path::{Path, PathBuf};
 
-/// Replaces every `@FILE` whose file exists by the arguments in the file, which may contain `@FILE` again. File names
-/// are relative to the current folder, even inside response files.
+/// Replaces every argument `@FILE` by the arguments in the file, if the file exists. The new arguments may contain
+/// `@FILE` again. File names are relative to the current folder, even inside response files.
 ///
 /// # Errors
 /// LLVM's text if a file names itself, or if it exists and cannot be read.
@@ -37,7 +37,7 @@ fn expand_one(
         return Err(format!("recursive expansion of: '{}'", path.display()));
     }
     let bytes = std::fs::read(&path).map_err(|error| {
-        // The words "cannot not" are part of LLVM's own text.
+        // LLVM's text contains the words "cannot not".
         format!(
             "cannot not open file '{}': {}",
             path.display(),

@@ -1,4 +1,4 @@
-//! Options, and the sets of subcommands that have them.
+//! The table of a tool's options, and sets of the subcommands that have an option.
 use std::ops::{BitOr, RangeInclusive};
 
 /// A set of subcommands. [`Commands::TOP`] stands for the program itself; every subcommand also has the options of
@@ -10,12 +10,12 @@ impl Commands {
     /// The program itself.
     pub const TOP: Self = Commands(1);
 
-    /// The subcommand with this number; the first one has number 1.
+    /// The set with one subcommand, which has this number. The first subcommand has the number 1.
     pub const fn number(number: u8) -> Self {
         Commands(1 << number)
     }
 
-    /// The subcommands that are in one of the two sets.
+    /// The union of the two sets.
     pub const fn or(self, other: Self) -> Self {
         Commands(self.0 | other.0)
     }
@@ -34,18 +34,19 @@ impl BitOr for Commands {
     }
 }
 
-/// A tool of LLVM: what its command line may have.
+/// A tool of LLVM, described by its command line.
 #[derive(Debug)]
 pub struct Tool {
-    /// The name, as messages have it.
+    /// The name of the tool in messages.
     pub name: &'static str,
     /// All options.
     pub options: &'static [OptionSpec],
-    /// The subcommands in the order of the help text, with their names. None if the tool has no subcommands.
+    /// The subcommands in the order of the help text, each with its name. Empty if the tool has no subcommands.
     pub commands: &'static [(Commands, &'static str)],
-    /// How many arguments that are no options a subcommand takes.
+    /// Returns how many arguments that are not options a subcommand may have.
     pub operands: fn(Commands) -> RangeInclusive<usize>,
-    /// The options of a subcommand in the order in which LLVM looks for the one that is nearest to an unknown option.
+    /// Returns the names of a subcommand's options. They have the order in which LLVM compares them with an unknown
+    /// option to find the nearest one.
     pub nearest: fn(Commands) -> &'static [&'static str],
 }
 
@@ -87,10 +88,10 @@ pub enum OptionKind {
     U32List,
     /// A floating-point number.
     Float,
-    /// One of the words in this list.
+    /// One of the words in this list. The variant holds the list.
     Choice(&'static [&'static str]),
-    /// No value: the option is itself one choice of a group, and the last choice on the command line counts. Messages
-    /// name the group by this title.
+    /// No value. The option is one choice of a group. If the command line contains several options of the group, the
+    /// last one counts. The variant holds the group's title, which messages show.
     Member(&'static str),
     /// No value: print help and stop.
     Help,
@@ -107,22 +108,22 @@ pub struct OptionSpec {
     pub kind: OptionKind,
     /// The subcommands that have this option.
     pub commands: Commands,
-    /// The name of the option's value in the help text, if it has one.
+    /// The name of the option's value in the help text; empty if it has none.
     pub value: &'static str,
     /// The description of the option in the help text.
     pub about: &'static str,
-    /// The option for which this option is another name.
+    /// If this option is only another name of an option, the name of that option.
     pub alias_of: Option<&'static str>,
     /// Whether only `--help-hidden` shows this option.
     pub hidden: bool,
-    /// Whether LLVM has this option only after the release that the tool stands for. It is accepted, but no help text and no
-    /// suggestion has it.
+    /// Whether only releases of LLVM after the reproduced one have this option. The option is accepted, but does not
+    /// occur in help texts and suggestions.
     pub later: bool,
-    /// Whether a command line without this option is wrong.
+    /// Whether each command line must contain this option.
     pub required: bool,
 }
 
-/// An option that `--help` shows.
+/// Returns an option that `--help` shows.
 pub const fn option(
     name: &'static str,
     kind: OptionKind,
@@ -143,7 +144,7 @@ pub const fn option(
     }
 }
 
-/// An option that only `--help-hidden` shows.
+/// Returns an option that only `--help-hidden` shows.
 pub const fn hidden(
     name: &'static str,
     kind: OptionKind,
@@ -157,7 +158,7 @@ pub const fn hidden(
     }
 }
 
-/// An option of a later LLVM release.
+/// Returns an option that only later releases of LLVM have.
 pub const fn later(
     name: &'static str,
     kind: OptionKind,
@@ -171,7 +172,7 @@ pub const fn later(
     }
 }
 
-/// Another name of an option.
+/// Returns an option that is another name of an option.
 pub const fn alias(
     name: &'static str,
     alias_of: &'static str,
@@ -185,8 +186,7 @@ pub const fn alias(
 }
 
 impl OptionSpec {
-    /// The name of the option in messages about its value. For an alias, this is the name of the option that it stands
-    /// for.
+    /// The name of the option in messages about its value. For an alias, this is the name of the original option.
     pub fn full_name(&self) -> &'static str {
         self.alias_of.unwrap_or(self.name)
     }
@@ -199,13 +199,13 @@ impl OptionSpec {
         )
     }
 
-    /// Whether the next argument is the option's value if the option is written without `=`.
+    /// Whether the option needs a value. If it is written without `=`, the next argument is its value.
     pub fn needs_value(&self) -> bool {
         !self.takes_no_value() && self.kind != OptionKind::Flag
     }
 
-    /// Whether this option may be written together with other options as one word (`-xy`). LLVM allows this for all
-    /// options with one-letter names.
+    /// Whether this option may be written in one word with other options (`-xy`). LLVM allows this for all options with
+    /// one-letter names.
     pub fn groups(&self) -> bool {
         self.name.len() == 1
     }

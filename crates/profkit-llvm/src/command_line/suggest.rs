@@ -1,11 +1,11 @@
-//! Suggestions ("Did you mean"): the option whose name is nearest to the typed word.
+//! Finds the option whose name is nearest to an unknown word, for the suggestion "Did you mean".
 use super::spec::{Commands, Tool};
 
-/// The name that LLVM suggests for an unknown option of a subcommand. If that option has a value, `=` and the typed
-/// value follow. `None` if the typed word is empty, or if `command` is the program itself.
+/// Returns the name that LLVM suggests for an unknown option of a subcommand. If the suggested option takes a value,
+/// `=` and the typed value follow. `None` if the typed word is empty, or if `command` is the program itself.
 ///
-/// For the program itself, LLVM suggests an option of any compiler library that the tool is linked with. profkit does
-/// not know these options, and suggests nothing.
+/// For the program itself, LLVM may suggest an option of any compiler library in the tool. profkit does not know these
+/// options, and suggests nothing.
 pub(super) fn nearest_option(tool: &Tool, command: Commands, typed: &[u8]) -> Option<Vec<u8>> {
     let order = (tool.nearest)(command);
     if typed.is_empty() {
@@ -33,8 +33,8 @@ pub(super) fn nearest_option(tool: &Tool, command: Commands, typed: &[u8]) -> Op
     best.map(|(_, suggestion)| suggestion)
 }
 
-/// Returns the subcommand whose name differs from the typed word by at most one edit (insertion, deletion or
-/// replacement of a byte), if there is one.
+/// Returns the subcommand whose name differs from the typed word by at most one inserted, deleted or replaced byte, if
+/// there is one.
 pub(super) fn nearest_command(tool: &Tool, typed: &[u8]) -> Option<&'static str> {
     tool.commands
         .iter()
@@ -42,7 +42,7 @@ pub(super) fn nearest_command(tool: &Tool, typed: &[u8]) -> Option<&'static str>
         .find(|name| edit_distance(name.as_bytes(), typed) < 2)
 }
 
-/// The number of insertions, deletions and replacements of bytes that turn one text into the other.
+/// Returns the smallest number of insertions, deletions and replacements of bytes that turn one text into the other.
 fn edit_distance(from: &[u8], to: &[u8]) -> usize {
     let mut above: Vec<usize> = (0..=to.len()).collect();
     for (index, from_byte) in from.iter().enumerate() {

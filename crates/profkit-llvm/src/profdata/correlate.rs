@@ -1,5 +1,6 @@
-//! Correlation as `mergeInstrProfile` of `llvm-profdata.cpp` does it: either one binary or debug info file for all
-//! inputs (`--binary-file`, `--debug-info`), or a file by build id for each input (`--correlate`).
+//! Correlation of raw profiles, as `mergeInstrProfile` of `llvm-profdata.cpp` does it. Either one binary or debug info
+//! file serves all inputs (`--binary-file`, `--debug-info`), or each input has its own file, which is found by its
+//! build id (`--correlate`).
 use super::inputs::InputList;
 use super::path_from_bytes;
 use crate::command_line::Parsed;
@@ -25,14 +26,14 @@ use profkit_object::debug_files::{DebugFolders, SYSTEM_DEBUG_FOLDER, dsym_files}
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The part of a binary that holds the metadata.
+/// The part of a binary that contains the metadata of profiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     DebugInfo,
     Binary,
 }
 
-/// The source of the metadata for the profiles of a merge.
+/// The source from which the profiles of a merge get their metadata.
 pub type Source = Arc<dyn RawMetadataSource + Send>;
 
 /// Checks the options and reads the binaries that they name.
@@ -115,7 +116,7 @@ fn no_servers(error: ServersError) -> Fault {
 
 /// The reason why a file gives no metadata.
 enum Refusal {
-    /// The fault has no error code for profiles: LLVM prints only this text.
+    /// The problem has no error code of profiles. LLVM prints only this text.
     Plain(String),
     Profile(Box<Error>),
 }
@@ -139,7 +140,7 @@ fn unable(detail: &'static str) -> Error {
     Error::new(ErrorKind::CannotCorrelate, detail).llvm_detail(detail)
 }
 
-/// The metadata of one program, which are used for all inputs.
+/// The metadata of one program. They serve all inputs.
 #[derive(Debug)]
 struct One {
     width: PointerWidth,
@@ -150,8 +151,8 @@ impl RawMetadataSource for One {
     fn metadata(&self, profile: &RawProfile<'_>) -> Result<Option<&RawMetadata>, Error> {
         let header = profile.header();
         if profile.dialect().width != self.width {
-            // LLVM has one correlator per pointer width. For a profile with another pointer width than the binary, LLVM
-            // acts as if there were no correlator.
+            // LLVM has one correlator per pointer width. If the profile and the binary have different pointer widths,
+            // LLVM behaves as if there were no correlator.
             return Ok(None);
         }
         let bare = header.num_data == 0
@@ -258,7 +259,7 @@ fn warn(warnings: &CorrelationWarnings, session: &Session<'_>) {
     }
 }
 
-/// The places where LLVM looks for the binary with a build id.
+/// The places in which LLVM looks for the binary with a given build id.
 struct Finder {
     folders: Vec<PathBuf>,
     servers: Option<Box<dyn BinaryServers>>,
@@ -280,7 +281,7 @@ impl Finder {
     }
 }
 
-/// Reads the binary of each input. This happens before the inputs themselves are read.
+/// Reads the binary of each input. LLVM does this before it reads the inputs themselves.
 fn by_build_id(inputs: &InputList, kind: Kind, finder: &Finder, session: &Session<'_>) -> Joined {
     let mut joined = Joined {
         replace: true,
@@ -338,7 +339,7 @@ fn metadata_of(
     }
 }
 
-/// `show --debug-info`: prints the number of functions that debug info describes, or lists these functions.
+/// Runs `show --debug-info`, which prints the number of functions that debug info describes, or lists these functions.
 ///
 /// # Errors
 /// If the file cannot be used.

@@ -4,7 +4,7 @@ use crate::LLVM_VERSION;
 use crate::command_line::{Commands, HelpKind, OptionKind, options_help};
 use std::fmt::Write;
 
-/// The text of `--version`. Scripts look for `LLVM version` and a number in it.
+/// Returns the text of `--version`. Scripts look for `LLVM version` and a number in this text.
 pub fn version() -> String {
     format!(
         "profkit {}, in place of llvm-profdata of\n  LLVM version {LLVM_VERSION}\n",
@@ -12,7 +12,7 @@ pub fn version() -> String {
     )
 }
 
-/// The subcommands: their arguments, and what they do.
+/// The subcommands. Each has its set, its arguments in the help text, and its description.
 pub const SUBCOMMANDS: [(Commands, &str, &str); 4] = [
     (
         MERGE,
@@ -36,10 +36,10 @@ pub const SUBCOMMANDS: [(Commands, &str, &str); 4] = [
     ),
 ];
 
-/// The text of `--help` for a subcommand, or for the program.
+/// Returns the text of `--help` for a subcommand or for the program.
 pub fn help(program: &str, command: Commands, kind: HelpKind) -> String {
     let mut text = String::new();
-    // Writing to a string cannot fail.
+    // Writing to a string cannot fail, so the result is ignored.
     let _ = write_help(&mut text, program, command, kind);
     text
 }

@@ -1,4 +1,4 @@
-//! Opens a profile as LLVM's tool of one release does.
+//! Opens a profile as LLVM's tool of the reproduced release does.
 use super::merge::RELEASE;
 use profkit_abi::{raw, value_kind, variant};
 use profkit_data::detect::{FileKind, detect, is_text};
@@ -12,14 +12,14 @@ use profkit_data::instr::{InstrKind, InstrSource, KindValues, Record, TemporalTr
 use profkit_data::{Error, ErrorKind};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// An open profile, with the function names that its own bytes contain.
+/// An open profile, with the function names that the profile itself contains.
 pub struct Profile<'data> {
     source: Source<'data>,
-    /// The function names of an indexed profile, by hash. An indexed profile stores the names only in its table of
-    /// functions.
+    /// The function names of an indexed profile, by hash. An indexed profile has no other list of names than its table
+    /// of functions.
     names: FxHashMap<NameRef, &'data [u8]>,
-    /// For a text profile with temporal traces: the functions and value targets that were read so far. LLVM can print
-    /// only these names, because it does not keep the names in the traces.
+    /// The functions and value targets that were read so far; `None` except for a text profile with temporal traces.
+    /// LLVM does not keep the names in the traces, so it can print only the names of these functions.
     read: Option<FxHashSet<NameRef>>,
 }
 
@@ -48,8 +48,8 @@ impl<'data> Profile<'data> {
                 let newest = RELEASE.facts().map_or(0, |facts| facts.indexed);
                 let options = IndexedReadOptions::new().newest(newest).llvm_checks(true);
                 let profile = IndexedProfile::parse_with(data, &options)?;
-                // LLVM reads the head of the heap profile and the temporal traces together with the header, so errors in
-                // them are reported first.
+                // LLVM reads the start of the heap profile and the temporal traces together with the file header. So it
+                // reports errors in them first.
                 if let Some(section) = profile.memprof() {
                     section.check_version_as_llvm()?;
                 }
@@ -91,7 +91,7 @@ impl<'data> Profile<'data> {
         }
     }
 
-    /// The reader of the records.
+    /// Returns the reader of the profile's records.
     pub fn source_mut(&mut self) -> &mut dyn InstrSource {
         match &mut self.source {
             Source::Raw(reader) => reader.as_mut(),
@@ -100,7 +100,7 @@ impl<'data> Profile<'data> {
         }
     }
 
-    /// The kind flags of the profile, such as IR or front-end instrumentation.
+    /// Returns the kind flags of the profile, which show IR or front-end instrumentation, for example.
     pub fn kind(&self) -> InstrKind {
         self.source().kind()
     }
@@ -115,7 +115,7 @@ impl<'data> Profile<'data> {
             Source::Raw(reader) => reader.read_record(record),
             Source::Indexed(reader) => reader.read_record(record),
             Source::Text(reader) => {
-                // LLVM also knows the names in the part of a record before its damage.
+                // If a record is damaged, LLVM still knows the names in the part before the damage.
                 let found = reader.read_record(record);
                 if let Some(read) = &mut self.read {
                     let names = [value_kind::INDIRECT_CALL_TARGET, value_kind::VTABLE_TARGET];
@@ -129,7 +129,7 @@ impl<'data> Profile<'data> {
         }
     }
 
-    /// The name of a function or virtual table, if the file contains it.
+    /// Returns the name of a function or virtual table; `None` if the file does not contain it.
     pub fn name(&self, name_ref: NameRef) -> Option<&[u8]> {
         match self.names.get(&name_ref) {
             Some(name) => Some(name),
@@ -144,7 +144,7 @@ impl<'data> Profile<'data> {
         }
     }
 
-    /// The version as LLVM's tool prints it: for raw files this is the whole version word.
+    /// Returns the version that LLVM's tool prints. For raw files, this is the whole version word.
     pub fn version(&self) -> u64 {
         match &self.source {
             Source::Indexed(reader) => reader.version_word() & variant::VERSION_MASK,
@@ -152,7 +152,8 @@ impl<'data> Profile<'data> {
         }
     }
 
-    /// The build ids; `None` for text and for a raw profile without any: LLVM's tool prints nothing for these.
+    /// Returns the build ids. `None` for a text, and for a raw profile without build ids, because LLVM's tool prints
+    /// nothing about them.
     ///
     /// # Errors
     /// If the section is damaged.
@@ -167,7 +168,7 @@ impl<'data> Profile<'data> {
         }
     }
 
-    /// The temporal traces. All records must have been read before.
+    /// Returns the temporal traces. The caller must have read all records before.
     ///
     /// # Errors
     /// If the section is damaged.
@@ -180,8 +181,8 @@ impl<'data> Profile<'data> {
     }
 }
 
-/// Fails if a raw profile has another raw version than that of LLVM 22. LLVM's tool reads only the raw version of its
-/// own release.
+/// Returns an error if the file is a raw profile of a different raw version from LLVM 22's. LLVM's tool reads only the
+/// raw version of its own release.
 fn check_raw_version(data: &[u8]) -> Result<(), Error> {
     let dialect = RawDialect::read(data, 0);
     if !matches!(&dialect, Err(error) if error.kind() == ErrorKind::BadMagic) {

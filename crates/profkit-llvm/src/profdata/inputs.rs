@@ -13,7 +13,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 const NOT_FOUND: &str = "No such file or directory";
-/// The largest depth of nested folders. Deeper folders are taken for a loop of links.
+/// The largest depth of nested folders. Deeper folders are assumed to be a loop of links.
 const MOST_FOLDERS: usize = 256;
 
 /// An input file with its weight.
@@ -31,7 +31,7 @@ pub struct InputFile {
 pub struct InputList {
     /// The files.
     pub files: Vec<InputFile>,
-    /// The content of standard input, if it was read already.
+    /// The content of standard input; `None` if it was not read yet.
     stdin: Option<io::Result<Vec<u8>>>,
 }
 
@@ -114,7 +114,7 @@ impl InputList {
             Ok(metadata) if metadata.is_dir() => self
                 .add_folder(&path, weight, 0)
                 .map_err(|error| Fault::io(name, &error))?,
-            // LLVM skips pipes and devices.
+            // LLVM skips special files, such as pipes and devices.
             Ok(_) => {}
         }
         Ok(())
@@ -153,8 +153,9 @@ impl InputList {
         }
     }
 
-    /// The indexes of the inputs that LLVM treats as heap profiles (raw dumps, and text that begins like YAML), and the
-    /// indexes of the others. An input that cannot be read is among the others; the merge reports it.
+    /// Returns the indexes of the inputs that LLVM treats as heap profiles, and the indexes of all other inputs. LLVM
+    /// treats raw dumps, and text that begins like YAML, as heap profiles. An input that cannot be read is among the
+    /// others; the merge reports it.
     pub fn split_heap_profiles(&self) -> (Vec<usize>, Vec<usize>) {
         (0..self.files.len()).partition(|&index| self.is_heap_profile(index).unwrap_or(false))
     }
@@ -217,7 +218,7 @@ impl Inputs for InputList {
     }
 }
 
-/// The first inputs of a list.
+/// The first inputs of a list. The number is the number of these inputs.
 pub struct FirstInputs<'l>(&'l InputList, usize);
 
 impl Inputs for FirstInputs<'_> {

@@ -1,7 +1,7 @@
 //! MemProf as LLVM's tool reads and shows it: raw dumps with `--profiled-binary`, YAML, and `show --memory`.
 //!
-//! Errors are found in LLVM's order: first the headers of the dumps, then the binary, the dumps, and symbolising
-//! (`RawMemProfReader`).
+//! Errors are found in LLVM's order (`RawMemProfReader`): first those of the dumps' headers, then those of the binary,
+//! of the dumps, and of symbolising.
 use super::inputs::InputList;
 use super::path_from_bytes;
 use crate::command_line::Parsed;
@@ -28,7 +28,7 @@ const UNSUPPORTED: &str = "unsupported instrumentation profile format version";
 const BAD_MAGIC: &str = "invalid instrumentation profile data (bad magic)";
 /// The raw versions that LLVM 22 reads.
 const RAW_VERSIONS: std::ops::RangeInclusive<u64> = 3..=5;
-/// The version of the MemProf section that is written, unless an option names another version.
+/// The version of the MemProf section that is written if no option names a version.
 const DEFAULT_VERSION: u32 = 3;
 
 /// Whether LLVM recognises a file as a raw heap profile.
@@ -36,8 +36,8 @@ pub fn is_raw(data: &[u8]) -> bool {
     data.first_chunk() == Some(&MAGIC.to_le_bytes())
 }
 
-/// An error of a heap profile. `context` is the name of the file or binary, if LLVM has already put that name before
-/// the message.
+/// An error of a heap profile. `context` is the name of the file or binary that stands before the message; `None` if
+/// LLVM puts no name there itself.
 struct Refusal {
     context: Option<Vec<u8>>,
     message: String,
@@ -74,7 +74,7 @@ fn malformed(detail: impl std::fmt::Display) -> Refusal {
     Refusal::new(format!("{MALFORMED}: {detail}"))
 }
 
-/// A raw profile after symbolising.
+/// A raw heap profile after symbolising.
 struct Raw {
     profile: MemProfile,
     version: u32,
@@ -120,8 +120,8 @@ fn read_raw(name: &[u8], data: &[u8], parsed: &Parsed) -> Result<Raw, Refusal> {
     let mut contexts = RawContexts::default();
     let mut first = None;
     contexts.add(&profile, |skipped| {
-        // If a dump has the same stack id twice, LLVM uses the second stack. If two dumps have different stacks for the
-        // same stack id, the profile has already been rejected.
+        // If one dump has two stacks with the same id, LLVM uses the second. Two dumps with different stacks for the
+        // same id have already been rejected.
         if skipped.lost {
             first.get_or_insert(skipped.error);
         }
@@ -151,7 +151,7 @@ fn read_raw(name: &[u8], data: &[u8], parsed: &Parsed) -> Result<Raw, Refusal> {
     })
 }
 
-/// Checks the headers as `checkBuffer` does: the version first, then the size.
+/// Checks the headers of all dumps as `checkBuffer` does: the version of a header first, then the size.
 fn check_headers(name: &[u8], data: &[u8]) -> Result<(), Refusal> {
     if data.len() < HEADER_LEN {
         return Err(Refusal::of(name, TRUNCATED));
@@ -166,7 +166,7 @@ fn check_headers(name: &[u8], data: &[u8]) -> Result<(), Refusal> {
         let (version, size) = match words() {
             Ok((version, Ok(size))) => (version, size),
             Ok((version, Err(_))) => (version, 0),
-            // The rest of the file is too short for a header.
+            // The rest of the file is too short for another header.
             Err(_) => (0, 0),
         };
         if !RAW_VERSIONS.contains(&version) {
@@ -277,11 +277,11 @@ pub struct Heap {
     pub profile: MemProfile,
     /// The number of inputs that could not be used.
     pub bad: usize,
-    /// The name of the first heap profile.
+    /// The name of the first input that is a heap profile.
     pub first: Vec<u8>,
 }
 
-/// Reads the heap profiles among the inputs; `None` if there are none.
+/// Reads and adds the heap profiles among the inputs. Returns `None` if there are none.
 ///
 /// # Errors
 /// The error of the first raw profile that LLVM rejects.
@@ -334,7 +334,7 @@ pub fn load(
     }))
 }
 
-/// The text of a YAML error: the place as LLVM writes it, then profkit's own message.
+/// Returns the text for an error in YAML: the place in LLVM's form, then profkit's own message.
 fn yaml_text(error: &profkit_data::Error) -> String {
     let (line, column) = error.line_column().unwrap_or((1, 1));
     let mut text = format!("YAML:{line}:{column}: error: {}", error.message());
@@ -347,7 +347,8 @@ fn yaml_text(error: &profkit_data::Error) -> String {
     text
 }
 
-/// Makes the section in the version that the options name.
+/// Makes the MemProf section of an indexed profile, in the version that the options name. If the merged profile already
+/// has such a section (`indexed`), the contents of both are added.
 ///
 /// # Errors
 /// If a table of the section is too large for its format.
@@ -378,8 +379,8 @@ pub fn section(
 /// Runs `show --memory`.
 ///
 /// # Errors
-/// Those of LLVM's tool. LLVM crashes on an indexed profile without a MemProf section; profkit reports an error in this
-/// case, too.
+/// Those of LLVM's tool. For an indexed profile without a MemProf section, LLVM's tool crashes; profkit reports an
+/// error.
 pub fn show(
     session: &Session<'_>,
     name: &[u8],
@@ -541,7 +542,7 @@ fn show_record(lines: &mut Lines<'_>, profile: &MemProfile, record: &Record) {
     }
 }
 
-/// Prints the frames of a stack. For call sites, each frame is an item of a list.
+/// Prints the frames of a stack. If `items` is true (for call sites), each frame is an item of a list.
 fn show_frames(lines: &mut Lines<'_>, profile: &MemProfile, stack: StackId, items: bool) {
     for frame in profile.stack(stack) {
         if items {

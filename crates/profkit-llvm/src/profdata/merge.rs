@@ -20,9 +20,9 @@ use profkit_merge::{
 };
 use std::num::NonZeroUsize;
 
-/// The LLVM release whose rules are followed.
+/// The LLVM release whose rules the merge follows.
 pub(super) const RELEASE: Release = Release::new(22);
-/// The version that `--write-prev-version` selects.
+/// The version of the indexed format that `--write-prev-version` selects.
 const PREVIOUS_VERSION: u32 = 11;
 const HINT: &str =
     "Make sure that all profile data to be merged is generated from the same binary.";
@@ -118,7 +118,7 @@ pub fn run(program: &str, parsed: &Parsed, session: &Session<'_>) -> Result<(), 
         None => InstrProfile::default(),
     };
     if let Some(heap) = heap.filter(|_| !conflict) {
-        // LLVM writes a MemProf section even if it is empty.
+        // LLVM writes the MemProf section even if it is empty.
         profile.memprof = Some(memprof::section(
             parsed,
             heap.profile,
@@ -164,7 +164,7 @@ fn remapping(parsed: &Parsed, session: &Session<'_>) -> Result<Option<Remapping>
     Ok(Some(remapping))
 }
 
-/// Compiles a pattern; the error is LLVM's text. `None` if the text is empty.
+/// Compiles a pattern. The error is LLVM's text. Returns `None` if the text is empty.
 fn filter(text: &[u8]) -> Option<Result<Pattern, &'static str>> {
     (!text.is_empty()).then(|| Pattern::new(text))
 }
@@ -213,7 +213,7 @@ pub(super) fn merge_fault(error: &MergeError) -> Fault {
     }
 }
 
-/// Prints the errors of functions and files. Returns the number of bad files.
+/// Prints the problems of functions and files. Returns the number of files that could not be used.
 fn report(outcome: &MergeOutcome, inputs: &InputList, session: &Session<'_>) -> usize {
     let mut hinted: Vec<LlvmCode> = Vec::new();
     let mut bad = 0;
@@ -223,8 +223,8 @@ fn report(outcome: &MergeOutcome, inputs: &InputList, session: &Session<'_>) -> 
             .get(event.input)
             .map(|file| file.name.as_slice());
         let Some(name) = name else {
-            // An event without a file comes from joining the results of two threads. LLVM reports such an error once
-            // per error code, without a file name.
+            // An event without a file occurs when the results of two threads are joined. LLVM reports such an event
+            // without a file name, once per error code.
             if let Some(fault) = &event.llvm
                 && !hinted.contains(&fault.code)
             {
@@ -248,7 +248,7 @@ fn report(outcome: &MergeOutcome, inputs: &InputList, session: &Session<'_>) -> 
     bad
 }
 
-/// Prints a line about a function. A hint follows if the error code occurs for the first time.
+/// Prints a line about a problem of a function. If its error code occurs for the first time, a hint follows.
 pub(super) fn function_line(
     event: &Event,
     file: &[u8],
@@ -279,7 +279,8 @@ pub(super) fn function_line(
     session.put(&lines);
 }
 
-/// Whether a function that will be written has no name. This happens if the hash of the name is damaged in the input.
+/// Whether any function that will be written has no name. Such functions come from inputs in which the hash of a name
+/// is damaged.
 fn has_unnamed(profile: &InstrProfile, sparse: bool) -> bool {
     let functions = profile.tables.iter().flat_map(|table| table.functions());
     functions
@@ -304,8 +305,8 @@ pub(super) fn write(
     if text {
         let output = output::create(session, name, Content::Text)?;
         let options = TextOptions::default().sparse(sparse);
-        // If a function has no name, LLVM writes only the directives (such as `:ir`) of the whole profile, and prints a
-        // warning.
+        // If any function has no name, LLVM writes only the directives for the whole profile (such as `:ir`), and
+        // prints a warning.
         let unnamed = has_unnamed(profile, sparse);
         let directives = InstrProfile {
             kind: profile.kind.without(InstrKind::TEMPORAL),
@@ -324,7 +325,7 @@ pub(super) fn write(
     let output = output::create(session, name, Content::Binary)?;
     let mut options = IndexedWriteOptions::for_llvm(RELEASE);
     if parsed.flag("write-prev-version") {
-        // LLVM changes the version alone: flags and heap profiles are written as in the newest version.
+        // LLVM changes only the version number. Flags and heap profiles are written as in the newest version.
         options.version = PREVIOUS_VERSION;
         options = options.unknown_vtable_sites(true);
     }
@@ -335,8 +336,8 @@ pub(super) fn write(
     })
 }
 
-/// Whether a value site holds the same size twice; a single damaged input can cause this. LLVM writes such a profile
-/// and then warns (`InstrProfWriter::validateRecord`).
+/// Whether any value site contains the same size twice. A single damaged input can cause this. LLVM writes such a
+/// profile and then prints a warning (`InstrProfWriter::validateRecord`).
 fn repeats_a_size(profile: &InstrProfile) -> bool {
     let mut seen = Vec::new();
     profile

@@ -1,5 +1,5 @@
-//! Reproduces llvm-profdata of LLVM 22 exactly: its options, its text, its exit codes, its bytes.
-//! docs/formats/llvm-profdata.md lists every difference with its reason.
+//! Reproduces llvm-profdata of LLVM 22 exactly: its options, texts, exit codes and output bytes.
+//! docs/formats/llvm-profdata.md lists every difference and its reason.
 mod correlate;
 mod help;
 mod input;
@@ -35,12 +35,12 @@ const FAILURE: u8 = 1;
 /// The name of the tool.
 pub const NAME: &str = "llvm-profdata";
 
-/// The example at the end of `profkit llvm-profdata --help`.
+/// The example command line at the end of the text of `profkit llvm-profdata --help`, with its title.
 pub const EXAMPLE: &str = "\
 Example:
   profkit llvm-profdata merge -sparse *.profraw -o out.profdata";
 
-/// A subcommand, for completion scripts and manual pages.
+/// A subcommand, as completion scripts and manual pages need it.
 #[derive(Clone, Copy, Debug)]
 pub struct CommandSpec {
     /// The name.
@@ -51,7 +51,7 @@ pub struct CommandSpec {
 }
 
 impl CommandSpec {
-    /// The options of the subcommand, hidden ones too, in the order of the help text.
+    /// Returns the options of the subcommand, including hidden ones, in the order of the help text.
     pub fn options(&self) -> impl Iterator<Item = &'static OptionSpec> + use<> {
         let command = self.command;
         let options = options::TOOL.options.iter();
@@ -59,7 +59,7 @@ impl CommandSpec {
     }
 }
 
-/// The subcommands, in the order of the help text.
+/// Returns the subcommands in the order of the help text.
 pub fn commands() -> impl Iterator<Item = CommandSpec> {
     help::SUBCOMMANDS
         .iter()
@@ -70,14 +70,14 @@ pub fn commands() -> impl Iterator<Item = CommandSpec> {
         })
 }
 
-/// Whether llvm-profdata has an option of this name, which is written without dashes, in any of its commands.
+/// Whether any command of llvm-profdata has an option with this name. The name is written without dashes.
 pub fn has_option(name: &str) -> bool {
     let mut options = options::TOOL.options.iter();
     options.any(|option| option.name == name)
 }
 
-/// Does what LLVM's tool does with these arguments, and returns its exit code. The first argument is the program's
-/// name. `-` as an input or output means the standard input or output of `io`.
+/// Runs llvm-profdata with these arguments, and returns its exit code. The first argument is the program's name. `-` as
+/// an input or output means the standard input or output of `io`.
 ///
 /// ```
 /// use profkit_llvm::{Io, profdata};
@@ -93,7 +93,8 @@ pub fn run(args: Vec<OsString>, io: &mut Io<'_>) -> u8 {
     let args: Vec<Vec<u8>> = args.into_iter().map(OsString::into_encoded_bytes).collect();
     let mut wrong = Vec::new();
     let outcome = parse(&options::TOOL, &args, &mut wrong);
-    // A failed write is ignored: standard error is closed, and the exit code still shows the failure.
+    // If standard error is closed, the write fails. The error is ignored, because the exit code still shows the tool's
+    // failure.
     let _ = io.stderr.write_all(&wrong);
     let typed = args.first().map_or(b"".as_slice(), Vec::as_slice);
     let program = String::from_utf8_lossy(&command_line::file_name(typed)).into_owned();

@@ -45,11 +45,11 @@ use OptionKind::{
     Choice, Flag, Float, Help, I32, LongU64, Member, Text, TextList, U32, U32List, U64, Version,
 };
 
-/// The group of options that choose the form that `merge` writes.
+/// The title of the group of options that choose the form in which `merge` writes its output.
 pub const FORMAT: &str = "Format of output profile";
-/// The group of options that choose the kind of profile that `merge` and `overlap` read.
+/// The title of the group of options that choose the kind of profile that `merge` and `overlap` read.
 pub const KIND: &str = "Profile kind:";
-/// The group of options that choose the kind of profile that `show` reads.
+/// The title of the group of options that choose the kind of profile that `show` reads.
 pub const SHOW_KIND: &str = "Profile kind supported by show:";
 
 /// All options of llvm-profdata 22 itself. LLVM's tool also accepts the options of all compiler libraries that it is
@@ -111,7 +111,7 @@ pub const OPTIONS: &[OptionSpec] = &[
     hidden("profile-isfs", Flag, TOP, "", "Sample profiles: read text and binary profiles as profiles of FS-AFDO"),
     hidden("extbinary-write-vtable-type-prof", Flag, TOP, "", "Sample profiles: write virtual tables (extensible binary)"),
     hidden("generate-merged-base-profiles", Flag, TOP, "", "Sample profiles: with --convert-sample-profile-layout=nest, also keep functions that are nested into their callers as functions of their own"),
-    // Instrumentation profiles helped by sample profiles.
+    // Supplementing: instrumentation profiles that are corrected by sample profiles.
     hidden("supplement-instr-with-sample", Text, MERGE, "string", "Correct an instrumentation profile by this sample profile"),
     hidden("instr-prof-cold-threshold", U32, MERGE, "uint", "Supplementing: counts below this are cold"),
     hidden("suppl-min-size-threshold", U32, MERGE, "uint", "Supplementing: leave smaller functions unchanged"),
@@ -167,9 +167,9 @@ pub const OPTIONS: &[OptionSpec] = &[
     option("version", Version, TOP, "", "Show the version"),
 ];
 
-// The orders in which LLVM 22 walks its tables of options. If several names are equally near to a typed word, LLVM
-// suggests the first one. The orders were found by giving thousands of misspelt options to the tool. If two names are
-// never equally near to a typed word, their order in these lists does not matter.
+// The orders in which LLVM 22 goes through its tables of options. If several names are equally near to a typed word,
+// LLVM suggests the first one. The orders were found by running the tool with thousands of misspelt options. Names that
+// are never equally near to any typed word may stand in any order.
 const MERGE_ORDER: &[&str] = &[
     "compress-all-sections",
     "convert-sample-profile-layout",

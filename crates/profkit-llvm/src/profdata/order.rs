@@ -1,4 +1,5 @@
-//! `order` (`order_main` in `llvm-profdata.cpp`): orders functions by the temporal traces of a profile.
+//! Reproduces `order` (`order_main` in `llvm-profdata.cpp`), which orders functions by the temporal traces of a
+//! profile.
 use super::input::Profile;
 use crate::command_line::Parsed;
 use crate::messages::{Fault, Session};
@@ -8,7 +9,7 @@ use profkit_data::ids::NameRef;
 use profkit_data::instr::Record;
 use profkit_merge::files::Content;
 
-/// LLVM does not know the sizes of functions. It assumes that this many fit in a page.
+/// The number of functions that LLVM assumes to fit in a page, because it does not know the sizes of functions.
 const FUNCTIONS_PER_PAGE: usize = 32;
 const WARNING: &[u8] = b"# Warning: Mach-O may prefix symbols with \"_\" depending on the linkage and this output does \
 not take that into account. Some post-processing may be required before passing to the linker via -order_file.";
@@ -25,8 +26,8 @@ pub fn run(parsed: &Parsed, session: &Session<'_>) -> Result<(), Fault> {
     let mut profile =
         Profile::open(bytes.as_ref(), true).map_err(|error| Fault::profile(file, &error))?;
     let mut record = Record::default();
-    // Reading ends at the first damaged record, and LLVM does not report the damage: `order` needs only the traces and
-    // the names.
+    // Reading ends at the first damaged record. LLVM does not report the damage, because `order` needs only the traces
+    // and the names.
     while let Ok(true) = profile.read_record(&mut record) {}
     let traces = profile.temporal_traces();
     let traces = traces.map_err(|error| Fault::profile(file, &error))?.traces;
@@ -59,7 +60,7 @@ pub fn run(parsed: &Parsed, session: &Session<'_>) -> Result<(), Fault> {
         lines.text(WARNING).end();
         for &function in &order {
             let name = profile.name(function).unwrap_or_default();
-            // Functions that are local to a file have names like `file.c;function`.
+            // The name of a function that is local to a file has the form `FILE;FUNCTION`.
             let split = memchr::memchr(b';', name).and_then(|at| name.split_at_checked(at));
             match split {
                 Some((file, function)) if function.len() > 1 => {
@@ -75,7 +76,7 @@ pub fn run(parsed: &Parsed, session: &Session<'_>) -> Result<(), Fault> {
     })
 }
 
-/// Formats the area as C's `%e` does. LLVM keeps it in 32 bits, and prints it with the precision of a `float`.
+/// Formats the area as C's `%e` does. LLVM stores the area in 32 bits, and prints it with the precision of a `float`.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_precision_loss,

@@ -1,5 +1,5 @@
-//! `overlap` of instrumentation profiles (`overlapInstrProfile` in `llvm-profdata.cpp`, `OverlapStats::dump` in
-//! `InstrProf.cpp`): measures how alike two profiles are.
+//! Reproduces `overlap` for instrumentation profiles (`overlapInstrProfile` in `llvm-profdata.cpp`,
+//! `OverlapStats::dump` in `InstrProf.cpp`). `overlap` measures how similar two profiles are.
 use super::input::Profile;
 use super::merge::{RELEASE, function_line};
 use crate::command_line::Parsed;
@@ -16,7 +16,7 @@ use profkit_merge::{MergeOptions, MergeOutcome, Policy, merge_instr};
 use std::num::NonZeroUsize;
 use std::sync::mpsc::{channel, sync_channel};
 
-/// What LLVM writes before an error of either input, in place of the file's name.
+/// The text that LLVM writes before an error of either input, in place of the file's name.
 const WHENCE: &[u8] = b"error in getting profile count sums";
 /// LLVM's name for each value kind.
 const KINDS: [&str; value_kind::COUNT] = ["IndirectCall", "MemOP", "VTable"];
@@ -48,8 +48,8 @@ pub fn run(parsed: &Parsed, session: &Session<'_>) -> Result<(), Fault> {
         || load(base, &base_bytes),
     );
     if base_sums.is_zero() || test_sums.is_zero() {
-        // LLVM has a message for profiles whose counts are all zero, but exits before it writes its buffer, so the
-        // message is never seen.
+        // LLVM has a message for profiles whose counts are all zero. But it exits before it writes the buffer with this
+        // message, so no user ever sees it.
         return output::write(session, output, name, |_| Ok(()));
     }
     let profile = finish_load(session, base, loaded);
@@ -88,11 +88,12 @@ fn open(data: &[u8]) -> Result<Profile<'_>, Fault> {
     Profile::open(data, false).map_err(|error| Fault::profile(WHENCE, &error))
 }
 
-/// Calls `each` with the records of a profile, in their order, up to the first damaged one. Another thread reads them.
+/// Calls `each` for the records of a profile, in the profile's order, up to the first damaged record. Another thread
+/// decodes the records in advance.
 fn read_ahead(mut source: Profile<'_>, mut each: impl FnMut(&Record)) {
-    /// The number of records that are handed over together. More need more memory.
+    /// The number of records that are handed over at once. A larger number would need more memory.
     const BATCH: usize = 256;
-    /// The number of batches that are read ahead.
+    /// The number of batches that may be decoded in advance.
     const AHEAD: usize = 4;
     let (send, receive) = sync_channel::<(Vec<Record>, usize)>(AHEAD);
     let (give_back, used) = channel::<Vec<Record>>();
@@ -112,14 +113,14 @@ fn read_ahead(mut source: Profile<'_>, mut each: impl FnMut(&Record)) {
         });
         for (batch, count) in receive {
             batch.iter().take(count).for_each(&mut each);
-            // The reader needs no more batches if it has ended.
+            // This fails if the reader has ended and needs no more batches.
             let _ = give_back.send(batch);
         }
     });
 }
 
-/// Reads the first profile whole, by LLVM's rules: a function that it contains twice is merged. Damage ends the
-/// reading, and is not reported.
+/// Reads the whole first profile by LLVM's rules: records of the same function are merged. Reading ends at damage,
+/// which is not reported here. `None` if the profile cannot be opened.
 fn load(file: &[u8], bytes: &FileBytes) -> Option<MergeOutcome> {
     let options = MergeOptions::new()
         .policy(Policy::Llvm)
@@ -129,7 +130,7 @@ fn load(file: &[u8], bytes: &FileBytes) -> Option<MergeOutcome> {
     merge_instr(&inputs[..], &options).ok()
 }
 
-/// Reports the functions that could not be merged, and returns the profile.
+/// Reports the functions whose records could not be merged, and returns the profile.
 fn finish_load(session: &Session<'_>, file: &[u8], loaded: Option<MergeOutcome>) -> InstrProfile {
     let Some(mut outcome) = loaded else {
         return InstrProfile::default();
@@ -144,7 +145,7 @@ fn finish_load(session: &Session<'_>, file: &[u8], loaded: Option<MergeOutcome>)
     merged.map(|merged| merged.profile).unwrap_or_default()
 }
 
-/// Prints the figures of a profile or of a function. `entries` is the word for the items that are counted: functions or
+/// Prints the figures for a profile or for one function. `entries` is the word for the counted items: functions or
 /// counters.
 fn print(lines: &mut Lines<'_>, entries: &str, overlap: &InstrOverlap) {
     let InstrOverlap {
@@ -200,5 +201,5 @@ fn print(lines: &mut Lines<'_>, entries: &str, overlap: &InstrOverlap) {
     }
 }
 
-/// Chooses a share: that of the counters, or that of the values of a kind.
+/// A function that selects one of the shares: that of the counters, or that of the values of one kind.
 type Share<'a> = &'a dyn Fn(&Shares) -> f64;

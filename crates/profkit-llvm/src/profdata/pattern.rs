@@ -1,25 +1,24 @@
 //! The regular expressions of `--function` and `--no-function`. They are POSIX extended expressions, as LLVM's `Regex`
-//! compiles them (`llvm/lib/Support/regcomp.c`), translated for the `regex` crate.
+//! compiles them (`llvm/lib/Support/regcomp.c`). This module translates them for the `regex` crate.
 use profkit_data::ids::NameRef;
 use regex::bytes::{Regex, RegexBuilder};
 
-/// The largest count that is allowed in braces (`RE_DUP_MAX`).
+/// The largest number that braces may contain (`RE_DUP_MAX`).
 const MOST_REPEATS: u32 = 255;
 
 /// A compiled pattern. It matches anywhere in a name.
 #[derive(Clone, Debug)]
 pub struct Pattern {
     regex: Regex,
-    /// The MD5 hash of the text that LLVM compiles.
+    /// The MD5 hash of the text that LLVM would compile.
     hash: NameRef,
 }
 
 impl Pattern {
-    /// Compiles a pattern. A pattern that begins with `?` and has a character of mangled names is taken literally: it
-    /// is a name that MSVC mangled.
+    /// Compiles a pattern. A pattern that begins with `?` is taken literally, because it is a name that MSVC mangled.
     ///
     /// # Errors
-    /// LLVM's text for the fault.
+    /// LLVM's text for what is wrong with the pattern.
     pub fn new(pattern: &[u8]) -> Result<Self, &'static str> {
         let mut translated = String::from("(?s-u)");
         let mut compiled = pattern.to_vec();
@@ -46,7 +45,7 @@ impl Pattern {
             .map_err(|_| "out of memory")
     }
 
-    /// The hash of the pattern, as if the pattern were a function's name.
+    /// Returns the hash that the pattern would have as a function's name.
     pub fn hash(&self) -> NameRef {
         self.hash
     }
@@ -220,7 +219,7 @@ impl Translator<'_> {
         Ok(count)
     }
 
-    /// Parses a bracket expression. Its opening bracket has been read already.
+    /// Parses a bracket expression. The opening bracket was read before.
     fn bracket(&mut self) -> Result<(), &'static str> {
         for (word, boundary) in [(&b"[:<:]]"[..], "\\b{start}"), (b"[:>:]]", "\\b{end}")] {
             if let Some(rest) = self.rest.strip_prefix(word) {
@@ -285,8 +284,8 @@ impl Translator<'_> {
         if !self.eat(b']') {
             return Err(BRACKETS);
         }
-        // A negated expression is written as a negated class of the listed bytes. If the expression were written as the
-        // class of all other bytes, that class could be empty, which the `regex` crate cannot parse.
+        // A negated expression becomes a negated class of the listed bytes. Written as the class of all other bytes,
+        // the class could be empty, and the `regex` crate cannot parse an empty class.
         self.out.push_str(if negated { "[^" } else { "[" });
         for (byte, _) in (0..=u8::MAX).zip(set).filter(|&(_, member)| member) {
             literal(&mut self.out, byte);
@@ -307,8 +306,8 @@ impl Translator<'_> {
         self.next().ok_or(BRACKETS)
     }
 
-    /// Returns the text between `[:` and `:]`, between `[.` and `.]`, or between `[=` and `=]`. `end` is the closing
-    /// pair of characters, such as `:]`.
+    /// Returns the text of a class, a collating element or an equivalence class: the text up to `end`, which is `:]`,
+    /// `.]` or `=]`. `missing` is the error if `end` is not found.
     fn until(&mut self, end: &[u8], missing: &'static str) -> Result<&[u8], &'static str> {
         let inner = self.rest.get(2..).unwrap_or_default();
         let Some(length) = inner.windows(2).position(|window| window == end) else {
@@ -337,7 +336,7 @@ fn in_class(class: &[u8], byte: u8) -> Option<bool> {
     })
 }
 
-/// Appends a byte that matches itself.
+/// Appends a byte in a form that matches exactly this byte.
 fn literal(out: &mut String, byte: u8) {
     if byte.is_ascii_alphanumeric() || byte == b'_' {
         out.push(char::from(byte));

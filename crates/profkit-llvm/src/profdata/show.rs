@@ -21,7 +21,8 @@ use profkit_merge::files::Content;
 #[derive(Clone, Debug, Default)]
 struct Options {
     all_functions: bool,
-    /// Show functions whose name contains this text. If the text is empty, no function is selected by its name.
+    /// The text that the names of the shown functions contain. If the text is empty, no function is selected by its
+    /// name.
     function: Vec<u8>,
     counts: bool,
     call_targets: bool,
@@ -80,7 +81,7 @@ impl Options {
             || !self.function.is_empty() && memchr::memmem::find(name, &self.function).is_some()
     }
 
-    /// Whether names are printed that must be looked up by hash.
+    /// Whether the output contains names that must be looked up by hash.
     fn looks_up_names(&self) -> bool {
         let functions = self.all_functions || !self.function.is_empty();
         functions && (self.call_targets || self.vtables || self.text) || self.traces
@@ -276,7 +277,7 @@ impl<'o, 's, 'l> Show<'o, 's, 'l> {
         }
     }
 
-    /// Prints the lines that every shown function has, without the last line break.
+    /// Prints the lines that every shown function has. The last of them is still without its line break.
     fn begin(&mut self, record: &Record) {
         let lines = &mut *self.lines;
         if self.shown == 0 {

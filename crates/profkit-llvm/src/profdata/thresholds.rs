@@ -3,7 +3,7 @@ use crate::command_line::Parsed;
 use crate::messages::Fault;
 use profkit_data::summary::Thresholds;
 
-/// How the summary divides counts into hot, warm and cold ones.
+/// Returns the thresholds that the options set. With them the summary divides counts into hot, warm and cold ones.
 pub fn thresholds(parsed: &Parsed) -> Thresholds {
     let defaults = Thresholds::default();
     let cutoff = |name, default| parsed.number(name).unwrap_or(default);
@@ -15,7 +15,7 @@ pub fn thresholds(parsed: &Parsed) -> Thresholds {
     }
 }
 
-/// What LLVM's tool prints if the summary has no line with the wanted cutoff or a higher one.
+/// Returns LLVM's error for a summary that has no line with the wanted cutoff or a higher one.
 pub fn no_cutoff() -> Fault {
     Fault::bare(
         "LLVM ERROR",

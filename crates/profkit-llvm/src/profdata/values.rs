@@ -5,19 +5,18 @@ use profkit_data::ids::NameRef;
 use profkit_data::instr::KindValues;
 use profkit_data::summary::Summary;
 
-/// Totals of the value sites of all functions that are shown.
+/// The totals for the value sites of all shown functions.
 #[derive(Clone, Debug, Default)]
 pub struct ValueStatistics {
     sites: u64,
     sites_with_values: u64,
     values: u64,
-    /// The number of sites with one value, with two values, and so on.
+    /// The number of sites with one value, the number of sites with two values, and so on.
     histogram: Vec<u64>,
 }
 
 impl ValueStatistics {
-    /// Prints the values of a function's value sites. Values are printed as names if a profile is given to look the
-    /// names up in, otherwise as numbers.
+    /// Prints the values of a function's value sites. If a profile is given, its names are printed instead of numbers.
     pub fn show(
         &mut self,
         lines: &mut Lines<'_>,
@@ -85,7 +84,8 @@ impl ValueStatistics {
     }
 }
 
-/// Prints the number of blocks that make up each share of all counts. LLVM computes this in single precision.
+/// Prints the detailed summary: for each share of all counts, the number of blocks that make it up. LLVM computes the
+/// percentages in single precision.
 #[allow(
     clippy::cast_precision_loss,
     reason = "the numbers are rounded as LLVM rounds them"
@@ -109,7 +109,7 @@ pub fn detailed_summary(lines: &mut Lines<'_>, summary: &Summary) {
     }
 }
 
-/// Formats a number as `%.6g` does in C: six significant digits, no trailing zeros.
+/// Formats a number as C's `%.6g` does: with six significant digits and without trailing zeros.
 fn six_digits(number: f64) -> String {
     const DIGITS: i32 = 6;
     if number == 0.0 {

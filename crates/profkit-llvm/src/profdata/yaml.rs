@@ -1,11 +1,11 @@
-//! The part of LLVM's `yaml::Output` that the tool needs.
+//! Writes the YAML that the tool needs, in the form of LLVM's `yaml::Output`.
 use crate::lines::Lines;
 use profkit_object::correlate::dwarf::Probe;
 
-/// The column in which values begin.
+/// The number of columns from the start of a key to the start of its value.
 const COLUMN: usize = 17;
 
-/// Writes `show --debug-info --show-format=yaml`.
+/// Writes the output of `show --debug-info --show-format=yaml`.
 pub fn probes(probes: &[Probe], lines: &mut Lines<'_>) {
     lines.text("---\nProbes:\n");
     for probe in probes {
@@ -35,7 +35,7 @@ pub fn probes(probes: &[Probe], lines: &mut Lines<'_>) {
     lines.text("...\n");
 }
 
-/// Formats a string, with quotes where LLVM puts them (`yaml::needsQuotes`).
+/// Formats a string. Quotes are added if LLVM would add them (`yaml::needsQuotes`).
 fn scalar(text: &[u8]) -> Vec<u8> {
     match quoting(text) {
         Quotes::None => text.to_vec(),

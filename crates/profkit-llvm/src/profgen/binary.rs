@@ -1,4 +1,4 @@
-//! The binary: its files, and what LLVM's tool says while it reads them.
+//! The binary: its files, and the errors and warnings that LLVM's tool prints while it reads them.
 use crate::command_line::{Parsed, file_name};
 use crate::messages::{Fault, Session};
 use object::{BinaryFormat, Object as _};
@@ -19,15 +19,16 @@ pub struct Files {
 pub struct Binary<'files> {
     /// The code and functions.
     pub program: Program<'files>,
-    /// The name of its file, without folders.
+    /// The name of the binary's file, without folders.
     pub name: Vec<u8>,
-    /// The segments with code, in the order of the file: offset and address, rounded down to pages.
+    /// The segments with code, in the order of the file. Each has its offset in the file and its address, both rounded
+    /// down to pages.
     pub segments: Vec<(u64, u64)>,
-    /// The address from which unsymbolized profiles count.
+    /// The address that unsymbolized profiles subtract from all addresses.
     pub first: u64,
 }
 
-/// The error for a file that is no program.
+/// Returns the error for a file that is not a program.
 fn fault_of_file(path: &[u8]) -> Fault {
     let file = path_from_bytes(path);
     let known = match std::fs::File::open(&file) {
@@ -147,7 +148,7 @@ impl Files {
     }
 }
 
-/// Warns about a part of a sum, if there is any.
+/// Prints a warning with the share `part` of `all`, unless one of them is 0.
 #[allow(
     clippy::cast_precision_loss,
     reason = "the shares are rounded to two digits"

@@ -1,4 +1,4 @@
-//! Samples with call chains, and the profiles with calling contexts that are made of them.
+//! Samples with call chains, and the profiles with calling contexts that are made from them.
 use super::binary::{Binary, share};
 use super::counts::{EXTERNAL, Stacks};
 use super::unsymbolized::origin;
@@ -13,7 +13,7 @@ use profkit_profgen::contexts::{
     write_contexts,
 };
 
-/// The options that the command line gives.
+/// Returns the options for contexts that the command line sets.
 pub fn options(parsed: &Parsed) -> ContextOptions {
     let mut options = ContextOptions::default();
     // -1 is no limit.
@@ -60,8 +60,8 @@ pub fn options(parsed: &Parsed) -> ContextOptions {
     options
 }
 
-/// How many calls a context by address keeps. LLVM's tool takes the smaller of two numbers, and a negative one is no limit
-/// unless it is -1.
+/// Returns the largest number of calls that a context by address may have. LLVM's tool uses the smaller one of two
+/// options. The value -1 counts as an option that was not given. Any other negative value means no limit.
 fn max_calls(parsed: &Parsed) -> usize {
     const UNLIMITED: i32 = -1;
     let limits = [
@@ -76,7 +76,8 @@ fn max_calls(parsed: &Parsed) -> usize {
         .unwrap_or(usize::MAX)
 }
 
-/// Finds the contexts of samples, warns about what does not fit, and writes the unsymbolized profile if it was asked for.
+/// Finds the calling contexts of samples, and prints warnings about samples that do not fit the binary. Writes the
+/// unsymbolized profile if the user asked for one.
 ///
 /// # Errors
 /// The system's error.
@@ -107,7 +108,7 @@ pub fn unwind(
         let branches = branches.iter().map(|&(from, to)| (end(from), end(to)));
         stacks.add(&branches.collect::<Vec<_>>(), count);
     }
-    // The ranges only give warnings here.
+    // The result is ignored: the ranges are checked only for the warnings.
     let _ = stacks.check(parsed, binary, session);
     let contexts = unwind_samples(&binary.program, samples, &options(parsed));
     if contexts.figures.foreign_callers {
@@ -159,10 +160,10 @@ fn warn(session: &Session<'_>, figures: &ContextFigures) {
     }
 }
 
-/// Makes the profile of contexts.
+/// Makes the profile with calling contexts.
 ///
 /// # Errors
-/// If the pseudo probes are damaged. LLVM's tool crashes.
+/// If the pseudo probes are damaged. LLVM's tool crashes in this case.
 pub fn profile(
     parsed: &Parsed,
     binary: &Binary<'_>,
@@ -173,10 +174,10 @@ pub fn profile(
         .map_err(|error| Fault::of(parsed.text("binary"), error.to_string()))
 }
 
-/// Does the last steps of a finished profile with contexts again.
+/// Repeats the last steps for a profile with contexts that was finished before.
 ///
 /// # Errors
-/// If the pseudo probes of the binary are damaged. LLVM's tool crashes.
+/// If the pseudo probes of the binary are damaged. LLVM's tool crashes in this case.
 pub fn again(
     parsed: &Parsed,
     binary: &Binary<'_>,

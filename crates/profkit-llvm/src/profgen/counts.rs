@@ -1,4 +1,4 @@
-//! Counts by address, and the profile that is made of them.
+//! Counts by address, and the profile that is made from them.
 use super::binary::{Binary, share};
 use crate::command_line::Parsed;
 use crate::messages::{Fault, Session};
@@ -8,24 +8,24 @@ use profkit_profgen::contexts::Contexts;
 use profkit_profgen::{CheckedCounts, Figures, LineOptions, RangeFault, profile_of};
 use rustc_hash::FxHashMap;
 
-/// What LLVM's tool puts in place of an address that is no instruction of the binary.
+/// The address that LLVM's tool uses in place of an address at which the binary has no instruction.
 pub const EXTERNAL: u64 = 1;
 
 /// Counts by address.
 pub enum Counts {
-    /// Counts of samples, those that fit the code.
+    /// Counts of samples that fit the code.
     Samples(CheckedCounts),
-    /// Counts of an unsymbolized profile. They are not checked.
+    /// Counts from an unsymbolized profile. They were not checked against the code.
     Unsymbolized(CheckedCounts),
-    /// What ran in each calling context.
+    /// Counts from samples with call chains, separate for each calling context.
     Contexts(Contexts),
 }
 
 impl Counts {
-    /// Makes the profile.
+    /// Makes the sample profile from the counts.
     ///
     /// # Errors
-    /// If the pseudo probes are damaged. LLVM's tool crashes.
+    /// If the pseudo probes are damaged. LLVM's tool crashes in this case.
     pub fn profile(self, parsed: &Parsed, binary: &Binary<'_>) -> Result<SampleProfile, Fault> {
         let counts = match self {
             Counts::Samples(counts) | Counts::Unsymbolized(counts) => counts,
@@ -42,7 +42,7 @@ impl Counts {
     }
 }
 
-/// The sums of branch stacks, before they are checked.
+/// The sums of branch stacks. They were not checked against the code yet.
 #[derive(Debug, Default)]
 pub struct Stacks {
     ranges: FxHashMap<(u64, u64), u64>,
@@ -50,8 +50,8 @@ pub struct Stacks {
 }
 
 impl Stacks {
-    /// Adds a branch stack, the newest branch first. An end that is no instruction of the binary is [`EXTERNAL`]; no branch
-    /// has two such ends.
+    /// Adds a branch stack, in which the newest branch comes first. If the binary has no instruction at an end of a
+    /// branch, this end is [`EXTERNAL`]. At least one end of each branch is an instruction.
     pub fn add(&mut self, stack: &[(u64, u64)], count: u64) {
         let mut newer = None;
         for &(from, to) in stack {
@@ -102,7 +102,7 @@ impl Stacks {
         }
     }
 
-    /// Checks the sums against the code, and warns about ranges that do not fit it.
+    /// Checks the sums against the code. Prints warnings about ranges that do not fit the code.
     pub fn check(
         self,
         parsed: &Parsed,
@@ -154,7 +154,7 @@ impl Stacks {
     }
 }
 
-/// The text for a range that does not fit the code.
+/// Returns LLVM's text for a range that does not fit the code.
 fn text_of(fault: RangeFault) -> &'static str {
     match fault {
         RangeFault::OffBoundary => {

@@ -1,4 +1,5 @@
-//! The last steps: cold functions left out, ambiguous names removed, the density, and the output.
+//! The last steps for a profile: removes cold functions and ambiguous names, prints the density, and writes the
+//! profile.
 use super::binary::Binary;
 use crate::command_line::Parsed;
 use crate::messages::{Fault, Session};
@@ -12,10 +13,10 @@ use profkit_data::sample::{
 use profkit_merge::files::Content;
 use profkit_profgen::{Density, density, drop_ambiguous, mark_preinlined};
 
-/// Reads a finished profile.
+/// Reads a profile that was finished before.
 ///
 /// # Errors
-/// If it cannot be read. LLVM's tool crashes.
+/// If it cannot be read. LLVM's tool crashes in this case.
 pub fn read(parsed: &Parsed, path: &[u8], session: &Session<'_>) -> Result<SampleProfile, Fault> {
     let bytes = session.read(path)?;
     let options = SampleReadOptions::new()
@@ -30,7 +31,7 @@ pub fn read(parsed: &Parsed, path: &[u8], session: &Session<'_>) -> Result<Sampl
     Ok(profile)
 }
 
-/// Does the last steps, and writes the profile.
+/// Removes cold functions if an option asks for it, and then does all that [`conclude`] does.
 ///
 /// # Errors
 /// The system's error.
@@ -94,7 +95,7 @@ fn show_density(parsed: &Parsed, profile: &SampleProfile, session: &Session<'_>)
             density.samples_per_line,
             f64::from(cutoff) / 10_000.0
         );
-        // A failed write is ignored, as LLVM's tool ignores it.
+        // If the write fails, the error is ignored, as in LLVM's tool.
         let _ = session.stdout().write_all(text.as_bytes());
     }
 }

@@ -4,7 +4,7 @@ use crate::LLVM_VERSION;
 use crate::command_line::{Commands, HelpKind, OptionKind, options_help};
 use std::fmt::Write;
 
-/// The text of `--version`. Scripts look for `LLVM version` and a number in it.
+/// Returns the text of `--version`. Scripts look for `LLVM version` and a number in this text.
 pub fn version() -> String {
     format!(
         "profkit {}, in place of llvm-profgen of\n  LLVM version {LLVM_VERSION}\n",
@@ -12,10 +12,10 @@ pub fn version() -> String {
     )
 }
 
-/// The text of `--help`. Its titles are those of LLVM's tool, which scripts look for.
+/// Returns the text of `--help`. It has the titles of LLVM's tool, for which scripts look.
 pub fn help(program: &str, kind: HelpKind) -> String {
     let mut text = String::new();
-    // Writing to a string cannot fail.
+    // Writing to a string cannot fail, so the result is ignored.
     let _ = write_help(&mut text, program, kind);
     text
 }

@@ -1,6 +1,6 @@
-//! The lines of a text, read as LLVM's tool reads them.
+//! Reads the lines of a text as LLVM's tool does.
 
-/// The lines of a text, with their numbers.
+/// A reader for the lines of a text. It counts the lines.
 #[derive(Clone, Debug)]
 pub struct Lines<'text> {
     rest: &'text [u8],
@@ -44,14 +44,14 @@ impl<'text> Lines<'text> {
     }
 }
 
-/// Reads text that is a number as a whole.
+/// Parses a number. `None` if the text contains anything else.
 pub fn number(text: &[u8], base: u32) -> Option<u64> {
     let digits = text.iter().all(u8::is_ascii_alphanumeric);
     let text = std::str::from_utf8(text).ok().filter(|_| digits)?;
     u64::from_str_radix(text, base).ok()
 }
 
-/// Reads a hexadecimal number as a whole, with or without `0x`.
+/// Parses a hexadecimal number, with or without `0x`. `None` if the text contains anything else.
 pub fn hex(text: &[u8]) -> Option<u64> {
     let digits = text
         .strip_prefix(b"0x")
@@ -60,7 +60,7 @@ pub fn hex(text: &[u8]) -> Option<u64> {
     number(digits, 16)
 }
 
-/// The text without blanks at its start.
+/// Returns the text without the blanks at its start.
 pub fn without_blanks(text: &[u8]) -> &[u8] {
     let is_blank = |byte: &u8| b" \t\n\x0b\x0c\r".contains(byte);
     let start = text.iter().take_while(|byte| is_blank(byte)).count();

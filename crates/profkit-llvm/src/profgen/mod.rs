@@ -1,5 +1,5 @@
-//! Reproduces llvm-profgen of LLVM 22: its options, its messages, its exit codes, its profiles.
-//! docs/formats/llvm-profgen.md lists every difference with its reason.
+//! Reproduces llvm-profgen of LLVM 22: its options, messages, exit codes and profiles. docs/formats/llvm-profgen.md
+//! lists every difference and its reason.
 mod binary;
 mod contexts;
 mod counts;
@@ -26,18 +26,18 @@ const FAILURE: u8 = 1;
 /// The name of the tool.
 pub const NAME: &str = "llvm-profgen";
 
-/// The example at the end of `profkit llvm-profgen --help`.
+/// The example command line at the end of the text of `profkit llvm-profgen --help`, with its title.
 pub const EXAMPLE: &str = "\
 Example:
   profkit llvm-profgen --perfdata=perf.data --binary=app --output=app.prof";
 
-/// The options, hidden ones too, in the order of the help text: for completion scripts and manual pages.
+/// Returns the options, including hidden ones, in the order of the help text. Completion scripts and manual pages need
+/// them.
 pub fn options() -> impl Iterator<Item = &'static OptionSpec> {
     options::OPTIONS.iter()
 }
 
-/// Does what LLVM's tool does with these arguments, and returns its exit code. The first argument is the program's
-/// name.
+/// Runs llvm-profgen with these arguments, and returns its exit code. The first argument is the program's name.
 ///
 /// ```
 /// use profkit_llvm::{Io, profgen};
@@ -53,7 +53,8 @@ pub fn run(args: Vec<OsString>, io: &mut Io<'_>) -> u8 {
     let args: Vec<Vec<u8>> = args.into_iter().map(OsString::into_encoded_bytes).collect();
     let mut wrong = Vec::new();
     let outcome = parse(&options::TOOL, &args, &mut wrong);
-    // A failed write is ignored: standard error is closed, and the exit code still shows the failure.
+    // If standard error is closed, the write fails. The error is ignored, because the exit code still shows the tool's
+    // failure.
     let _ = io.stderr.write_all(&wrong);
     let typed = args.first().map_or(NAME.as_bytes(), Vec::as_slice);
     let program = String::from_utf8_lossy(&file_name(typed)).into_owned();
@@ -79,7 +80,7 @@ pub fn run(args: Vec<OsString>, io: &mut Io<'_>) -> u8 {
     }
 }
 
-/// The input that a command line names.
+/// The kind of input that a command line names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Input {
     Recording,
@@ -88,7 +89,8 @@ enum Input {
     Profile,
 }
 
-/// The options that name an input, in the order in which LLVM's tool looks whether their files exist.
+/// The options that name an input, each with the kind of input. They have the order in which LLVM's tool checks whether
+/// the files exist.
 const INPUTS: [(&str, Input); 4] = [
     ("perfdata", Input::Recording),
     ("perfscript", Input::Script),
@@ -96,7 +98,7 @@ const INPUTS: [(&str, Input); 4] = [
     ("llvm-sample-profile", Input::Profile),
 ];
 
-/// Checks the options that the parser cannot check, in LLVM's order. Returns the only input.
+/// Checks the options that the parser cannot check, in LLVM's order. Returns the kind and the path of the only input.
 fn input<'p>(parsed: &'p Parsed) -> Result<(Input, &'p [u8]), Fault> {
     let exists = |path: &[u8]| path_from_bytes(path).exists();
     if parsed.flag("show-disassembly-only") {

@@ -28,10 +28,10 @@ const fn required(
 /// The words of `--format`.
 pub const FORMATS: &[&str] = &["binary", "extbinary", "text", "gcc"];
 
-/// All options of llvm-profgen 22 itself, and those of the libraries of LLVM that change its profiles.
+/// All options of llvm-profgen 22 itself, and those options of LLVM's libraries that change its profiles.
 #[rustfmt::skip]
 pub const OPTIONS: &[OptionSpec] = &[
-    // The options of every tool.
+    // The options that every LLVM tool has.
     option("color", Flag, TOP, "", "Colours in messages (default: if standard error is a terminal)"),
     option("help", Help, TOP, "", "Show the options"),
     alias("h", "help", Help, TOP),
@@ -113,8 +113,8 @@ pub const OPTIONS: &[OptionSpec] = &[
     hidden("x86-asm-syntax", Choice(&["att", "intel"]), TOP, "value", "--show-disassembly-only: the syntax of instructions"),
 ];
 
-/// The options among which one is looked for that is near to an unknown one. LLVM's tool also suggests options of the
-/// compiler libraries that it is linked with.
+/// The options that can be suggested for an unknown option. LLVM's tool also suggests options of the compiler libraries
+/// that it contains.
 const NEAREST: &[&str] = &[
     "h",
     "o",

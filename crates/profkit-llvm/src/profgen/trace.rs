@@ -1,7 +1,8 @@
-//! Recordings, and the output of `perf script`, read by LLVM's rules.
+//! Reads recordings and the output of `perf script` by LLVM's rules.
 //!
-//! There is one base address at a time for the samples of all processes: that of the last mapping of the binary's first
-//! segment with code. An address that is no instruction of the binary becomes [`EXTERNAL`].
+//! In the output of `perf script`, the samples of all processes have the same base address. It is the address of the
+//! last mapping of the binary's first segment with code, up to the sample. An address at which the binary has no
+//! instruction becomes [`EXTERNAL`].
 use super::binary::{Binary, share};
 use super::contexts;
 use super::counts::{Counts, EXTERNAL, Stacks};
@@ -16,29 +17,30 @@ use profkit_profgen::contexts::{Samples, is_complete};
 
 use regex::bytes::Regex;
 
-/// The names of the kernel in mappings.
+/// The names that mappings of the kernel may have.
 const KERNELS: [&[u8]; 3] = [
     b"[kernel.kallsyms]",
     b"[kernel.kallsyms]_stext",
     b"[kernel.kallsyms]_text",
 ];
 
-/// A mapping in the output of `perf script`.
+/// The regular expression of a mapping in the output of `perf script`.
 const MAPPING: &str = r"(?-u)PERF_RECORD_MMAP(?:2 (?P<pid2>-?[0-9]+)/[0-9]+: \[(?P<at2>0x[a-f0-9]+)\(0x[a-f0-9]+\) @ (?P<offset2>0x[a-f0-9]+|0) .*\]: [-a-z]+ (?P<path2>.*)| (?P<pid>-?[0-9]+)/[0-9]+: \[(?P<at>0x[a-f0-9]+)\(0x[a-f0-9]+\) @ (?P<offset>0x[a-f0-9]+|0)\]: [-a-z]+ (?P<path>.*))";
 
-/// What the samples of a text are.
+/// The form of the samples in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     /// Branch stacks.
     Branches,
-    /// Call chains and branch stacks.
+    /// Each sample has a call chain and a branch stack.
     Both,
 }
 
-/// Reads samples, warns about those that do not fit, and writes the unsymbolized profile if it was asked for.
+/// Reads samples, and prints warnings about samples that do not fit the binary. Writes the unsymbolized profile if the
+/// user asked for one.
 ///
 /// # Errors
-/// LLVM's texts.
+/// LLVM's text for an input that cannot be used.
 pub fn read(
     parsed: &Parsed,
     binary: &Binary<'_>,
@@ -64,7 +66,7 @@ pub fn read(
     if is_recording {
         state.recording(path, session)?;
     } else {
-        // LLVM's tool takes a folder for an empty text.
+        // LLVM's tool treats a folder as an empty text.
         let bytes = match path_from_bytes(path).is_dir() {
             true => None,
             false => Some(session.read(path)?),
@@ -95,26 +97,26 @@ pub fn read(
 struct State<'s, 'files, 'io> {
     binary: &'s Binary<'files>,
     session: &'s Session<'io>,
-    /// Where the binary is mapped.
+    /// The address at which the binary is mapped.
     base: u64,
-    /// Whether a mapping said where the binary is.
+    /// Whether any mapping has stated the address of the binary.
     is_loaded: bool,
-    /// Whether it was said that no mapping did.
+    /// Whether the warning about a missing mapping was printed.
     warned: bool,
     kernel: bool,
     pid: Option<u64>,
     show_mappings: bool,
     samples: u64,
     stacks: Stacks,
-    /// Whether call chains only decide which samples count.
+    /// Whether call chains are ignored, except that an incomplete chain excludes its sample.
     ignore_chains: bool,
-    /// The samples with call chains, if the input has any.
+    /// The samples with call chains; `None` if the input has no chains or they are ignored.
     chains: Option<Samples>,
-    /// Samples whose call chain begins outside of the binary.
+    /// The number of samples whose call chain begins outside of the binary.
     leaf_elsewhere: u64,
 }
 
-/// The line of `--show-mmap-events`.
+/// Returns the line about a mapping that `--show-mmap-events` prints.
 fn line_of(path: &[u8], address: u64) -> Vec<u8> {
     let end = format!(" loaded at 0x{address:x}: \n");
     [b"Mmap: Binary ", path, end.as_bytes()].concat()
@@ -124,14 +126,14 @@ fn no_mapping() -> Fault {
     Fault::new("No relevant mmap event is found in perf data.")
 }
 
-/// Whether a line is about a mapping.
+/// Whether a line describes a mapping.
 fn is_mapping(line: &[u8]) -> bool {
     line.len() >= 50
         && !line.first().is_some_and(u8::is_ascii_digit)
         && memchr::memmem::find(line, b"PERF_RECORD_MMAP").is_some()
 }
 
-/// Recognises the form of the samples by the first one with branches.
+/// Recognises the form of the samples from the first sample with branches.
 fn form(text: &[u8]) -> Result<Form, Fault> {
     let mut lines = Lines::new(text);
     while let Some(line) = lines.line() {
@@ -161,7 +163,7 @@ fn form(text: &[u8]) -> Result<Form, Fault> {
     Err(Fault::new("Invalid perf script input!"))
 }
 
-/// Whether a line has a branch stack. LLVM's tool looks at what follows the first word.
+/// Whether a line contains a branch stack. As LLVM's tool does, checks the text after the first word.
 fn has_branches(line: &[u8]) -> bool {
     let mut words = line.trim_ascii().splitn(2, |&byte| byte == b' ');
     let second = words.nth(1).map(without_blanks).unwrap_or_default();
@@ -179,7 +181,8 @@ struct Part {
 }
 
 impl State<'_, '_, '_> {
-    /// Reads a recording. Unlike LLVM's tool it knows where each process has the binary mapped at which time.
+    /// Reads a recording. Unlike LLVM's tool, this function knows at which address each process had mapped the binary
+    /// at each time.
     fn recording(&mut self, path: &[u8], session: &Session<'_>) -> Result<(), Fault> {
         let file = path_from_bytes(path);
         let is_folder = file.is_dir();
@@ -189,7 +192,7 @@ impl State<'_, '_, '_> {
             path.to_vec()
         };
         let head = session.read(&head)?;
-        // LLVM's tool runs perf, which says what is wrong with the file, and then finds no mapping.
+        // LLVM's tool runs perf, which reports what is wrong with the file. Then it finds no mapping.
         if detect(head.as_ref()) != FileKind::PerfData {
             return Err(no_mapping());
         }
@@ -214,7 +217,7 @@ impl State<'_, '_, '_> {
         if !is_found && !self.kernel {
             return Err(no_mapping());
         }
-        // A failed write is ignored, as LLVM's tool ignores it.
+        // If the write fails, the error is ignored, as in LLVM's tool.
         let _ = session.stdout().write_all(&lines);
         self.is_loaded |= is_found;
         let processes = recording.processes();
@@ -301,7 +304,7 @@ impl State<'_, '_, '_> {
         Ok(())
     }
 
-    /// Whether the binary has this path.
+    /// Whether this path is that of the binary, or that of the kernel if the user asked for the kernel.
     fn is_binary(&self, path: &[u8]) -> bool {
         if self.kernel {
             KERNELS.contains(&path)
@@ -346,7 +349,7 @@ impl State<'_, '_, '_> {
         Ok(())
     }
 
-    /// Reads a sample with a line per address of its call chain, and a line with the branch stack.
+    /// Reads a sample. It consists of one line for each address of its call chain, and one line with the branch stack.
     fn sample_with_chain(
         &mut self,
         lines: &mut Lines<'_>,
@@ -359,7 +362,7 @@ impl State<'_, '_, '_> {
             let address = number(without_blanks(line), 16);
             lines.advance();
             let Some(address) = address else {
-                // No sample, such as an empty line.
+                // This line belongs to no sample; it may be empty.
                 if is_stack(lines) {
                     lines.advance();
                 }
@@ -399,7 +402,7 @@ impl State<'_, '_, '_> {
         Ok(())
     }
 
-    /// Reads the branch stack of a line.
+    /// Reads the branch stack in the current line.
     fn stack_of(&self, lines: &Lines<'_>, stack: &mut Vec<(u64, u64)>) {
         stack.clear();
         let Some(line) = lines.line() else {
@@ -429,13 +432,14 @@ impl State<'_, '_, '_> {
         }
     }
 
-    /// The branch as addresses of the binary. `None` if neither end is in the code.
+    /// Returns the branch with its ends as addresses of the binary. `None` if neither end is an instruction.
     fn branch(&self, from: u64, to: u64) -> Option<(u64, u64)> {
         let (from, to) = (self.inside(from), self.inside(to));
         (from != EXTERNAL || to != EXTERNAL).then_some((from, to))
     }
 
-    /// Converts an address in the process to the address in the binary; [`EXTERNAL`] if no instruction is there.
+    /// Converts an address in the process to the address in the binary. Returns [`EXTERNAL`] if no instruction is
+    /// there.
     fn inside(&self, address: u64) -> u64 {
         let program = &self.binary.program;
         let move_by = program.base().wrapping_sub(self.base);
@@ -475,7 +479,7 @@ impl State<'_, '_, '_> {
         let offset = hex(field("offset2", "offset")).unwrap_or(0);
         let path = field("path2", "path");
         if self.show_mappings {
-            // A failed write is ignored, as LLVM's tool ignores it.
+            // If the write fails, the error is ignored, as in LLVM's tool.
             let _ = self.session.stdout().write_all(&line_of(path, address));
         }
         let pid: Option<i64> = std::str::from_utf8(pid)
@@ -484,7 +488,7 @@ impl State<'_, '_, '_> {
         self.mapping(pid, address, offset, path)
     }
 
-    /// Takes a mapping: where it begins, its offset in the file, and the path of the file.
+    /// Handles a mapping. `address` is its start, `offset` the offset in the file, and `path` the path of the file.
     fn mapping(
         &mut self,
         pid: Option<i64>,

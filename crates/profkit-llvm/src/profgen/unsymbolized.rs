@@ -10,7 +10,7 @@ use profkit_merge::files::Content;
 use profkit_profgen::CheckedCounts;
 use profkit_profgen::contexts::{Context, Contexts};
 
-/// What places are relative to: the base, or nothing.
+/// Returns the address that is subtracted from all addresses in the text: the binary's first address, or 0.
 pub fn origin(parsed: &Parsed, binary: &Binary<'_>) -> u64 {
     if parsed.given_flag("use-offset") == Some(false) {
         0
@@ -38,7 +38,8 @@ pub fn write(
             let [start, end] = [start, end].map(|place| place.wrapping_sub(origin));
             lines.text(format!("{start:x}-{end:x}:{count}")).end();
         }
-        // An address outside of the binary is the smallest address.
+        // In LLVM's output, [`EXTERNAL`] stands for an address outside of the binary. It is the smallest address, so
+        // these branches come first.
         lines.number(counts.branches.len() as u64).end();
         for (&(from, to), &count) in &counts.branches {
             let from = from.unwrap_or(EXTERNAL).wrapping_sub(origin);
@@ -52,7 +53,7 @@ pub fn write(
 /// Reads the counts of a text.
 ///
 /// # Errors
-/// LLVM's texts.
+/// LLVM's text for a file that cannot be read, or for an invalid line.
 pub fn read(parsed: &Parsed, binary: &Binary<'_>, path: &[u8]) -> Result<Counts, Fault> {
     let bytes = std::fs::read(path_from_bytes(path)).map_err(|error| Fault::io(path, &error))?;
     let mut reader = Reader {
@@ -93,7 +94,7 @@ impl Reader<'_> {
         Fault::new([intro.as_bytes(), line].concat())
     }
 
-    /// Reads counts that each have a context.
+    /// Reads counts by calling context. Before the counts of each context stands a line with the context.
     fn contexts(&mut self, binary: &Binary<'_>) -> Result<Contexts, Fault> {
         let mut contexts = Contexts {
             by_probes: binary.program.has_probes(),
@@ -118,7 +119,8 @@ impl Reader<'_> {
         Ok(contexts)
     }
 
-    /// Reads a number of entries, and then the entries: two places and a count.
+    /// Reads the number of entries, and then the entries. Each consists of two addresses and a count. Calls `take` for
+    /// each.
     fn section(
         &mut self,
         separator: &[u8],

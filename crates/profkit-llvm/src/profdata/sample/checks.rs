@@ -1,24 +1,24 @@
-//! The first fault that LLVM's reader finds in a binary sample profile. profkit's reader makes its checks in another
-//! order, and some of them earlier, so for damaged files it may report another kind of fault. This walk makes LLVM's
-//! checks in LLVM's order (`SampleProfileReaderBinary`, `SampleProfileReaderExtBinaryBase`). It yields no samples, and
-//! runs only for files in which profkit's reader found damage.
+//! Finds the first problem that LLVM's reader reports for a damaged binary sample profile. profkit's reader makes its
+//! checks in a different order, so it may find a different problem first. This module walks through the file and makes
+//! LLVM's checks in LLVM's order (`SampleProfileReaderBinary`, `SampleProfileReaderExtBinaryBase`). The walk yields no
+//! samples. It is needed only for files in which profkit's reader found damage.
 use flate2::{Decompress, FlushDecompress, Status};
 use profkit_abi::sample::{VERSION, flag, section};
 use profkit_data::limits::SAMPLE_INLINE_DEPTH;
 use profkit_data::sample::{ProfileKind, SampleEncoding, llvm_encoding};
 use std::borrow::Cow;
 
-/// The largest size of a decompressed section for which the walk reserves memory.
+/// The largest size in bytes of a decompressed section for which the walk reserves memory.
 const LARGEST_SECTION: u64 = 1 << 30;
 
-/// So many zero bytes are taken to follow a file.
+/// The number of zero bytes that are assumed to follow a file in LLVM's memory.
 const PAGE: usize = 4096;
 
-/// A fault, by LLVM's text for it.
+/// A problem in a file. `text` is LLVM's text for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Check {
     pub text: &'static str,
-    /// Whether LLVM ends the tool in every failure mode, because the fault is found while a number or name is read.
+    /// Whether LLVM stops in every failure mode. This is so if the problem is found while a number or name is read.
     pub stops: bool,
 }
 
@@ -32,15 +32,15 @@ const MALFORMED: Check = Check {
 };
 const OUT_OF_TABLE: Check = soft("Truncated function name table");
 
-/// A fault that ends the tool only in the default failure mode.
+/// Makes a problem that stops LLVM only in the default failure mode.
 pub const fn soft(text: &'static str) -> Check {
     Check { text, stops: false }
 }
 
 type Checked<T = ()> = Result<T, Check>;
 
-/// Returns the first fault that LLVM's reader finds, or `None` if it reads the file, or if the file has an encoding
-/// without such faults.
+/// Returns the first problem that LLVM's reader finds. `None` if LLVM reads the file without a problem, or if the file
+/// has an encoding without such problems.
 pub fn first_fault(data: &[u8]) -> Option<Check> {
     let mut walk = Walk::new(data);
     match llvm_encoding(data) {
@@ -50,8 +50,8 @@ pub fn first_fault(data: &[u8]) -> Option<Check> {
     }
 }
 
-/// Returns the fault for which LLVM does not open a file, or `None` if it opens it and finds other faults only when it
-/// reads the functions.
+/// Returns the problem because of which LLVM does not open a file. `None` if LLVM opens the file; it may find further
+/// problems when it reads the functions.
 pub fn header_fault(data: &[u8]) -> Option<Check> {
     let mut walk = Walk::new(data);
     match llvm_encoding(data) {
@@ -62,12 +62,12 @@ pub fn header_fault(data: &[u8]) -> Option<Check> {
     }
 }
 
-/// Returns the kind that LLVM's variables have after it read a file, up to its first fault. Before, they had the kind
-/// `before`. The variables belong to the tool and not to a file, so a file that is dropped because of a fault still
-/// decides the kind of the result.
+/// Returns the profile kind in LLVM's global variables after LLVM has read a file, up to the first problem. `before` is
+/// the kind before that. The variables belong to the whole tool. So even a file that is dropped because of a problem
+/// changes the kind of the result.
 pub fn kind_after(data: &[u8], before: ProfileKind) -> ProfileKind {
     let mut walk = Walk::new(data);
-    // The fault itself is reported by the merge.
+    // The result is ignored, because the merge reports the problem.
     let _ = walk.sections();
     let state = walk.state;
     let mut kind = before;
@@ -87,7 +87,7 @@ pub fn kind_after(data: &[u8], before: ProfileKind) -> ProfileKind {
     }
 }
 
-/// What the sections before have stated.
+/// The facts that earlier sections of the file have stated.
 #[derive(Clone, Copy, Default)]
 struct State {
     names: u64,
@@ -96,13 +96,13 @@ struct State {
     is_fs: bool,
     is_pre_inlined: bool,
     vtables: bool,
-    /// `None` before the first section of metadata.
+    /// Whether functions have checksums of pseudo probes; `None` before the first section of metadata.
     probes: Option<bool>,
 }
 
 struct Walk<'data> {
-    /// The file, or a decompressed section. LLVM decodes a number before it checks whether the number lies in the
-    /// section, so numbers may extend beyond `end`.
+    /// The file or a decompressed section. LLVM checks only after decoding a number whether the number lies in the
+    /// section. So decoding may read bytes after `end`.
     bytes: &'data [u8],
     at: usize,
     end: usize,
@@ -134,11 +134,11 @@ impl<'data> Walk<'data> {
     fn number_up_to(&mut self, largest: u64) -> Checked<u64> {
         let (mut value, mut shift, mut at) = (0u64, 0u32, self.at);
         loop {
-            // After the file are zero bytes.
+            // Zero bytes are assumed to follow the file.
             let byte = self.bytes.get(at).copied().unwrap_or(0);
             let low = u64::from(byte & 0x7f);
             if shift >= 63 && (low > 1 || shift > 63 && low != 0) {
-                // LLVM takes a number that does not fit for 0, and continues at its last byte.
+                // If a number is too large for its type, LLVM uses 0 and continues at the number's last byte.
                 value = 0;
                 break;
             }
@@ -166,13 +166,14 @@ impl<'data> Walk<'data> {
         Ok(u64::from_le_bytes(*word))
     }
 
-    /// Reads the index of a function's name.
+    /// Reads and checks the index of a function's name.
     fn name(&mut self) -> Checked {
         let index = self.number()?;
         (index < self.state.names).then_some(()).ok_or(OUT_OF_TABLE)
     }
 
-    /// Reads the index of a function at the top level: of its name, or of its calling context.
+    /// Reads and checks the index of a top-level function. It is the index of a name, or of a calling context in
+    /// profiles with contexts.
     fn function(&mut self) -> Checked {
         if !self.state.is_cs {
             return self.name();
@@ -183,7 +184,7 @@ impl<'data> Walk<'data> {
     }
 
     fn line(&mut self) -> Checked {
-        // LLVM checks the low 32 bits of the number.
+        // LLVM checks only the low 32 bits of the number.
         let legal = self.number()? & 0xffff_0000 == 0;
         let fault = soft("Illegal line offset in sample profile data");
         legal.then_some(()).ok_or(fault)
@@ -207,7 +208,7 @@ impl<'data> Walk<'data> {
         self.functions()
     }
 
-    /// Reads the kind, the flags, the offset and the size of each section.
+    /// Reads the section table. Each entry consists of the kind, the flags, the offset and the size of a section.
     fn section_table(&mut self) -> Checked<Vec<[u64; 4]>> {
         self.magic()?;
         let mut table = Vec::new();
@@ -224,7 +225,8 @@ impl<'data> Walk<'data> {
             let start = usize::try_from(offset).unwrap_or(usize::MAX);
             let size = usize::try_from(size).unwrap_or(usize::MAX);
             self.at = start;
-            // What LLVM reads beyond the file depends on its memory.
+            // LLVM may read beyond the file; the bytes there depend on its memory. The walk assumes one page of zero
+            // bytes.
             self.end = start.saturating_add(size).min(self.bytes.len() + PAGE);
             let bytes = if flags & flag::COMPRESSED == 0 {
                 Cow::Borrowed(self.bytes)
@@ -309,7 +311,7 @@ impl<'data> Walk<'data> {
                 self.at = self.end;
                 ends.then_some(()).ok_or(soft(MALFORMED.text))
             }
-            // Tables of offsets, and sections of unknown kinds, are passed over.
+            // Sections with tables of offsets and sections of unknown kinds are skipped.
             _ => {
                 self.at = self.end;
                 Ok(())
@@ -427,7 +429,8 @@ mod tests {
         std::fs::read(folder.join(name)).expect("the fixture is in the repository")
     }
 
-    /// Changes bytes of a fixture and returns LLVM's text for the first fault. llvm-profdata-22 gives the same texts.
+    /// Changes bytes of a fixture, and returns LLVM's text for the first problem. llvm-profdata-22 prints the same
+    /// texts.
     fn after(name: &str, change: impl FnOnce(&mut Vec<u8>)) -> Option<&'static str> {
         let mut bytes = fixture(name);
         change(&mut bytes);
@@ -452,12 +455,13 @@ mod tests {
     #[test]
     fn damage_has_the_fault_that_llvm_finds_first() {
         const NESTED: &str = "llvm-22-nested-ext.sampleprof";
-        // The section table begins at 18; an entry has 32 bytes. The name table is the second section.
+        // The section table begins at offset 18, and each entry has 32 bytes. The name table is the second section.
         let size_of_names = 18 + 32 + 24;
         let found = [
             after(NESTED, |bytes| bytes[9] = 1),
             after(NESTED, |bytes| bytes.truncate(40)),
-            // A section with a byte after its last name, and one without its last byte.
+            // In one file, the section has a byte after the last name. In the other, the last byte of the last name is
+            // missing.
             after(NESTED, |bytes| bytes[size_of_names] += 1),
             after(NESTED, |bytes| bytes[size_of_names] -= 1),
             after("llvm-22-nested-ext-compressed.sampleprof", |bytes| {

@@ -51,7 +51,8 @@ impl Json<'_, '_, '_> {
         self.lines.text("  ".repeat(self.depth));
     }
 
-    /// Begins an element of an array, or a member of an object.
+    /// Writes what stands before an element of an array or a member of an object: a comma if necessary, and a line
+    /// break.
     fn element(&mut self) {
         if !self.first {
             self.lines.text(b",");

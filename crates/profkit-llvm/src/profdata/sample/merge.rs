@@ -68,7 +68,7 @@ pub fn run(
         Err(error) => {
             let earlier = match &error {
                 SampleMergeError::Damaged(index, _) | SampleMergeError::Unreadable(index, _) => {
-                    // LLVM prints what it has to say about the inputs before.
+                    // Before the error, LLVM prints its messages about the earlier inputs.
                     let merged = merge_sample(&inputs.first(*index), &options);
                     merged.map_or_else(|_| Vec::new(), |outcome| outcome.report.events)
                 }
@@ -96,14 +96,14 @@ pub fn run(
     write(parsed, form, &mut profile, session)?;
     if session.process_ends() {
         // The profile is not freed, because the system takes the memory back at once. Freeing each function would take
-        // a tenth of the time of a merge.
+        // a tenth of the time of the merge.
         std::mem::forget(profile);
     }
     Ok(())
 }
 
-/// Corrects the kind of a result for which these inputs were dropped as damaged. In LLVM's tool each reader sets variables
-/// of the whole tool, which the writer uses, so a damaged input decides the kind as a sound one does.
+/// Corrects the profile kind of the result if inputs were dropped as damaged. In LLVM's tool, each reader sets global
+/// variables, and the writer uses them. So a damaged input changes the kind of the result as an intact input does.
 fn apply_damaged_kinds(
     inputs: &InputList,
     options: &SampleMergeOptions,
@@ -125,7 +125,7 @@ fn apply_damaged_kinds(
                 &|_| read_with(data, &mut SampleProfile::new(), 1, &options.read).kind
             }
             Some(SampleEncoding::Gcov) | None => continue,
-            // This reader resets only the variable of FS-AFDO.
+            // The reader of this encoding resets only the variable for FS-AFDO.
             Some(_) => &|before| before.without(ProfileKind::FS_DISCRIMINATORS),
         };
         all = after(all);
@@ -139,8 +139,8 @@ fn apply_damaged_kinds(
         ProfileKind::FS_DISCRIMINATORS,
         ProfileKind::PRE_INLINED,
     ] {
-        // A layout decides about contexts, and so do sound functions: LLVM's tool cannot read its own file if it marks
-        // functions without contexts as having some.
+        // The layout option determines whether the result has contexts, and so do intact functions. LLVM's tool could
+        // not read its own output if functions without contexts were marked as having contexts.
         let is_decided =
             flag == ProfileKind::CONTEXT_SENSITIVE && (options.layout.is_some() || has_functions);
         match (all.contains(flag), sound.contains(flag)) {
@@ -176,7 +176,7 @@ fn report(inputs: &InputList, event: &Event, session: &Session<'_>) -> Result<()
     Ok(())
 }
 
-/// LLVM's text for the fault of an input.
+/// Returns LLVM's text for the problem of an input.
 fn event_check(inputs: &InputList, event: &Event) -> Check {
     let Some(error) = &event.error else {
         return soft(code(match event.reason {
@@ -221,8 +221,8 @@ fn merge_fault(inputs: &InputList, error: &SampleMergeError) -> Fault {
     }
 }
 
-/// Whether the last readable input has hashes instead of names. In LLVM's tool each reader sets a variable of the whole
-/// tool, and the filters look for hashes by it.
+/// Whether the last readable input contains hashes instead of names. In LLVM's tool, each reader sets a global variable
+/// for this, and the filters use the variable.
 fn last_has_hashes(inputs: &InputList, damaged: &[usize]) -> bool {
     let mut scratch = Vec::new();
     for index in (0..inputs.files.len()).rev() {
@@ -247,8 +247,8 @@ fn last_has_hashes(inputs: &InputList, damaged: &[usize]) -> bool {
     false
 }
 
-/// Applies `--function` and `--no-function` to the merged profile. `has_hashes` is whether the patterns are also taken for
-/// names whose hashes the profile has.
+/// Applies `--function` and `--no-function` to the merged profile. If `has_hashes` is true, the profile contains hashes
+/// instead of names, and a pattern also matches the hash of its own text.
 fn filter(
     parsed: &Parsed,
     profile: &mut SampleProfile,
@@ -260,8 +260,8 @@ fn filter(
         let text = parsed.text(name);
         (!text.is_empty()).then(|| Pattern::new(text).map_err(Fault::new))
     };
-    // LLVM also hashes the pattern as if it were a name, for profiles that have hashes instead of names. It compares the
-    // hash with the whole context, so a function with callers is never found by it.
+    // If the profile contains hashes instead of names, LLVM also hashes the pattern as if it were a name. It compares
+    // this hash with that of the whole context, so it never finds a function with callers.
     let matches = |pattern: &Pattern, function: &Function, name: &[u8]| {
         pattern.matches(name)
             || has_hashes
@@ -331,7 +331,7 @@ fn write(
     if !list.is_empty() {
         let bytes = session.read(list)?;
         add_symbols(profile, bytes.as_ref());
-        // LLVM reads a line of blanks as a symbol without a name.
+        // LLVM reads a line that contains only blanks as a symbol without a name.
         let mut lines = bytes.as_ref().split(|&byte| byte == b'\n');
         if lines.any(|line| !line.is_empty() && line.iter().all(is_blank)) {
             profile.symbols.insert([].into());

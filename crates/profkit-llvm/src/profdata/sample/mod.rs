@@ -33,8 +33,8 @@ fn read_options(parsed: &Parsed) -> SampleReadOptions {
         .summary_by_context(parsed.given_flag("profile-summary-contextless") == Some(false))
 }
 
-/// LLVM's text for a fault in a sample profile (`SampleProfErrorCategoryType`), or for a fault in a line of a text
-/// profile.
+/// Makes the fault for an error in a sample profile. Its text is LLVM's (`SampleProfErrorCategoryType`). For an error
+/// in a line of a text profile, the fault also names the line.
 pub fn fault(name: &[u8], data: &[u8], error: &Error) -> Fault {
     if llvm_encoding(data) == Some(SampleEncoding::Text)
         && error.kind() == ErrorKind::Malformed
@@ -46,7 +46,8 @@ pub fn fault(name: &[u8], data: &[u8], error: &Error) -> Fault {
     Fault::of(name, data_text(data, error))
 }
 
-/// LLVM's text for a fault in a binary profile, or for the error itself if LLVM's reader finds no such fault.
+/// Returns LLVM's text for the first problem in a binary profile. If LLVM's reader finds none, returns LLVM's text for
+/// `error`.
 fn data_text(data: &[u8], error: &Error) -> &'static str {
     checks::first_fault(data).map_or(code_text(error), |check| check.text)
 }
@@ -55,7 +56,7 @@ fn line_fault(data: &[u8], number: u64, error: &Error) -> Vec<u8> {
     let index = usize::try_from(number)
         .unwrap_or(usize::MAX)
         .saturating_sub(1);
-    // For LLVM a text ends at its first zero byte.
+    // LLVM assumes that a text ends at its first zero byte.
     let end = memchr::memchr(0, data).unwrap_or(data.len());
     let line = data
         .get(..end)
@@ -72,7 +73,7 @@ fn line_fault(data: &[u8], number: u64, error: &Error) -> Vec<u8> {
     [what.as_bytes(), line].concat()
 }
 
-/// LLVM's text for the error code alone.
+/// Returns LLVM's text for the code of an error, without details.
 pub fn code_text(error: &Error) -> &'static str {
     match error.kind() {
         ErrorKind::UnrecognizedFormat | ErrorKind::BadMagic | ErrorKind::Empty => {

@@ -1,4 +1,5 @@
-//! `overlap --sample` (`SampleOverlapAggregator` in `llvm-profdata.cpp`): measures how alike two profiles are.
+//! Reproduces `overlap --sample` (`SampleOverlapAggregator` in `llvm-profdata.cpp`), which measures how similar two
+//! profiles are.
 use super::super::thresholds::{no_cutoff, thresholds};
 use super::checks::header_fault;
 use super::read_options;
@@ -58,7 +59,7 @@ fn incomparable(differ: Incomparable) -> Fault {
 struct Loaded<'n> {
     file: &'n [u8],
     profile: SampleProfile,
-    /// The smallest number of samples for which a line is hot.
+    /// The smallest number of samples with which a line is hot.
     threshold: u64,
 }
 
@@ -70,7 +71,8 @@ struct Side<'l> {
 }
 
 impl Side<'_> {
-    /// Returns the name of a function with its callers. `function` is the index of the function in the profile.
+    /// Returns the name of a function, with its callers if the profile has contexts. `function` is the index of the
+    /// function in the profile.
     fn name(&self, function: usize) -> Option<Vec<u8>> {
         let contexts = self.profile.kind.contains(ProfileKind::CONTEXT_SENSITIVE);
         let function = self.profile.functions().get(function)?;
@@ -78,7 +80,7 @@ impl Side<'_> {
     }
 }
 
-/// Loads both profiles. Both headers are checked before either profile is read.
+/// Loads both profiles. The headers of both are checked before the rest of either profile is read.
 fn load<'n>(
     session: &Session<'_>,
     base: &'n [u8],
@@ -102,7 +104,7 @@ fn load<'n>(
         sound(file, data, &report)?;
         Ok((file, profile, report.summary))
     };
-    // LLVM compares the kinds, then looks for the thresholds, after it has read both profiles.
+    // LLVM reads both profiles first, then compares their kinds, and then determines the thresholds.
     let [base, test] = opened.map(read);
     let (base, test) = (base?, test?);
     if let Some(differ) = Incomparable::between(base.1.kind, test.1.kind) {
@@ -120,7 +122,7 @@ fn load<'n>(
     Ok([base?, test?])
 }
 
-/// Decides which functions are printed on lines of their own.
+/// The conditions under which a function gets a line of its own in the output.
 struct Filter<'p> {
     largest: u64,
     similarity: f64,
@@ -145,7 +147,7 @@ impl<'p> Filter<'p> {
     }
 }
 
-/// Prints what `dumpProgramSummary` and `dumpHotFuncAndBlockOverlap` print.
+/// Prints the same text as `dumpProgramSummary` and `dumpHotFuncAndBlockOverlap`.
 fn program(overlap: &SampleOverlap, lines: &mut Lines<'_>, base: &Side<'_>, test: &Side<'_>) {
     let title = [
         b"Profile overlap information for base_profile: ".as_slice(),
@@ -196,7 +198,8 @@ fn program(overlap: &SampleOverlap, lines: &mut Lines<'_>, base: &Side<'_>, test
     hot(overlap.hot_lines, lines, "block");
 }
 
-/// Prints what `dumpFuncSimilarity` prints: functions by their weight in the first profile, descending.
+/// Prints the same text as `dumpFuncSimilarity`: the functions in descending order of their weight in the first
+/// profile.
 fn functions(
     overlap: &SampleOverlap,
     lines: &mut Lines<'_>,
@@ -247,7 +250,7 @@ fn functions(
 }
 
 fn hot(hot: HotOverlap, lines: &mut Lines<'_>, what: &str) {
-    // If nothing is hot, LLVM divides by zero, and prints the result.
+    // If nothing is hot, LLVM divides zero by zero and prints the result.
     let overlap = if hot.either == 0 {
         f64::NAN
     } else {
@@ -270,7 +273,7 @@ fn hot(hot: HotOverlap, lines: &mut Lines<'_>, what: &str) {
     }
 }
 
-/// Formats a share as C's `printf` does: NaN has a minus sign.
+/// Formats a share as C's `printf` does. A NaN is printed with a minus sign.
 fn percentage(share: f64, digits: usize) -> String {
     if share.is_nan() {
         "-nan%".to_owned()

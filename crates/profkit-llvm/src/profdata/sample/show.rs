@@ -45,7 +45,7 @@ pub fn run(
     }
     let filter = parsed.text("function");
     let all = parsed.flag("all-functions") || filter.is_empty();
-    // LLVM reads everything before it refuses to show one function as JSON.
+    // LLVM cannot show a single function as JSON. It reports this only after it has read everything.
     let needs_all = all
         || is_json
         || parsed.flag("show-prof-sym-list")
@@ -111,7 +111,7 @@ pub fn run(
     })
 }
 
-/// Fails if a profile has faults, because LLVM's tool shows nothing of a damaged file.
+/// Returns an error if reading found any problem in the profile, because LLVM's tool shows nothing of a damaged file.
 pub(super) fn sound(name: &[u8], data: &[u8], report: &ReadReport) -> Result<(), Fault> {
     match report.faults.first() {
         Some(error) => Err(fault(name, data, error)),
@@ -144,7 +144,7 @@ fn sections(
     output::write(session, output, parsed.output(), |lines| {
         let mut total = 0u64;
         for entry in opened.sections() {
-            // LLVM 22 does not know the sections of later releases.
+            // LLVM 22 does not know the kinds of sections that later releases have added.
             let name = match entry.kind {
                 section::COMPOSITE | section::COMPOSITE_OFFSETS => "UnknownSection",
                 _ => entry.name(),
@@ -218,7 +218,7 @@ fn blocks(
     })
 }
 
-/// The words for the flags of a section (`getSecFlagsStr`).
+/// Returns the words for the flags of a section (`getSecFlagsStr`).
 fn flags(entry: &Section) -> String {
     let mut words = Vec::new();
     if entry.has(flag::COMPRESSED) {
@@ -257,7 +257,8 @@ fn flags(entry: &Section) -> String {
     words.join(",")
 }
 
-/// A function's name with its callers, in LLVM's notation of contexts.
+/// Returns the name of a function. If `contexts` is true, the function's callers stand before it, in LLVM's notation of
+/// contexts.
 pub fn context(names: &SampleNames, function: &Function, contexts: bool) -> Vec<u8> {
     let mut text = Vec::new();
     if contexts {
@@ -286,7 +287,7 @@ fn place(location: Location) -> String {
     }
 }
 
-/// Prints what `ProfileSummary::printSummary` and `printDetailedSummary` print.
+/// Prints the same text as `ProfileSummary::printSummary` and `printDetailedSummary`.
 fn totals(lines: &mut Lines<'_>, summary: &Summary) {
     for (what, value) in [
         ("Total functions: ", summary.functions),
@@ -304,7 +305,7 @@ fn pad(lines: &mut Lines<'_>, width: usize) {
     lines.text(" ".repeat(width));
 }
 
-/// The data that is needed to print functions.
+/// The data of a profile that are needed to print its functions.
 pub(super) struct Show<'p> {
     pub(super) names: &'p SampleNames,
     pub(super) ranks: IndexVec<NameId, u32>,
@@ -346,8 +347,8 @@ impl Show<'_> {
         self.samples(lines, &function.samples, 0);
     }
 
-    /// Prints the function with this name. If the profile has no such function, prints the text that LLVM prints in
-    /// this case. In profiles with contexts, LLVM never finds a function by its name.
+    /// Prints the function with this name. If the profile has no such function, prints LLVM's text for this case. LLVM
+    /// never finds a function by its name if the profile has contexts.
     fn one(&self, lines: &mut Lines<'_>, profile: &SampleProfile, name: &[u8]) {
         let wanted = SampleName::Text(name).guid();
         let mut functions = profile.functions().iter().filter(|_| !self.contexts);
@@ -421,7 +422,7 @@ impl Show<'_> {
         lines.text(b"}").end();
     }
 
-    /// Returns the vtables that were used at a line, sorted by name.
+    /// Prints the vtables that were used at a line, sorted by name.
     fn vtables(&self, lines: &mut Lines<'_>, samples: &Samples, location: Location, indent: usize) {
         let mut vtables: Vec<_> = samples.vtables_at(location).iter().collect();
         if vtables.is_empty() {
@@ -440,7 +441,7 @@ impl Show<'_> {
         lines.end();
     }
 
-    /// Prints what `showHotFunctionList` prints.
+    /// Prints the same text as `showHotFunctionList`.
     #[expect(
         clippy::cast_precision_loss,
         reason = "LLVM calculates shares in floating point"
@@ -462,7 +463,7 @@ impl Show<'_> {
             };
             let samples = function.samples.total;
             total = total.wrapping_add(samples);
-            // The largest count of a function without lines is 0. It is hot if the threshold is 0.
+            // The largest count of a function without lines is 0. So such a function is hot if the threshold is 0.
             let largest = largest(&function.samples);
             if largest >= threshold {
                 hot_total = hot_total.wrapping_add(samples);
@@ -474,7 +475,7 @@ impl Show<'_> {
             _ => part as f64 / whole as f64 * 100.0,
         };
         let (count, all) = (hot.len() as u64, functions.len() as u64);
-        // LLVM divides by the number of functions even if it is 0, and x86-64 makes the negative NaN of that.
+        // LLVM divides by the number of functions even if this is 0. On x86-64 the result is a negative NaN.
         let functions_share = match all {
             0 => "-nan".to_owned(),
             _ => format!("{:.2}", share(count, all)),
@@ -514,7 +515,7 @@ impl Show<'_> {
     }
 }
 
-/// Prints a row of a table, padded as LLVM does: at least one blank before each column.
+/// Prints a row of a table, padded as in LLVM's output, with at least one blank before each column.
 fn columns(lines: &mut Lines<'_>, cells: [&str; 3], last: &[u8]) {
     const STARTS: [usize; 4] = [0, 24, 42, 58];
     let mut row: Vec<u8> = Vec::new();
@@ -531,7 +532,8 @@ fn columns(lines: &mut Lines<'_>, cells: [&str; 3], last: &[u8]) {
     lines.text(&row).end();
 }
 
-/// The largest number of samples of a line, including lines of inlined functions; 0 if there are no lines.
+/// Returns the largest number of samples in any line, including the lines of inlined functions; 0 if there are no
+/// lines.
 fn largest(samples: &Samples) -> u64 {
     let own = samples.body.iter().map(|line| line.samples);
     let inlined = samples.inlined.iter().map(|it| largest(&it.samples));

@@ -7,8 +7,8 @@ use std::fmt;
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// The kind of an error, for programs that react to certain errors. The name in parentheses is the matching kind of
-/// LLVM's `instrprof_error` (`InstrProf.h`), if LLVM has one. For an error of such a kind, profkit's `llvm-profdata`
-/// prints LLVM's text.
+/// LLVM's `instrprof_error` (`InstrProf.h`), if LLVM has one. For an error of a kind that LLVM has too, profkit's
+/// `llvm-profdata` prints LLVM's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -228,7 +228,7 @@ impl Error {
         Some(text)
     }
 
-    /// Whether the error is about a whole file: its first bytes show that it is another kind of file.
+    /// Whether the error is about a whole file: the first bytes of the file are not those of the expected kind of file.
     pub fn is_about_file(&self) -> bool {
         self.0.structures.first() == Some(&Structure::FirstBytes)
     }

@@ -215,9 +215,9 @@ impl ForeignFile {
     }
 }
 
-/// Whether this is a version 10 profile in which every line feed became a carriage return and a line feed. Only version
-/// 10 can be recognised: the version number 10 is stored as the byte of a line feed, so the conversion changes it to
-/// 0x0a0d (2573).
+/// Whether the data are an indexed or raw profile of version 10 in which every line feed became a carriage return and a
+/// line feed. Only version 10 can be recognised: the version number 10 is stored as the byte of a line feed, so the
+/// conversion changes it to 0x0a0d (2573).
 fn has_changed_line_endings(data: &[u8]) -> bool {
     let Some((head, rest)) = data.split_first_chunk::<8>() else {
         return false;
@@ -244,8 +244,8 @@ fn is_json(text: &[u8]) -> bool {
     }
 }
 
-/// Whether a line is a branch as perf2bolt writes it: kind, name and offset of the source and of the target,
-/// mispredictions, count.
+/// Whether a line is a branch as perf2bolt writes it. Such a line has eight fields: the kind, name and offset of the
+/// source, the same three of the target, the number of mispredictions, and the count.
 fn is_branch_of_bolt(line: &[u8]) -> bool {
     let words: Vec<&[u8]> = line.split(|&byte| byte == b' ').collect();
     let [from_kind, _, from, to_kind, _, to, missed, count] = words[..] else {

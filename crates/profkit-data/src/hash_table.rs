@@ -225,8 +225,8 @@ impl<'data> HashTable<'data> {
         self.buckets.len()
     }
 
-    /// The number of items that the file states before the offsets of the buckets. A damaged file may state any number,
-    /// so do not reserve memory for this number of items.
+    /// The number of items, as the file states it at the start of the table of buckets. A damaged file may state any
+    /// number, so do not reserve memory for this number of items.
     pub fn entry_count(&self) -> u64 {
         self.entry_count
     }
@@ -321,8 +321,9 @@ impl<'data> HashTable<'data> {
             .map_or(0, |&bytes| u64::from_le_bytes(bytes))
     }
 
-    /// Opens a bucket, which is a chain of items. The bytes of the bucket end where the next bucket begins, so that a
-    /// wrong length damages only one bucket.
+    /// Opens a bucket, which is a chain of items; `None` if the bucket is empty. `not_before` is the smallest offset
+    /// that the bucket may have. The bytes of the bucket end where the next bucket begins, so that a wrong length
+    /// damages only one bucket.
     fn open(&self, bucket: usize, not_before: u64) -> Result<Option<Chain<'data>>> {
         let start = self.bucket_offset(bucket);
         if start == 0 {

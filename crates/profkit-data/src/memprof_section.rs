@@ -140,8 +140,8 @@ impl Mover {
         Ok(())
     }
 
-    /// Adjusts the bucket offsets of a hash table. A word of the section header has the offset of the hash table's
-    /// table of buckets.
+    /// Adjusts the bucket offsets of a hash table. `header_word` is the index of the word in the section header that
+    /// has the offset of the hash table's table of buckets.
     fn table(&mut self, header_word: usize) -> Result<()> {
         let place = 8 * header_word as u64;
         let index = self.inner(self.read(place)?, place)?;
@@ -165,7 +165,8 @@ impl Mover {
         cursor.u64()
     }
 
-    /// Converts an offset in the old file to an offset in the section.
+    /// Converts an offset in the old file to an offset in the section. `place` is the position at which the section
+    /// stores the offset; an error states it.
     fn inner(&self, offset: u64, place: u64) -> Result<u64> {
         let end = self.from + self.bytes.len() as u64;
         if !(self.from..=end).contains(&offset) {

@@ -89,8 +89,8 @@ impl Mt19937 {
             reason = "libstdc++ rounds to the precision of a float"
         )]
         let drawn = self.next_u32() as f32;
-        // The conversion to a float rounds the largest numbers up to 2^32, so their quotient is 1, which is outside the
-        // range. A quotient of 1 is replaced by the largest float below 1.
+        // The conversion to a float rounds the largest numbers up to 2^32. Divided by 2^32, they give 1, which is
+        // outside the range. So 1 is replaced by the largest float below 1.
         (drawn / RANGE).min(1.0_f32.next_down())
     }
 

@@ -203,7 +203,8 @@ pub struct HashOrigin {
     pub version: u32,
 }
 
-/// The oldest indexed version that profkit writes. It stands for versions 1 to 4, which imply the same hashing scheme.
+/// The oldest indexed version that profkit writes. Versions 1 to 4 imply the same hashing scheme, so this version can
+/// take the place of each of them.
 const OLDEST_WRITTEN: u32 = 3;
 
 impl HashOrigin {
@@ -245,11 +246,11 @@ impl HashOrigin {
         }
     }
 
-    /// Returns the indexed version that implies the hashing scheme of a front-end profile. For a raw profile, the
-    /// result depends on the releases that write its raw version. If all these releases use the same scheme, the result
-    /// is the newest indexed version that the oldest of the releases reads. If the schemes of the releases differ (raw
-    /// versions 4, 5 and 10), the result is the newest indexed version that any of the releases reads, and the second
-    /// value is `true`.
+    /// Returns the indexed version that implies the hashing scheme of a front-end profile, and whether the scheme is
+    /// uncertain. For an indexed profile, this is the version of the file. For a raw profile, the result depends on the
+    /// releases that write its raw version. If all these releases use the same scheme, the result is the newest indexed
+    /// version that the oldest of the releases reads. If the schemes of the releases differ (raw versions 4, 5 and 10),
+    /// the result is the newest indexed version that any of the releases reads, and the scheme is uncertain.
     pub fn front_end_version(&self) -> (u32, bool) {
         let last = profkit_abi::indexed::VERSION_DEFAULT;
         if !self.is_raw {

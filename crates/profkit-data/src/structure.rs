@@ -3,7 +3,8 @@ use profkit_abi::sample::section;
 use std::borrow::Cow;
 use std::fmt;
 
-/// Defines [`Structure`]. The first list has the variants without a value, each with its text for messages.
+/// Defines [`Structure`] from two lists. The first list has the variants without a value, each with its text for
+/// messages. The second list has the variants with a value, each with code that writes the text.
 macro_rules! structures {
     (
         $($fixed:ident = $words:literal,)*

@@ -50,8 +50,8 @@ pub struct Thresholds {
 }
 
 impl Default for Thresholds {
-    /// Returns LLVM's default thresholds: the hot counts make up 99 % of the sum of all counts, the cold counts the
-    /// last millionth.
+    /// Returns LLVM's default thresholds: the hot counts make up 99 % of the sum of all counts, and the cold counts
+    /// make up the last millionth.
     fn default() -> Self {
         Thresholds {
             hot_cutoff: 990_000,
@@ -63,15 +63,15 @@ impl Default for Thresholds {
 }
 
 impl Thresholds {
-    /// Returns the smallest hot count (`getHotCountThreshold`), or `None` if the summary has no line with this cutoff
-    /// or a higher one.
+    /// Returns the smallest hot count (`getHotCountThreshold`), or `None` if the summary has no line with the hot
+    /// cutoff or a higher one.
     pub fn hot(&self, summary: &Summary) -> Option<u64> {
         let count = summary.count_at(self.hot_cutoff)?;
         Some(self.hot_count.unwrap_or(count))
     }
 
-    /// Returns the largest cold count (`getColdCountThreshold`), or `None` if the summary has no line with this cutoff
-    /// or a higher one.
+    /// Returns the largest cold count (`getColdCountThreshold`), or `None` if the summary has no line with the
+    /// cold cutoff or a higher one.
     pub fn cold(&self, summary: &Summary) -> Option<u64> {
         let count = summary.count_at(self.cold_cutoff)?;
         Some(self.cold_count.unwrap_or(count))

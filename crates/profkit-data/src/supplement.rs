@@ -15,10 +15,11 @@ use std::collections::BTreeMap;
 /// The limits that decide which functions are corrected, and how.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SupplementOptions {
-    /// Functions with fewer counters than this are not corrected (`--suppl-min-size-threshold`).
+    /// The smallest number of counters that a corrected function has (`--suppl-min-size-threshold`). Smaller functions
+    /// do not change.
     pub least_counters: u64,
-    /// A function in which the share of counters that are 0 is larger than this is marked as hot or warm; its counts
-    /// are not scaled (`--zero-counter-threshold`).
+    /// The limit for the share of a function's counters that are 0, from 0 to 1 (`--zero-counter-threshold`). If the
+    /// share is larger, the function is marked as hot or warm, and its counts are not scaled.
     pub zero_share: f32,
     /// A function is cold if its largest count is at most this number. If the number is 0, the summary of the profile
     /// supplies it (`--instr-prof-cold-threshold`).
@@ -152,7 +153,7 @@ fn supplement(
     done
 }
 
-/// Collects the functions that have exactly one record, by name. Adds all records to the summary.
+/// Collects the functions that have exactly one record, by name. Adds the records of all functions to the summary.
 fn entries(profile: &InstrProfile, builder: &mut SummaryBuilder) -> BTreeMap<Vec<u8>, Entry> {
     let mut entries = BTreeMap::new();
     for (table, functions) in profile.tables.iter().enumerate() {
@@ -296,7 +297,7 @@ impl Flat<'_> {
 
 /// The largest count that LLVM writes (`getInstrMaxCountValue`).
 const LARGEST: u64 = u64::MAX - 2;
-/// The counts of a function are scaled so that the largest of them becomes the hot or cold threshold times this factor.
+/// The ratio of the largest count of a scaled function to the hot or cold threshold.
 const FACTOR: u64 = 3;
 
 fn correct(

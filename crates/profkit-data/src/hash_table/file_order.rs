@@ -46,8 +46,8 @@ impl<'data> Iterator for FileOrder<'data> {
         if read.is_err() {
             self.left = 0;
         }
-        // LLVM does not check whether an item is inside the file. The bytes that it reads after the end of the file are
-        // seldom a valid record, and for an invalid record it prints the text below.
+        // LLVM does not check whether an item is inside the file, and reads the bytes after the end of the file as a
+        // record. These bytes are seldom a valid record. For an invalid record LLVM prints the text below.
         let past_file = |error: Error| {
             let error = error.with_kind(ErrorKind::Malformed).within(STRUCTURE);
             error.llvm_detail("profile data is empty")

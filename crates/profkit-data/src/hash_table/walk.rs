@@ -1,20 +1,20 @@
-//! Finds the items of a damaged hash table without its table of buckets.
+//! Finds the items of a hash table whose table of buckets is damaged.
 use super::{Entry, HashTable, STRUCTURE, cursor_at};
 use crate::ids::NameRef;
 use crate::{Error, ErrorKind, Result, limits};
 
-/// Reads the items of a hash table one after the other without the table of buckets. The walk returns the items whose
+/// Reads the items of a hash table one after the other. The walk needs no table of buckets. It returns the items whose
 /// stored hash is the hash of their key. So it works only for tables whose hashes are computed from the keys, such as
 /// tables of functions. The item count that the file stores for a bucket is only a hint.
 ///
 /// Each damaged place gives one error. Reading then continues with the next item. If the stored hash of the next item
-/// is not the hash of its key, reading continues with the next bucket of the table of buckets. No byte is part of two
-/// returned items. [`limits::WALK_HASHED`] limits the work for keys that do not match.
+/// is not the hash of its key, reading continues at the next bucket offset that the damaged table of buckets still has.
+/// No byte is part of two returned items. [`limits::WALK_HASHED`] limits the work for keys that do not match.
 #[derive(Clone, Debug)]
 pub struct Walk<'data> {
     table: HashTable<'data>,
-    /// The offsets of the buckets, from the table of buckets, in ascending order. Offsets before `position` are not
-    /// used any more.
+    /// The bucket offsets that the table of buckets still has, in ascending order. After damage, reading continues at
+    /// the first of these offsets that is after `position`.
     starts: std::vec::IntoIter<u64>,
     position: u64,
     /// The number of items that remain in the current bucket, according to the file.
@@ -32,8 +32,8 @@ struct Fault {
     error: Error,
     /// Whether the item would run past the end of all items.
     past_end: bool,
-    /// The position of the item after this one, computed from the lengths that this item states, and the number of
-    /// items that remain in the bucket from that position on.
+    /// The position of the next item, and the number of items that remain in the bucket from there on. The position is
+    /// computed from the lengths that the item states; `None` if these lengths cannot be used.
     next: Option<(u64, u16)>,
 }
 
@@ -60,7 +60,7 @@ impl<'data> Walk<'data> {
         self.position
     }
 
-    /// Whether only padding follows this position in the file.
+    /// Whether only padding lies between this position and the table of buckets.
     fn is_end(&self, position: u64) -> bool {
         let left = self.table.index.saturating_sub(position);
         left < 8

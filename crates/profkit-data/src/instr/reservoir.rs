@@ -89,8 +89,8 @@ impl Reservoir {
         self.sampled.traces.append(&mut traces);
         self.shuffle(&mut rest);
         let mut rest = rest.into_iter().peekable();
-        // As in LLVM, this loop counts from the number of traces in the reservoir, and not from the number of traces
-        // that were added so far. Therefore, once the reservoir is full, an input with a single trace changes nothing.
+        // As in LLVM, `seen` begins with the number of traces in the reservoir, and not with the number of traces that
+        // were added so far. So once the reservoir is full, an input with a single trace changes nothing.
         for seen in self.sampled.traces.len() as u64..stream_size.min(MAX_DRAWS) {
             if rest.peek().is_none() {
                 break;
@@ -120,8 +120,8 @@ impl Reservoir {
             return;
         }
         // The traces of the input and those of this reservoir were already sampled. Draw one number for each trace that
-        // the input had before sampling. Each number that is the index of a trace in the reservoir selects this trace
-        // to be replaced by a trace of the input.
+        // the input had before sampling. If the number is the index of a trace in the reservoir, a trace of the input
+        // replaces that trace.
         let mut replaced: Vec<usize> = Vec::new();
         let mut known = FxHashSet::default();
         for _ in 0..stream_size.min(MAX_DRAWS) {

@@ -14,8 +14,8 @@ pub struct RecordId(pub u32);
 
 /// Functions and their records, stored in a few large buffers. A record takes about 100 bytes and the bytes of its
 /// counters. It needs no memory allocation of its own. Functions keep the order in which they were added.
-/// [`order`](FunctionRef::order) returns the position at which a function was first seen in the inputs. The caller can
-/// use these positions to bring the functions of tables that several threads built into one order.
+/// [`order`](FunctionRef::order) returns the position at which a function was first seen in the inputs. If several
+/// threads build tables, the caller can use these positions to put the functions of all tables into one order.
 ///
 /// ```
 /// use profkit_data::ids::{FuncHash, NameRef};
@@ -80,7 +80,7 @@ pub struct NewRecord<'a> {
     /// The uniformity bits of the record; empty for functions that are not of a GPU program
     /// ([`Record::uniformity`](super::Record::uniformity)).
     pub uniformity: &'a [u8],
-    /// The value profile of the record. `None` means that it is empty.
+    /// The value profile of the record; `None` if the record has no value sites.
     pub values: Option<&'a ValueData>,
     /// The position at which the record was first seen in the inputs. The caller must pass positions that increase from
     /// record to record; gaps are allowed.

@@ -335,9 +335,9 @@ impl MemInfoBlock {
             }
             let added = |by: u64| old.saturating_add(by).min(field.max());
             // Adds a count of `later`, for example the number of allocations on the same CPU as the allocation before.
-            // `own` is the part of this count that comes from the first block of `later`; as in LLVM, this part is not
-            // added. Instead, 1 is added if `same` is true, that is, if the first block of `later` has the same CPU as
-            // this block, or a lifetime that overlaps with the lifetime of this block.
+            // `own` is the part of this count that comes from the first block of `later`. As in LLVM, this part is not
+            // added. Instead, 1 is added if `same` is true: the first block of `later` has the same CPU as this block,
+            // or its lifetime overlaps with the lifetime of this block.
             let counted = |own: u64, same: bool| added((new - own.min(new)) + u64::from(same));
             let value = match field {
                 F::AllocCount
@@ -377,8 +377,9 @@ impl MemInfoBlock {
     }
 }
 
-/// The fields of the first memory info block of a sum that the sum itself no longer contains. With these fields, sums
-/// of several blocks can be added to each other, and the result is the same as if all blocks were added one by one.
+/// Some fields of the first memory info block in a sum. The sum itself no longer contains their values. With these
+/// fields, sums of several blocks can be added to each other, and the result is the same as if all blocks were added
+/// one by one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Start {
     /// The `AllocTimestamp` of the first block: the time of its last allocation.
@@ -396,7 +397,7 @@ pub struct Start {
 }
 
 impl Start {
-    /// Returns these fields for a sum whose first block is `block`.
+    /// Returns the fields of `block`, which is the first block of a sum.
     pub fn of(block: &MemInfoBlock) -> Self {
         Start {
             alloc_timestamp: block.get(Field::AllocTimestamp),

@@ -24,13 +24,13 @@ pub struct Context<'a> {
     pub histogram: &'a [u64],
 }
 
-/// Adds the records of `contexts` to a profile, in their order. `frames` has for each address the frames at this
+/// Adds the records of `contexts` to a profile, in their order. For each address, `frames` has the frames at this
 /// address, which must be frames of this profile. Addresses without frames are skipped, and so are contexts without
 /// addresses.
 ///
-/// The allocation is added to the record of each function at the innermost address. A call is added to the record of
-/// each function of the call stack except the innermost one: the call at the address of the function's frame. Two
-/// addresses with equal frames are two call sites, as in LLVM.
+/// The allocation of a context is added to the record of each function at the innermost address. Each frame of the call
+/// stack, except the innermost one, adds a call site to the record of its function. The call site is the call at the
+/// frame's address. Two addresses with equal frames are two call sites, as in LLVM.
 ///
 /// ```
 /// use profkit_data::index_vec::IndexVec;

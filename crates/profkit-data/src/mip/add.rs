@@ -56,7 +56,7 @@ pub fn add_profile(into: &mut MipProfile, from: &MipProfile) -> Vec<Refused> {
             .iter()
             .zip(&from.functions)
             .all(|(one, two)| one.same_code(two));
-    // For each function of the profile `from`, its index in the profile `into`.
+    // For each function of the profile `from`, its index in the profile `into`; `None` if it was not added.
     let places: IndexVec<FunctionId, Option<FunctionId>> = if same {
         for (function, more) in into.functions.iter_mut().zip(&from.functions) {
             add_function(function, more);

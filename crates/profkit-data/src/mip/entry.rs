@@ -18,7 +18,8 @@ pub struct MapEntry<'data> {
     pub size: u32,
     /// The control-flow signature of the function: a hash of its blocks and jumps.
     pub signature: u32,
-    /// The offset of each block except the entry block from the function's start in bytes, as little-endian numbers.
+    /// For each block except the entry block: its distance from the start of the function in bytes, as a little-endian
+    /// number.
     pub blocks: &'data [[u8; 4]],
     /// The symbol name of the function.
     pub name: &'data [u8],

@@ -136,7 +136,7 @@ fn read(data: &[u8]) -> Result<Preamble> {
     }
 }
 
-/// Returns the error for a header of version 8 whose offset to the data fits none of the layouts.
+/// Returns the error for a header of version 8 whose field "offset to the data" has a wrong value in every layout.
 fn bad_offset_to_data(data: &[u8], in_a: u32) -> Error {
     let found = match word_at(data, v8::header_b::OFFSET_TO_DATA) {
         Ok(in_b) => format!("{in_a:#x} at offset 0x14 and {in_b:#x} at offset 0x1c"),

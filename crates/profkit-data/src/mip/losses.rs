@@ -10,7 +10,7 @@ pub struct Losses {
     pub locations: u64,
     /// The number of blocks whose number of runs was left out. The file states only whether any run executed the block.
     pub block_runs: u64,
-    /// The number of functions whose smallest call ordinal was left out.
+    /// The number of functions whose smallest ordinal of a first call was left out.
     pub order_minima: u64,
 }
 

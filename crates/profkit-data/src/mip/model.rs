@@ -189,8 +189,8 @@ impl Default for MipProfile {
 }
 
 impl MipProfile {
-    /// Returns the modes of the image, as the header of a raw file has them: the flags of all functions without
-    /// [`Modes::PART`].
+    /// Returns the modes of the image, as the header of a raw file has them. A flag is set if any function has it,
+    /// except for [`Modes::PART`], which is never set.
     pub fn modes(&self) -> Modes {
         let all = self
             .functions
@@ -231,8 +231,8 @@ impl MipProfile {
         }
     }
 
-    /// Returns the call edges grouped by the called function. The result must be asked for the edges of functions in
-    /// ascending order (`EdgesByCallee::of` in this crate).
+    /// Returns the call edges grouped by the called function. The caller must request the edges of the functions in
+    /// ascending order of the functions (`EdgesByCallee::of` in this crate).
     pub fn edges_by_callee(&self) -> EdgesByCallee {
         let mut edges = self.edges.clone();
         edges.sort_unstable_by_key(|edge| (edge.callee, edge.caller, edge.call_site));
@@ -283,7 +283,7 @@ pub struct Function {
     pub order_min: Option<u32>,
     /// The blocks of the function, without the entry block.
     pub blocks: Vec<Block>,
-    /// The source location at which the function begins.
+    /// The source location at which the function begins; `None` if it is not known.
     pub location: Option<StackId>,
 }
 
@@ -310,7 +310,8 @@ impl Function {
         self.called_runs > 0
     }
 
-    /// Returns the fields by which the functions of one image are distinguished.
+    /// Returns the offset of the record, the address and the name. Two functions of one image are the same if these
+    /// three are equal.
     pub fn key(&self) -> (u64, u64, &[u8]) {
         (self.record_offset, self.address, &self.name)
     }

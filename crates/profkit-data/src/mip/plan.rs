@@ -165,7 +165,8 @@ impl RecordPlan {
         slot
     }
 
-    /// Returns the end of the last record that lies completely within this number of bytes.
+    /// Returns the offset at which the last complete record ends if only the first `bytes` bytes of the record section
+    /// exist.
     pub fn whole_records(&self, bytes: u64) -> u64 {
         let ends = self.functions.iter().map(|slots| slots.end);
         ends.filter(|&end| end <= bytes).max().unwrap_or(0)

@@ -4,8 +4,8 @@ use super::{Function, MipProfile, RawPart, Sample, add_samples};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// The number of files that can be added to the sums of one byte each. After this number of files, the sums must be
-/// moved to wider numbers.
+/// The number of files that can be added before the sums in `pending`, which have one byte each, must be moved to wider
+/// numbers.
 const MOST_PENDING: u8 = u8::MAX;
 
 /// The summed MIP records of several runs of one image.
@@ -20,7 +20,8 @@ pub struct RecordSums {
     coverage: Vec<u64>,
     unary: Vec<UnarySum>,
     calls: Vec<CallsSum>,
-    /// For raw files that are cut short: the number of runs whose records end at an offset, by this offset.
+    /// For raw files that are cut short: each offset at which the records of such a file end, with the number of runs
+    /// in these files.
     cuts: BTreeMap<u64, u64>,
     samples: FxHashMap<Sample, u64>,
 }
@@ -174,7 +175,7 @@ impl RecordSums {
         }
     }
 
-    /// Moves the sums in bytes to wider numbers.
+    /// Adds the one-byte sums in `pending` to the wider sums in `coverage`, and sets them to 0.
     fn widen(&mut self) {
         for (wide, narrow) in self.coverage.iter_mut().zip(&mut self.pending) {
             *wide += u64::from(std::mem::take(narrow));

@@ -23,8 +23,9 @@ impl AddOutcome {
         self.adopted += other.adopted;
     }
 
-    /// Whether samples with `checksum` must be left out of a function whose checksum is `own`. If `own` is 0 (the
-    /// function has no checksum), it is set to `checksum`.
+    /// Whether samples with `checksum` must be left out of a function whose checksum is `own`. If `own` is 0, the
+    /// function has no checksum yet and takes over `checksum`. This counts as adopted unless `is_new` states that the
+    /// function was just created.
     #[inline]
     pub(super) fn is_mismatch(&mut self, own: &mut u64, is_new: bool, checksum: u64) -> bool {
         if *own == 0 && checksum != 0 {
@@ -172,8 +173,9 @@ impl<'s> Adding<'s> {
     /// Adds other samples of the same function, as LLVM's `FunctionSamples::merge` does. If the checksums of the
     /// function differ, nothing is added.
     ///
-    /// `names` has for each name of the profile of `other` the id of the same name in this profile. `is_new` states
-    /// whether this function was just created; the caller then sets the function's name and attributes.
+    /// `other` may come from a different profile. `names` converts the id of a name in that profile to the id of the
+    /// same name in this profile. `is_new` states whether this function was just created; the caller then sets the
+    /// function's name and attributes.
     pub fn merge(
         &mut self,
         other: &Samples,

@@ -117,7 +117,7 @@ pub(super) fn llvm_frames(inner: &[u8]) -> impl Iterator<Item = (&[u8], Location
     })
 }
 
-/// LLVM reads the line of a call site as a signed number of 32 bits.
+/// Parses the line of a call site as LLVM does: as a signed number of 32 bits. A text that is no such number gives 0.
 fn llvm_line(text: &[u8]) -> u32 {
     let (digits, is_negative) = match text {
         [b'-', digits @ ..] => (digits, true),

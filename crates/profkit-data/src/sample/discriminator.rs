@@ -6,7 +6,7 @@
 //! follow. If the lowest three bits of a discriminator are set, it belongs to a pseudo probe and does not have these
 //! parts.
 
-/// The lowest bits of the discriminators of pseudo probes.
+/// The lowest three bits of a discriminator that belongs to a pseudo probe.
 const PROBE: u32 = 0b111;
 /// The bit that is set in the discriminator of a pseudo probe if the discriminator also contains a base.
 const PROBE_HAS_BASE: u32 = 1 << 28;

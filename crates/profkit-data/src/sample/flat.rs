@@ -35,7 +35,8 @@ pub enum Step {
         /// The number of samples in which this vtable was loaded.
         count: u64,
     },
-    /// The start of an inlined function. The elements up to its [`Step::Leave`] belong to it.
+    /// The start of an inlined function. The elements up to the matching [`Step::Leave`] belong to the inlined
+    /// function.
     Enter {
         /// The call site at which the function was inlined.
         location: Location,
@@ -255,8 +256,8 @@ struct Adder<'a> {
 }
 
 impl Adder<'_> {
-    /// Adds the elements of one function up to its [`Step::Leave`]. If the function has another checksum than in the
-    /// profile, its elements are skipped.
+    /// Adds the elements of one function up to its [`Step::Leave`]. If its checksum differs from the one that the
+    /// function has in the profile, its elements are skipped.
     fn enter(
         &mut self,
         adding: &mut Adding<'_>,

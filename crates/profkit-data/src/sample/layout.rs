@@ -179,9 +179,9 @@ pub fn nest(profile: &mut SampleProfile, keep_bases: bool) -> AddOutcome {
     outcome
 }
 
-/// The key by which the callees of one function are sorted. LLVM keeps callees in the order of a hash, and this order
-/// decides which of several callees at one call site takes the samples of the call, and which of several contexts gives
-/// a base profile its attributes.
+/// The key by which the callees of one function are sorted. LLVM keeps callees in the order of a hash. If a call site
+/// has several callees, this order decides which of them takes the samples of the call. If a function has several
+/// contexts, this order decides which of them gives the base profile its attributes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     hash: u64,

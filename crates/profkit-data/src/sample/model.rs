@@ -181,8 +181,8 @@ pub struct SampleProfile {
     functions: Vec<Function>,
     /// For each name, the index of the function that has this name and no callers; `u32::MAX` if there is none.
     bases: Vec<u32>,
-    /// The indices of the functions that have a calling context, by a hash of this context. If the hash is already the key of
-    /// another context, the key is the next higher number that is not yet one.
+    /// The indices of the functions that have a calling context, by a hash of this context. If the hash is already the
+    /// key of another context, the key is the next higher number that is not a key yet.
     contexts: FxHashMap<u64, u32>,
 }
 

@@ -352,8 +352,8 @@ impl TarMember<'_> {
     }
 }
 
-/// Calls `each` with the name of every regular file of a compressed tar archive and with the file, in order, until `each`
-/// returns false.
+/// Calls `each` for every regular file of a compressed tar archive, with the name and the contents of the file. The
+/// files come in the order of the archive. The function ends early if `each` returns false.
 ///
 /// # Errors
 /// An error if the archive is damaged, and the errors of `each`.

@@ -25,7 +25,7 @@ pub struct IndexedHeader {
     pub vtable_names_offset: u64,
 }
 
-/// The minimum length of an indexed profile in bytes. LLVM checks it before the version.
+/// The minimum length of an indexed profile in bytes. LLVM checks the length before it checks the version.
 const MINIMUM_LEN: usize = 24;
 /// The offset of the header word `HashOffset`, which holds the offset of the function table's table of buckets. The
 /// word has the same offset in all versions.
@@ -170,8 +170,8 @@ pub(super) const SUMMARY_SINCE: u32 = 4;
 pub(super) const BITMAPS_SINCE: u32 = 11;
 /// The first indexed version with vtable value sites (LLVM 19).
 pub(super) const VTABLES_SINCE: u32 = 12;
-/// The first indexed version with uniformity bits in the function records, and with bitmaps of one byte per byte (LLVM
-/// 23).
+/// The first indexed version with uniformity bits in the function records (LLVM 23). From this version on, a bitmap
+/// byte takes one byte of the file and not a word of 8 bytes.
 pub(super) const UNIFORMITY_SINCE: u32 = 14;
 
 /// A section of an indexed profile. A word of the header states the offset of the section.

@@ -481,8 +481,9 @@ pub struct IndexedReader<'data> {
     at_end: bool,
     names_read: u64,
     errors: u64,
-    /// The number of functions of a version 14 file whose records store each byte in a word of 8 bytes, as before
-    /// version 14; and the name and offset of the first such function.
+    /// For a version 14 file whose records store each bitmap byte in a word of 8 bytes, as before version 14: the
+    /// number of functions with such records, and the name and offset of the first one. `None` if there is no such
+    /// function.
     widened: Option<(u64, String, u64)>,
     /// The losses of a damaged file that are still to be reported. They are reported after the last function.
     at_last: Option<std::vec::IntoIter<Error>>,
@@ -561,8 +562,8 @@ impl<'data> IndexedReader<'data> {
         }
     }
 
-    /// Must be called after the last record of a function. Counts the function if it is in a version 14 file but its
-    /// records store each byte in a word of 8 bytes.
+    /// Must be called after the last record of a function. Counts the function in `widened` if it is in a version 14
+    /// file but its records store each bitmap byte in a word of 8 bytes.
     fn end_function(&mut self) {
         if let Some(current) = self.current.take()
             && current.has_widened_bytes()

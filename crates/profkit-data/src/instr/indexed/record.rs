@@ -142,9 +142,9 @@ impl<'data> NameRecords<'data> {
         value_data::decode(data, &mut record.values).map_err(as_malformed)
     }
 
-    /// Checks the length of all records before the first is decoded. In version 14, also chooses how bytes are stored:
-    /// if the records fit the data exactly only with a word of 8 bytes for each byte, they are read in this form
-    /// instead of the packed form.
+    /// Checks the length of all records before the first is decoded. In version 14, also chooses the form of the stored
+    /// bytes. The packed form is the rule. If the records fit the data exactly only with a word of 8 bytes for each
+    /// byte, that form is chosen.
     fn check_len(&mut self) -> Result<()> {
         if self.begun {
             return Ok(());
@@ -188,7 +188,7 @@ fn skip_records(mut data: Cursor<'_>, form: ByteForm) -> Result<()> {
     Ok(())
 }
 
-/// Reads one function record up to its value data from `data`, whose length is a multiple of 8.
+/// Reads one function record from `data`, but not its value data. The length of `data` must be a multiple of 8.
 fn read_record(
     data: &mut Cursor<'_>,
     version: u32,
@@ -242,7 +242,7 @@ fn read_words(data: &mut Cursor<'_>, count: u64, words: &mut Vec<u64>) -> Result
 const LONG_BITMAP: &str = "the bitmap runs past the data of its function";
 const LONG_UNIFORMITY: &str = "the uniformity bits run past the data of their function";
 
-/// Reads a number of bytes, then the bytes.
+/// Reads a list of bytes: first their number, then the bytes, which are stored in the given form.
 fn read_bytes(
     data: &mut Cursor<'_>,
     form: ByteForm,
@@ -253,7 +253,8 @@ fn read_bytes(
     read_byte_data(data, form, len, message, bytes)
 }
 
-/// Reads the number of uniformity bytes of a record. The record has one bit for each counter, or none.
+/// Reads the number of uniformity bytes of a record. A record has one uniformity bit for each counter, or no uniformity
+/// bits at all.
 fn uniformity_len(data: &mut Cursor<'_>, counts: u64) -> Result<u64> {
     let offset = data.offset();
     let len = data.u64().map_err(too_short)?;
@@ -371,8 +372,8 @@ pub(in crate::instr) fn has_vtable_sites(values: &ValueData) -> bool {
 /// The length of the value data of a record without value sites. They consist only of a header.
 const NO_VALUES_LEN: usize = 8;
 
-/// The length in bytes that a record's bitmap and uniformity bits take in the given version, including the word that
-/// states the length of the uniformity bits, but not the word that states the length of the bitmap.
+/// The length in bytes that the bitmap and the uniformity bits of a record take in the given version. The word with the
+/// length of the uniformity bits is included. The word with the length of the bitmap is not.
 fn byte_lens(record: &RecordRef<'_>, version: u32) -> u64 {
     let (bitmap, uniformity) = (record.bitmap.len() as u64, record.uniformity.len() as u64);
     if version >= UNIFORMITY_SINCE {

@@ -40,9 +40,9 @@ impl Damage {
         self.least_len = self.least_len.max(least_len);
     }
 
-    /// Lists what is lost. `names` is the number of functions that were read, `stopped` is the offset at which reading
-    /// the function table without its table of buckets ended, and `errors` is the number of errors that were already
-    /// reported.
+    /// Lists what is lost. `names` is the number of functions that were read. `errors` is the number of errors that
+    /// were already reported. `stopped` is the offset at which the walk over the function table ended; `None` if the
+    /// functions were read with the table of buckets.
     pub(super) fn losses(
         &self,
         data: &[u8],

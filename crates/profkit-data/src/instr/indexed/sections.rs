@@ -6,7 +6,8 @@ use crate::names::SymbolTable;
 use crate::summary::{Summary, SummaryCutoff};
 use crate::{Error, ErrorKind, Result, Structure};
 
-/// The number of fields in a summary. It is the same in every version of the format with a summary.
+/// The number of fields in a summary. All versions of the format that have a summary (from version 4) have the same
+/// number.
 const SUMMARY_FIELDS: usize = 6;
 
 /// Reads a summary. It consists of the number of fields, the number of cutoffs, the fields, and three words for each

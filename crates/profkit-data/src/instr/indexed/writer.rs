@@ -32,7 +32,7 @@ pub struct IndexedWriteOptions {
     pub sparse: bool,
     /// Whether to write versions before 12 as LLVM 19 and later do with `--write-prev-version`: vtable value sites are
     /// kept, although the LLVM releases before 19 reject records with vtable value sites. The records of a function are
-    /// in the order in which LLVM 19 and later write them.
+    /// then in the order in which LLVM 19 and later write them.
     pub unknown_vtable_sites: bool,
 }
 

@@ -41,7 +41,8 @@ pub struct RecordLayout {
     /// The offset of `NumValueSites`, an array with the number of value sites of each value kind (2 bytes each). The
     /// array has [`value_kinds`](Self::value_kinds) elements.
     pub num_value_sites: usize,
-    /// The number of elements of `NumValueSites`, 0 to 3: the number of value kinds that the data record knows.
+    /// The number of elements of `NumValueSites`, 0 to 3. There is one element for each value kind that the format of
+    /// the file has.
     pub value_kinds: usize,
     /// The offset of `OffloadDeviceWaveSize` (2 bytes; version 11).
     pub offload_device_wave_size: Option<usize>,

@@ -144,7 +144,7 @@ fn encode_metadata(
     put(Some(layout.num_counters), 4, u64::from(record.num_counters));
 }
 
-/// The raw version that LLVM 9 writes. Older versions never need metadata from the program, because
+/// The oldest raw version for which metadata are encoded (LLVM 9). Files of older versions never need metadata, because
 /// `-profile-correlate` came with raw version 8 (LLVM 14).
 const OLDEST: u32 = 5;
 

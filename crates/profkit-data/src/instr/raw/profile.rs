@@ -513,7 +513,8 @@ impl<'data> RawProfile<'data> {
 /// after a few records the counters overlap or are outside the section.
 const RECORDS_TO_JUDGE_BY: usize = 1 << 10;
 
-/// The elements of a section that a data record refers to.
+/// The part of a section to which a data record refers, for example the counters of the record. The part is a number of
+/// elements of equal length.
 struct Range<'a, 'data> {
     section: &'a RawSection<'data>,
     offset: i64,

@@ -57,7 +57,8 @@ impl RawReadOptions {
         self
     }
 
-    /// Sets whether damage that LLVM's reader accepts is accepted ([`llvm_checks`](Self::llvm_checks)).
+    /// Sets whether value data whose TotalSize is 0 are read as empty, as LLVM's reader does
+    /// ([`llvm_checks`](Self::llvm_checks)).
     #[must_use]
     pub fn llvm_checks(mut self, llvm: bool) -> Self {
         self.llvm_checks = llvm;
@@ -107,7 +108,7 @@ struct Current<'data> {
     next_record: usize,
     /// A cursor at the value data of the next record; `None` if their position is unknown because of damage.
     values: Option<Cursor<'data>>,
-    /// The index of the record whose damaged value data were already reported.
+    /// The index of the record whose damaged value data were already reported; `None` if no such damage was reported.
     damaged_values_of: Option<usize>,
     addresses: Option<AddressMap>,
 }
@@ -386,7 +387,7 @@ impl<'data> RawReader<'data> {
         Ok(())
     }
 
-    /// Moves past the value data of a record. Decodes them only if the options request it.
+    /// Moves past the value data of a record. Decodes them only if `wanted` is true and the options request value data.
     fn decode_values(&mut self, raw: &RawRecord, record: &mut Record, wanted: bool) -> Result<()> {
         let Some(current) = &mut self.current else {
             return Ok(());
@@ -514,8 +515,8 @@ const TIME_STAMP_LEN: usize = 8;
 
 fn decode_counters(bytes: &[u8], endian: Endian, counts: &mut Vec<u64>) {
     let (counters, _) = bytes.as_chunks::<8>();
-    // Each byte order has its own loop, so that the compiler can turn the loop for the byte order of the machine into a
-    // plain copy, and the loop for the opposite byte order into a vectorised byte swap.
+    // Each byte order has its own loop. The compiler can then turn the loop for the machine's own byte order into a
+    // plain copy, and the other loop into a vectorised byte swap.
     match endian {
         Endian::Little => counts.extend(counters.iter().map(|&bytes| u64::from_le_bytes(bytes))),
         Endian::Big => counts.extend(counters.iter().map(|&bytes| u64::from_be_bytes(bytes))),

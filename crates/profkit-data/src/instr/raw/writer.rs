@@ -312,8 +312,8 @@ fn binary_ids(image: &RawImage, padded: bool) -> Vec<u8> {
     out
 }
 
-/// Returns the number of counters for which a function takes space in the counter section. A time stamp takes the space
-/// of one or eight counters.
+/// Returns the space that a function takes in the counter section, as a number of counters. A time stamp takes the
+/// space of one counter of 8 bytes, or of eight counters of 1 byte.
 fn counter_elements(image: &RawImage, record: &RawImageRecord) -> usize {
     let stamp = match (
         image.dialect.has(variant::TEMPORAL),
@@ -350,8 +350,9 @@ fn counters(image: &RawImage) -> Vec<u8> {
     out
 }
 
-/// Returns the number of uniform counters for which a function takes space. A function with uniform counters has one
-/// for each of its counters, including the counters whose space the time stamp takes.
+/// Returns the space that a function takes in the section of uniform counters, as a number of uniform counters. A
+/// function without uniform counters takes no space. Every other function takes as much as in the counter section,
+/// including the space of the time stamp.
 fn uniform_elements(image: &RawImage, record: &RawImageRecord) -> usize {
     if record.uniform_counts.is_empty() {
         0
@@ -466,7 +467,8 @@ fn set_deltas(header: &mut RawHeader, image: &RawImage, addresses: &Addresses, r
     header.names_delta = pointer(dialect, addresses.names);
 }
 
-/// Returns as many low bits of an address as a pointer of the program has.
+/// Cuts an address to the pointer width of the program: keeps the low 32 bits in a 32-bit program, and all bits
+/// otherwise.
 fn pointer(dialect: RawDialect, address: u64) -> u64 {
     match dialect.width.bytes() {
         4 => address & u64::from(u32::MAX),
@@ -481,7 +483,7 @@ struct Records<'a> {
     relative: bool,
 }
 
-/// The current end of each section that data records point into.
+/// The offset up to which each section is filled so far, for the sections that data records point to.
 #[derive(Default)]
 struct Ends {
     counters: u64,

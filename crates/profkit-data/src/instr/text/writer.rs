@@ -81,7 +81,7 @@ impl TextOptions {
     }
 }
 
-/// What a text for one LLVM release can hold.
+/// The parts of a profile that a text for one LLVM release can hold.
 struct Limits {
     /// The flags of the profile's kind that have a header line.
     flags: u64,

@@ -7,10 +7,10 @@
 //! | version | written by LLVM | header words | then |
 //! |---|---|---|---|
 //! | 0 | 15 to 18, 19 by default | record table, frame payload, frame table | schema, records, frames |
-//! | 1 | 19 | 1, the same | the same |
-//! | 2 | 19 to 22 | 2, the same, call stack payload, call stack table | schema, records, frames, call stacks |
+//! | 1 | 19 | 1, then as in version 0 | as in version 0 |
+//! | 2 | 19 to 22 | 2, then as in version 0, call stack payload, call stack table | schema, records, frames, call stacks |
 //! | 3 | 19 to 22, 20 to 22 by default | 3, call stacks, record payload, record table | schema, frames, call stacks, records |
-//! | 4 | 21, 22 | 4, the same, data access; summary | the same, data access |
+//! | 4 | 21, 22 | 4, then as in version 3, data access; summary | as in version 3, data access |
 //!
 //! Records are in a [hash table](crate::hash_table) by function. Versions 0 to 2 also have a hash table of frames by id,
 //! and version 2 one of call stacks by id. Versions 3 and 4 have an array of frames and a radix tree of call stacks.
@@ -19,8 +19,8 @@
 //! |---|---|
 //! | 0, 1 | allocation sites: count, each the count and ids of frames, and a block; call sites: count, each the count and ids of frames |
 //! | 2 | allocation sites: count, each the id of a call stack, and a block; call sites: count, each the id of a call stack |
-//! | 3 | the same with 32-bit indexes of call stacks in the radix tree |
-//! | 4 | the same; a call site is followed by the count and hashes of the functions that it calls |
+//! | 3 | as in version 2, but with 32-bit indexes of call stacks in the radix tree |
+//! | 4 | as in version 3; the count and hashes of the called functions follow each call site |
 //!
 //! Sources of these facts: `MemProf.h`, `MemProf.cpp`, `InstrProfWriter.cpp` of LLVM 19, `IndexedMemProfData.cpp` of LLVM
 //! 22, and files that both write.

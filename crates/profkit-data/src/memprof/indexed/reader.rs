@@ -60,11 +60,11 @@ enum Stacks<'data> {
 }
 
 const STRUCTURE: Structure = Structure::MemProfSection;
-/// The smallest possible first word of a version 0 section. In version 0 the first word is an offset; from version 1 on
-/// it is the version number, which is smaller than this.
+/// The smallest possible first word of a version 0 section. In version 0 the first word is an offset. From version 1 on
+/// it is the version number, which is smaller than 24.
 const FIRST_OFFSET: u64 = 24;
 
-/// Returns the version of a section, which follows from its first word.
+/// Returns the version of a MemProf section by its first word; `None` if no version begins with this word.
 pub fn section_version(first_word: u64) -> Option<u32> {
     match first_word {
         1..=4 => u32::try_from(first_word).ok(),
@@ -179,12 +179,12 @@ impl<'data> IndexedMemProf<'data> {
         &self.schema
     }
 
-    /// The summary that is stored in the section. Only version 4 has it.
+    /// The summary that is stored in the section; `None` before version 4, which is the first version with a summary.
     pub fn summary(&self) -> Option<MemProfSummary> {
         self.summary
     }
 
-    /// Returns the accesses to global data. Only version 4 has them.
+    /// Returns the accesses to global data; `None` if the section has none. Only sections of version 4 can have them.
     ///
     /// # Errors
     /// An error if the accesses are damaged.

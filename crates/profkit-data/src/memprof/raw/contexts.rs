@@ -60,7 +60,7 @@ pub type Addresses = IndexVec<AddressId, (ModuleId, u64)>;
 pub struct Skipped {
     /// The reader's error that describes the fault.
     pub error: Error,
-    /// The number of blocks in the dump that were added before the fault.
+    /// The number of blocks of the dump that were added before the fault was found.
     pub kept: usize,
     /// Whether a part of the dump was left out because of the fault. If dumps contradict each other, the contradiction
     /// is reported, but nothing is left out.

@@ -33,7 +33,8 @@ impl Decoder<'_, '_> {
         self.mapping.read(cursor, self.names)
     }
 
-    /// Reads the body of a function up to its end. The caller adds the [`Step::Leave`] after it.
+    /// Reads the body of a function up to its end. Does not add the [`Step::Leave`] that ends an inlined function; the
+    /// caller adds it.
     pub(in crate::sample) fn body(
         &mut self,
         cursor: &mut Cursor<'_>,

@@ -3,7 +3,7 @@
 //!
 //! | version | LLVM | change |
 //! |---|---|---|
-//! | 100 | 3.6, 3.7 | first: each name stands where it is used, no inlined functions |
+//! | 100 | 3.6, 3.7 | the first version: each name is written out where it is used; no inlined functions |
 //! | 102 | 3.8 | name table, inlined functions |
 //! | 103 | since 3.9 | summary before the name table |
 //!

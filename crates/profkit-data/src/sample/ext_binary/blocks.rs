@@ -66,7 +66,8 @@ impl ExtBinaryProfile<'_> {
     }
 }
 
-/// Whether an error concerns only the meaning of samples. Such an error does not matter for a list of blocks.
+/// Whether an error means that the reader does not know the meaning of some samples. The list of blocks is complete in
+/// spite of such an error.
 fn is_doubt(error: &Error) -> bool {
     error.kind() == ErrorKind::Unsupported
 }

@@ -14,7 +14,8 @@ const HASH_LEN: u64 = 8;
 /// The offset that the table states for a function without samples.
 const NO_OFFSET: u32 = u32::MAX;
 
-/// The parts of a name table in Eytzinger order. Each part is a search tree of its own.
+/// The sizes of the first two parts of a name table in Eytzinger order. Each part is a search tree of its own. The
+/// third part has the names that no function at the top level has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Spans {
     /// The number of functions at the top level that have inlined functions.

@@ -25,12 +25,12 @@ pub(super) struct Shape {
     /// Whether the section may end after the name of a function. LLVM's reader accepts such an end and does not change
     /// the function.
     pub(super) may_end_after_name: bool,
-    /// The size of the table of names or contexts. An entry whose index is beyond the table is an error; `None` if such
-    /// an entry has no effect.
+    /// The number of entries in the table of names or contexts, to which the metadata refer by index. An index beyond
+    /// the table is an error. If the number is `None`, indexes are not checked.
     pub(super) functions: Option<usize>,
 }
 
-/// The offset of the metadata entry of each function.
+/// The metadata section, and the offset of each function's entry in it.
 #[derive(Debug, Default)]
 pub(super) struct Metadata<'data> {
     shape: Shape,
@@ -67,7 +67,7 @@ impl<'data> Metadata<'data> {
         Ok(())
     }
 
-    /// Whether the section ends after the name that was just read, and the options allow this.
+    /// Whether the section ends after the name that was just read, and [`Shape::may_end_after_name`] allows this.
     fn ends(&self, cursor: &Cursor<'_>) -> bool {
         self.shape.may_end_after_name && cursor.is_empty()
     }

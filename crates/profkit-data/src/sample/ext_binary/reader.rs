@@ -351,7 +351,7 @@ impl<'data> ExtBinaryProfile<'data> {
         }
     }
 
-    /// If the option `llvm_checks` is set, fails if a section has bytes after its last item.
+    /// Fails if a section has bytes after its last item. Never fails without the option `llvm_checks`.
     fn check_end(&self, cursor: &Cursor<'_>) -> Result<()> {
         if cursor.is_empty() || !self.options.llvm_checks {
             return Ok(());
@@ -402,8 +402,8 @@ impl<'data> ExtBinaryProfile<'data> {
             || section.kind == section::COMPOSITE && self.version >= VERSION_COMPOSITE
     }
 
-    /// Returns the sections with samples. Returned with each section is the last table of offsets for this kind of
-    /// section that precedes it.
+    /// Returns the sections with samples, each with its table of offsets. A table of offsets belongs to the next
+    /// section of samples after it; composite sections have tables of their own kind.
     fn sample_sections(&self) -> impl Iterator<Item = (&Section, Option<&Section>)> {
         let (mut offsets, mut composite) = (None, None);
         self.sections.iter().filter_map(move |section| {
@@ -498,8 +498,8 @@ impl<'data> ExtBinaryProfile<'data> {
                     names_section = bytes;
                     let cursor = &mut Cursor::new(&names_section, base, Endian::Little);
                     let fixed = section.has(flag::FIXED_MD5_NAMES);
-                    // LLVM 22 does not know the flag for Eytzinger order, and reads such a table as a plain table of
-                    // hashes.
+                    // LLVM 22 does not know the flag for Eytzinger order, and reads a table with this flag as a plain
+                    // table of hashes.
                     let sorted = section.has(flag::EYTZINGER_NAMES) && !self.options.llvm_checks;
                     let read = if sorted {
                         eytzinger::read_names(cursor, &mut names).map(|found| spans = Some(found))

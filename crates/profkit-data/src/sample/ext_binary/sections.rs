@@ -93,8 +93,8 @@ pub(super) fn read_table(cursor: &mut Cursor<'_>) -> Result<Vec<Section>> {
 }
 
 /// Returns the bytes of a section, and the offset of the first byte in the file. If the section is compressed, its
-/// bytes are decompressed and the offset is 0. With `as_llvm`, as in LLVM, the compressed data may end before or after
-/// the end of the section.
+/// bytes are decompressed and the offset is 0. With `as_llvm`, the compressed data may end before or after the end of
+/// the section, as LLVM allows.
 pub(super) fn contents<'data>(
     data: &'data [u8],
     section: &Section,
@@ -130,9 +130,9 @@ pub(super) fn contents<'data>(
     Ok((Cow::Owned(inflated), 0))
 }
 
-/// Decompresses a section. A compressed section has the uncompressed size, the compressed size, and a zlib stream. LLVM
-/// (`as_llvm`) accepts other bytes after the stream, and a stream that is shorter than stated: the rest is zero here, and
-/// whatever the memory holds in LLVM.
+/// Decompresses a section. A compressed section has the uncompressed size, the compressed size, and a zlib stream. With
+/// `as_llvm`, other bytes may follow the stream, and the stream may give fewer bytes than stated, as LLVM allows. The
+/// missing bytes are 0; in LLVM they are uninitialized memory.
 fn inflate(cursor: &mut Cursor<'_>, as_llvm: bool) -> Result<Vec<u8>> {
     let start = cursor.offset();
     let size = cursor.uleb128()?;

@@ -33,8 +33,9 @@ pub(super) struct Tables<'a> {
 }
 
 impl Tables<'_> {
-    /// Reads a function: its entry count, the index of its name or calling context, and its body; in a composite
-    /// section, the index is followed by the blocks instead. Then adds the checksum and attributes of the function.
+    /// Reads a function: its entry count, the index of its name or calling context, and its body. In a composite
+    /// section, a function has no separate entry count, and its blocks take the place of the body. Then adds the
+    /// checksum and attributes of the function.
     pub(super) fn function(
         &self,
         is_composite: bool,

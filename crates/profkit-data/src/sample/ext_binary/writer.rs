@@ -128,7 +128,8 @@ const SPLIT_TABLE: &[Part] = &[
     Part::Symbols,
     Part::Metadata,
 ];
-/// The order of the sections' contents in the file.
+/// The order in which the contents of the sections follow each other in the file. The section table has a different
+/// order.
 const DEFAULT_DATA: &[Part] = &[
     Part::Summary,
     Part::Names,
@@ -388,7 +389,8 @@ impl<'a> Writer<'a> {
     }
 
     /// Appends the index of a function, as [`number`](Self::number) returns it. In the split layout, every calling
-    /// context has the index 0, because LLVM's writer gives contexts their indexes when it writes the table of contexts.
+    /// context has the index 0, as in LLVM: its writer assigns the indexes when it writes the context table, and the
+    /// split layout has no context table.
     fn put_number(&self, out: &mut Vec<u8>, number: u64) {
         let is_unnumbered = self.options.split_layout && !self.contexts.is_empty();
         put(out, if is_unnumbered { 0 } else { number });

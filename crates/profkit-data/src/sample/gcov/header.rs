@@ -14,7 +14,8 @@ pub(super) const TAG_FUNCTIONS: u32 = 0xac00_0000;
 pub(super) const TAG_MODULES: u32 = 0xae00_0000;
 /// The tag of the section of working sets (`GCOV_TAG_AFDO_WORKING_SET`).
 pub(super) const TAG_WORKING_SETS: u32 = 0xaf00_0000;
-/// The kind of value of all call targets: GCC's code for targets of indirect calls (`HIST_TYPE_INDIR_CALL_TOPN`).
+/// GCC's number for the value kind "target of an indirect call" (`HIST_TYPE_INDIR_CALL_TOPN`). All call targets in a
+/// file have this kind.
 pub(super) const INDIRECT_CALLS: u32 = 7;
 /// The number of working sets in a file (`NUM_GCOV_WORKING_SETS`).
 pub(super) const WORKING_SETS: usize = 128;

@@ -236,7 +236,7 @@ impl InstanceReader<'_> {
         self.read_samples(cursor, samples, depth)
     }
 
-    /// Reads one copy of a function, after its name.
+    /// Reads the rest of one copy of a function. The cursor must be after the name.
     fn read_samples(
         &mut self,
         cursor: &mut Cursor<'_>,

@@ -79,8 +79,8 @@ fn not_a_count(column: usize) -> Fault {
 /// counts.
 pub(super) fn llvm_head(line: &[u8]) -> Result<(&[u8], u64, u64), Fault> {
     let last = memchr::memrchr(b':', line);
-    // LLVM does not find the colon before the last one if it is directly before it: the search ends one character
-    // earlier.
+    // LLVM searches for the second-last colon only up to the last but one character before the last colon. So in `A::1`
+    // it finds only one colon.
     let before = last.map_or(line.len(), |last| last.saturating_sub(1));
     let first = match last {
         Some(0) => Some(0),

@@ -28,7 +28,8 @@ pub(crate) fn leading(text: &[u8]) -> (Option<u64>, usize) {
     ((digits > 0 && fits).then_some(value), digits)
 }
 
-/// Returns the value of a text that consists only of decimal digits.
+/// Returns the value of a text of decimal digits; `None` if the text has other characters, is empty or does not fit 64
+/// bits.
 #[inline]
 pub(crate) fn whole(text: &[u8]) -> Option<u64> {
     match leading(text) {

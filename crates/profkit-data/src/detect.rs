@@ -107,8 +107,8 @@ impl FileKind {
         self.family() == Some(Family::Sample)
     }
 
-    /// Whether the file is a heap profile in a format of its own. An indexed profile that contains a heap profile does
-    /// not count.
+    /// Whether the file is a heap profile: a raw one, or one as YAML. An indexed profile that contains a heap profile
+    /// does not count.
     pub fn is_memprof(self) -> bool {
         self.family() == Some(Family::MemProf)
     }
@@ -288,8 +288,8 @@ fn mip_kind(_: &[u8]) -> FileKind {
     FileKind::MipUnknown
 }
 
-/// Returns the encoding of a binary sample profile. The encoding is the lowest byte of the ULEB128 number at the start
-/// of the file.
+/// Returns the encoding of a binary sample profile: the lowest byte of the ULEB128 number at the start of the file.
+/// Returns `None` if the file does not begin with the magic number of binary sample profiles.
 fn sample_encoding(data: &[u8]) -> Option<u8> {
     let head = data.first_chunk::<9>()?;
     let same = head[1] & 0xfe == SAMPLE_MAGIC_TAIL[0] & 0xfe && head[2..] == SAMPLE_MAGIC_TAIL[1..];

@@ -63,8 +63,8 @@ pub enum ErrorKind {
 /// An error: what went wrong, in which structure, at which offset, what was found, what was expected, and what the user
 /// can do.
 ///
-/// `Display` writes one line: `STRUCTURE at offset 0xN: MESSAGE: found F, expected E`. The hint is not part of it
-/// ([`Error::hint`]); the profkit command prints the hint on a line of its own.
+/// `Display` writes one line: `STRUCTURE at offset 0xN: MESSAGE: found F, expected E`. The line does not include the
+/// hint ([`Error::hint`]). The profkit command prints the hint on a separate line.
 ///
 /// ```
 /// # #[cfg(feature = "instr")] {
@@ -191,7 +191,8 @@ impl Error {
         &self.0.message
     }
 
-    /// Returns the offset of the error in the file. Only errors in binary formats have one.
+    /// Returns the offset of the error in the file; `None` if the error has no offset. Only errors in binary formats
+    /// have one.
     pub fn offset(&self) -> Option<u64> {
         match self.0.place {
             Some(Place::Offset(offset)) => Some(offset),
@@ -199,7 +200,8 @@ impl Error {
         }
     }
 
-    /// Returns the line and column of the error, both counted from 1. Only errors in text formats have them.
+    /// Returns the line and column of the error, both counted from 1; `None` if the error has none. Only errors in text
+    /// formats have a line and a column.
     pub fn line_column(&self) -> Option<(u64, u64)> {
         match self.0.place {
             Some(Place::Line { line, column }) => Some((line, column)),
@@ -217,7 +219,8 @@ impl Error {
         self.0.structures.contains(structure)
     }
 
-    /// Returns the [`structures`](Self::structures) as text, innermost first, for example "counter 3 of function main".
+    /// Returns the [`structures`](Self::structures) as text, innermost first, for example "counter 3 of function main";
+    /// `None` if there are none.
     pub fn structure_text(&self) -> Option<String> {
         let mut structures = self.0.structures.iter();
         let mut text = structures.next()?.to_string();
@@ -233,9 +236,9 @@ impl Error {
         self.0.structures.first() == Some(&Structure::FirstBytes)
     }
 
-    /// Returns the place of the error as [`Display`](fmt::Display) prints it, without the offset in the file: the
-    /// structure, and the line and column of a text. An error about a whole file has only the structures that contain the
-    /// file.
+    /// Returns the place of the error as [`Display`](fmt::Display) prints it, but without the offset in the file. The
+    /// place consists of the structures, and of the line and column of a text; `None` if the error has none of these. For
+    /// an error about a whole file, only the structures that contain the file are named.
     pub fn place_text(&self) -> Option<String> {
         let structures = self.0.structures.iter();
         let structures: Vec<String> = structures
@@ -252,22 +255,23 @@ impl Error {
         }
     }
 
-    /// Returns the value that was found, as text.
+    /// Returns the value that was found, as text; `None` if it was not set.
     pub fn found_text(&self) -> Option<&str> {
         self.0.found.as_deref()
     }
 
-    /// Returns the value that was expected, as text.
+    /// Returns the value that was expected, as text; `None` if it was not set.
     pub fn expected_text(&self) -> Option<&str> {
         self.0.expected.as_deref()
     }
 
-    /// Returns the hint: what the user can do about the error.
+    /// Returns the hint: what the user can do about the error; `None` if there is no hint.
     pub fn hint(&self) -> Option<&str> {
         self.0.hint.as_deref()
     }
 
-    /// Returns the detail text that LLVM's tool prints for this error ([`llvm_detail`](Self::llvm_detail) sets it).
+    /// Returns the detail text that LLVM's tool prints for this error; `None` if [`llvm_detail`](Self::llvm_detail) did
+    /// not set one.
     pub fn detail_for_llvm(&self) -> Option<&str> {
         self.0.llvm_detail.as_deref()
     }

@@ -236,7 +236,7 @@ impl<'data> HashTable<'data> {
         self.index + INDEX_HEADER_LEN + 8 * self.buckets.len() as u64
     }
 
-    /// Finds the item with this key. Only one bucket is read.
+    /// Finds the item with this key; `None` if the table has no such item. Only one bucket is read.
     ///
     /// # Errors
     /// [`ErrorKind::Malformed`] if the bucket has a damaged item before the item with this key.
@@ -254,7 +254,7 @@ impl<'data> HashTable<'data> {
         Ok(None)
     }
 
-    /// Finds the first item whose key has this hash. Only one bucket is read.
+    /// Finds the first item whose key has this hash; `None` if the table has no such item. Only one bucket is read.
     ///
     /// # Errors
     /// The errors of [`find`](Self::find).
@@ -403,8 +403,9 @@ impl<'data> Chain<'data> {
 
 /// Iterates over all items of a hash table. After an error, the iteration continues with the next bucket.
 ///
-/// If all items were read, none was damaged, and their number differs from the number that the file states, the
-/// iteration ends with an error.
+/// At the end, the number of items is compared with the number that the file states. If the numbers differ, the last
+/// result of the iteration is an error. This check is skipped if an item was damaged or only one share of the items is
+/// read.
 #[derive(Clone, Debug)]
 pub struct Entries<'data> {
     table: HashTable<'data>,
@@ -418,9 +419,9 @@ pub struct Entries<'data> {
     /// bytes would be read twice.
     read_to: u64,
     seen: u64,
-    /// Whether to skip the check at the end of the iteration that compares the number of items with the number that the
-    /// file states. The check is skipped if it was already made, if an item was damaged, or if only one share of the
-    /// items is read.
+    /// Whether the last check of the iteration is already made or not needed. The check compares the number of items
+    /// with the number that the file states. It is not needed if an item was damaged, or if only one share of the items
+    /// is read.
     counted: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Lists whose indices have a type of their own, so that the index of one list cannot be used in another.
+//! Lists with typed indices. Each list has its own index type, so the index of one list cannot be used in another list.
 //!
 //! The macro [`id_type!`](crate::id_type) makes the type of the indices, and an [`IndexVec`] is the list:
 //!
@@ -51,7 +51,8 @@ macro_rules! id_type {
 
         #[allow(dead_code, reason = "not every table uses this method")]
         impl $name {
-            /// The index of the entry, for a caller that stores something about the entry in another list.
+            /// The index of the entry as a plain number, for a caller that stores facts about the entry in a different
+            /// list.
             #[inline]
             $vis fn index(self) -> usize {
                 self.0 as usize

@@ -19,9 +19,10 @@ pub const RAW_PROFILE_SEARCHES: usize = 64;
 /// items. For intact items, a factor of 2 is enough; the higher factor allows for keys with wrong lengths. Reading a
 /// malicious table takes up to this number of passes over its bytes.
 pub const WALK_HASHED: u64 = 16;
-/// The maximum number of components of a path in a file path table, and of frames of a call stack in a stack entry
-/// table. Linux paths have at most 2048 components, and MemProf call stacks have at most a few hundred frames. In a
-/// malicious table, following one reference can take this number of steps.
+/// The maximum depth of a chain of references in a table: the number of components of a path in a file path table, or
+/// the number of frames of a call stack in a stack entry table. Linux paths have at most 2048 components, and MemProf
+/// call stacks have at most a few hundred frames. In a malicious table, following one reference can take this number of
+/// steps.
 pub const TABLE_DEPTH: u16 = 4096;
 /// The maximum nesting depth of inlined functions in a sample profile, in every encoding. Real profiles stay below 100.
 /// Readers, writers and merges recurse to this depth, and each level takes some hundreds of bytes of the program's

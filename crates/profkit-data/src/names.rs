@@ -55,7 +55,7 @@ impl SymbolTable {
         });
     }
 
-    /// Returns the name with this hash, if the table has it.
+    /// Returns the name with this hash; `None` if the table does not have the name.
     pub fn get(&self, name_ref: NameRef) -> Option<&[u8]> {
         let &(start, len) = self.spans.get(&name_ref)?;
         self.bytes.get(start..start + len as usize)
@@ -136,13 +136,14 @@ impl NameList {
         self.spans.is_empty()
     }
 
-    /// Returns the name at an index of the list.
+    /// Returns the name at an index of the list; `None` if the list is too short.
     pub fn get(&self, index: usize) -> Option<&[u8]> {
         let &(start, len) = self.spans.get(index)?;
         self.bytes.get(start..start + len as usize)
     }
 
-    /// Returns the start and the length of a name in [`bytes`](Self::bytes).
+    /// Returns the start and the length of a name in [`bytes`](Self::bytes). The argument is the index of the name; the
+    /// result is `None` if the list is too short.
     pub fn span(&self, index: usize) -> Option<(usize, u32)> {
         self.spans.get(index).copied()
     }

@@ -51,7 +51,7 @@ pub enum FrontEndScheme {
     V2,
     /// The scheme of indexed version 6 (LLVM 11). The hash is computed differently.
     V3,
-    /// The scheme of indexed versions 7 to 12 (LLVM 12 to 21). Logical operators have counters of their own.
+    /// The scheme of indexed versions 7 to 12 (LLVM 12 to 21). Logical operators (`&&`, `||`) have counters too.
     V3Logical,
     /// The scheme of indexed version 13 and later (LLVM 22).
     V4,
@@ -283,7 +283,8 @@ pub fn raw_writers(version: u32) -> Option<RangeInclusive<Release>> {
     writers(|facts| facts.raw == version)
 }
 
-/// Returns the first and the last LLVM release whose llvm-profdata writes this indexed version.
+/// Returns the first and the last LLVM release whose llvm-profdata writes this indexed version; `None` if there is
+/// none.
 pub fn indexed_writers(version: u32) -> Option<RangeInclusive<Release>> {
     writers(|facts| facts.indexed == version)
 }

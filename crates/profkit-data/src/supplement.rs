@@ -238,8 +238,8 @@ fn static_names(functions: &BTreeMap<Vec<u8>, Entry>, unique: bool) -> BTreeMap<
     statics
 }
 
-/// Returns the offset of the function name after a prefix such as `FILE.c;`. The list of file extensions is searched in
-/// order; the case of letters is ignored.
+/// Returns the offset of the function name after a prefix such as `FILE.c;`; `None` if there is no such prefix. The
+/// first known file extension decides, in the order of the list below. The case of letters is ignored.
 fn file_end(name: &[u8]) -> Option<usize> {
     let lower = name.to_ascii_lowercase();
     [&b".cpp;"[..], b"cc;", b".c;", b".hpp;", b".h;"]

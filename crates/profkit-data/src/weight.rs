@@ -33,8 +33,8 @@ impl Weight {
         Self::reduced(u128::from(numerator), u128::from(denominator))
     }
 
-    /// Returns the weight `numerator / denominator` in lowest terms. If the numerator or the denominator still does not
-    /// fit 64 bits, the same number of low bits is removed from both.
+    /// Returns the weight `numerator / denominator` in lowest terms; `None` if the denominator is 0. If the numerator
+    /// or the denominator still does not fit 64 bits, the same number of low bits is removed from both.
     fn reduced(numerator: u128, denominator: u128) -> Option<Self> {
         if denominator == 0 {
             return None;

@@ -155,7 +155,7 @@ impl<'data> Cursor<'data> {
         }
     }
 
-    /// Returns the next `len` bytes as a cursor of their own, and moves past them.
+    /// Returns a new cursor over the next `len` bytes, and moves past these bytes.
     ///
     /// # Errors
     /// The errors of [`take`](Self::take).

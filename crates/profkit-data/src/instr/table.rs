@@ -230,7 +230,7 @@ impl FunctionTable {
         self.records.len()
     }
 
-    /// Returns the function with this index.
+    /// Returns the function with this index; `None` if there is none.
     pub fn function(&self, id: FunctionId) -> Option<FunctionRef<'_>> {
         Some(FunctionRef {
             table: self,
@@ -238,7 +238,7 @@ impl FunctionTable {
         })
     }
 
-    /// Returns the function record with this index.
+    /// Returns the function record with this index; `None` if there is none.
     pub fn record(&self, id: RecordId) -> Option<RecordRef<'_>> {
         Some(self.record_ref(id.0, self.records.get(id.0 as usize)?))
     }
@@ -263,14 +263,14 @@ impl FunctionTable {
         })
     }
 
-    /// Returns mutable access to the counters of a record.
+    /// Returns mutable access to the counters of a record; `None` if the table has no such record.
     pub fn counts_mut(&mut self, id: RecordId) -> Option<&mut [u64]> {
         let record = self.records.get(id.0 as usize)?;
         self.counts
             .get_mut(record.counts_start..record.counts_start + record.counts_len as usize)
     }
 
-    /// Returns mutable access to the bitmap bytes of a record.
+    /// Returns mutable access to the bitmap bytes of a record; `None` if the table has no such record.
     pub fn bitmap_mut(&mut self, id: RecordId) -> Option<&mut [u8]> {
         let record = self.records.get(id.0 as usize)?;
         self.bitmaps
@@ -386,7 +386,8 @@ impl NewRecord<'_> {
 }
 
 impl<'a> RecordRef<'a> {
-    /// Returns the contents of the record, to be pushed into another table.
+    /// Returns the contents of the record in the form in which [`FunctionTable::push_record`] can add them to a
+    /// different table.
     pub fn to_new(&self) -> NewRecord<'a> {
         NewRecord {
             func_hash: self.func_hash,

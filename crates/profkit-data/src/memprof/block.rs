@@ -98,7 +98,7 @@ fields! {
 }
 
 impl Field {
-    /// Returns the field of memory info blocks that has this number.
+    /// Returns the field with this LLVM number; `None` if there is no such field.
     pub fn from_id(id: u64) -> Option<Self> {
         let index = usize::try_from(id).ok()?.checked_sub(1)?;
         Field::ALL.get(index).copied()

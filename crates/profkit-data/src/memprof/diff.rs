@@ -154,7 +154,8 @@ struct Candidates {
 }
 
 impl Candidates {
-    /// Returns the old context if there is exactly one old and one new context. The two are then a pair.
+    /// Returns the old context if there is exactly one old context and one new context, because these two are then a
+    /// pair. Otherwise returns `None`.
     fn only(&self) -> Option<Allocations> {
         match (self.old, self.new) {
             (1, 1) => self.first,

@@ -166,7 +166,7 @@ pub struct MemProfile {
     stack_ids: FxHashMap<Arc<[FrameId]>, StackId>,
     records: IndexVec<RecordId, Record>,
     record_ids: FxHashMap<u64, RecordId>,
-    /// The accesses to global data, if the profile has them.
+    /// The accesses to global data; `None` if the profile has none.
     pub data_access: Option<DataAccess>,
     /// The names of functions by their hash. The names are known only if the profile was made from a program, because
     /// LLVM's files contain only hashes.
@@ -234,12 +234,12 @@ impl MemProfile {
         frames.map(|&frame| &self.frames[frame])
     }
 
-    /// Returns the index of a frame, if the profile has the frame.
+    /// Returns the index of a frame; `None` if the profile does not have the frame.
     pub fn frame_id(&self, frame: &Frame) -> Option<FrameId> {
         self.frame_ids.get(frame).copied()
     }
 
-    /// Returns the index of the call stack with these frames, if the profile has it.
+    /// Returns the index of the call stack with these frames; `None` if the profile does not have the call stack.
     pub fn stack_id(&self, frames: &[FrameId]) -> Option<StackId> {
         self.stack_ids.get(frames).copied()
     }
@@ -249,7 +249,7 @@ impl MemProfile {
         self.records.as_slice()
     }
 
-    /// Returns the record of a function.
+    /// Returns the record of a function; `None` if the profile has none.
     pub fn record(&self, function: u64) -> Option<&Record> {
         let &id = self.record_ids.get(&function)?;
         Some(&self.records[id])
@@ -332,8 +332,8 @@ impl MemProfile {
     }
 
     /// Adds the allocations and calls of another profile's function record to the record of the same function. Entries
-    /// with equal call stacks are not combined: if the record already has an allocation or a call with the same call
-    /// stack, it has two afterwards.
+    /// with equal call stacks are not combined: the record may then have two allocations, or two calls, with the same
+    /// call stack.
     pub fn copy_record(&mut self, other: &MemProfile, record: &Record) {
         let mut scratch = Vec::new();
         let mut alloc_sites = Vec::with_capacity(record.alloc_sites.len());

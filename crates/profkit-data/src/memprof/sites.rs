@@ -14,9 +14,9 @@ pub struct Allocations {
 
 impl MemProfile {
     /// Returns each allocation context once, in the order of the function records. Files repeat a context in the record
-    /// of every function that is inlined at its innermost address; these repetitions are skipped. If one record has
-    /// several allocations with the same call stack, as after a merge of several runs, each allocation is returned as a
-    /// context of its own.
+    /// of every function that is inlined at its innermost address; these repetitions are skipped. A record may have
+    /// several allocations with the same call stack, as after a merge of several runs. Each of them is returned as a
+    /// separate context.
     ///
     /// Time and memory are proportional to the size of the profile, even if one call stack is used many times.
     pub fn contexts(&self) -> Vec<Allocations> {

@@ -9,8 +9,8 @@ use std::borrow::Cow;
 /// The reason why a MIP profile, or a function in it, was not added.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// The whole profile was not added, because it belongs to another image, or because its record section has another
-    /// address.
+    /// The whole profile was not added, because it belongs to a different image, or because its record section has a
+    /// different address.
     Profile {
         /// The identity or the section address of the profile that was to be added.
         found: String,
@@ -191,8 +191,8 @@ fn unite(
     places
 }
 
-/// Copies a stack of source locations to the tables of another profile. If those tables are full, the function has no
-/// location; its counts are not affected.
+/// Copies a stack of source locations to the tables of another profile. Returns `None` if there is no stack to copy or
+/// those tables are full. A function then has no location, but keeps its counts.
 fn copy_stack(stack: Option<StackId>, from: &Tables, into: &mut Tables) -> Option<StackId> {
     let frames: Vec<_> = from
         .frames(stack)

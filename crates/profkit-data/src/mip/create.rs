@@ -19,7 +19,7 @@ pub struct ImageFacts {
     pub build_id: Option<BuildId>,
     /// The width of addresses in the binary; `None` if it is not known.
     pub width: Option<Width>,
-    /// The size of the binary's record section in bytes.
+    /// The size of the binary's record section in bytes; `None` if it is not known.
     pub section_size: Option<u64>,
 }
 
@@ -147,8 +147,8 @@ fn name_of(function: &Function) -> Structure {
     Structure::Named(String::from_utf8_lossy(&function.name).into_owned())
 }
 
-/// Removes functions whose record overlaps another record. Returns the number of functions that share their record with
-/// another function.
+/// Removes functions whose record overlaps a different record. Returns the number of functions that share their record
+/// with another function.
 fn drop_overlaps(functions: &mut Vec<Function>, places: &[u64], dropped: &mut Vec<Error>) -> u64 {
     let mut order: Vec<usize> = (0..functions.len()).collect();
     let extent = |function: &Function| {

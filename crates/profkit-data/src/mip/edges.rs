@@ -44,8 +44,8 @@ pub fn add_samples(profile: &mut MipProfile, samples: &FxHashMap<Sample, u64>) -
                 let site = u32::try_from(address.wrapping_sub(start)).unwrap_or(u32::MAX);
                 (Some(caller), site, callee)
             }
-            // The caller is in another image. A return address in another image differs from run to run, so the edge
-            // does not state it.
+            // The caller is in a different image. Return addresses in other images differ from run to run, so the edge
+            // does not state the return address.
             None => (None, 0, callee),
         };
         let sum = edges.entry(key).or_insert(0);

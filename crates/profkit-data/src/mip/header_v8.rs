@@ -19,7 +19,7 @@ pub(super) struct HeaderV8 {
 const KNOWN_MODES: u16 = mode::FUNCTION_COVERAGE | mode::BLOCK_COVERAGE | mode::CALLS;
 
 impl HeaderV8 {
-    /// Reads the header of a version 8 file. The result is an error if the file is of another kind than `wanted`.
+    /// Reads the header of a version 8 file. Fails if the kind of the file is not `wanted`.
     pub fn parse(data: &[u8], wanted: MipKind) -> Result<Self> {
         let preamble = preamble(data)?;
         if preamble.kind != wanted {

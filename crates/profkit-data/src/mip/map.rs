@@ -12,8 +12,8 @@ use profkit_abi::mip::{map_entry, mode};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MapReadOptions {
-    /// The address of the record section, if it is known from the binary. A map of version 9 with an anchor entry does
-    /// not need this address, because the anchor entry states it.
+    /// The address of the record section as the binary states it; `None` if it is not known. A map of version 9 with an
+    /// anchor entry does not need this address, because the anchor entry states the address too.
     pub section_address: Option<u64>,
 }
 
@@ -232,8 +232,8 @@ impl EntryV9<'_> {
     }
 }
 
-/// Reads the next entry of a version 9 map. Zero bytes before the entry are skipped, because a linker may put them
-/// between sections.
+/// Reads the next entry of a version 9 map; `None` at the end of the map. Zero bytes before the entry are skipped,
+/// because a linker may put zero bytes between sections.
 fn read_v9<'data>(cursor: &mut Cursor<'data>) -> Result<Option<EntryV9<'data>>> {
     let zero = |bytes: &[u8]| bytes.iter().all(|&byte| byte == 0);
     while cursor

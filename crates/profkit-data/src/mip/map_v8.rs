@@ -35,7 +35,7 @@ pub(super) fn parse(data: &[u8]) -> Result<(HeaderV8, EntryLayout)> {
     Ok((header, layout))
 }
 
-/// Reads the next map entry. The padding of the last entry of a file may be missing.
+/// Reads the next map entry; `None` at the end of the map. The padding of the last entry of a file may be missing.
 pub(super) fn read_entry<'data>(
     cursor: &mut Cursor<'data>,
     layout: EntryLayout,

@@ -16,7 +16,7 @@ pub struct AddOutcome {
 }
 
 impl AddOutcome {
-    /// Adds the numbers of another set of statistics to this one.
+    /// Adds the numbers in `other` to the numbers of this value.
     pub fn absorb(&mut self, other: AddOutcome) {
         self.overflows += other.overflows;
         self.mismatches += other.mismatches;
@@ -76,9 +76,9 @@ impl<'s> Adding<'s> {
         Adding { samples, pending }
     }
 
-    /// Interrupts the additions. Returns the entries that are not in the sorted vectors yet. The caller must later pass
-    /// these entries to [`resume`](Self::resume). The entries are moved into the vectors when the result of `resume` is
-    /// dropped.
+    /// Interrupts the additions. Returns the entries that are not in the sorted vectors yet; `None` if there are none.
+    /// The caller must later pass these entries to [`resume`](Self::resume). The entries are moved into the vectors
+    /// when the result of `resume` is dropped.
     #[inline]
     pub(super) fn pause(mut self) -> Option<PendingEntries> {
         if self.pending.is_complete() {

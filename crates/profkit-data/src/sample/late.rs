@@ -193,7 +193,8 @@ pub(super) struct PendingEntries {
     pub(super) targets: Spot<Target>,
     pub(super) inlined: Spot<Inlined>,
     pub(super) vtables: Spot<Target>,
-    /// For each inlined function that has late entries: the late entries and search positions.
+    /// The state of additions to inlined functions that have late entries, by call site and name; `None` if there are
+    /// none.
     inner: Option<HashMap<(Location, NameId), PendingEntries>>,
 }
 

@@ -233,7 +233,7 @@ struct Nesting<'p> {
 
 impl Nesting<'_> {
     /// Returns the samples of a node, with the samples of its children as inlined functions. If the node has no
-    /// samples, its children become top-level functions.
+    /// samples, returns `None`, and its children become top-level functions.
     fn nest(&mut self, name: NameId, node: Node) -> Option<Samples> {
         let mut samples = node.samples;
         let mut moves = Moves::default();

@@ -97,8 +97,8 @@ pub struct Frame {
     pub location: Location,
 }
 
-/// A function of a sample profile. In a context-sensitive profile, each calling context of a function is a `Function`
-/// of its own.
+/// A function of a sample profile. In a context-sensitive profile, each calling context of a function is a separate
+/// `Function`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Function {
     /// The callers, outermost first. The list is empty in profiles without calling contexts. In profiles with contexts,
@@ -174,8 +174,8 @@ pub struct SampleProfile {
     pub symbols: BTreeSet<Box<[u8]>>,
     /// The names of the profile symbol list that are known only by their MD5 hash, as LLVM 23 can write them.
     pub symbol_hashes: BTreeSet<u64>,
-    /// Whether the summary counts each calling context of a function as a function of its own. Otherwise the contexts
-    /// of a function are added up before the summary is computed, because a single context of a hot function can look
+    /// Whether the summary counts each calling context of a function as a separate function. Otherwise the contexts of
+    /// a function are added up before the summary is computed, because a single context of a hot function can look
     /// cold.
     pub summary_by_context: bool,
     functions: Vec<Function>,
@@ -208,7 +208,8 @@ impl SampleProfile {
         &self.functions
     }
 
-    /// Returns the samples of the function at this index of [`functions`](Self::functions).
+    /// Returns mutable access to the samples of the function at this index of [`functions`](Self::functions); `None` if
+    /// there are not so many functions.
     pub fn samples_mut(&mut self, index: usize) -> Option<&mut Samples> {
         Some(&mut self.functions.get_mut(index)?.samples)
     }
@@ -224,7 +225,7 @@ impl SampleProfile {
         self.names.insert(name)
     }
 
-    /// Returns the index of the function with this name and these callers.
+    /// Returns the index of the function with this name and these callers; `None` if there is none.
     pub fn find(&self, callers: &[Frame], name: NameId) -> Option<usize> {
         self.slot(callers, name).ok()
     }
@@ -309,7 +310,7 @@ impl SampleProfile {
     }
 
     /// Adds a function. If the profile already has a function with the same name and callers, nothing is added and
-    /// `function` is returned.
+    /// `function` is returned. Otherwise returns `None`.
     pub fn push(&mut self, function: Function) -> Option<Function> {
         match self.slot(&function.callers, function.samples.name) {
             Ok(_) => Some(function),

@@ -129,7 +129,7 @@ impl SampleNames {
         Some(id)
     }
 
-    /// Returns the id of a name, if the table has the name.
+    /// Returns the id of a name; `None` if the table does not have the name.
     pub fn find(&self, name: SampleName<'_>) -> Option<NameId> {
         let mut key = key(name);
         loop {
@@ -160,7 +160,7 @@ impl SampleNames {
         self.entries.ids().map(|id| (id, self.get(id)))
     }
 
-    /// Adds all names of another table. Returns for each id of the other table the id of the same name in this table.
+    /// Adds all names of the table `other`. Returns, for each id in `other`, the id of the same name in this table.
     /// Returns `None` if this table would have more than 2^32 − 1 names.
     pub fn insert_all(&mut self, other: &SampleNames) -> Option<IndexVec<NameId, NameId>> {
         other.iter().map(|(_, name)| self.insert(name)).collect()

@@ -50,7 +50,7 @@ pub struct SampleReadOptions {
     pub assume_fs: bool,
     /// The maximum number of names to read from a file's symbol list (`-profile-symbol-list-cutoff`); `None` reads all.
     pub symbols: Option<u64>,
-    /// Whether summaries of the profile count each calling context as a function of its own
+    /// Whether summaries of the profile count each calling context as a separate function
     /// (`-profile-summary-contextless=0`).
     pub summary_by_context: bool,
     /// Whether profiles are read as LLVM 22 reads them.
@@ -93,7 +93,7 @@ impl SampleReadOptions {
         self
     }
 
-    /// Sets whether summaries of the profile count each calling context as a function of its own.
+    /// Sets whether summaries of the profile count each calling context as a separate function.
     #[must_use]
     pub fn summary_by_context(mut self, by_context: bool) -> Self {
         self.summary_by_context = by_context;

@@ -23,9 +23,9 @@ pub enum SampleEncoding {
     Gcov,
 }
 
-/// Returns the encoding of a file that should be a sample profile. As in LLVM, a text is a sample profile if its first
-/// line has the form of a function's head line. [`detect`] also checks the next line, so that it does not mistake an
-/// instrumentation profile for a sample profile.
+/// Returns the encoding of a file that should be a sample profile; `None` if it is not a sample profile. As in LLVM, a
+/// text is a sample profile if its first line has the form of a function's head line. [`detect`] also checks the next
+/// line, so that it does not mistake an instrumentation profile for a sample profile.
 pub fn encoding(data: &[u8]) -> Option<SampleEncoding> {
     match detect(data) {
         FileKind::SampleGcov => Some(SampleEncoding::Gcov),
@@ -37,8 +37,9 @@ pub fn encoding(data: &[u8]) -> Option<SampleEncoding> {
     }
 }
 
-/// Returns the encoding of a file by the rules of LLVM 22. Texts end at their first zero byte, and the first line may
-/// have other forms (see [`SampleReadOptions::llvm_checks`]). In GCC's encoding, only version `407*` is recognised.
+/// Returns the encoding of a file by the rules of LLVM 22; `None` if the file is not a sample profile by these rules.
+/// Texts end at their first zero byte, and the first line may have other forms (see
+/// [`SampleReadOptions::llvm_checks`]). In GCC's encoding, only version `407*` is recognised.
 pub fn llvm_encoding(data: &[u8]) -> Option<SampleEncoding> {
     match encoding(data) {
         Some(SampleEncoding::Gcov) if data.starts_with(b"adcg*704\0") => Some(SampleEncoding::Gcov),
@@ -154,8 +155,8 @@ impl<'data> SampleFile<'data> {
         }
     }
 
-    /// Returns the file as an extensible binary profile, or `None` if it has another encoding. Only this encoding
-    /// allows single functions to be read.
+    /// Returns the file as an extensible binary profile, or `None` if it has a different encoding. Only in the
+    /// extensible binary encoding can single functions be read.
     pub fn as_ext_binary(&self) -> Option<&ExtBinaryProfile<'data>> {
         match &self.body {
             Body::ExtBinary(file) => Some(file),

@@ -21,7 +21,7 @@ pub struct ReadReport {
     pub faults: Vec<Error>,
     /// The number of all errors in the file, including errors that are not kept in the list.
     pub fault_count: u64,
-    /// The summary that is stored in the file, if there is one.
+    /// The summary that is stored in the file; `None` if there is none.
     pub summary: Option<Summary>,
 }
 

@@ -1,4 +1,4 @@
-//! Reads profiles from archives: tar, compressed tar, zip. Each file in an archive is an input of its own.
+//! Reads profiles from archives: tar, compressed tar, zip. Each file in an archive is a separate input.
 use super::{Compression, Ending, Front, MOST_EXPANDED, StoredError, expand_front};
 use std::borrow::Cow;
 use std::ffi::OsStr;

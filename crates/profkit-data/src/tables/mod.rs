@@ -64,7 +64,7 @@ pub struct Tables {
 pub struct Frame<'a> {
     /// The linkage name of the function; empty if it is not known.
     pub function: &'a [u8],
-    /// The path of the source file, if it is known.
+    /// The path of the source file; `None` if it is not known.
     pub path: Option<Cow<'a, [u8]>>,
     /// The line of the frame, from 1; 0 if it is not known.
     pub line: u32,
@@ -134,7 +134,7 @@ impl Tables {
     /// Checks that each reference from one table to another refers to an existing entry.
     ///
     /// # Errors
-    /// [`ErrorKind::Malformed`] with the first reference that refers to no entry.
+    /// [`ErrorKind::Malformed`] for the first reference to a missing entry.
     pub fn check(&self) -> Result<()> {
         let strings = self.strings.len();
         self.paths.check(strings)?;
@@ -154,7 +154,7 @@ fn next_index(len: usize, table: Structure) -> Result<u32> {
     }
 }
 
-/// Decodes an optional reference. Files store the index plus one, or 0 if there is no reference.
+/// Decodes an optional reference: files store the index plus one, or 0 for no reference (`None`).
 fn optional(stored: u32) -> Option<u32> {
     stored.checked_sub(1)
 }

@@ -26,8 +26,8 @@ pub struct PathTable<'data> {
 }
 
 impl<'data> PathTable<'data> {
-    /// Reads a table of file paths at the cursor. Checks that each folder comes before its contents, and that each
-    /// component is one of the `strings` strings.
+    /// Reads a table of file paths at the cursor. Checks that each folder comes before its contents, and that the
+    /// string index of each component is below `strings`.
     ///
     /// # Errors
     /// [`ErrorKind::Truncated`] if the table is longer than the data, [`ErrorKind::Malformed`] if a reference is out of
@@ -147,7 +147,7 @@ impl Paths {
         Ok(PathId(folder.unwrap_or(0)))
     }
 
-    /// Returns the bytes of a path.
+    /// Returns the bytes of a path; `None` if a table does not have an index that the path needs.
     pub fn get<'a>(&'a self, id: PathId, strings: &'a Strings) -> Option<Cow<'a, [u8]>> {
         let last = self.nodes.get(id.0 as usize)?;
         let name = strings.get(last.component)?;

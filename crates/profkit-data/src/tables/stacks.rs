@@ -38,7 +38,7 @@ impl StackFlags {
 pub struct StackEntry {
     /// The linkage name of the frame's function.
     pub function: StringId,
-    /// The path of the source file that contains the frame's line.
+    /// The path of the source file that contains the frame's line; `None` if it is not known.
     pub path: Option<PathId>,
     /// The line of the frame; 0 if it is not known.
     pub line: u32,
@@ -46,7 +46,8 @@ pub struct StackEntry {
     pub column: u32,
     /// Flags of the frame, for example that it is inlined.
     pub flags: StackFlags,
-    /// The outer frame: the caller of this frame's function, or the function into which it is inlined.
+    /// The outer frame: the caller of this frame's function, or the function into which this function is inlined;
+    /// `None` for the outermost frame.
     pub parent: Option<StackId>,
 }
 
@@ -115,8 +116,8 @@ pub struct StackTable<'data> {
 }
 
 impl<'data> StackTable<'data> {
-    /// Reads a table of stack entries at the cursor. Checks that each frame comes after its outer frame, that each name
-    /// is one of the `strings` strings, and that each path is one of the `paths` paths.
+    /// Reads a table of stack entries at the cursor. Checks that each frame comes after its outer frame, that the index
+    /// of each name is below `strings`, and that the index of each path is below `paths`.
     ///
     /// # Errors
     /// [`ErrorKind::Truncated`] if the table is longer than the data, [`ErrorKind::Malformed`] if a reference is out of
@@ -142,7 +143,7 @@ impl<'data> StackTable<'data> {
         Ok(table)
     }
 
-    /// Returns the stack entry with this id.
+    /// Returns the stack entry with this id; `None` if there is none.
     pub fn get(&self, id: StackId) -> Option<StackEntry> {
         let (words, _) = self.entries.get(id.0 as usize)?.as_chunks::<4>();
         let mut numbers = [0; 6];
@@ -208,7 +209,7 @@ impl Stacks {
         Ok(StackId(id))
     }
 
-    /// Returns the stack entry with this id.
+    /// Returns the stack entry with this id; `None` if there is none.
     pub fn get(&self, id: StackId) -> Option<StackEntry> {
         self.entries.get(id.0 as usize).copied()
     }

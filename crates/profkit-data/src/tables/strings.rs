@@ -69,7 +69,7 @@ impl<'data> StringTable<'data> {
         self.ends.is_empty()
     }
 
-    /// Returns the bytes of a string.
+    /// Returns the bytes of a string; `None` if the table does not have the string.
     pub fn get(&self, id: StringId) -> Option<&'data [u8]> {
         let index = id.0 as usize;
         let end = u32::from_le_bytes(*self.ends.get(index)?) as usize;
@@ -143,7 +143,7 @@ impl Strings {
         Ok(StringId(id))
     }
 
-    /// Returns the bytes of a string.
+    /// Returns the bytes of a string; `None` if the table does not have the string.
     pub fn get(&self, id: StringId) -> Option<&[u8]> {
         let index = id.0 as usize;
         let end = *self.ends.get(index)? as usize;

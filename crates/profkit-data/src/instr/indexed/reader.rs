@@ -106,7 +106,8 @@ pub struct IndexedProfile<'data> {
     pub(super) binary_ids: Option<Cursor<'data>>,
     pub(super) vtable_names: Option<Cursor<'data>>,
     pub(super) traces: Option<Cursor<'data>>,
-    /// The damage that was found when the file was opened. It is looked for only with the option to salvage.
+    /// The damage that was found when the file was opened; `None` without the option to salvage, because only that
+    /// option makes the reader look for damage.
     pub(super) damage: Option<Box<Damage>>,
     /// Whether functions are read in the order of the file ([`IndexedReadOptions::llvm_checks`]).
     pub(super) as_llvm: bool,
@@ -200,8 +201,8 @@ impl<'data> IndexedProfile<'data> {
         })
     }
 
-    /// Reads the summary and the context-sensitive summary, as far as the file has them. Also returns the offset of the
-    /// first byte after the summaries.
+    /// Reads the summary and the context-sensitive summary; each is `None` if the file does not have it. Also returns
+    /// the offset of the first byte after the summaries.
     pub(super) fn read_summaries(
         data: &[u8],
         header: &IndexedHeader,
@@ -232,7 +233,7 @@ impl<'data> IndexedProfile<'data> {
         self.header.kind()
     }
 
-    /// The summary, as stored in the file. Files have it from version 4.
+    /// The summary, as stored in the file; `None` before version 4, which is the first version with a summary.
     pub fn summary(&self) -> Option<&Summary> {
         self.summary.as_ref()
     }
@@ -485,7 +486,8 @@ pub struct IndexedReader<'data> {
     /// number of functions with such records, and the name and offset of the first one. `None` if there is no such
     /// function.
     widened: Option<(u64, String, u64)>,
-    /// The losses of a damaged file that are still to be reported. They are reported after the last function.
+    /// The losses of a damaged file that are still to be reported; `None` before the last function was read. They are
+    /// reported after the last function.
     at_last: Option<std::vec::IntoIter<Error>>,
     symbols: OnceLock<SymbolTable>,
 }

@@ -349,8 +349,8 @@ pub(super) struct RecordLayout {
     pub(super) vtable_sites: bool,
 }
 
-/// Returns the value profile without the value kinds that are not written. Vtable value sites are written only if
-/// `vtables` is true.
+/// Returns the part of a value profile that is written: all value kinds, but vtable value sites only if `vtables` is
+/// true.
 pub(in crate::instr) fn known_values(values: &ValueData, vtables: bool) -> Cow<'_, ValueData> {
     if vtables || !has_vtable_sites(values) {
         return Cow::Borrowed(values);

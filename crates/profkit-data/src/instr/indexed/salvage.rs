@@ -24,7 +24,7 @@ pub(super) struct Damage {
     least_len: u64,
     /// The error that reading the table of buckets gave; `None` if the table of buckets is intact or cut off.
     table: Option<Error>,
-    /// Whether the table of buckets could not be opened, although it is not cut off.
+    /// Whether the table of buckets is in the file but could not be opened.
     index_unread: bool,
     /// The errors of sections that are damaged but not cut off.
     faults: Vec<Error>,

@@ -98,8 +98,8 @@ pub struct RawForm {
     /// The slide, which is added to every address: the distance by which the system moved the program in memory for
     /// this run.
     pub slide: u64,
-    /// The page size. If it is set, the counters begin and end at page boundaries, as in Darwin's continuous mode
-    /// (version 5 since LLVM 10).
+    /// The page size in bytes. If it is set, the counters begin and end at page boundaries, as in Darwin's continuous
+    /// mode (version 5 since LLVM 10). With `None`, the counters have no such alignment.
     pub page_size: Option<u64>,
     /// Whether to leave out data records, names and value data, as programs built with `-profile-correlate` do.
     pub correlate: bool,

@@ -54,11 +54,12 @@ pub struct RawMetadata {
 }
 
 impl RawMetadata {
-    /// Encodes the functions of a program as the data records that are missing in raw profiles of this dialect.
+    /// Encodes the functions of a program as data records of the given dialect. Raw profiles of programs built with
+    /// `-profile-correlate` lack these data records.
     ///
     /// # Errors
     /// [`ErrorKind::UnsupportedVersion`] for raw versions before 5, because no compiler with `-profile-correlate` wrote
-    /// them. [`ErrorKind::Malformed`] if the program has another byte order or pointer width.
+    /// them. [`ErrorKind::Malformed`] if the byte order or the pointer width of the program is different.
     pub fn new(
         program: &ProgramMetadata,
         dialect: RawDialect,

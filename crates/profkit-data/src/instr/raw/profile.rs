@@ -46,9 +46,9 @@ impl<'data> RawProfile<'data> {
         Ok(profile)
     }
 
-    /// Opens the profile at `offset` in a file that may be cut off. If the file is cut off, the error that
-    /// [`parse_at`](Self::parse_at) gives is returned together with the view. An incomplete section
-    /// ([`RawSection::is_whole`]) has fewer bytes than the header states.
+    /// Opens the profile at `offset` in a file that may be cut off. If the file is cut off, also returns the error that
+    /// [`parse_at`](Self::parse_at) gives. In this case an incomplete section ([`RawSection::is_whole`]) has fewer
+    /// bytes than the header states.
     ///
     /// # Errors
     /// An error if the header cannot be read.
@@ -85,7 +85,7 @@ impl<'data> RawProfile<'data> {
     /// records nor names.
     ///
     /// # Errors
-    /// An error if the metadata were encoded for profiles of another dialect.
+    /// An error if the metadata were encoded for a different dialect.
     pub fn with_metadata(mut self, metadata: &'data RawMetadata) -> Result<Self> {
         if !metadata.fits(&self) {
             return Err(Error::new(
@@ -164,7 +164,7 @@ impl<'data> RawProfile<'data> {
         self.sections.data.bytes.len() / self.layout.stride
     }
 
-    /// Returns the bytes of the data record with this index.
+    /// Returns the bytes of the data record with this index; `None` if there is no such complete record.
     #[inline]
     pub fn record_bytes(&self, index: usize) -> Option<&'data [u8]> {
         let start = index.checked_mul(self.layout.stride)?;
@@ -172,7 +172,7 @@ impl<'data> RawProfile<'data> {
         self.sections.data.bytes.get(start..end)
     }
 
-    /// Returns the data record with this index.
+    /// Returns the data record with this index; `None` if there is no such complete record.
     #[inline]
     pub fn record(&self, index: usize) -> Option<RawRecord> {
         let bytes = self.record_bytes(index)?;

@@ -543,7 +543,8 @@ fn collect_uniformity(counts: &[u64], uniform: impl Iterator<Item = u64>, bits: 
 /// The percentage of threads that must enter a block as whole waves for the block to count as uniform.
 const UNIFORM_PERCENT: u128 = 90;
 
-/// Returns the largest count if it is implausible. `offset` is the offset of the first counter in the file.
+/// Returns the largest count if it is implausible (above 2^56), otherwise `None`. `offset` is the offset of the first
+/// counter in the file.
 fn implausible(counts: &[u64], offset: u64) -> Option<ImplausibleCount> {
     // A fast test first: in an intact record, the bitwise OR of all counts is below the limit.
     if counts.iter().fold(0, |bits, &count| bits | count) < raw::MAX_PLAUSIBLE_COUNT {
@@ -590,8 +591,8 @@ fn next_profile(
             .expected(format_args!("nothing or at least {header_len} bytes"))
             .llvm_detail("not enough space for another header"));
     }
-    // In versions 6 and 7, build ids without padding may shift the next profile to another alignment, so its alignment
-    // is not checked. (LLVM 13 checks the alignment, and so rejects some files that it wrote itself.)
+    // The alignment of the next profile is not checked in versions 6 and 7, because build ids have no padding there and
+    // may shift the next profile. (LLVM 13 checks the alignment, and so rejects some files that it wrote itself.)
     if profile.header().pads_binary_ids() && !offset.is_multiple_of(8) {
         return Err(fault("the next profile does not begin at a multiple of 8")
             .llvm_detail("insufficient padding"));
@@ -617,7 +618,8 @@ fn next_profile(
     Ok(Some(start))
 }
 
-/// Searches for the magic number of the next profile after a damaged profile.
+/// Searches for the magic number of the next profile after a damaged profile. Returns the offset of the magic number;
+/// `None` if there is none.
 fn find_magic(file: &[u8], profile: &RawProfile<'_>) -> Option<usize> {
     let magic = file.get(profile.offset()..)?.first_chunk::<8>()?;
     let from = profile.offset() + profile.header().len;

@@ -62,9 +62,8 @@ impl<'data> RawSections<'data> {
         ]
     }
 
-    /// Divides `data` into sections. `data` begins with the header, and `offset` is its position in the file. If the
-    /// file is cut off, the sections have fewer bytes than they should, and the first error is returned together with
-    /// the sections.
+    /// Divides `data` into sections. `data` begins with the header. `offset` is the offset of `data` in the file. If
+    /// the file is cut off, the sections have fewer bytes than they should, and the first error is also returned.
     pub(super) fn cut(
         data: &'data [u8],
         offset: u64,

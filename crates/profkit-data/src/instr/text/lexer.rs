@@ -63,7 +63,8 @@ impl<'data> Lexer<'data> {
         self.data.len() - self.position
     }
 
-    /// Returns the next line that is neither blank nor a comment, without its line end. Does not move past the line.
+    /// Returns the next line that is neither blank nor a comment, without its line end; `None` at the end of the text.
+    /// Does not move past the line.
     #[inline]
     pub(super) fn peek(&mut self) -> Option<&'data [u8]> {
         let start = self.position();
@@ -74,7 +75,8 @@ impl<'data> Lexer<'data> {
         self.data.get(start..end)
     }
 
-    /// Returns the next line that is neither blank nor a comment, without its line end. Moves past the line.
+    /// Returns the next line that is neither blank nor a comment, without its line end; `None` at the end of the text.
+    /// Moves past the line.
     #[inline]
     pub(super) fn line(&mut self) -> Option<&'data [u8]> {
         let start = self.position();
@@ -109,8 +111,8 @@ impl<'data> Lexer<'data> {
         Decimal::Value(value)
     }
 
-    /// Finds the next blank line after `from`. Returns the offset of the first line after it that is neither blank nor
-    /// a comment, for use with [`seek`](Self::seek).
+    /// Finds the next blank line after `from`, and then the first line that is neither blank nor a comment. Returns the
+    /// offset of that line, for use with [`seek`](Self::seek); `None` if there is none.
     pub(super) fn next_block(&self, from: usize) -> Option<usize> {
         let mut at = from;
         loop {
@@ -184,7 +186,8 @@ impl<'data> Lexer<'data> {
 }
 
 /// Parses a number as LLVM's `getAsInteger(0, …)` does: hexadecimal after `0x`, binary after `0b`, octal after `0o` or
-/// `0`, otherwise decimal. The letters of `0x` and `0b` may be capitals. A sign or a space is an error.
+/// `0`, otherwise decimal. The letters of `0x` and `0b` may be capitals. Returns `None` for any other text, for example
+/// one with a sign or a space.
 pub(super) fn prefixed_integer(text: &[u8]) -> Option<u64> {
     let (radix, digits) = match text {
         [b'0', b'x' | b'X', digits @ ..] => (16, digits),
@@ -196,7 +199,8 @@ pub(super) fn prefixed_integer(text: &[u8]) -> Option<u64> {
     integer(digits, radix)
 }
 
-/// Parses a text that consists only of digits in the given base.
+/// Parses a text that consists only of digits in the base `radix`. Returns `None` for any other text, and if the number
+/// does not fit 64 bits.
 pub(super) fn integer(digits: &[u8], radix: u32) -> Option<u64> {
     if digits.is_empty() {
         return None;

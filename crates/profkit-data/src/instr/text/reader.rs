@@ -116,7 +116,7 @@ impl<'data> TextReader<'data> {
                 return Err(self.end_of_header("the names of a trace"));
             };
             let mut functions = Vec::new();
-            // Two commas with nothing between them give no name. Two commas with only spaces between them give an empty
+            // An item without any character is skipped: two adjacent commas give no name. An item of spaces is an empty
             // name.
             for piece in line.split(|&byte| byte == b',') {
                 if !piece.is_empty() {
@@ -530,8 +530,7 @@ impl InstrSource for TextReader<'_> {
 }
 
 /// Returns the error for a text whose first record has no function hash. The message says that the text is not a
-/// profile, because it is more likely another file than a profile that was cut off. The error kind and detail text are
-/// LLVM's.
+/// profile, because such a text is seldom a profile that was cut off. The error kind and detail text are LLVM's.
 #[cold]
 fn no_profile(error: Error) -> Error {
     error

@@ -210,7 +210,7 @@ impl std::fmt::Debug for TextWriter<'_> {
     }
 }
 
-/// A function that returns the name with a given hash, if it is known.
+/// A function that returns the name with a given hash; `None` if the name is not known.
 pub type Names<'a> = dyn Fn(NameRef) -> Option<&'a [u8]> + 'a;
 
 /// The number of bytes that are collected before they are passed to the sink. A larger number would not be faster.

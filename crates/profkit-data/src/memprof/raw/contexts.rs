@@ -71,7 +71,8 @@ pub struct Skipped {
 #[derive(Debug, Default)]
 struct Clashes {
     count: u64,
-    /// The first of these stack ids, and the offset in the file of the dump that contains it.
+    /// The first of these stack ids, and the offset in the file at which the dump with this stack id begins; `None` if
+    /// there are no such ids.
     first: Option<(u64, u64)>,
 }
 
@@ -386,7 +387,7 @@ impl RawContexts {
     }
 }
 
-/// Adds an access histogram to another. The result is as long as the longer of the two.
+/// Adds the access histogram `later` to `own`. The result is as long as the longer of the two.
 fn add_histogram(own: &mut Vec<u64>, mut later: Vec<u64>) {
     if later.len() > own.len() {
         std::mem::swap(own, &mut later);

@@ -29,7 +29,7 @@ impl Version {
     /// The newest version of raw MemProf profiles.
     pub const NEWEST: Version = Version(5);
 
-    /// Returns the version with this number, if it exists.
+    /// Returns the version with this number; `None` if there is no such version.
     pub fn new(number: u64) -> Option<Self> {
         match number {
             1..=5 => u32::try_from(number).ok().map(Version),

@@ -294,7 +294,7 @@ fn quote(letter: char, out: &mut String) {
 }
 
 impl Modes {
-    /// Returns the mode flag with this name.
+    /// Returns the mode flag with this name; `None` if there is none.
     pub(super) fn of_name(name: &str) -> Option<Modes> {
         let mut names = super::super::model::MODE_NAMES.iter();
         names

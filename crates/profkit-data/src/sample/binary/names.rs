@@ -102,7 +102,8 @@ impl NameTable {
         self.entries.len()
     }
 
-    /// Returns a name of the table. `section` must be the bytes from which the table was read.
+    /// Returns the name at an index of the table; `None` if the table is too short. `section` must be the bytes from
+    /// which the table was read.
     pub(in crate::sample) fn get<'data>(
         &self,
         index: usize,
@@ -117,7 +118,8 @@ impl NameTable {
         })
     }
 
-    /// Returns the index of a name in the table. If the table has hashes, returns the index of the name's hash.
+    /// Returns the index of a name in the table, or of the name's hash if the table has hashes; `None` if the table
+    /// does not have the name.
     pub(in crate::sample) fn find(&self, name: &[u8], section: &[u8]) -> Option<usize> {
         if self.is_md5 {
             let guid = NameRef::of(name).0;

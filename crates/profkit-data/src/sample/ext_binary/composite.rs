@@ -1,5 +1,5 @@
-//! Composite sections (version 105, LLVM after 23): the samples of a function are in a block that states its type and
-//! size, so that a function can also have blocks of other types.
+//! Composite sections (version 105, which LLVM writes only after release 23). A function consists of blocks. Each block
+//! states its type and size. One block has the samples, and a function can also have blocks of other types.
 //!
 //! | field | form |
 //! |---|---|
@@ -38,7 +38,7 @@ pub(super) struct Findings {
     order: Order,
     /// The number of blocks of unknown types.
     unknown: Cell<u64>,
-    /// The offset and the type of the first block of an unknown type.
+    /// The offset and the type of the first block of an unknown type; `None` if there is no such block.
     first: Cell<Option<(u64, u64)>>,
 }
 
@@ -126,8 +126,8 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Reads the blocks of a function. Returns the numbers before the lines of its block of samples, if it has such a
-    /// block.
+    /// Reads the blocks of a function. Returns the one or two numbers before the lines in its block of samples; `None`
+    /// if the function has no such block.
     fn blocks(
         &self,
         decoder: &mut Decoder<'_, '_>,
@@ -338,8 +338,8 @@ pub(super) fn uncertain_order(at: u64, order: Order) -> Error {
     .with_hint("compare with the text that llvm-profdata of the LLVM that wrote the file makes: llvm-profdata merge --sample --text")
 }
 
-/// Reads a function and skips its names. Returns the numbers before the lines of its block of samples, and the sum of
-/// all its lines, including the lines of inlined functions.
+/// Reads a function and skips its names. Returns the one or two numbers before the lines in its block of samples
+/// (`None` without such a block), and the sum of all its lines, including the lines of inlined functions.
 fn scan(cursor: &mut Cursor<'_>, vtables: bool, depth: usize) -> Result<(Option<Lead>, u128)> {
     cursor.uleb128()?;
     let (mut found, mut sum) = (None, 0);

@@ -69,7 +69,7 @@ impl Contexts {
         self.ends.len()
     }
 
-    /// Returns the frames of a calling context. There is at least one frame.
+    /// Returns the frames of the calling context with this index, at least one; `None` if there is no such context.
     pub fn get(&self, number: u64) -> Option<&[(u32, Location)]> {
         let number = usize::try_from(number).ok()?;
         let &end = self.ends.get(number)?;

@@ -1,10 +1,10 @@
-//! The metadata of functions: their checksums and attributes. The metadata have a section of their own. The entries of
+//! The metadata of functions: their checksums and attributes. One section of the file has the metadata. The entries of
 //! the section may be in any order.
 //!
-//! An entry has the index of the function's name in the name table (in context-sensitive profiles, the index of its
-//! calling context in the context table), the checksum in profiles of pseudo probes, and the attributes in profiles
-//! that have them. In profiles without calling contexts, the count of inlined functions follows, and for each of them
-//! its location and its own entry.
+//! An entry begins with the index of the function's name in the name table. In context-sensitive profiles, this is the
+//! index of the function's calling context in the context table. The checksum follows in profiles of pseudo probes,
+//! then the attributes in profiles that have them. In profiles without calling contexts, the count of inlined functions
+//! follows, and for each of them its location and its own entry.
 use crate::bytes::Cursor;
 use crate::sample::binary::body::{Decoder, location};
 use crate::sample::binary::numbers;

@@ -379,9 +379,9 @@ impl<'data> ExtBinaryProfile<'data> {
             .find(|section| section.kind == kind && section.size != 0)
     }
 
-    /// Returns the name table. LLVM reads the sections in the order of the section table. If several name tables
-    /// precede the samples, each replaces the one before it, so the last one is used. A name table after the samples is
-    /// used only if no name table precedes the samples.
+    /// Returns the name table; `None` if there is none. LLVM reads the sections in the order of the section table. If
+    /// several name tables precede the samples, each replaces the one before it, so the last one is used. A name table
+    /// after the samples is used only if no name table precedes the samples.
     fn name_table(&self) -> Option<&Section> {
         let is_samples = |section: &Section| self.is_samples(section);
         let samples = self.sections.iter().position(is_samples);
@@ -402,8 +402,8 @@ impl<'data> ExtBinaryProfile<'data> {
             || section.kind == section::COMPOSITE && self.version >= VERSION_COMPOSITE
     }
 
-    /// Returns the sections with samples, each with its table of offsets. A table of offsets belongs to the next
-    /// section of samples after it; composite sections have tables of their own kind.
+    /// Returns the sections with samples, each with its table of offsets, or `None` if there is no such table. A table
+    /// of offsets belongs to the next section of samples after it. Composite sections have a different kind of table.
     fn sample_sections(&self) -> impl Iterator<Item = (&Section, Option<&Section>)> {
         let (mut offsets, mut composite) = (None, None);
         self.sections.iter().filter_map(move |section| {

@@ -20,7 +20,7 @@ use profkit_abi::sample::section;
 pub(super) struct Tables<'a> {
     pub(super) names: &'a NameTable,
     pub(super) names_section: &'a [u8],
-    /// The parts of a name table in Eytzinger order.
+    /// The sizes of the parts of a name table in Eytzinger order; `None` if the name table has a different order.
     pub(super) spans: Option<Spans>,
     pub(super) contexts: Option<Contexts>,
     /// Whether the name table has calling contexts as text, as before LLVM 14.
@@ -102,7 +102,8 @@ impl Tables<'_> {
         Ok(())
     }
 
-    /// Returns the name or the calling context with this index, in the form of text profiles but without brackets.
+    /// Returns the name or the calling context with this index, in the form of text profiles but without brackets;
+    /// `None` if there is none.
     pub(super) fn written_name(&self, number: u64, is_top: bool) -> Option<Vec<u8>> {
         let name = |index: usize| {
             let name = self.names.get(index, self.names_section)?;

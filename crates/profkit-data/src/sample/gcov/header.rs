@@ -53,13 +53,14 @@ impl GcovVersion {
         found.map_or(0, |(_, word)| *word)
     }
 
-    /// Returns the version for which the header of a file states this number.
+    /// Returns the version for which the header of a file states this number; `None` if there is none.
     pub fn of_word(word: u32) -> Option<Self> {
         let found = Self::WORDS.iter().find(|(_, known)| *known == word);
         found.map(|(version, _)| *version)
     }
 
-    /// Returns the version that a release of GCC reads. GCC 5 is the first release that reads sample profiles.
+    /// Returns the version that a release of GCC reads; `None` before GCC 5, which is the first release that reads
+    /// sample profiles.
     pub fn of_gcc(release: u32) -> Option<Self> {
         match release {
             0..=4 => None,
@@ -69,7 +70,7 @@ impl GcovVersion {
         }
     }
 
-    /// Whether the length of a string is counted in words. Zero bytes then fill the last word of the string.
+    /// Whether this version states the length of a string in words. Zero bytes then fill the last word of the string.
     pub(super) fn pads_strings(self) -> bool {
         self < Self::V2
     }

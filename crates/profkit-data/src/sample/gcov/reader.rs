@@ -39,7 +39,7 @@ const NAME_BYTES: usize = 4;
 
 impl GcovProfile {
     /// Reads a profile. If the file is damaged after the names, the functions before the damage are kept, and
-    /// [`damage`](Self::damage) returns the error.
+    /// [`damage`](Self::damage) has the error.
     ///
     /// The memory is at most a constant multiple of the file's size. Inlined functions may nest up to
     /// [`limits::SAMPLE_INLINE_DEPTH`].

@@ -18,7 +18,7 @@ pub struct GcovOptions {
     pub endian: Endian,
     /// The names of the source files. Only version 3 stores them.
     pub files: Vec<Box<[u8]>>,
-    /// For each name, the index of its source file in `files`, by [`NameId`].
+    /// For each name, the index of its source file in `files`, by [`NameId`]; `None` for a name without a source file.
     pub file_of: Vec<Option<u32>>,
 }
 

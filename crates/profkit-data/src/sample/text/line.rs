@@ -259,8 +259,9 @@ fn trimmed(mut text: &[u8]) -> &[u8] {
     text
 }
 
-/// Parses `LINE` or `LINE.DISCRIMINATOR` at the start of a text. Also returns the length of the parsed text. As in
-/// LLVM, a line number without a discriminator must fit 16 bits.
+/// Parses `LINE` or `LINE.DISCRIMINATOR` at the start of a text. Also returns the length of the parsed text. Returns
+/// `None` if the text does not begin with a valid location. As in LLVM, a line number without a discriminator must fit
+/// 16 bits.
 #[inline]
 fn location(text: &[u8]) -> Option<(Location, usize)> {
     let (line, digits) = leading(text);
@@ -382,8 +383,8 @@ impl Targets<'_> {
         self.trailing_blank().map_or(Ok(()), Err)
     }
 
-    /// Returns an error if blanks follow the last pair. LLVM rejects them after call targets, but writes them after
-    /// vtables.
+    /// Returns an error if blanks follow the last pair, otherwise `None`. LLVM rejects such blanks after call targets,
+    /// but writes one after vtables.
     pub(super) fn trailing_blank(&self) -> Option<Fault> {
         let text = self.text;
         (text.last() == Some(&b' ')).then(|| {

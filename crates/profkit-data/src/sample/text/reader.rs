@@ -321,8 +321,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Returns the index of a name among the call targets of the line. A short list is searched one by one. For a long
-    /// list, which occurs only in malicious files, a map is used.
+    /// Returns the index of a name among the call targets of the line; `None` if it is not among them. A short list is
+    /// searched one by one. For a long list, which occurs only in malicious files, a map is used.
     fn target_place(&mut self, name: NameId) -> Option<usize> {
         const FEW: usize = 32;
         let len = self.targets.len();

@@ -3,10 +3,10 @@ use super::{Entry, HashTable, Lengths, STRUCTURE, cursor_at};
 use crate::bytes::Cursor;
 use crate::{Error, ErrorKind, Result};
 
-/// Reads the items of a hash table one after the other, as LLVM does (`OnDiskIterableChainedHashTable`). It reads as
-/// many items as the table states, and ignores the offsets of the buckets. In an undamaged file the items are those of
-/// [`HashTable::entries`], in the same order. An item may lie beyond the table of buckets, but not beyond the file. The
-/// iteration ends at the first error.
+/// Reads the items of a hash table one after the other, as LLVM does (`OnDiskIterableChainedHashTable`). The iteration
+/// reads as many items as the table states, and ignores the offsets of the buckets. In an undamaged file the items are
+/// those of [`HashTable::entries`], in the same order. An item may lie beyond the table of buckets, but not beyond the
+/// file. The iteration ends at the first error.
 #[derive(Clone, Debug)]
 pub struct FileOrder<'data> {
     items: Result<Cursor<'data>>,

@@ -304,8 +304,8 @@ fn grow(
     (order, bucket_starts)
 }
 
-/// LLVM's generator resizes a small table once more before it writes the table. It visits the old buckets in order and
-/// puts each item at the start of its new bucket.
+/// Resizes a small table once more, as LLVM's generator does before it writes the table: visits the old buckets in
+/// order and puts each item at the start of its new bucket.
 fn shrink(order: &[u32], bucket_starts: &[u32], buckets: usize) -> (Vec<u32>, Vec<u32>) {
     let mut chains = vec![Vec::new(); buckets];
     for (bucket, bounds) in bucket_starts.windows(2).enumerate() {

@@ -282,8 +282,8 @@ impl MemProfile {
         allocated
     }
 
-    /// Returns the same profile with its frames and call stacks in the order of LLVM 19's hash maps. LLVM 19 uses this
-    /// order when it converts a raw profile.
+    /// Returns a copy of the profile with the frames and call stacks in the order of LLVM 19's hash maps. LLVM 19 uses
+    /// this order when it converts a raw profile.
     #[must_use]
     pub fn in_order_of_llvm_19(&self) -> MemProfile {
         let (frame_ids, stack_ids) = self.stored_ids(IdScheme::Combined);

@@ -12,8 +12,8 @@ pub struct IndexedHeader {
     pub version_word: u64,
     /// `MaxFunctionCount`. Files up to version 3 state it; from version 4 the word is unused and 0.
     pub max_function_count: u64,
-    /// The offset of the table of buckets, which is a part of the function table. It states the offset of each bucket;
-    /// a reader needs it to find a function by its name.
+    /// The offset of the function table's table of buckets. A reader needs the table of buckets to find a function by
+    /// its name.
     pub hash_offset: u64,
     /// The offset of the MemProf section (from version 8). It has a meaning only if bit 62 of the version word is set.
     pub memprof_offset: u64,

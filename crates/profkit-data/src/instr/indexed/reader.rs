@@ -254,8 +254,8 @@ impl<'data> IndexedProfile<'data> {
         &self.table
     }
 
-    /// Returns a reader of all function records. They come in LLVM's order: one bucket of the function table after the
-    /// other, and inside a bucket in the order of the file.
+    /// Returns a reader of all function records. The records come in LLVM's order: one bucket of the function table
+    /// after the other, and inside a bucket in the order of the file.
     pub fn records(&self) -> IndexedReader<'data> {
         self.records_of_share(0, 1)
     }
@@ -528,10 +528,10 @@ impl<'data> IndexedReader<'data> {
         &self.profile
     }
 
-    /// Returns the offset in the file of the function table item that the last record came from. It increases from name
-    /// to name in reading order. This is also true for a reader of one share of the records
-    /// ([`IndexedProfile::records_of_share`]), so the records of all shares can be put into the order of the whole
-    /// file.
+    /// Returns the offset in the file of the function table item from which the last record came. The offset increases
+    /// from name to name in reading order. This is also true for a reader of one share of the records
+    /// ([`IndexedProfile::records_of_share`]), so a caller can put the records of all shares into the order of the
+    /// whole file.
     pub fn record_offset(&self) -> u64 {
         self.current.as_ref().map_or(0, NameRecords::offset)
     }

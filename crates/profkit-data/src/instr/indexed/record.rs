@@ -369,7 +369,7 @@ pub(in crate::instr) fn has_vtable_sites(values: &ValueData) -> bool {
         .is_some_and(|kind| kind.site_count() > 0)
 }
 
-/// The length of the value data of a record without value sites. They consist only of a header.
+/// The length in bytes of the value data of a record without value sites. Such value data consist only of a header.
 const NO_VALUES_LEN: usize = 8;
 
 /// The length in bytes that the bitmap and the uniformity bits of a record take in the given version. The word with the

@@ -1,5 +1,5 @@
-//! A raw profile in memory, as input of the writer. It holds the data that a program and its run-time library have when
-//! they write the profile.
+//! A raw profile in memory, as input of the writer. This form of the profile has the data that a program and its
+//! run-time library have when they write the profile.
 use super::header::RawDialect;
 use crate::ids::{BuildId, FuncHash, NameRef};
 use crate::instr::ValueData;

@@ -101,8 +101,7 @@ fn read_rest(
     Ok(())
 }
 
-/// Reads a function of version 102 or 103. It has its entry count, the index of its name in the name table, and its
-/// body.
+/// Reads a function of version 102 or 103: its entry count, the index of its name in the name table, and its body.
 pub(super) fn function_by_table(
     cursor: &mut Cursor<'_>,
     function: &mut FlatFunction,
@@ -113,8 +112,8 @@ pub(super) fn function_by_table(
     decoder.body(cursor, function)
 }
 
-/// Reads a function of version 100. It has its name, total, entry count, and lines with their call targets. There is no
-/// name table, so each name is written out.
+/// Reads a function of version 100: its name, total, entry count, and lines with their call targets. This version has
+/// no name table, so each name is written out.
 fn function_in_place(
     cursor: &mut Cursor<'_>,
     function: &mut FlatFunction,

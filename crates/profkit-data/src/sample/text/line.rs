@@ -75,8 +75,8 @@ fn not_a_count(column: usize) -> Fault {
 }
 
 /// Parses the head line of a function as LLVM does. The name may be empty. In a line with only one colon, both parts
-/// must be numbers, and the whole line is the name. A line without a colon must be a number; it is the name and both
-/// counts.
+/// must be numbers, and the whole line is the name. A line without a colon must be a number, which is then the name and
+/// both counts.
 pub(super) fn llvm_head(line: &[u8]) -> Result<(&[u8], u64, u64), Fault> {
     let last = memchr::memrchr(b':', line);
     // LLVM searches for the second-last colon only up to the last but one character before the last colon. So in `A::1`

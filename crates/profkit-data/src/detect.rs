@@ -172,10 +172,10 @@ impl FileKind {
     }
 }
 
-/// Returns the kind of a file, which it finds out from the bytes in `data`. The first eight bytes decide for most binary
-/// kinds. A text is read up to the first lines that are not comments, and YAML is read up to its first keys. `data` may
-/// be only the beginning of a file. If the beginning is too short to decide, the result is
-/// [`Unknown`](FileKind::Unknown), or [`InstrText`](FileKind::InstrText) for text.
+/// Finds the kind of a file from its bytes. The first eight bytes decide for most binary kinds. A text is read up to
+/// the first lines that are not comments, and YAML is read up to its first keys. `data` may be only the beginning of a
+/// file. If the beginning is too short to decide, the result is [`Unknown`](FileKind::Unknown), or
+/// [`InstrText`](FileKind::InstrText) for text.
 ///
 /// The cargo features do not matter, with two exceptions. Without `mip`, all files with MIP's magic number are
 /// [`MipUnknown`](FileKind::MipUnknown), and maps without a magic number are not recognised. Without `sample`, GCC's

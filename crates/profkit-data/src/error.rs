@@ -146,7 +146,8 @@ impl Error {
     }
 
     /// Adds the name of the structure that was being read. A reader calls this first for the innermost structure, then
-    /// for the structure around it. The text of the error then has them in this order: "counter 3 of function main".
+    /// for the structure around it. The text of the error then has the structures in this order: "counter 3 of function
+    /// main".
     #[must_use]
     pub fn within(mut self, structure: impl Into<Structure>) -> Self {
         self.0.structures.push(structure.into());

@@ -128,7 +128,7 @@ impl ForeignFile {
         }
     }
 
-    /// Returns the kind of a file by its magic number; `None` if the magic number is not known here. Text files are
+    /// Returns the kind of a file by its magic number; `None` if no kind has the magic number. Text files are
     /// recognised by [`of_text`](Self::of_text).
     pub(crate) fn of_binary(data: &[u8]) -> Option<Self> {
         const MAGICS: &[(&[u8], ForeignFile)] = &[
@@ -216,8 +216,8 @@ impl ForeignFile {
 }
 
 /// Whether the data are an indexed or raw profile of version 10 in which every line feed became a carriage return and a
-/// line feed. Only version 10 can be recognised: the version number 10 is stored as the byte of a line feed, so the
-/// conversion changes it to 0x0a0d (2573).
+/// line feed. Only version 10 can be recognised: its version number is stored as the byte 0x0a, which is a line feed,
+/// so the conversion changes the version number to 0x0a0d (2573).
 fn has_changed_line_endings(data: &[u8]) -> bool {
     let Some((head, rest)) = data.split_first_chunk::<8>() else {
         return false;

@@ -66,8 +66,9 @@ impl fmt::Display for BuildId {
     }
 }
 
-/// Returns the name of a file for the profile of a program, without its extension: the build id. A profile of several
-/// programs (an executable and its libraries) is named by the first id, the number of further ids, and a hash of all ids.
+/// Returns a file name without extension for the profile of a program. The name is the build id of the program. For a
+/// profile of several programs (an executable and its libraries), the name consists of the first build id, the number
+/// of further build ids, and a hash of all build ids. Without build ids, the name is `no-build-id`.
 pub fn program_name(ids: &[BuildId]) -> String {
     match ids {
         [] => "no-build-id".to_owned(),

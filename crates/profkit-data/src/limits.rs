@@ -3,9 +3,9 @@
 
 /// The maximum size of one compressed names blob after decompression, as a multiple of its compressed size.
 ///
-/// zlib cannot exceed about 1032:1, and the blobs of real programs stay below 20:1. Readers promise to use at most 4
-/// times the size of the file plus 64 MiB. They keep this promise because [`INFLATE_TOTAL_FLOOR`] limits the total size
-/// of all decompressed blobs of a file.
+/// zlib cannot exceed about 1032:1, and the blobs of real programs stay below 20:1. Readers promise to use at most 64
+/// MiB of memory plus 4 times the size of the file. They keep this promise because [`INFLATE_TOTAL_FLOOR`] limits the
+/// total size of all decompressed blobs of a file.
 pub const INFLATE_RATIO: usize = 64;
 /// The number of bytes to which a compressed names blob may always be decompressed, even if the blob is very small.
 pub const INFLATE_FLOOR: usize = 1 << 20;

@@ -1,5 +1,6 @@
 //! Computes the order in which LLVM writes function names, and the order in which LLVM writes the function hashes of
-//! one name. LLVM keeps both in hash maps, so the order depends on the map's hash function and size.
+//! one name. LLVM keeps names and function hashes in hash maps, so the order depends on the hash function and the size
+//! of the map.
 use twox_hash::XxHash3_64;
 
 /// Sorts indices by the bytes of their names, as LLVM 17 and later sort.

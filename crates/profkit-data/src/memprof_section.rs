@@ -28,7 +28,7 @@ impl MemProfSection {
     /// Checks the version of the section as LLVM 22 does, which reads the versions 2 to 4.
     ///
     /// # Errors
-    /// With [`ErrorKind::UnsupportedVersion`] and LLVM's words if LLVM 22 does not read the version.
+    /// [`ErrorKind::UnsupportedVersion`], with the text that LLVM prints, if LLVM 22 does not read the version.
     pub fn check_version_as_llvm(&self) -> Result<()> {
         let version = word(&self.bytes, 0).unwrap_or(0);
         if (2..=4).contains(&version) {

@@ -103,8 +103,8 @@ pub enum Markers {
 
 /// Computes a [`Summary`] from counters. Builders for parts of a profile can be [merged](Self::merge) in any order.
 ///
-/// The builder needs 16 to 24 bytes of memory for each distinct count above 65,535, and half a megabyte after the first
-/// counter was added.
+/// The builder needs 16 to 24 bytes of memory for each distinct count above 65,535. After the first counter was added,
+/// it also needs half a megabyte for the smaller counts.
 ///
 /// ```
 /// use profkit_data::summary::SummaryBuilder;

@@ -1,5 +1,5 @@
-//! Corrects an instrumentation profile by a sample profile. The correction is for functions that run often in
-//! production but hardly ran in the instrumented run (`adjustInstrProfile` in `llvm-profdata.cpp`).
+//! Corrects an instrumentation profile with the help of a sample profile. The correction is for functions that run
+//! often in production but hardly ran in the instrumented run (`adjustInstrProfile` in `llvm-profdata.cpp`).
 use crate::Error;
 use crate::instr::{InstrProfile, RecordId};
 use crate::sample::{
@@ -45,7 +45,7 @@ pub struct Supplemented {
     pub marked: u64,
     /// The number of counts that were limited to the largest possible count.
     pub overflows: u64,
-    /// The names of static functions in the samples that occur in several files. The functions with such a name are not
+    /// Names in the samples that belong to static functions of several files. The functions with such a name are not
     /// corrected, because it is unknown to which of them the samples belong.
     pub ambiguous: Vec<Vec<u8>>,
 }
@@ -77,7 +77,7 @@ pub struct Supplement {
 }
 
 impl Supplement {
-    /// Reads the sound parts of a sample profile. Also returns the faults of the file.
+    /// Reads the intact parts of a sample profile. Also returns the errors of the file.
     pub fn read(data: &[u8], options: &SampleReadOptions) -> (Self, Vec<Error>) {
         let mut samples = SampleProfile::new();
         let report = read_with(data, &mut samples, 1, options);

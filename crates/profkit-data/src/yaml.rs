@@ -26,7 +26,7 @@ pub(crate) struct Events<'a> {
     parser: Parser<'a, StrInput<'a>>,
 }
 
-/// Reads a text that consists of one YAML document. All errors state `what` as the structure in which they are.
+/// Reads a text that consists of one YAML document. All errors name `what` as the structure that contains them.
 pub(crate) fn parse<T>(
     data: &[u8],
     what: Structure,

@@ -65,8 +65,8 @@ impl Endian {
     }
 }
 
-/// A reading position in a part of a file. The cursor knows the offset of the part in the file, and so does each cursor
-/// that is made from it. All reads are checked.
+/// A reading position in a part of a file. Each cursor knows the offset of its part in the file, so errors state
+/// offsets in the file. A read beyond the end of the part is an error.
 ///
 /// ```
 /// use profkit_data::bytes::{Cursor, Endian};

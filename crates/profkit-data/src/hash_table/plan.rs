@@ -9,8 +9,8 @@ crate::id_type! {
 }
 
 /// The plan of a hash table: the position of each item in the file. [`new`](Self::new) computes the plan before any
-/// byte is written. From the hashes in the order of insertion, it computes the order of buckets and items that LLVM's
-/// `OnDiskChainedHashTableGenerator` produces.
+/// byte is written. The buckets and items have the order that LLVM's `OnDiskChainedHashTableGenerator` produces if the
+/// items are inserted in the same order.
 ///
 /// A *position* is the index of an item in the order of writing. [`len`](Self::len) is the position after the last
 /// item.
@@ -236,8 +236,9 @@ fn final_buckets(items: usize) -> usize {
 /// Computes the order of the items after all insertions, and the start of each bucket in this order.
 ///
 /// LLVM's generator puts each new item at the front of its bucket, and each doubling of the table reverses the order in
-/// every bucket. So the number of doublings after the insertion of an item decides the item's place in its bucket:
-/// before all earlier items if this number is even, after all earlier items if it is odd.
+/// every bucket. So the number of doublings after the insertion of an item decides the item's place in its bucket. If
+/// the number is even, the item comes before all items that were inserted earlier. If it is odd, the item comes after
+/// them.
 fn grow(
     hashes: impl Iterator<Item = u64> + Clone,
     count: u32,

@@ -30,8 +30,8 @@ const ALIGNMENT: usize = 8;
 
 const STRUCTURE: Structure = Structure::ValueData;
 
-/// Decodes the value data of one function record at the cursor into `values`, which is emptied first. The values are
-/// those of the file. In a raw file, the values of call targets are addresses.
+/// Decodes the value data of one function record at the cursor into `values`, which is emptied first. The values are as
+/// the file has them: in a raw file, the values of call targets are addresses.
 ///
 /// If a value kind occurs twice, its value sites are appended to each other, as in LLVM's reader.
 ///
@@ -132,8 +132,8 @@ fn kind_header_len(sites: usize) -> usize {
     (KIND_HEADER_LEN + sites).next_multiple_of(ALIGNMENT)
 }
 
-/// Moves `cursor` past the value data of one function record. Returns a cursor over these value data, whose position is
-/// after the TotalSize field and whose end is the end of the value data.
+/// Moves `cursor` past the value data of one function record. Returns a cursor from the byte after the TotalSize field
+/// to the end of these value data.
 fn window<'data>(cursor: &mut Cursor<'data>) -> Result<Cursor<'data>> {
     let start = cursor.offset();
     let mut peek = *cursor;

@@ -40,8 +40,8 @@ impl MemProfile {
         list
     }
 
-    /// Returns one entry for each call stack that makes allocations, in the order of the function records. The
-    /// statistics of an entry are the sum over all allocations with this call stack, which several records can have.
+    /// Returns one entry for each call stack that makes allocations, in the order of the function records. Several
+    /// records can have allocations with the same call stack. The statistics of an entry are the sum over all of them.
     pub fn allocations_by_stack(&self) -> Vec<Allocations> {
         let mut places: FxHashMap<StackId, usize> = FxHashMap::default();
         let mut list: Vec<Allocations> = Vec::new();

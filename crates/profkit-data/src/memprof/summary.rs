@@ -19,13 +19,13 @@ pub enum Hotness {
 /// The limits that decide whether a context is cold or hot (`getAllocType` in `MemProfCommon.cpp`).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Thresholds {
-    /// The average lifetime access density of a cold context is below this limit. The unit is accesses per byte and per
-    /// second of lifetime.
+    /// The upper limit of the average lifetime access density of a cold context (exclusive), in accesses per byte and
+    /// per second of lifetime.
     pub cold_density: f32,
-    /// The average lifetime of the allocations of a cold context is at least this number of seconds.
+    /// The lower limit of the average lifetime of the allocations of a cold context (inclusive), in seconds.
     pub cold_lifetime: u32,
-    /// The average lifetime access density of a hot context is above this limit. The unit is accesses per byte and per
-    /// second of lifetime.
+    /// The lower limit of the average lifetime access density of a hot context (exclusive), in accesses per byte and
+    /// per second of lifetime.
     pub hot_density: f32,
 }
 

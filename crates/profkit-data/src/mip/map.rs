@@ -73,8 +73,8 @@ pub fn is_map(data: &[u8]) -> bool {
 }
 
 impl<'data> MipMap<'data> {
-    /// Opens a map. In version 8, its header is read. A map of version 9 has no header; it is searched for the anchor
-    /// entry, which states the address of the record section. No memory is allocated.
+    /// Opens a map. In version 8, its header is read. A map of version 9 has no header. The function searches such a
+    /// map for the anchor entry, which states the address of the record section. No memory is allocated.
     ///
     /// # Errors
     /// An error if the data are not a map, or if the anchor entry is missing or wrong.
@@ -163,8 +163,8 @@ impl<'data> MipMap<'data> {
     }
 }
 
-/// Returns the address of the record section in version 9. The anchor entry of the map states it. If the address is
-/// also known from the binary, the two addresses must be equal.
+/// Returns the address of the record section, which the anchor entry of a version 9 map states. If the address is also
+/// known from the binary (`known`), the two addresses must be equal.
 fn v9_section(data: &[u8], known: Option<u64>) -> Result<u64> {
     let mut cursor = Cursor::new(data, 0, Endian::Little);
     let mut found = known;

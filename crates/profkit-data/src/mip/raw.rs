@@ -337,7 +337,7 @@ impl RawWriteOptions {
     }
 }
 
-/// One part of a raw file to write: the records of a run of one image.
+/// One part of a raw file to write: the records of one or several runs of one image.
 #[derive(Clone, Debug)]
 pub struct PartToWrite<'a> {
     /// The build id of the image to which the records belong.

@@ -175,7 +175,7 @@ impl RecordSums {
         }
     }
 
-    /// Adds the one-byte sums in `pending` to the wider sums in `coverage`, and sets them to 0.
+    /// Adds the one-byte sums in `pending` to the wider sums in `coverage`, and sets the one-byte sums to 0.
     fn widen(&mut self) {
         for (wide, narrow) in self.coverage.iter_mut().zip(&mut self.pending) {
             *wide += u64::from(std::mem::take(narrow));

@@ -11,8 +11,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// One element of the flat list: a line, a call target, a vtable, or the start or end of an inlined function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// The samples of one line. The line belongs to the innermost inlined function whose start is before it in the list
-    /// and whose end is after it. If there is no such function, the line belongs to the function itself.
+    /// The samples of one line. The line belongs to the last inlined function that was entered and not yet left
+    /// ([`Step::Enter`], [`Step::Leave`]). If there is no such function, the line belongs to the function itself.
     Line {
         /// The location of the samples: line and discriminator.
         location: Location,
@@ -107,9 +107,9 @@ pub(super) enum Repeated {
 }
 
 impl FlatFunction {
-    /// Sets the bits of all discriminators that are not in `mask` to 0, except in calling contexts. Entries whose
-    /// locations become equal are added up. LLVM's readers differ in what they do with vtables whose locations become
-    /// equal; `vtables` states which way to use.
+    /// Sets all discriminator bits that are not in `mask` to 0, except in calling contexts. Entries whose locations
+    /// become equal are added up. For vtables whose locations become equal, LLVM's readers differ, so `vtables` selects
+    /// the behaviour.
     pub(super) fn cut_discriminators(&mut self, mask: u32, vtables: Repeated) {
         // The vtables of a function follow each other in the list.
         let mut seen: FxHashSet<(Location, NameId)> = FxHashSet::default();

@@ -48,8 +48,9 @@ pub fn head_estimate(samples: &Samples, contexts: bool) -> u64 {
     }
 }
 
-/// Stores each function once, with no inlined functions. In a profile with calling contexts, all contexts of a function
-/// are added up. Returns the number of overflows and checksum mismatches.
+/// Changes the profile to the flat layout, in which each function is stored once and has no inlined functions. In a
+/// profile with calling contexts, all contexts of a function are added up. Returns the number of overflows and checksum
+/// mismatches.
 pub fn flatten(profile: &mut SampleProfile) -> AddOutcome {
     let mut outcome = AddOutcome::default();
     let contexts = profile.kind.contains(ProfileKind::CONTEXT_SENSITIVE);

@@ -46,7 +46,7 @@ pub struct SampleReadOptions {
     /// without FS-AFDO do not change.
     pub fs_pass: FsPass,
     /// Whether text, binary and compact binary profiles are read as profiles of FS-AFDO. These encodings do not state
-    /// whether a profile is of FS-AFDO; only the extensible binary encoding does.
+    /// whether a profile comes from FS-AFDO; only the extensible binary encoding does.
     pub assume_fs: bool,
     /// The maximum number of names to read from a file's symbol list (`-profile-symbol-list-cutoff`); `None` reads all.
     pub symbols: Option<u64>,
@@ -107,7 +107,8 @@ impl SampleReadOptions {
         self
     }
 
-    /// Returns the kind that is assumed for a profile whose encoding does not state whether the profile is of FS-AFDO.
+    /// Returns the kind that is assumed for a profile whose encoding does not state whether the profile comes from
+    /// FS-AFDO.
     pub(super) fn assumed_kind(self) -> ProfileKind {
         if self.assume_fs {
             ProfileKind::FS_DISCRIMINATORS

@@ -88,7 +88,7 @@ fn merge_counts(
 /// Changes the names of functions, callees and inlined functions as a remapping file states.
 ///
 /// `as_llvm` imitates LLVM's tool: calling contexts, checksums, attributes and vtables are lost. The discriminators of
-/// lines lose all bits above those of the given pass, even if the profile is not of FS-AFDO.
+/// lines lose all bits above those of the given pass, even if the profile does not come from FS-AFDO.
 pub fn remap(
     profile: SampleProfile,
     remapping: &Remapping,

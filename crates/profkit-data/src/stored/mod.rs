@@ -197,7 +197,7 @@ pub fn expand(bytes: &[u8]) -> Result<Option<Vec<u8>>, StoredError> {
 )]
 pub fn expand_front(bytes: &[u8]) -> Result<Option<(Vec<u8>, Option<StoredError>)>, StoredError> {
     /// The maximum number of times that a file is decompressed. Without this limit, a compressed file that contains
-    /// itself would never end.
+    /// itself would be decompressed forever.
     const LAYERS: usize = 3;
     let mut front: Option<Front<Vec<u8>>> = None;
     for _ in 0..LAYERS {

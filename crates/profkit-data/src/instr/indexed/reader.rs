@@ -492,8 +492,8 @@ pub struct IndexedReader<'data> {
     symbols: OnceLock<SymbolTable>,
 }
 
-/// Where the functions come from: the function table, its items in the order of the file as LLVM reads them, or a walk over
-/// its items if its table of buckets is damaged.
+/// The way in which the items of the function table are found: bucket by bucket, in the order of the file as LLVM reads
+/// them, or by a walk if the table of buckets is damaged.
 #[derive(Debug)]
 enum Names<'data> {
     Table(Entries<'data>),

@@ -10,8 +10,7 @@ use crate::{Error, ErrorKind, Result, Structure};
 /// number.
 const SUMMARY_FIELDS: usize = 6;
 
-/// Reads a summary. It consists of the number of fields, the number of cutoffs, the fields, and three words for each
-/// cutoff.
+/// Reads a summary: the number of fields, the number of cutoffs, the fields, and three words for each cutoff.
 pub(super) fn read_summary(cursor: &mut Cursor<'_>) -> Result<Summary> {
     let field_count = cursor.u64()?;
     let cutoff_count = cursor.u64()?;
@@ -183,8 +182,8 @@ pub(super) fn read_vtable_names(mut section: Cursor<'_>, names: &mut SymbolTable
     names.read_blob(blob.rest(), blob.offset())
 }
 
-/// Reads the section of temporal traces. It has the number of traces, the number of traces before sampling, then for
-/// each trace its weight, its number of functions and the name hashes of these functions.
+/// Reads the section of temporal traces. The section has the number of traces, then the number of traces before
+/// sampling. Each trace has its weight, its number of functions and the name hashes of these functions.
 ///
 /// If the section is cut off, `traces` has the traces before the cut when the function returns the error.
 pub(super) fn read_traces(mut cursor: Cursor<'_>, traces: &mut TemporalTraces) -> Result<()> {

@@ -53,7 +53,8 @@ pub struct RawImageRecord {
     /// The counters, without the time stamp. With single-byte coverage, 0 means that the code did not run and any other
     /// number that it ran.
     pub counts: Vec<u64>,
-    /// The time stamp of the function's first call, or 0 if it was never called. Only temporal profiles store it.
+    /// The time stamp of the function's first call, or 0 if it was never called. Only temporal profiles store time
+    /// stamps.
     pub time_stamp: u64,
     /// The bytes of the function's MC/DC bitmap (from version 9).
     pub bitmap: Vec<u8>,

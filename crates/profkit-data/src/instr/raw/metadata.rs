@@ -42,8 +42,8 @@ pub struct ProgramMetadata {
 }
 
 /// [`ProgramMetadata`] in the form of data records for raw profiles of one version, byte order and pointer width.
-/// [`RawProfile::with_metadata`] joins these data records to a profile. Their counter pointers are offsets in the
-/// counter section.
+/// [`RawProfile::with_metadata`] joins these data records to a profile. In these data records, counter pointers are
+/// offsets in the counter section.
 #[derive(Clone, Debug)]
 pub struct RawMetadata {
     dialect: RawDialect,
@@ -170,8 +170,8 @@ impl fmt::Display for Machine {
 /// A source of data records and names for raw profiles that do not contain them. The user of this crate implements the
 /// trait, because only the user knows where the binaries are.
 pub trait RawMetadataSource: fmt::Debug + Sync {
-    /// Returns the metadata of the program that wrote a profile, or `None` to read the profile without them. The reader
-    /// calls this for every raw profile, also for those that have data records.
+    /// Returns the metadata of the program that wrote a profile, or `None` to read the profile without metadata. The
+    /// reader calls this for every raw profile, also for those that have data records.
     ///
     /// # Errors
     /// An error that says why the profile cannot be read: the program's binary is missing, does not match the profile,

@@ -18,9 +18,9 @@ pub struct RawReadOptions {
     /// Whether to decode value data. Without this option, the records have no value sites, but the file is still read
     /// and checked to its end.
     pub values: bool,
-    /// Whether to read the intact parts of a damaged file. The damage is then reported by
-    /// [`read_record`](InstrSource::read_record) as errors after which reading continues. Each incomplete section,
-    /// damaged name, damaged build id and loss of value data is reported once.
+    /// Whether to read the intact parts of a damaged file. [`read_record`](InstrSource::read_record) then reports the
+    /// damage as errors, and reading continues after each error. Each incomplete section, damaged name, damaged build
+    /// id and loss of value data is reported once.
     pub salvage: bool,
     /// Whether value data whose TotalSize is 0 are read as empty, as LLVM's reader does. Without this option they are
     /// an error.

@@ -14,10 +14,12 @@ use rustc_hash::FxHashMap;
 /// The reader needs memory for the temporal traces and for the names of value targets, each name once. It reserves
 /// memory for the counters of a record by the length of the remaining text, never by the number that the text states.
 ///
-/// This reader avoids faults of LLVM 22: a record without a bitmap does not get the bitmap of the record before it;
-/// bitmaps may be longer than 255 bytes; a huge number of counters is an error and not an abort; a name that begins
-/// with `$` (Swift) is not mistaken for a bitmap; and a zero byte inside the text is an error in its record, where LLVM
-/// silently ends the file.
+/// This reader avoids faults of LLVM 22:
+/// - A record without a bitmap does not get the bitmap of the record before it.
+/// - Bitmaps may be longer than 255 bytes.
+/// - A huge number of counters is an error and not an abort.
+/// - A name that begins with `$` (Swift) is not mistaken for a bitmap.
+/// - A zero byte inside the text is an error in its record. LLVM silently ends the file there.
 #[derive(Debug)]
 pub struct TextReader<'data> {
     lexer: Lexer<'data>,
@@ -254,8 +256,8 @@ impl<'data> TextReader<'data> {
         Ok(())
     }
 
-    /// Reads the block of value data if the next line is a number that fits 32 bits. LLVM does not accept such a line
-    /// as a function name.
+    /// Reads the block of value data, if there is one. A block begins with a number that fits 32 bits. LLVM does not
+    /// accept such a line as a function name.
     fn read_values(&mut self, record: &mut Record) -> Result<()> {
         let start = self.lexer.position();
         let kinds = match self.lexer.decimal() {

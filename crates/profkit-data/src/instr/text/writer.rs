@@ -91,8 +91,8 @@ struct Limits {
 }
 
 /// Writes a whole profile. Functions are sorted by name and function hash. The bytes are those of `llvm-profdata merge
-/// --text` of LLVM 22. Like LLVM, the function leaves out what the text format cannot hold; it returns these parts as
-/// [`losses`].
+/// --text` of LLVM 22. Like LLVM, the function leaves out the parts that the text format cannot hold. It returns the
+/// numbers of these parts, as [`losses`] counts them.
 ///
 /// ```
 /// use profkit_data::instr::text::{TextOptions, write};
@@ -164,7 +164,7 @@ pub fn write(profile: &InstrProfile, options: &TextOptions, sink: &mut dyn Sink)
     Ok(losses(profile, options))
 }
 
-/// Returns the parts of a profile that text with these options cannot hold.
+/// Counts the parts of a profile that a text with these options cannot hold.
 pub fn losses(profile: &InstrProfile, options: &TextOptions) -> Losses {
     let limits = options.limits();
     let sections = InstrKind::MEMPROF | InstrKind::TEMPORAL | InstrKind::FRONT_END;

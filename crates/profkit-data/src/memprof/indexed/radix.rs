@@ -138,8 +138,8 @@ fn place(index: usize) -> Result<u32> {
         })
 }
 
-/// Reads the call stack that begins at an element of the tree. Stores the indexes of its frames in the section's array
-/// of frames to `frames`.
+/// Reads the call stack that begins at an element of the tree. For each frame, stores in `frames` the frame's index in
+/// the section's array of frames.
 ///
 /// # Errors
 /// [`ErrorKind::Malformed`] if the call stack leads out of the tree or is longer than the tree.

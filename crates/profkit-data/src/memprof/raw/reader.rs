@@ -102,10 +102,10 @@ pub struct Segment {
     pub start: u64,
     /// The address after the mapping's last byte.
     pub end: u64,
-    /// Up to version 2, this is the offset of the mapping in its file. From version 3 on, it is the load address of the
+    /// Up to version 2, the offset of the mapping in the mapped file. From version 3 on, the load address of the
     /// module, or 0 if the module was loaded at the address for which it was linked.
     pub offset: u64,
-    /// The build id of the module; empty if the file has none. LLVM writes build ids from version 3 on.
+    /// The build id of the module; empty if the segment has none. LLVM writes build ids from version 3 on.
     pub build_id: BuildId,
 }
 

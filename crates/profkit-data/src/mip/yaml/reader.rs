@@ -22,8 +22,8 @@ struct Document {
     version: ProfileVersion,
     modes: Modes,
     edges: Vec<CallEdge>,
-    /// The callers of the call edges, as the text states them. Their functions are looked up after all functions were
-    /// read.
+    /// The callers of the call edges, as the text states them. The functions of the callers are looked up after all
+    /// functions were read.
     callers: Vec<Caller>,
 }
 
@@ -217,8 +217,8 @@ impl Document {
                 "Basic Block Profiles" => blocks(events, nine, place, &mut function.blocks)?,
                 "Call Edges" => events.list("Call Edges", |events| self.edge(events, callee))?,
                 "Source Info" if nine => function.location = self.source(events)?,
-                // YAML of version 8 has a source location for each function. It is skipped, because a version 8 profile
-                // has no source locations.
+                // YAML of version 8 has a source location for each function. The location is skipped, because a version
+                // 8 profile has no source locations.
                 "Source Info" => {
                     events.mapping("Source Info", |events, key, _| {
                         events.scalar("Source Info")?;

@@ -31,8 +31,8 @@ pub(super) enum Order {
     HeadFirst,
 }
 
-/// Facts about the composite sections of a file: the assumed order of the first two numbers, and the blocks of unknown
-/// types that were found.
+/// Facts about the composite sections of a file: the assumed order of the first two numbers in blocks of samples, and
+/// the blocks of unknown types.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
     order: Order,

@@ -80,8 +80,8 @@ impl Contexts {
         self.frames.get(start..end)
     }
 
-    /// Returns the indexes of the calling contexts whose last frame has one of these names. `names` has indexes in the
-    /// name table.
+    /// Returns the indexes of the calling contexts whose last frame has one of these names. `names` has the indexes of
+    /// these names in the name table.
     pub fn of_leaves(&self, names: &[u64]) -> Vec<u64> {
         let leaf = |&end: &usize| self.frames.get(end.checked_sub(1)?).map(|frame| frame.0);
         (0u64..)

@@ -137,7 +137,7 @@ fn child(index: usize) -> Option<usize> {
 /// function. Returns, for each function with samples, the index of its name and its offset in the samples.
 ///
 /// # Errors
-/// An error if the name table is damaged or has another order, if the array does not have one element for each
+/// An error if the name table is damaged or not in Eytzinger order, if the array does not have one element for each
 /// function, or if an offset is not below `samples`, the length of the section of samples.
 pub(super) fn read_offsets(
     section: &Section,

@@ -85,11 +85,11 @@ impl<'data> ExtBinaryProfile<'data> {
         &self.sections
     }
 
-    /// Returns the bytes of a section. If the section is compressed, they are decompressed.
+    /// Returns the bytes of a section. The bytes of a compressed section are decompressed.
     ///
     /// # Errors
     /// [`ErrorKind::Truncated`] if the section is outside the file, [`ErrorKind::UncompressFailed`] if it cannot be
-    /// decompressed, [`ErrorKind::LimitExceeded`] if it would become too large.
+    /// decompressed, [`ErrorKind::LimitExceeded`] if the decompressed section would be too large.
     pub fn contents(&self, section: &Section) -> Result<Cow<'data, [u8]>> {
         self.bytes(section).map(|(bytes, _)| bytes)
     }
@@ -148,7 +148,7 @@ impl<'data> ExtBinaryProfile<'data> {
         kind
     }
 
-    /// Adds all functions of the file, each count times `weight`, and its symbol list to `profile`.
+    /// Adds all functions of the file to `profile`, each count times `weight`. Also adds the symbol list of the file.
     pub fn read(&self, profile: &mut SampleProfile, weight: u64) -> ReadReport {
         let mut report = ReadReport {
             kind: self.kind(),
@@ -180,7 +180,7 @@ impl<'data> ExtBinaryProfile<'data> {
         report
     }
 
-    /// Reports sections with samples that this reader does not read, so that the user learns of the loss.
+    /// Reports sections with samples in a form that this reader does not support, so that the user learns of the loss.
     fn check_samples(&self, report: &mut ReadReport) {
         for section in self.sections.iter().filter(|section| section.size != 0) {
             let early = section.kind == section::COMPOSITE && self.version < VERSION_COMPOSITE;
@@ -395,8 +395,8 @@ impl<'data> ExtBinaryProfile<'data> {
             .or_else(|| self.sections.iter().find(is_table))
     }
 
-    /// Whether a section contains samples that this reader reads. Composite sections are valid only from version 105
-    /// on.
+    /// Whether a section contains samples in a form that this reader supports. Composite sections are valid only from
+    /// version 105 on.
     fn is_samples(&self, section: &Section) -> bool {
         section.kind == section::SAMPLES
             || section.kind == section::COMPOSITE && self.version >= VERSION_COMPOSITE
@@ -594,8 +594,9 @@ impl<'data> ExtBinaryProfile<'data> {
         then(&tables, report);
     }
 
-    /// Reads the table of offsets. For each function, it has the index of the function's name or calling context, and
-    /// the offset of the function from the start of the samples. Returns `None` if the table is missing or damaged.
+    /// Reads the table of offsets. For each function, the table has the index of the function's name or calling
+    /// context, and the offset of the function from the start of the samples. Returns `None` if the table is missing or
+    /// damaged.
     fn offsets(
         &self,
         section: Option<&Section>,

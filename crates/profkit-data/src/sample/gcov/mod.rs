@@ -21,7 +21,7 @@
 //! | version | who | strings | further |
 //! |---|---|---|---|
 //! | `407*` (0x3430372a), `406p` | Google's GCC 4.6 and 4.7, LLVM's reader | length in words, with zeros | modules |
-//! | 1 | GCC 5 to 11 | as before | |
+//! | 1 | GCC 5 to 11 | as in `407*` | |
 //! | 2 | GCC 12 to 15 | length in bytes, one zero | |
 //! | 3 | GCC 16 | as in 2 | file names, the summary, discriminators with multiplicity |
 //!

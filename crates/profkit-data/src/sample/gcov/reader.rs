@@ -33,7 +33,7 @@ pub struct GcovProfile {
     as_llvm: bool,
 }
 
-/// The minimum size of a function name or a file name in bytes. The reader computes from it how many names the
+/// The minimum size of a function name or a file name in bytes. The reader uses this size to compute how many names the
 /// remaining bytes can hold at most.
 const NAME_BYTES: usize = 4;
 

@@ -79,8 +79,8 @@ fn not_a_count(column: usize) -> Fault {
 /// both counts.
 pub(super) fn llvm_head(line: &[u8]) -> Result<(&[u8], u64, u64), Fault> {
     let last = memchr::memrchr(b':', line);
-    // LLVM searches for the second-last colon only up to the last but one character before the last colon. So in `A::1`
-    // it finds only one colon.
+    // LLVM also searches for the colon before the last one, but does not look at the character directly before the last
+    // colon. So in `A::1` it finds only one colon.
     let before = last.map_or(line.len(), |last| last.saturating_sub(1));
     let first = match last {
         Some(0) => Some(0),
@@ -366,7 +366,7 @@ impl Targets<'_> {
         Ok(())
     }
 
-    /// Returns the error for the pair that was read last, if its name occurred before.
+    /// Returns the error for a vtable that occurs twice in a line. The error is located at the pair that was read last.
     #[cold]
     pub(super) fn repeated(&self) -> Fault {
         fault(

@@ -192,7 +192,8 @@ impl Reader<'_> {
         let as_llvm = self.as_llvm;
         let is_metadata = matches!(parsed, Line::Checksum(_) | Line::Attributes(_) | Line::Flat);
         if !is_metadata && depth == self.metadata_depth {
-            // A fault inside the line is reported before the place of the line, as by LLVM.
+            // As in LLVM, a fault in the targets of the line is reported first, and only without such a fault the error
+            // that the line comes after metadata.
             if let Line::Body { targets, .. } = &parsed {
                 targets.check().map_err(located)?;
             }

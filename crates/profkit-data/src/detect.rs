@@ -53,7 +53,7 @@ pub enum FileKind {
     PerfData,
     /// A coverage file of GCC (`.gcno`, `.gcda`).
     GccCoverage,
-    /// A file of a known kind that is not a profile.
+    /// A file that is not a profile, but of a kind that profkit recognises.
     Foreign(ForeignFile),
     /// The file is of no kind that profkit recognises.
     Unknown,
@@ -74,7 +74,7 @@ pub enum Family {
 }
 
 impl Family {
-    /// A name for a profile of the family: "sample profile".
+    /// Returns a name for a profile of this family, for example "sample profile".
     pub fn profile(self) -> &'static str {
         match self {
             Family::Instr => "instrumentation profile",
@@ -124,7 +124,7 @@ impl FileKind {
         matches!(self, InstrText | SampleText | MemProfYaml | MipYaml)
     }
 
-    /// Returns a name for the kind of file, with an article: "a raw instrumentation profile".
+    /// Returns a name for the kind of file, with an article, for example "a raw instrumentation profile".
     pub fn description(self) -> &'static str {
         match self {
             FileKind::Empty => "an empty file",

@@ -3,7 +3,7 @@ use crate::Structure;
 use std::borrow::Cow;
 use std::fmt;
 
-/// The result type of this crate, with its error type.
+/// The result type of this crate: a standard `Result` whose error is an [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// The kind of an error, for programs that react to certain errors. The name in parentheses is the matching kind of

@@ -53,7 +53,7 @@ pub enum ForeignFile {
 }
 
 impl ForeignFile {
-    /// Returns the kind of file in words, with an article: "a gzip file".
+    /// Returns a name for the kind of file, with an article, for example "a gzip file".
     pub fn description(self) -> &'static str {
         match self {
             ForeignFile::Gzip => "a gzip file",
@@ -81,7 +81,7 @@ impl ForeignFile {
         }
     }
 
-    /// Returns advice for a user who gave such a file instead of a profile.
+    /// Returns advice for a user who gave a file of this kind instead of a profile.
     pub fn advice(self) -> &'static str {
         const REPORT: &str =
             "a report cannot become a profile again: give the profile that it was made from";

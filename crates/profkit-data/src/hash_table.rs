@@ -95,7 +95,7 @@ impl Lengths {
 #[derive(Clone, Copy, Debug)]
 pub struct HashTable<'data> {
     file: &'data [u8],
-    /// The first item begins at this offset or after it.
+    /// The smallest offset in the file at which the first item can begin.
     payload: u64,
     /// The offset of the table of buckets. The items end before this offset.
     index: u64,
@@ -270,7 +270,7 @@ impl<'data> HashTable<'data> {
         Ok(None)
     }
 
-    /// The first item begins at this offset or after it.
+    /// The smallest offset in the file at which the first item can begin.
     pub fn payload_offset(&self) -> u64 {
         self.payload
     }

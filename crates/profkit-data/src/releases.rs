@@ -108,7 +108,7 @@ const fn facts(major: u8, minor: u8, raw: u32, indexed: u32) -> ReleaseFacts {
 }
 
 impl Release {
-    /// Makes a release from LLVM 4 or later.
+    /// Makes the release with this major number, which must be 4 or greater.
     pub const fn new(major: u8) -> Self {
         Release { major, minor: 0 }
     }

@@ -125,7 +125,7 @@ impl TablePlan {
         (start + self.payload_len()).next_multiple_of(8)
     }
 
-    /// The length in bytes of the items from position `from` up to position `to`.
+    /// The length in bytes of the items from position `from` up to position `to`, without the item at `to`.
     pub fn range_len(&self, from: usize, to: usize) -> u64 {
         let at = |position: usize| self.offsets.get(position).copied().unwrap_or(0);
         at(to).saturating_sub(at(from))

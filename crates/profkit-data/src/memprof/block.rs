@@ -382,17 +382,17 @@ impl MemInfoBlock {
 /// one by one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Start {
-    /// The `AllocTimestamp` of the first block: the time of its last allocation.
+    /// The `AllocTimestamp` of the sum's first block: the time of the last allocation in that block.
     pub alloc_timestamp: u64,
-    /// The `AllocCpuId` of the first block: the CPU on which its last allocation was made.
+    /// The `AllocCpuId` of the sum's first block: the CPU on which the last allocation in that block was made.
     pub alloc_cpu: u64,
-    /// The `DeallocCpuId` of the first block: the CPU on which its last allocation was freed.
+    /// The `DeallocCpuId` of the sum's first block: the CPU on which the last allocation in that block was freed.
     pub dealloc_cpu: u64,
-    /// The `NumLifetimeOverlaps` of the first block.
+    /// The `NumLifetimeOverlaps` of the sum's first block.
     pub overlaps: u64,
-    /// The `NumSameAllocCpu` of the first block.
+    /// The `NumSameAllocCpu` of the sum's first block.
     pub same_alloc_cpu: u64,
-    /// The `NumSameDeallocCpu` of the first block.
+    /// The `NumSameDeallocCpu` of the sum's first block.
     pub same_dealloc_cpu: u64,
 }
 

@@ -13,7 +13,7 @@ crate::id_type! {
 /// The frames at one address, innermost first. The function of every frame except the last is inlined.
 pub type FrameList = Vec<FrameId>;
 
-/// The allocations that were made with one call stack, given as addresses.
+/// The allocations that were made with one call stack. The frames of the call stack are given as addresses.
 #[derive(Clone, Debug)]
 pub struct Context<'a> {
     /// The addresses of the call stack, innermost first. The first address is that of the allocation.

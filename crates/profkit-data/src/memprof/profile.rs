@@ -54,7 +54,7 @@ pub enum IdScheme {
 }
 
 impl IdScheme {
-    /// Returns the id of a frame.
+    /// Returns the id that this scheme gives to a frame.
     pub fn frame_id(self, frame: &Frame) -> u64 {
         match self {
             IdScheme::Blake3 => blake3_low(&frame.encode()),

@@ -24,7 +24,7 @@ pub struct ImageFacts {
 }
 
 impl ImageFacts {
-    /// Returns facts that are all unknown, for a map whose binary is not available.
+    /// Returns a value in which no fact is known, for a map whose binary is not available.
     pub fn new() -> Self {
         Self::default()
     }

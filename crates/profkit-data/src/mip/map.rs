@@ -8,7 +8,7 @@ use crate::bytes::{Cursor, Endian};
 use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::mip::{map_entry, mode};
 
-/// Facts about the image of a map, as options for reading the map.
+/// Options for reading a map: facts about the map's image that the caller knows from the binary.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MapReadOptions {
@@ -18,7 +18,7 @@ pub struct MapReadOptions {
 }
 
 impl MapReadOptions {
-    /// Returns facts that are all unknown, for a map whose binary is not available.
+    /// Returns options in which no fact is known, for a map whose binary is not available.
     pub fn new() -> Self {
         Self::default()
     }

@@ -84,7 +84,7 @@ pub const MODE_NAMES: [(Modes, &str); 7] = [
     (Modes::PART, "Function Part"),
 ];
 
-/// How a record describes that the function was entered.
+/// The way in which a record shows that the function was entered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EntryKind {
     /// The record has a byte that becomes 0 when the function is entered.

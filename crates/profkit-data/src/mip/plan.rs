@@ -31,11 +31,12 @@ pub struct Segment {
 pub struct Slots {
     /// The meaning of the entry record's bytes.
     pub kind: Kind,
-    /// The slot of the entry record.
+    /// The slot of the entry record: the index of its sum in the array of sums for `kind`.
     pub entry: usize,
-    /// The first slot of the function's blocks. Blocks have the kind [`Kind::Coverage`].
+    /// The slot of the function's first block: the index of its sum in the array of coverage sums. The slots of the
+    /// other blocks follow.
     pub blocks: usize,
-    /// The number of blocks that have a slot; 0 if block coverage is off.
+    /// The number of blocks whose runs are summed; 0 if block coverage is off.
     pub block_count: usize,
     /// The offset at which the record of the function ends.
     pub end: u64,
@@ -48,11 +49,11 @@ pub struct RecordPlan {
     pub segments: Vec<Segment>,
     /// The slots of all functions, in the order of the profile.
     pub functions: IndexVec<FunctionId, Slots>,
-    /// The number of coverage slots.
+    /// The number of slots (sums) for coverage bytes.
     pub coverage: usize,
-    /// The number of slots of unary counters.
+    /// The number of slots (sums) for unary counters.
     pub unary: usize,
-    /// The number of slots of call counts.
+    /// The number of slots (sums) for call counts.
     pub calls: usize,
     end: u64,
 }

@@ -31,7 +31,7 @@ impl ImageId<'_> {
 /// A sample of a return address. The sample shows which function was called, and from where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Sample {
-    /// The offset in the record section of the called function's record.
+    /// The offset of the called function's record in the record section, in bytes.
     pub record_offset: u32,
     /// The return address of the call minus the address of the record section, modulo 2^32.
     pub return_offset: u32,

@@ -19,7 +19,7 @@ pub enum Step {
         /// The number of samples of the line.
         samples: u64,
     },
-    /// A call target of the last [`Step::Line`].
+    /// A call target of the last [`Step::Line`] before it in the list.
     Target {
         /// The name of the called function.
         name: NameId,

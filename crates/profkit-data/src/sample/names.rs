@@ -93,7 +93,7 @@ impl SampleNames {
         Self::default()
     }
 
-    /// The number of names in the table. All [`NameId`]s of this table are smaller.
+    /// The number of names in the table. The index of each [`NameId`] of this table is smaller than this number.
     pub fn len(&self) -> usize {
         self.entries.len()
     }

@@ -72,7 +72,7 @@ impl SampleReadOptions {
         Self::default()
     }
 
-    /// Sets the last pass whose bits of discriminators are kept.
+    /// Sets the last pass whose discriminator bits are kept.
     #[must_use]
     pub fn fs_pass(mut self, pass: FsPass) -> Self {
         self.fs_pass = pass;

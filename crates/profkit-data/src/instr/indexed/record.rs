@@ -16,7 +16,7 @@ pub struct NameRecords<'data> {
     name_ref: NameRef,
     offset: u64,
     data: Cursor<'data>,
-    /// How the bytes of bitmaps and uniformity bits are stored.
+    /// The form in which the bytes of bitmaps and uniformity bits are stored.
     form: ByteForm,
     /// Whether the first record was already requested. The length of all records is checked only once, at the first
     /// request.
@@ -26,7 +26,7 @@ pub struct NameRecords<'data> {
     as_llvm: bool,
 }
 
-/// How the bytes of bitmaps and uniformity bits are stored in function records.
+/// The form in which function records store the bytes of bitmaps and uniformity bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ByteForm {
     /// A word of 8 bytes holds one byte (versions 11 to 13).

@@ -455,7 +455,7 @@ impl RawHeader {
         Ok(header)
     }
 
-    /// Appends the bytes of the header, [`len`](Self::len) bytes.
+    /// Appends the header to `out`. The header takes [`len`](Self::len) bytes.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let endian = self.dialect.endian;
         let mut put = |value: u64| out.extend_from_slice(&endian.u64_bytes(value));

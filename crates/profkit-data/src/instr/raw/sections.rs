@@ -207,7 +207,7 @@ pub(super) fn needs_correlation(header: &RawHeader) -> bool {
         && (header.num_counters > 0 || header.dialect.has(variant::DBG_CORRELATE))
 }
 
-/// Returns the error of an incomplete section, if there is one.
+/// Fails if `fault` is the error of an incomplete section. Succeeds if it is `None`.
 pub(super) fn require_whole(fault: Option<Error>) -> Result<()> {
     fault.map_or(Ok(()), Err)
 }

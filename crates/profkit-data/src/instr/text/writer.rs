@@ -83,7 +83,7 @@ impl TextOptions {
 
 /// The parts of a profile that a text for one LLVM release can hold.
 struct Limits {
-    /// The flags of the profile's kind that have a header line.
+    /// The flags of the profile's kind for which the text can have a header line.
     flags: u64,
     traces: bool,
     bitmaps: bool,
@@ -411,7 +411,7 @@ impl<'sink> TextWriter<'sink> {
     }
 }
 
-/// Whether writing the profile requires looking up names by their hashes.
+/// Whether the writer must look up names by their hashes to write the profile.
 fn spells_names(profile: &InstrProfile) -> bool {
     let has_targets = |values: &ValueData| {
         [value_kind::INDIRECT_CALL_TARGET, value_kind::VTABLE_TARGET]

@@ -406,9 +406,9 @@ struct Segments {
 /// Two numbers that convert an address in the process to an address in the module.
 #[derive(Clone, Copy)]
 struct Base {
-    /// The first number is subtracted from the address.
+    /// The number to subtract from an address in the process.
     minus: u64,
-    /// The second number is added to the result of the subtraction.
+    /// The number to add to the result of the subtraction.
     plus: u64,
 }
 

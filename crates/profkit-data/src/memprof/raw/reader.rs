@@ -368,7 +368,7 @@ impl<'data> Stacks<'data> {
 }
 
 impl<'data> Iterator for Stacks<'data> {
-    /// Returns the id of the call stack and its addresses.
+    /// The id of a call stack, and the addresses of its frames.
     type Item = Result<(u64, Pcs<'data>)>;
 
     fn next(&mut self) -> Option<Self::Item> {

@@ -163,7 +163,7 @@ impl<'a> Mapping<'a> {
         }
     }
 
-    /// Reads the index of a name in the name table.
+    /// Reads the index of a name in the name table. Returns the id of the name in the profile.
     #[inline]
     pub(in crate::sample) fn read(
         &mut self,
@@ -188,7 +188,8 @@ impl<'a> Mapping<'a> {
         }
     }
 
-    /// Converts an index that was already checked against the size of the name table.
+    /// Converts an index in the name table to the id of the name in the profile. The index must already be checked
+    /// against the size of the name table.
     pub(in crate::sample) fn id(&mut self, index: u32, names: &mut SampleNames) -> Result<NameId> {
         match self.ids.get(index as usize) {
             Some(&Some(id)) => Ok(id),

@@ -58,7 +58,7 @@ impl ExtBinaryOptions {
         self
     }
 
-    /// Sets whether functions without inlined functions have a section of their own.
+    /// Sets whether functions without inlined functions are written to a separate section.
     #[must_use]
     pub fn split_layout(mut self, yes: bool) -> Self {
         self.split_layout = yes;

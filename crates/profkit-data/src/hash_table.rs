@@ -135,12 +135,12 @@ const STRUCTURE: Structure = Structure::HashTable;
 const INDEX_HEADER_LEN: u64 = 16;
 
 impl<'data> HashTable<'data> {
-    /// Opens the hash table of `file` whose table of buckets is at offset `index`. The items begin at offset `payload`
+    /// Opens a hash table in `file`. The table of buckets is at offset `index`, and the items begin at offset `payload`
     /// or later. Both offsets count from the start of the file.
     ///
     /// # Errors
     /// [`ErrorKind::Truncated`] if the table of buckets is not completely inside the file, [`ErrorKind::Malformed`] if
-    /// it is before the items or if the number of buckets is not a power of two.
+    /// `index` is less than `payload` or if the number of buckets is not a power of two.
     pub fn parse(file: &'data [u8], payload: u64, index: u64, lengths: Lengths) -> Result<Self> {
         let mut cursor = cursor_at(file, index).within_table()?;
         if index < payload {
@@ -360,7 +360,7 @@ impl<'data> HashTable<'data> {
     }
 }
 
-/// The items of the current bucket that were not read yet.
+/// The unread items of the current bucket.
 #[derive(Clone, Debug)]
 struct Chain<'data> {
     items: Cursor<'data>,

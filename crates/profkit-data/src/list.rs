@@ -3,7 +3,7 @@ use crate::{Weight, path_from_bytes};
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
-/// A line of a list file that is neither empty nor a comment.
+/// A line of a list file. Empty lines and comments are not entries.
 #[derive(Debug)]
 pub struct ListEntry {
     /// The number of the line in the list file, from 1.

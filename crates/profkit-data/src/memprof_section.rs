@@ -4,10 +4,10 @@
 //! | version | words of the header that are offsets | tables |
 //! |---|---|---|
 //! | 0 | 0 to 2: record table, frame payload, frame table | records, frames |
-//! | 1 | 1 to 3: the same | records, frames |
-//! | 2 | 1 to 5: the same, call stack payload, call stack table | records, frames, call stacks |
+//! | 1 | 1 to 3: as in version 0 | records, frames |
+//! | 2 | 1 to 5: as in version 0, then call stack payload, call stack table | records, frames, call stacks |
 //! | 3 | 1 to 3: call stacks, record payload, record table | records |
-//! | 4 | 1 to 4: the same, data access profiles | records |
+//! | 4 | 1 to 4: as in version 3, then data access profiles | records |
 //!
 //! From version 1, the first word of the section is the version. In version 0 the first word is an offset, which is at
 //! least 24 (`IndexedMemProfReader::deserialize` in `InstrProfReader.cpp`).

@@ -8,7 +8,7 @@ pub struct Remapping {
     names: FxHashMap<Vec<u8>, Vec<u8>>,
 }
 
-/// The error for a line of a remapping file that is not of the form `old_symbol new_symbol`.
+/// The error for a wrong line in a remapping file: the line does not have the form `old_symbol new_symbol`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemappingError {
     /// The number of the wrong line, counted from 1.

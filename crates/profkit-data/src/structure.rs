@@ -1,4 +1,4 @@
-//! The parts of files that error messages name.
+//! The parts of files, as error messages name them.
 use profkit_abi::sample::section;
 use std::borrow::Cow;
 use std::fmt;

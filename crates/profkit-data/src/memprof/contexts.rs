@@ -1,4 +1,4 @@
-//! Converts allocation contexts whose call stacks are addresses to function records (LLVM's
+//! Makes function records from allocation contexts, whose call stacks consist of addresses (LLVM's
 //! `RawMemProfReader::mapRawProfileToRecords`).
 use super::block::MemInfoBlock;
 use super::profile::{AllocSite, CallSite, FrameId, MemProfile};

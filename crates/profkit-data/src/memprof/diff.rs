@@ -33,8 +33,8 @@ pub struct Pair {
 pub struct Single {
     /// The allocation context, from the profile that has it.
     pub context: Allocations,
-    /// Whether the other profile has contexts with the same functions that were not paired either. In this case several
-    /// pairs are possible, so no pair was made.
+    /// Whether the other profile has unpaired contexts with the same functions. In this case several pairs are
+    /// possible, so no pair was made.
     pub ambiguous: bool,
 }
 

@@ -264,8 +264,8 @@ impl RecordSums {
     }
 }
 
-/// Returns the bytes of a segment that are in the file. A record that consists of a count and an ordinal is returned
-/// completely or not at all.
+/// Returns the bytes of a segment, as far as the file has them. A record that consists of a count and an ordinal is
+/// returned completely or not at all.
 fn clip<'data>(records: &'data [u8], segment: &Segment) -> &'data [u8] {
     let rest = records.get(segment.offset..).unwrap_or_default();
     rest.get(..segment.len).unwrap_or(rest)

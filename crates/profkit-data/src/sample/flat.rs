@@ -142,7 +142,7 @@ impl FlatFunction {
 #[derive(Debug)]
 pub struct Additions<'p> {
     profile: &'p mut SampleProfile,
-    /// The entries of each function that are not in its sorted vectors yet, by the function's index.
+    /// The entries that are not in the sorted vectors of their function yet, by the index of the function.
     late: FxHashMap<usize, PendingEntries>,
     /// Whether, if a function is added a second time, its new checksum and attributes replace the old ones, as LLVM
     /// does within one text file. If not, a different checksum is a mismatch.

@@ -75,7 +75,7 @@ impl IndexedReadOptions {
     }
 }
 
-/// A view of an indexed profile that borrows the bytes of the file.
+/// A view of an indexed profile. The view borrows the bytes of the file.
 ///
 /// Damaged files cannot exhaust memory: parsing reads only the header, the summaries and the bounds of the sections. It
 /// allocates memory only for the summaries, and this memory is not larger than the summaries in the file. A number that
@@ -486,8 +486,8 @@ pub struct IndexedReader<'data> {
     /// number of functions with such records, and the name and offset of the first one. `None` if there is no such
     /// function.
     widened: Option<(u64, String, u64)>,
-    /// The losses of a damaged file that are still to be reported; `None` before the last function was read. They are
-    /// reported after the last function.
+    /// What was lost in a damaged file, as errors that are still to be reported after the last function; `None` before
+    /// the last function was read.
     at_last: Option<std::vec::IntoIter<Error>>,
     symbols: OnceLock<SymbolTable>,
 }
@@ -634,8 +634,8 @@ impl InstrSource for IndexedReader<'_> {
         !self.at_end
     }
 
-    /// Returns the names of vtables that can be read; [`IndexedProfile::vtable_names`] reports the errors in them. The
-    /// names of functions come with the function records.
+    /// Returns the vtable names that can be read; [`IndexedProfile::vtable_names`] reports the errors in these names.
+    /// The names of functions come with the function records.
     fn symbols(&self) -> &SymbolTable {
         self.symbols.get_or_init(|| {
             let mut names = SymbolTable::new();

@@ -74,8 +74,8 @@ impl<'data> NameRecords<'data> {
         self.name_ref
     }
 
-    /// The offset in the file of the function table item that holds the records. In one file, these offsets increase in
-    /// reading order.
+    /// The offset of the function table item that holds the records, counted from the start of the file. The offset
+    /// increases from name to name in reading order.
     pub fn offset(&self) -> u64 {
         self.offset
     }

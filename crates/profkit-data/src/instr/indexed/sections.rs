@@ -6,8 +6,7 @@ use crate::names::SymbolTable;
 use crate::summary::{Summary, SummaryCutoff};
 use crate::{Error, ErrorKind, Result, Structure};
 
-/// The number of fields in a summary. All versions of the format that have a summary (from version 4) have the same
-/// number.
+/// The number of fields in a summary, which is the same in all versions with a summary (from version 4).
 const SUMMARY_FIELDS: usize = 6;
 
 /// Reads a summary: the number of fields, the number of cutoffs, the fields, and three words for each cutoff.

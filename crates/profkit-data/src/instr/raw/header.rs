@@ -192,7 +192,7 @@ pub struct RawHeader {
     pub value_kind_last: u64,
 }
 
-/// The number of words of a version 5 header that LLVM 9 wrote. LLVM 10 added two words without a new version number.
+/// The number of words in the version 5 header of LLVM 9. LLVM 10 added two words without a new version number.
 const WORDS_V5_SHORT: usize = 8;
 const WORDS_V5_LONG: usize = 10;
 

@@ -199,7 +199,7 @@ impl<'data> RawReader<'data> {
         self.records_without_values
     }
 
-    /// Returns a separate temporal trace for each profile of the file that was opened so far. In contrast,
+    /// Returns a separate temporal trace for each profile that was opened so far. In contrast,
     /// [`temporal_traces`](InstrSource::temporal_traces) returns one trace for the whole file, as LLVM does.
     pub fn traces_of_profiles(&self) -> Vec<TemporalTraces> {
         let ends = self.stamps_before.iter().skip(1).copied();

@@ -74,8 +74,8 @@ impl IndexedMemProfOptions {
     }
 }
 
-/// The offset in the file that is assumed while a section is encoded. The writer of the file later adjusts the section
-/// to its real offset. The offset is a multiple of
+/// The offset in the file at which a section is assumed to be while it is encoded. The writer of the file later adjusts
+/// the section to its real offset. The offset is a multiple of
 /// 8. It is not 0, because 0 means "none" in the section's tables.
 const BASE: u64 = 64;
 

@@ -1,4 +1,5 @@
-//! The tables of an extensible binary profile that its functions refer to, and the decoding of functions with them.
+//! The tables to which the functions of an extensible binary profile refer, and the decoding of functions with these
+//! tables.
 use super::composite::{self, Findings};
 use super::contexts::Contexts;
 use super::eytzinger::Spans;

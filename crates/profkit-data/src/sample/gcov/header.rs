@@ -38,7 +38,7 @@ pub enum GcovVersion {
 }
 
 impl GcovVersion {
-    /// Every version with the number that the header of a file states for it.
+    /// Each version, and the number that represents this version in the header of a file.
     const WORDS: [(Self, u32); 5] = [
         (Self::Gcc46, 0x3430_3670),
         (Self::Gcc47, 0x3430_372a),
@@ -47,13 +47,13 @@ impl GcovVersion {
         (Self::V3, 3),
     ];
 
-    /// The number that the header of a file states for this version.
+    /// The number that represents this version in the header of a file.
     pub fn word(self) -> u32 {
         let found = Self::WORDS.iter().find(|(version, _)| *version == self);
         found.map_or(0, |(_, word)| *word)
     }
 
-    /// Returns the version for which the header of a file states this number; `None` if there is none.
+    /// Returns the version that this number represents in the header of a file; `None` if there is none.
     pub fn of_word(word: u32) -> Option<Self> {
         let found = Self::WORDS.iter().find(|(_, known)| *known == word);
         found.map(|(version, _)| *version)

@@ -268,7 +268,8 @@ impl Writer<'_> {
         self.out.push(b'\n');
     }
 
-    /// Writes the vtables at the locations before `location` that have neither samples nor inlined functions.
+    /// Writes the vtables at locations before `location`, but only at locations with neither samples nor inlined
+    /// functions.
     fn vtables_before(&mut self, vtables: &mut Vtables<'_>, location: Location, depth: usize) {
         if !self.options.llvm_vtables {
             let earlier = vtables.take_before(location);

@@ -1,4 +1,4 @@
-//! A profile with functions, whatever its kind.
+//! Opens a profile of any kind that contains functions.
 use crate::instr::{InstrReader, text_has_records};
 use crate::samples::SampleView;
 use profkit_data::Result;
@@ -6,7 +6,7 @@ use profkit_data::detect::{Family, FileKind, detect};
 use profkit_data::instr::raw::RawMetadataSource;
 use profkit_data::mip::{MipProfile, ProfileVersion};
 
-/// A profile with functions: of any kind but a heap profile alone.
+/// A profile that contains functions: of any kind except a heap profile.
 #[derive(Debug)]
 pub enum AnyProfile<'data> {
     /// An instrumentation profile.

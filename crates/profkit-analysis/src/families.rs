@@ -6,8 +6,8 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read};
 
-/// Removes the profiles of other families from a list of inputs, and returns their number. Inputs that are not profiles,
-/// or that cannot be opened twice, stay: the merge reports them.
+/// Removes the profiles of all families but `wanted` from a list of inputs, and returns the number of removed inputs.
+/// Inputs that are not profiles, or that cannot be opened twice, stay: the merge reports them.
 pub fn keep_family(inputs: &mut InputList, wanted: Family) -> u64 {
     let opened = InputStore::new(inputs);
     let is_other = |index| {
@@ -35,8 +35,8 @@ pub fn not_heap_profiles(inputs: &InputList, opened: &InputStore<'_>) -> Vec<usi
         .collect()
 }
 
-/// The first of these named files that is a program or object file; `None` if none is. Such a file among the inputs of a
-/// merge was most likely meant for an option.
+/// Returns the first of these named files that is a program or object file; `None` if none of them is. Such a file
+/// among the inputs of a merge was most likely meant for an option.
 pub fn program_among(
     inputs: &InputList,
     opened: &InputStore<'_>,

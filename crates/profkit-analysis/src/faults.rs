@@ -23,7 +23,7 @@ impl Faults {
         }
     }
 
-    /// Adds an error that explains the others.
+    /// Adds an error before the others, because it explains them.
     pub fn push_first(&mut self, error: Error) {
         self.count += 1;
         self.first.insert(0, error);

@@ -3,14 +3,13 @@ pub use profkit_data::printable;
 use std::borrow::Cow;
 use std::fmt::{self, Write};
 
-/// The largest length of a name in bytes. Longer names are not demangled, and demangled names are cut at this length,
+/// The largest number of bytes of a name. Longer names are not demangled, and demangled names are cut at this length,
 /// because demangling a malicious name can produce a text of any size.
 const MOST: usize = 16 << 10;
 
 /// Returns a function name as it is printed: demangled, unless `mangled` is true. The file before the name of a local
-/// function (`file.c;name`, up to LLVM 16 `file.c:name`) is kept; what rustc has in its place, the name of a codegen unit
-/// (`lib.1a2b-cgu.1;name`), is left out. Control characters and bytes that are not UTF-8 are
-/// escaped.
+/// function is kept (`file.c;name`, up to LLVM 16 `file.c:name`). rustc writes the name of a codegen unit instead of a
+/// file (`lib.1a2b-cgu.1;name`); this name is left out. Control characters and bytes that are not UTF-8 are escaped.
 ///
 /// ```
 /// use profkit_analysis::names;
@@ -33,14 +32,14 @@ pub enum Spelling {
     /// Demangled.
     #[default]
     Demangled,
-    /// Demangled, with the hashes that tell apart the instances of a Rust function.
+    /// Demangled, with the hashes that distinguish the instances of a Rust function.
     WithHashes,
     /// As in the profile.
     Mangled,
 }
 
 impl From<bool> for Spelling {
-    /// The spelling that an option `--mangled` asks for.
+    /// Returns the spelling for an option `--mangled`: [`Spelling::Mangled`] if it is set.
     fn from(mangled: bool) -> Self {
         if mangled {
             Spelling::Mangled
@@ -98,7 +97,8 @@ fn demangle_local(name: &[u8], hashes: bool) -> Option<String> {
     }
 }
 
-/// Whether the file of a local function is no file, but the name of a codegen unit of rustc: `lib.1a2b-cgu.1;`.
+/// Whether the text before the name of a local function is not a file, but the name of a codegen unit of rustc:
+/// `lib.1a2b-cgu.1;`.
 fn is_codegen_unit(prefix: &str) -> bool {
     let Some((_, number)) = prefix.rsplit_once("-cgu.") else {
         return false;
@@ -107,7 +107,8 @@ fn is_codegen_unit(prefix: &str) -> bool {
     !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit())
 }
 
-/// Returns the name that all instances of a Rust function share: without the hash. `None` for other names.
+/// Returns the name that all instances of a Rust function share: the demangled name without the hash. `None` if the
+/// name is not a Rust name.
 ///
 /// ```
 /// use profkit_analysis::names::without_hash;
@@ -121,7 +122,7 @@ pub fn without_hash(name: &[u8]) -> Option<String> {
     is_rust(symbol).then(|| demangle(name)).flatten()
 }
 
-/// Whether a mangled name is one of Rust: of its own scheme, or with the hash that rustc puts at the end of C++'s.
+/// Whether a mangled name is a Rust name: in Rust's own scheme, or in the C++ scheme with the hash that rustc appends.
 fn is_rust(symbol: &str) -> bool {
     let hash_at_end = || {
         let (_, hash) = symbol.rsplit_once("17h")?;
@@ -145,7 +146,7 @@ pub fn file_of(name: &[u8]) -> Option<&str> {
     (!file.is_empty() && !is_codegen_unit(prefix)).then_some(file)
 }
 
-/// Returns the crate of a Rust function: for a method, the crate of the type that has it.
+/// Returns the crate of a Rust function. For a method, this is the crate of the type to which the method belongs.
 ///
 /// ```
 /// use profkit_analysis::names::crate_of;
@@ -160,8 +161,9 @@ pub fn crate_of(name: &[u8]) -> Option<String> {
     path_of_type(&path)?.split("::").next().map(str::to_owned)
 }
 
-/// Returns the path with which the demangled name of a Rust function begins: for a method of a trait, that of the type, or of
-/// the trait if the type is a parameter or built in. `None` if the name has no path.
+/// Returns the path at the start of the demangled name of a Rust function. For a method of a trait, this is the path of
+/// the type; if the type is a type parameter or a built-in type, it is the path of the trait. `None` if the name has no
+/// path.
 fn path_of_type(name: &str) -> Option<&str> {
     let (first, of_trait) = match name.split_once(" as ") {
         Some((first, rest)) if name.starts_with('<') => (first, Some(rest)),
@@ -180,8 +182,8 @@ fn path_of_type(name: &str) -> Option<&str> {
         })
 }
 
-/// Returns the scope of a C++ or Rust function: its namespaces or modules, and the types in them, without the arguments of
-/// templates. `None` for names without a scope.
+/// Returns the scope of a C++ or Rust function: the namespaces or modules and the types that contain the function,
+/// without template arguments. `None` for names without a scope.
 ///
 /// ```
 /// use profkit_analysis::names::namespace_of;
@@ -197,10 +199,10 @@ pub fn namespace_of(name: &[u8]) -> Option<String> {
     scope(demangled.as_deref().unwrap_or(symbol))
 }
 
-/// Returns the scope of a demangled name: what stands before the last `::` that is not inside brackets, without the return
-/// type and without the arguments of templates.
+/// Returns the scope of a demangled name: the text before the last `::` that is outside brackets, without the return
+/// type and without template arguments. `None` if the name has no scope.
 fn scope(path: &str) -> Option<String> {
-    // `<lib::Type as core::Trait>::method` is in the scope of the type.
+    // The scope of `<lib::Type as core::Trait>::method` is the type.
     if path.starts_with('<') {
         return path_of_type(path).map(str::to_owned);
     }
@@ -210,7 +212,7 @@ fn scope(path: &str) -> Option<String> {
     (!scope.is_empty()).then(|| scope.to_owned())
 }
 
-/// Returns a demangled name without the return type, the parameters, and the arguments of templates.
+/// Returns a demangled name without the return type, the parameters, and template arguments.
 pub(crate) fn path(path: &str) -> String {
     let mut kept = String::new();
     let mut depth = 0u32;
@@ -221,7 +223,8 @@ pub(crate) fn path(path: &str) -> String {
             rest = rest.get("(anonymous namespace)".len()..).unwrap_or("");
             continue;
         }
-        // The symbols of an operator are no brackets, and its name is the last part.
+        // The signs of an operator, such as `<` or `(`, are not brackets here. The name of an operator is the last part
+        // of the path.
         if depth == 0
             && rest.starts_with("operator")
             && (kept.is_empty() || kept.ends_with([':', ' ']))
@@ -233,20 +236,20 @@ pub(crate) fn path(path: &str) -> String {
             '(' if depth == 0 => break,
             '<' | '(' | '[' | '{' => depth += 1,
             '>' | ')' | ']' | '}' => depth = depth.saturating_sub(1),
-            // The return type of a template function ends here.
+            // The text so far is the return type of a template function.
             ' ' if depth == 0 => kept.clear(),
             one if depth == 0 => kept.push(one),
             _ => {}
         }
         rest = rest.get(one.len_utf8()..).unwrap_or("");
     }
-    // Brackets at the end were those of generics or of a closure.
+    // The removed brackets at the end belonged to generics or to a closure.
     kept.truncate(kept.trim_end_matches("::").len());
     kept
 }
 
-/// Whether `wanted` is a name of this function: the name as in the profile, without the source file, demangled, or
-/// demangled without parameters.
+/// Whether `wanted` is one of the names of this function: the name as in the profile, the name without the source file,
+/// the demangled name, or the demangled name without parameters.
 pub fn is_named(name: &[u8], wanted: &str) -> bool {
     let Ok(text) = std::str::from_utf8(name) else {
         return false;
@@ -265,7 +268,7 @@ pub fn is_named(name: &[u8], wanted: &str) -> bool {
             .is_some_and(|rest| rest.starts_with('('))
 }
 
-/// Whether the mangled or the demangled form of a name contains a text.
+/// Whether a name contains `text` in its mangled or demangled form.
 pub fn contains(name: &[u8], text: &str) -> bool {
     String::from_utf8_lossy(name).contains(text)
         || demangle(name).is_some_and(|demangled| demangled.contains(text))

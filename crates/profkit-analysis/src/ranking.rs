@@ -1,10 +1,10 @@
-//! The functions with the largest numbers, and functions in groups.
+//! Ranks functions by their numbers, and divides functions into groups.
 use crate::names::{self, Spelling};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// What functions are sorted by.
+/// The number or name by which functions are sorted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FunctionOrder {
     /// The sum of the counters or samples, largest first.
@@ -18,7 +18,7 @@ pub enum FunctionOrder {
     Name,
 }
 
-/// The numbers of a function.
+/// The numbers of a function by which functions can be sorted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FunctionNumbers {
     /// The sum of the counters or samples.
@@ -34,14 +34,15 @@ pub struct FunctionNumbers {
 pub struct RankedFunction {
     /// The name as in the profile. If several instances of a Rust function are counted together, the name of one of them.
     pub name: Vec<u8>,
-    /// Its numbers: sums, and the largest of the largest counters.
+    /// The numbers of the function. For several instances: the sum of their sums, the largest of their largest
+    /// counters, and the sum of their entry counts.
     pub numbers: FunctionNumbers,
-    /// How many instances are counted together.
+    /// The number of instances of a Rust function that are counted together; 1 for other functions.
     pub instances: u64,
 }
 
 impl RankedFunction {
-    /// The number or the name by which it is sorted: the greatest comes first.
+    /// The sort key of the function in this order. The function with the greatest key comes first.
     fn key(&self, order: FunctionOrder) -> (u128, Reverse<String>) {
         let number = match order {
             FunctionOrder::Sum => self.numbers.sum,
@@ -56,11 +57,12 @@ impl RankedFunction {
     }
 }
 
-/// The sort key, the number of functions before it, and the function. Of equal functions, the first is the greater one.
+/// The sort key, the number of the function in the sequence of additions, and the function. If two keys are equal, the
+/// function that was added first is the greater one.
 type Ranked = ((u128, Reverse<String>), Reverse<u64>, RankedFunction);
 
-/// The first functions in an order. Its memory does not grow with the number of functions, except for those of Rust
-/// whose instances are counted together.
+/// A ranking of functions, which keeps only the first ones in the order. Its memory does not grow with the number of
+/// functions, unless instances of Rust functions are counted together.
 ///
 /// ```
 /// use profkit_analysis::ranking::{FunctionNumbers, FunctionOrder, Ranking};
@@ -78,10 +80,10 @@ pub struct Ranking {
     most: usize,
     unite: bool,
     seen: u64,
-    /// The last function in the order is on top.
+    /// The functions that are kept. The last one in the order is on top of the heap.
     heap: BinaryHeap<Reverse<Ranked>>,
-    /// Rust functions whose instances are counted together, by their name without the hash; with the number of functions
-    /// before the first instance.
+    /// The Rust functions whose instances are counted together, by the name without the hash. Each has the number of
+    /// its first instance in the sequence of additions.
     united: FxHashMap<String, (u64, RankedFunction)>,
 }
 
@@ -120,7 +122,7 @@ impl Ranking {
             function.instances += 1;
             return;
         }
-        // Most functions are colder than all that are kept: their names are not copied.
+        // Most functions are colder than every kept function. They are skipped before their names are copied.
         if self.order == FunctionOrder::Sum
             && self.heap.len() >= self.most
             && let Some(Reverse(((coldest, _), ..))) = self.heap.peek()
@@ -154,19 +156,20 @@ impl Ranking {
     }
 }
 
-/// What functions are grouped by.
+/// The property by which functions are grouped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GroupBy {
-    /// The source file, which instrumentation profiles have only of local functions.
+    /// The source file. Instrumentation profiles contain it only for local functions.
     File,
     /// The crate of a Rust function.
     Crate,
-    /// The namespace of a C++ function or the module of a Rust function, and the types in it that the function belongs to.
+    /// The namespaces of a C++ function or the modules of a Rust function, with the types that contain the function.
     Namespace,
 }
 
 impl GroupBy {
-    /// The group of a function, by its name; `None` if the name does not say it.
+    /// Returns the group to which a function belongs, according to its name; `None` if the name does not show the
+    /// group.
     pub fn of(self, name: &[u8]) -> Option<String> {
         match self {
             GroupBy::File => names::file_of(name).map(str::to_owned),
@@ -179,13 +182,13 @@ impl GroupBy {
 /// The functions of one group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Group {
-    /// The name of the group; `None` for the functions whose names do not say it.
+    /// The name of the group; `None` for the group of functions whose names do not show a group.
     pub name: Option<String>,
     /// The number of functions, or of contexts.
     pub functions: u64,
     /// The number of functions that ran.
     pub entered: u64,
-    /// The sum of their counters, samples or bytes.
+    /// The sum of the counters, samples or bytes of these functions.
     pub sum: u128,
 }
 
@@ -196,7 +199,7 @@ pub struct Groups {
 }
 
 impl Groups {
-    /// Adds a function, or a part of one, to a group.
+    /// Adds a function, or a part of a function, to a group.
     pub fn add(&mut self, name: Option<String>, functions: u64, entered: u64, sum: u128) {
         let fresh = |name: Option<String>| Group {
             name,
@@ -211,7 +214,7 @@ impl Groups {
         group.sum += sum;
     }
 
-    /// The groups: those with the largest sums first, or by name.
+    /// Returns the groups: sorted by name if `order` is [`FunctionOrder::Name`], otherwise with the largest sum first.
     pub fn into_sorted(self, order: FunctionOrder) -> Vec<Group> {
         let mut groups: Vec<Group> = self.groups.into_values().collect();
         groups.sort_unstable_by(|a, b| a.name.cmp(&b.name));

@@ -34,7 +34,7 @@ pub struct SampleView<'data> {
     pub profile: SampleProfile,
     /// The report of the reader: the faults of the file, and the summary that the file holds.
     pub report: ReadReport,
-    /// The encoding of the profile, if it is known.
+    /// The encoding of the profile; `None` if it is not known.
     pub encoding: Option<SampleEncoding>,
     ranks: IndexVec<NameId, u32>,
 }
@@ -62,8 +62,8 @@ impl<'data> SampleView<'data> {
                 let opened = ExtBinaryProfile::parse(data)?;
                 let names: Vec<&[u8]> = wanted.iter().map(String::as_bytes).collect();
                 let report = opened.read_functions(&names, &mut profile);
-                // The table of functions has no demangled names. To find a function by its demangled name, the whole
-                // profile is read.
+                // The table of functions contains no demangled names. A function is found by its demangled name only if
+                // the whole profile is read.
                 if missing(&profile, wanted).is_empty() {
                     report
                 } else {
@@ -100,7 +100,8 @@ impl<'data> SampleView<'data> {
         missing(&self.profile, wanted)
     }
 
-    /// Returns the name of a function for people. If the profile has only the hash of the name, returns the hash.
+    /// Returns the name of a function in a form for people. If the profile has only the hash of the name, returns the
+    /// hash.
     pub fn name(&self, id: NameId, spelling: Spelling) -> Cow<'_, str> {
         match self.profile.names.get(id) {
             SampleName::Text(name) => names::spelled(name, spelling),
@@ -142,7 +143,7 @@ impl<'data> SampleView<'data> {
         functions
     }
 
-    /// Returns the selected functions in an order.
+    /// Returns the selected functions, sorted by `order`.
     pub fn sorted(&self, selection: &Selection, order: FunctionOrder) -> Vec<&Function> {
         let mut functions = self.selected(selection);
         match order {
@@ -161,8 +162,9 @@ impl<'data> SampleView<'data> {
         functions
     }
 
-    /// Returns the selected functions in groups, which `group` names. Samples of a function that was inlined count for its
-    /// own group, not for that of the function that it is part of.
+    /// Divides the selected functions into groups, and sorts the groups by `order`. `group` returns the name of a
+    /// function's group. The samples of an inlined function count for the group of the inlined function, not for the
+    /// group of the function that contains it.
     pub fn groups(
         &self,
         selection: &Selection,
@@ -184,7 +186,7 @@ impl<'data> SampleView<'data> {
         groups.into_sorted(order)
     }
 
-    /// The number of functions that have a sample in any calling context, and the number of functions that have a calling context.
+    /// The number of functions that have a sample in any calling context, and the number of calling contexts.
     pub fn sampled_and_contexts(&self) -> (u64, u64) {
         let functions = self.profile.functions();
         let sampled = functions.iter().filter(|it| it.samples.total > 0);
@@ -225,7 +227,7 @@ impl<'data> SampleView<'data> {
     }
 }
 
-/// The numbers of a function, by which functions are sorted.
+/// Returns the numbers of a function by which functions are sorted.
 pub fn numbers(samples: &Samples) -> FunctionNumbers {
     let lines = samples.body.iter().map(|line| line.samples);
     FunctionNumbers {

@@ -61,7 +61,7 @@ impl Selection {
         }
     }
 
-    /// Whether a name contains one of [`parts`](Self::parts), or one of [`patterns`](Self::patterns) matches it.
+    /// Whether a name contains one of [`parts`](Self::parts) or is matched by one of [`patterns`](Self::patterns).
     pub(crate) fn has_part_of(&self, name: &[u8]) -> bool {
         self.parts.iter().any(|part| names::contains(name, part)) || self.matches(name)
     }

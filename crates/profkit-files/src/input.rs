@@ -330,7 +330,7 @@ mod tests {
             assert_ne!(before, resident());
         }
         assert_eq!(input.bytes(), bytes);
-        // Bytes of others, and those of a file that is not mapped, stay as they are.
+        // Releasing bytes that belong to no map leaves all bytes as they are.
         input.release(&bytes);
         input.release(b"");
         std::fs::write(&path, b"small").unwrap();

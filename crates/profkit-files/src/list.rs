@@ -33,7 +33,7 @@ pub struct InputFile {
     /// The factor that multiplies the counts of the file.
     pub weight: Weight,
     /// For a member of an archive: the index of the archive, and the index of the member in it. `path` is then the path
-    /// of the archive.
+    /// of the archive. `None` for a file that is not in an archive.
     member: Option<(usize, usize)>,
 }
 
@@ -122,7 +122,8 @@ pub enum InputNote {
         /// The path under which the file or folder is used.
         other: PathBuf,
     },
-    /// The number of further files and folders that are left out for the same reason and are not listed.
+    /// The number of further files and folders that are left out because they were found at two paths, and are not
+    /// listed.
     MoreSame(u64),
     /// A path in a folder is left out, because it is neither a file nor a link to a file, for example a pipe.
     PassedOver {
@@ -131,7 +132,8 @@ pub enum InputNote {
         /// A text that says what is at the path.
         what: String,
     },
-    /// The number of further paths in folders that are left out for this reason and are not listed.
+    /// The number of further paths that are left out because they are neither files nor links to files, and are not
+    /// listed.
     MorePassedOver(u64),
     /// The user named a file several times. The counts of the file are added each time.
     Repeated {
@@ -274,7 +276,7 @@ struct Counted {
     times: u64,
     /// Whether the user named the file itself, and not only a folder that contains the file.
     named: bool,
-    /// The range of indexes in the list of files: that of the file, or those of the archive's members.
+    /// The indexes in the list of files: one index for an ordinary file, one for each member of an archive.
     files: Range<usize>,
 }
 
@@ -398,8 +400,8 @@ impl InputList {
     }
 
     /// Adds a file, unless the list already contains it under this path or another path. The counts of a file are added
-    /// twice only if the user names its path twice, or names its folder twice (`again` is true for the second time). If
-    /// the user names both a file and its folder, the weight that was given for the file is used.
+    /// twice only if the user names its path twice, or names its folder twice. `again` is true if the user named the
+    /// folder before. If the user names both a file and its folder, the weight that was given for the file is used.
     fn add_file(&mut self, input: InputFile, id: Option<FileId>, named: bool, again: bool) {
         let next = self.counted.len();
         let index = id.map_or(next, |id| *self.seen.entry(id).or_insert(next));

@@ -1,4 +1,4 @@
-//! Response files of compilers and linkers: a word `@FILE` of a command line stands for the words in the file.
+//! Response files of compilers and linkers. In a command line, a word `@FILE` stands for the words in the file.
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;

@@ -51,7 +51,7 @@ pub enum Difference {
     /// The groups differ in what the counters count.
     Kind,
     /// The groups differ in how the compilers named and hashed functions. With
-    /// [`MergeOptions::mixed_hashes`](crate::MergeOptions::mixed_hashes), inputs that differ only in this are merged.
+    /// [`MergeOptions::mixed_hashes`](crate::MergeOptions::mixed_hashes), such inputs are merged nevertheless.
     Hashes,
 }
 
@@ -61,7 +61,7 @@ pub enum Difference {
 pub struct InputGroup {
     /// A description of each input in the group, such as "IR profile".
     pub what: String,
-    /// The family of the inputs, if the groups differ in it.
+    /// The family of the inputs. `None` if the groups do not differ in the family.
     pub family: Option<Family>,
     /// The number of inputs.
     pub count: u64,

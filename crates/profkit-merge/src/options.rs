@@ -14,10 +14,11 @@ use std::sync::Arc;
 pub enum Policy {
     /// Keeps everything that is sound, and reports the rest. The result does not depend on the number of threads.
     ///
-    /// For sound inputs of weight 1 the result equals that of LLVM's tool, with two exceptions. A value site may hold
-    /// one value several times (for example several unknown call targets). profkit then adds the largest count of the
-    /// value in one input to its largest count in the other input, so that the order of inputs does not matter. And the
-    /// names of virtual tables in value data are kept, as by LLVM's option `--keep-vtable-symbols`.
+    /// For sound inputs of weight 1 the result equals that of LLVM's tool, with two exceptions. The first exception: a
+    /// value site may hold one value several times (for example several unknown call targets). profkit then adds the
+    /// largest count of the value in one input to its largest count in the other input, so that the order of inputs
+    /// does not matter. The second exception: the names of virtual tables in value data are kept, as with LLVM's option
+    /// `--keep-vtable-symbols`.
     #[default]
     Tolerant,
     /// Does what llvm-profdata of LLVM 22 does, in the same order. A file is read up to its first bad record; the
@@ -67,7 +68,7 @@ pub struct MergeOptions {
     /// options `--function` and `--no-function` (regular expressions that match anywhere in the name). The filter is
     /// applied after merging.
     pub filter: Option<NameFilter>,
-    /// The new names to give to functions during the merge.
+    /// The new names to give to functions during the merge. `None` keeps all names.
     pub remapping: Option<Remapping>,
     /// How the weights of inputs apply to value profiles.
     pub value_weights: ValueWeights,
@@ -82,11 +83,11 @@ pub struct MergeOptions {
     /// different ways. A function with two hashes is then in the result twice, and each compiler can use only one of
     /// the two. If this is false, such a merge is an error.
     pub mixed_hashes: bool,
-    /// With [`Policy::Llvm`]: whether all names of virtual tables are kept (`--keep-vtable-symbols`). The other policies
-    /// always keep the names of the virtual tables that value data name.
+    /// With [`Policy::Llvm`]: whether all names of virtual tables are kept (`--keep-vtable-symbols`). Under the other
+    /// policies, the names of the virtual tables that the value data refer to are always kept.
     pub keep_vtable_names: bool,
     /// With [`Policy::Llvm`]: the LLVM release to imitate. The raw and indexed versions that its llvm-profdata rejects
-    /// are rejected here too.
+    /// are rejected here too. `None` rejects no version that profkit can read.
     pub read_as: Option<Release>,
     /// The source of function records and names for raw profiles that contain only counters. Without a source, such
     /// profiles are reported and dropped.

@@ -147,15 +147,15 @@ pub struct Event {
     /// The name of the function, if the event is about a single function.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "lossy")]
     pub function: Option<Vec<u8>>,
-    /// The byte offset of the fault in the file.
+    /// The byte offset of the fault in the file. `None` if the event has no offset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offset: Option<u64>,
     /// The action: what was done with the input or the function.
     pub action: Action,
     /// The reason for the action.
     pub reason: Reason,
-    /// The place of the fault: the structure, and the line and column of a text file. The name of the file and the offset
-    /// are not part of it.
+    /// The place of the fault in the file: the structure, and the line and column of a text file. The name of the file
+    /// and the offset are in other fields. `None` if no such place is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
     /// A sentence that describes the event, without its place.
@@ -169,10 +169,11 @@ pub struct Event {
     /// A suggestion to the user, if there is a step that helps.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-    /// The error that LLVM's tool reports for the fault that this event describes.
+    /// The error that LLVM's tool reports for the same fault. `None` if LLVM's tool has no such error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub llvm: Option<LlvmFault>,
-    /// The reader's error that caused the event. Programs can examine its kind.
+    /// The reader's error that caused the event, so that programs can examine its kind. `None` if no reader's error
+    /// caused it.
     #[serde(skip)]
     pub error: Option<Error>,
     /// The type of the file, recognised by its content. Set only if the file is not of the kind of profile that is

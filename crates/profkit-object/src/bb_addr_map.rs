@@ -2,15 +2,15 @@
 //! with the ids that are used in `-fbasic-block-sections=list=`.
 //!
 //! clang writes the section with `-fbasic-block-address-map` (LLVM 19 and later) or `-fbasic-block-sections=labels` (13
-//! to 19). In assembly it consists of differences of labels, so it stays correct when code is inserted.
+//! to 19). In assembly the section consists of differences of labels, so it stays correct when code is inserted.
 //!
 //! | version | LLVM | changes |
 //! |---|---|---|
 //! | 0 | 13, 14 | a section of another type, [`TYPE_0`]. A function has: address, number of blocks. A block has: offset from the function's start, size, flags. The id of a block is its index in the function |
-//! | 1 | 15, 16 | a function begins with version and features. The offset of a block begins at the end of the block before it |
+//! | 1 | 15, 16 | a function begins with version and features. The offset of a block is counted from the end of the block before it |
 //! | 2 | 17 to 19 | each block begins with its id |
 //! | 3 | 20, 21 | if feature bit 5 is set, call sites follow the offset |
-//! | 4, 5 | 22 | hashes (bit 6) and the frequencies of the list that was compiled with (bit 7); the feature field has two bytes in version 5 |
+//! | 4, 5 | 22 | hashes of blocks (bit 6), and the block frequencies from the list that was given to the compiler (bit 7); the feature field has two bytes in version 5 |
 //!
 //! Sources: `llvm/docs/Extensions.rst`, `BBAddrMap.h`; compared with the assembly of clang 13, 14, 15, 16, 19 and 22.
 use crate::binary::Image;
@@ -24,7 +24,7 @@ pub const SECTION: &str = ".llvm_bb_addr_map";
 /// The type of the section in version 0 (`SHT_LLVM_BB_ADDR_MAP_V0`). Later versions have another type.
 pub const TYPE_0: u32 = 0x6fff_4c08;
 
-/// The versions of `.llvm_bb_addr_map` that can be read.
+/// The versions in entries of `.llvm_bb_addr_map` that can be read. Version 0 has no version in its entries.
 const VERSIONS: std::ops::RangeInclusive<u8> = 1..=5;
 /// The first version in which blocks have ids.
 const IDS: u8 = 2;
@@ -42,7 +42,7 @@ const HASHES: u16 = 1 << 6;
 const LISTED_FREQUENCIES: u16 = 1 << 7;
 const KNOWN: u16 = (1 << 8) - 1;
 
-/// What is known of the instructions of a block (LLVM `BBAddrMap::BBEntry::Metadata`).
+/// The flags of a block, which describe its instructions (LLVM `BBAddrMap::BBEntry::Metadata`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BlockFlags(pub u32);
 
@@ -52,17 +52,17 @@ impl BlockFlags {
         self.0 & 1 != 0
     }
 
-    /// Whether the block ends with a call that does not come back.
+    /// Whether the block ends with a tail call: a call that does not return to this function.
     pub fn has_tail_call(self) -> bool {
         self.0 & 1 << 1 != 0
     }
 
-    /// Whether exceptions arrive at the block.
+    /// Whether the block is a landing pad, at which the handling of an exception begins.
     pub fn is_landing_pad(self) -> bool {
         self.0 & 1 << 2 != 0
     }
 
-    /// Whether the code can run on into the next block.
+    /// Whether the code of the block can continue into the next block.
     pub fn falls_through(self) -> bool {
         self.0 & 1 << 3 != 0
     }
@@ -77,7 +77,7 @@ pub struct BasicBlock {
     pub address: u64,
     /// The size of the block in bytes.
     pub size: u64,
-    /// What is known of its instructions.
+    /// The flags that describe the instructions of the block.
     pub flags: BlockFlags,
 }
 
@@ -88,15 +88,15 @@ pub struct FunctionBlocks {
     pub address: u64,
     /// The version of the function's entry.
     pub version: u8,
-    /// The blocks of the function, in the order of the code. A function in several pieces has those of its first piece
-    /// first.
+    /// The blocks of the function, in the order of the code. If a function has several pieces, the blocks of the first
+    /// piece come first.
     pub blocks: Vec<BasicBlock>,
 }
 
-/// Reads the block maps of a program. `None` if it has none.
+/// Reads the block maps of a program. `None` if the program has no block map.
 ///
 /// # Errors
-/// If a section cannot be read, or the first fault in one.
+/// If a section cannot be read, or has a fault.
 pub fn of_image(image: &Image<'_>) -> Result<Option<Vec<FunctionBlocks>>> {
     let endian = if image.is_little_endian() {
         Endian::Little
@@ -132,7 +132,7 @@ pub fn of_image(image: &Image<'_>) -> Result<Option<Vec<FunctionBlocks>>> {
 /// of functions that the linker removed.
 ///
 /// # Errors
-/// The first fault. Reading cannot continue after it, because entries do not contain their length.
+/// The first fault in the section. Reading cannot continue after a fault, because entries do not contain their length.
 pub fn read(section: &[u8], endian: Endian, address_size: usize) -> Result<Vec<FunctionBlocks>> {
     read_all(section, endian, |cursor| {
         read_function(cursor, address_size)
@@ -194,7 +194,7 @@ fn block_id(id: u64, at: u64) -> Result<u32> {
     })
 }
 
-/// Bits that are not known yet may be beyond 32.
+/// Reads the flags of a block. Newer LLVM releases may write bits above the lowest 32; these bits are ignored.
 fn read_flags(cursor: &mut Cursor<'_>) -> Result<BlockFlags> {
     let flags = cursor.uleb128()? & u64::from(u32::MAX);
     Ok(BlockFlags(u32::try_from(flags).unwrap_or_default()))
@@ -231,7 +231,7 @@ fn read_function(cursor: &mut Cursor<'_>, address_size: usize) -> Result<Functio
     } else {
         1
     };
-    // An entry without ranges has no address either.
+    // An entry without ranges is rejected, because it would have no address.
     if ranges == 0 {
         return Err(
             Error::new(ErrorKind::Malformed, "the list of block ranges is empty")
@@ -262,7 +262,8 @@ fn read_function(cursor: &mut Cursor<'_>, address_size: usize) -> Result<Functio
             let start = address;
             if has(CALL_SITES) {
                 for _ in 0..cursor.uleb128()? {
-                    // The offset of a block begins at the end of the block before it.
+                    // The offset of a call site is counted from the call site before it, and the size of the block from
+                    // the last call site.
                     address = address.wrapping_add(cursor.uleb128()?);
                 }
             }

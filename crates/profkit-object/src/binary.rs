@@ -179,8 +179,8 @@ impl BinaryFile {
     }
 }
 
-/// Returns the name of an object file's architecture: the name that Mach-O's tools use, or else that of the `object`
-/// crate.
+/// Returns the name of an object file's architecture: the name that Mach-O's tools use if they have one, otherwise the
+/// name that the `object` crate uses.
 pub fn architecture_name(image: &Image<'_>) -> String {
     use object::Architecture;
     match image.architecture() {

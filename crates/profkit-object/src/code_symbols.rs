@@ -1,4 +1,4 @@
-//! The functions of a binary with their places, as its symbol table has them.
+//! Lists the functions in the symbol table of a binary, with their addresses and sizes.
 use crate::binary::{BinaryFile, Image};
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 use profkit_data::{Error, ErrorKind, Result};
@@ -7,11 +7,11 @@ use std::path::Path;
 /// A function in the symbol table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CodeSymbol {
-    /// The name as the linker has it. Mach-O puts an underscore before C names.
+    /// The name in the symbol table. In Mach-O it has an underscore before the C name.
     pub name: Vec<u8>,
     /// The address.
     pub address: u64,
-    /// The size in bytes. ELF states it; elsewhere the function reaches to the next one in its section.
+    /// The size in bytes. ELF states the size; in other formats the function extends to the next one in its section.
     pub size: u64,
 }
 

@@ -66,7 +66,7 @@ pub struct Located {
 pub struct DebugLink {
     /// The build id of the program.
     pub build_id: Option<BuildId>,
-    /// The file name and the CRC-32 in the section `.gnu_debuglink`.
+    /// The file name and the CRC-32 in the section `.gnu_debuglink`. `None` if the program has no such section.
     pub link: Option<(PathBuf, u32)>,
 }
 
@@ -85,8 +85,8 @@ impl DebugLink {
 }
 
 impl DebugFolders {
-    /// Returns the path for a build id in a folder: `.build-id/ab/cdef` and the suffix. With the suffix `.debug` it is
-    /// the path of the debug file, without a suffix that of the program itself.
+    /// Returns the path for a build id in a folder: `.build-id/ab/cdef`, followed by `suffix`. With the suffix
+    /// `.debug`, this is the path of the debug file; without a suffix, it is the path of the program itself.
     pub fn build_id_path(folder: &Path, id: &BuildId, suffix: &str) -> Option<PathBuf> {
         let digits = id.to_string();
         let (first, rest) = digits.split_at_checked(2)?;

@@ -106,17 +106,17 @@ pub fn functions(image: &Image<'_>, path: &Path) -> Result<FunctionList> {
     })
 }
 
-/// Whether a binary has debug info, which names the functions that were inlined
+/// Whether a binary has debug info. Debug info contains the names of the functions that were inlined
 /// ([`inlined_functions`](crate::symbolize::inlined_functions)).
 pub fn has_debug_info(image: &Image<'_>) -> bool {
     image.section_by_name(".debug_info").is_some()
 }
 
-/// Lists the functions of a binary by the names that sample profiles have: those for which the compiler described
-/// pseudo probes, with their checksums, and those that have a symbol.
+/// Lists the functions of a binary under the names that sample profiles use. The list contains the functions with
+/// pseudo probes, with their checksums, and the functions that have a symbol.
 ///
 /// # Errors
-/// [`ErrorKind::CannotCorrelate`] if there are none.
+/// [`ErrorKind::CannotCorrelate`] if the binary has neither such functions nor debug info.
 pub fn sampled_functions(image: &Image<'_>) -> Result<FunctionList> {
     let mut functions = of_probes(image)?;
     let origin = match functions.len() {
@@ -171,9 +171,9 @@ fn nothing_found() -> Error {
     .with_hint("the binary was stripped: give the file that the linker wrote, or its debug file")
 }
 
-/// Reads what the counters of an instrumented program count: the flags in its variable `__llvm_profile_raw_version`.
+/// Reads from an instrumented program what its counters count: the flags in its variable `__llvm_profile_raw_version`.
 fn instrumentation(image: &Image<'_>) -> Option<InstrKind> {
-    // Mach-O puts one more underscore before C names.
+    // In Mach-O, the symbol has one more underscore than the C name.
     let wanted = |name: &[u8]| name == RAW_VERSION || name.strip_prefix(b"_") == Some(RAW_VERSION);
     let symbol = image
         .symbols()
@@ -244,7 +244,7 @@ fn of_symbols(image: &Image<'_>) -> Vec<Function> {
         .filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.is_definition())
         .filter_map(|symbol| {
             let name = symbol.name_bytes().ok()?;
-            // Mach-O puts an underscore before C names.
+            // In Mach-O, symbols have an underscore before the C name.
             let name = if is_mach_o {
                 name.strip_prefix(b"_").unwrap_or(name)
             } else {

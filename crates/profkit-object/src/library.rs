@@ -1,4 +1,5 @@
-//! What linkers get: whether objects and static libraries hold LLVM's bitcode, and the members of a library.
+//! Examines the files that linkers read: whether objects and static libraries contain LLVM's bitcode, and which members
+//! a library has.
 use object::read::archive::{ArchiveFile, ArchiveMember};
 use object::read::{ReadCache, ReadRef as _};
 use std::borrow::Cow;
@@ -7,19 +8,20 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The first bytes of LLVM's bitcode, without and with a wrapper (LLVM's `docs/BitCodeFormat`, "magic numbers").
+/// The first bytes of LLVM's bitcode files: without a wrapper, and with a wrapper (LLVM's `docs/BitCodeFormat`, "magic
+/// numbers").
 const BITCODE: [[u8; 4]; 2] = [*b"BC\xC0\xDE", [0xDE, 0xC0, 0x17, 0x0B]];
 
-/// Whether these bytes are those of a bitcode file.
+/// Whether these bytes begin a bitcode file.
 #[must_use]
 pub fn is_bitcode(bytes: &[u8]) -> bool {
     BITCODE.iter().any(|magic| bytes.starts_with(magic))
 }
 
-/// Where a file holds bitcode.
+/// The place of bitcode in a file: the file itself, or a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bitcode {
-    /// Nowhere, or the file cannot be read.
+    /// The file contains no bitcode, or cannot be read.
     No,
     /// The file is bitcode.
     File,
@@ -27,7 +29,8 @@ pub enum Bitcode {
     Member,
 }
 
-/// Finds out where a file holds bitcode. Of a library only the headers and the first bytes of the members are read.
+/// Finds out whether a file contains bitcode. In a library, only the headers and the first bytes of the members are
+/// read.
 #[must_use]
 pub fn bitcode_in(path: &Path) -> Bitcode {
     find(path).unwrap_or(Bitcode::No)
@@ -62,7 +65,8 @@ fn find(path: &Path) -> Option<Bitcode> {
     None
 }
 
-/// The file of a member of a thin library. The member's name is a path that begins at the library.
+/// Returns the path of the file with a member of a thin library. The name of the member is a path relative to the
+/// library.
 fn of_thin(library: &Path, member: &str) -> PathBuf {
     library.with_file_name("").join(member)
 }
@@ -70,20 +74,20 @@ fn of_thin(library: &Path, member: &str) -> PathBuf {
 /// A member of a library: its name, its bytes, and the symbols by which a linker finds it.
 #[derive(Clone, Debug)]
 pub struct Member<'a> {
-    /// The name, without the folder that members of thin libraries have.
+    /// The name of the member. In a thin library, the folder is left out.
     pub name: &'a str,
     /// The bytes of the object.
     pub data: Cow<'a, [u8]>,
-    /// The names in the library's index, in the order of the index.
+    /// The symbols of the member in the library's index, in the order of the index.
     pub symbols: Vec<&'a str>,
 }
 
 /// The reason why the members of a library cannot be read.
 #[derive(Debug)]
 pub enum LibraryError {
-    /// The library is damaged: what is wrong with it.
+    /// The library is damaged. The text describes the damage.
     Damaged(String),
-    /// The file of a member of a thin library cannot be read.
+    /// The file of a member of a thin library cannot be read. The fields are the path of the file and the error.
     Member(PathBuf, io::Error),
 }
 
@@ -108,7 +112,7 @@ impl From<std::str::Utf8Error> for LibraryError {
 /// If the library is damaged, or the file of a member cannot be read.
 pub fn members<'a>(path: &Path, bytes: &'a [u8]) -> Result<Vec<Member<'a>>, LibraryError> {
     let library = ArchiveFile::parse(bytes)?;
-    // The members of thin libraries have no offset, but different names.
+    // In a thin library, members have no offset, but each has a different name.
     let key = |member: &ArchiveMember<'a>| (member.file_range().0, member.name());
     let mut symbols: HashMap<_, Vec<&str>> = HashMap::new();
     for symbol in library.symbols()?.into_iter().flatten() {

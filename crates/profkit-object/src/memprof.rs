@@ -2,7 +2,8 @@
 //!
 //! Names come only from debug info: an address that only the symbol table covers has no frames. Addresses in allocation
 //! functions of the run-time library have no frames either. Distributions package that library without debug info, so
-//! LLVM finds no frames in it; the symbol table is then needed to tell these functions from functions of the program.
+//! LLVM finds no frames in the library. The symbol table then shows which addresses belong to the library and which to
+//! the program.
 use crate::binary::{BinaryFile, Image};
 use crate::symbolize::{DebugInfo, Frame, Locations, Options, ProgramFiles};
 use object::{Object, ObjectSegment};

@@ -1,13 +1,14 @@
-//! Names of functions as compilers and linkers write them: files and suffixes of local functions, and which names are
-//! alike.
+//! Works with names of functions as compilers and linkers write them: the files and suffixes in names of local
+//! functions, and the search for similar names.
 use rustc_hash::FxHashMap;
 
-/// A name is compared with at most this many others. A bucket with more names, such as that of all functions called
-/// `new`, does not show which of them is meant.
+/// The largest number of names with which one name is compared. If more names share a part, such as all functions
+/// called `new`, this part does not show which of them is meant.
 const LARGEST_BUCKET: usize = 64;
-/// Longer names are not compared letter by letter.
+/// The largest length of a path, in bytes, that is compared letter by letter. Of whole names, only this number of
+/// characters is compared.
 const LONGEST_NAME: usize = 250;
-/// The length of the beginnings and ends of names by which renamed functions are looked for.
+/// The number of bytes at the beginning and at the end of a name by which similar names are searched.
 const AFFIX: usize = 4;
 
 /// Returns the symbol for a function name in a profile. Names of local functions begin with the source file (`a.c;f`;
@@ -24,8 +25,8 @@ pub fn symbol_of(name: &[u8]) -> &[u8] {
     start.map_or(name, |start| name.get(start + 1..).unwrap_or_default())
 }
 
-/// Returns the name of a local function with the other separator after its source file: `a.c;f` for `a.c:f`, which
-/// compilers before LLVM 17 wrote, and the reverse. `None` for a name without a file.
+/// Returns the name of a local function with the other separator after its source file: `a.c;f` for `a.c:f` and `a.c:f`
+/// for `a.c;f`. Compilers before LLVM 17 wrote the colon. `None` for a name without a file.
 ///
 /// ```
 /// use profkit_object::names::with_other_separator;
@@ -41,8 +42,8 @@ pub fn with_other_separator(name: &[u8]) -> Option<Vec<u8>> {
     Some(other)
 }
 
-/// Removes the suffixes that compilers append to the names of copies and parts of a function. Sample profiles have the
-/// name without them.
+/// Removes the suffixes that compilers append to the names of copies and parts of a function. Names in sample profiles
+/// lack these suffixes.
 pub fn without_suffix(name: &[u8]) -> &[u8] {
     [&b".llvm."[..], b".part.", b".isra.", b".constprop."]
         .iter()
@@ -61,8 +62,8 @@ pub fn without_unique(name: &[u8]) -> &[u8] {
     end.and_then(|end| name.get(..end)).unwrap_or(name)
 }
 
-/// A demangled name, and its path: the name without parameters, without the arguments of templates, and without the
-/// return type.
+/// A demangled name, and its path. The path is the name without the parameters, the template arguments and the return
+/// type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Demangled {
     /// The whole name: `ns::parse(int)`.
@@ -77,7 +78,8 @@ impl Demangled {
         self.path.rsplit("::").next().unwrap_or(&self.path)
     }
 
-    /// What two names may have in common, the most telling first.
+    /// Returns the parts of the name that a similar name may also have. The part that shows the similarity best comes
+    /// first.
     fn parts(&self) -> Vec<(Part, String)> {
         let base = self.base();
         let end = base.len().checked_sub(AFFIX);
@@ -91,8 +93,9 @@ impl Demangled {
         parts.into_iter().filter_map(owned).collect()
     }
 
-    /// How far two names are from each other: their paths, then the whole names. `None` if they are not alike: with the
-    /// same base name, half of the letters of the path may differ, otherwise a quarter.
+    /// Returns the edit distance between the paths of two names, and the edit distance between the whole names. `None`
+    /// if the names are not similar: at most a quarter of the letters in the paths may differ, or half of them if the
+    /// base names are equal.
     fn distance(&self, other: &Demangled) -> Option<(usize, usize)> {
         let longer = self.path.len().max(other.path.len());
         let most = longer / if self.base() == other.base() { 2 } else { 4 };
@@ -116,8 +119,8 @@ enum Part {
     End,
 }
 
-/// Names among which those that are like another name are found. Letters are compared only within small groups of names
-/// that have a part in common.
+/// A set of names in which similar names can be found. Only names that have a part in common are compared letter by
+/// letter, and only if few names have this part.
 ///
 /// ```
 /// use profkit_object::names::{Demangled, LikeNames};
@@ -148,8 +151,9 @@ impl LikeNames {
         LikeNames { names, buckets }
     }
 
-    /// The index of the name that is most like `name`: of those in `among`, or of all, and of these only of those that
-    /// are `free`. `None` if no name is alike, or if two different ones are equally so.
+    /// Returns the index of the name that is most similar to `name`. Only names for which `free` returns true are
+    /// considered; if `among` is given, only the names with these indexes. `None` if no name is similar, or if two
+    /// names are equally similar.
     pub fn nearest(
         &self,
         name: &Demangled,
@@ -161,7 +165,8 @@ impl LikeNames {
             let bucket = bucket.unwrap_or_default();
             let mut candidates = bucket.iter().filter(|&&index| free(index));
             if part.0 == Part::Whole {
-                // Instances of one Rust function, and local functions of several files, have one name: any of them.
+                // Instances of one Rust function, and local functions in several files, have the same name. Any of them
+                // is returned.
                 let is_same = |index: &usize| {
                     self.names
                         .get(*index)

@@ -46,8 +46,8 @@ impl Key {
 pub struct Joined {
     /// For each key: the metadata that were found, or the reason why none were found.
     pub found: FxHashMap<Key, Result<RawMetadata>>,
-    /// Whether the metadata of the binary replace the metadata of profiles that have their own, as with `--correlate`
-    /// in LLVM.
+    /// Whether the metadata of the binary replace the metadata of profiles that have their own metadata, as with LLVM's
+    /// `--correlate`.
     pub replace: bool,
 }
 

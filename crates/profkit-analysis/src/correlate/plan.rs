@@ -62,7 +62,7 @@ pub struct Assignment {
 /// A binary that belongs to a profile, with facts about its metadata.
 #[derive(Clone, Debug)]
 pub struct Match {
-    /// The file that the metadata were read from.
+    /// The file from which the metadata were read: the binary or its debug file.
     pub path: PathBuf,
     /// The number of functions.
     pub functions: usize,
@@ -333,9 +333,9 @@ impl Binaries {
         {
             return Ok(None);
         }
-        // The debug file is asked for first, because it also has the sections that are used only for correlation. If it
-        // does not suffice, the program itself is needed: only the program has the contents of the sections that it
-        // loads when it runs.
+        // A server is first asked for the debug file, because only the debug file has the sections that exist for
+        // correlation alone. If the debug file does not suffice, the server is asked for the program itself, because
+        // only the program has the contents of the sections that are loaded at run time.
         let debug_info = servers.find(id, Artifact::DebugInfo);
         if let Ok(path) = &debug_info
             && (key.debug_info || wanted.read(path, &key.ids).is_ok())

@@ -20,7 +20,7 @@ pub enum Measure {
 }
 
 impl Measure {
-    /// The quantity of a context as a fraction, so that averages can be compared exactly.
+    /// The quantity of a context as a fraction (numerator, denominator), so that averages can be compared exactly.
     fn fraction(self, block: &MemInfoBlock) -> (i128, i128) {
         let whole = |field| (i128::from(block.get(field)), 1);
         match self {
@@ -45,11 +45,11 @@ impl Measure {
 
     fn compare(self, one: &MemInfoBlock, two: &MemInfoBlock) -> Ordering {
         let ((one, one_of), (two, two_of)) = (self.fraction(one), self.fraction(two));
-        // The product of a 64-bit and a 32-bit number.
+        // Neither product overflows 128 bits: it multiplies a 64-bit number by a 32-bit number.
         (one * two_of).cmp(&(two * one_of))
     }
 
-    /// The amount by which a context changed, without its sign.
+    /// The amount by which the quantity of a context changed, without its sign.
     fn change(self, pair: &Pair) -> f64 {
         #[expect(
             clippy::cast_precision_loss,
@@ -141,7 +141,7 @@ pub struct HeapChanges {
     /// The share of the total that moved to other contexts, from 0 to 1: of the bytes, the allocations or the lifetimes of
     /// all allocations. `None` if a profile has none.
     pub moved_share: Option<f64>,
-    /// The names of the selection that no function has.
+    /// The names in the selection that no function of either profile has.
     pub missing: Vec<String>,
     /// The sum of all contexts of the old profile, selected or not.
     pub old: ContextSum,

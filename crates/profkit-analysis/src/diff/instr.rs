@@ -12,7 +12,8 @@ use profkit_object::names::with_other_separator;
 use rustc_hash::FxHashMap;
 use std::cmp::Ordering;
 
-/// Instrumentation whose counters cannot be compared with those of profiles without it.
+/// The properties of instrumentation that either both profiles must have, or neither. Otherwise their counters cannot
+/// be compared.
 const UNLIKE: [InstrKind; 4] = [
     InstrKind::IR,
     InstrKind::CONTEXT_SENSITIVE,
@@ -23,7 +24,8 @@ const UNLIKE: [InstrKind; 4] = [
 /// One of the two profiles.
 struct Side<'p> {
     index: InstrIndex<'p>,
-    /// The sums of all counters of the first and of the context-sensitive stage.
+    /// The sum of all counters of each stage: first the stage without context sensitivity, then the context-sensitive
+    /// stage.
     totals: [u128; 2],
     ranks: [Ranks; 2],
 }
@@ -45,13 +47,15 @@ impl<'p> Side<'p> {
 }
 
 impl<'p> Side<'p> {
-    /// The same function in this profile. A local function may be spelled in the other way: `a.c;f`, or before LLVM 17
-    /// `a.c:f`.
+    /// Returns the function of this profile that is the same as the function `of` in the other profile; `None` if this
+    /// profile does not have it. A local function may have a different separator in its name: `a.c;f`, or `a.c:f`
+    /// before LLVM 17.
     fn twin(&self, of: FunctionRef<'_>, other: &Side<'_>) -> Option<FunctionRef<'p>> {
         self.index.function(of.name_ref()).or_else(|| {
             let name = with_other_separator(of.name())?;
             let twin = self.index.function(NameRef::of(&name))?;
-            // If the other profile has both spellings, the twin is that of the equal one.
+            // If the other profile has both spellings, `twin` is the same as the function of that profile with the
+            // equal spelling.
             other
                 .index
                 .function(twin.name_ref())
@@ -61,12 +65,12 @@ impl<'p> Side<'p> {
     }
 }
 
-/// The index of the stage that a function hash belongs to.
+/// The index of the stage of a record with this hash: 1 for the context-sensitive stage, otherwise 0.
 fn stage(two_stages: bool, hash: FuncHash) -> usize {
     usize::from(two_stages && hash.is_context_sensitive())
 }
 
-/// The counters of a record. A record with a marker instead of counts has none.
+/// The counters of a record. A pseudo record has a marker in place of counts, so the result is empty.
 fn counts<'p>(record: &RecordRef<'p>) -> &'p [u64] {
     if record.is_pseudo() {
         &[]
@@ -79,7 +83,7 @@ fn sum(record: &RecordRef<'_>) -> u128 {
     counts(record).iter().map(|&count| u128::from(count)).sum()
 }
 
-/// A function that changed, before its details are known.
+/// A function that changed, without the details of the change: blocks and call targets.
 struct Row<'p> {
     function: FunctionRef<'p>,
     change: Change,
@@ -106,7 +110,8 @@ struct Comparison<'p> {
     found: ProfileDiff,
     moved: [f64; 2],
     rows: Vec<Row<'p>>,
-    /// The hashes in the new profile of functions that it spells in the other way than the old one, by their old hashes.
+    /// For functions whose name has a different separator in the two profiles: maps the name hash in the old profile to
+    /// the name hash in the new profile.
     respelled: FxHashMap<u64, u64>,
 }
 
@@ -170,7 +175,8 @@ pub(super) fn diff(
 }
 
 impl<'p> Comparison<'p> {
-    /// Compares the records of a function. Those whose hash only one profile has are one row.
+    /// Compares the records of a function in the two profiles. Records with the same hash are compared one by one. All
+    /// other records of a stage become one row.
     fn function(&mut self, old: Option<FunctionRef<'p>>, new: Option<FunctionRef<'p>>) {
         let Some(function) = new.or(old) else { return };
         let key = |record: &RecordRef<'p>| (record.func_hash, record.counts.len());
@@ -184,7 +190,8 @@ impl<'p> Comparison<'p> {
             let found = those.binary_search_by_key(&key(record), key);
             found.ok().and_then(|index| those.get(index)).copied()
         };
-        // For each stage and side: the first hash without a counterpart, and the sum of the counters.
+        // For each stage and each profile: the hash of the first record without a counterpart, and the sum of the
+        // counters of all such records.
         let mut alone: [[Option<(FuncHash, u128)>; 2]; 2] = Default::default();
         for (side, (these, those)) in [(&old, &new), (&new, &old)].into_iter().enumerate() {
             for record in these {
@@ -227,7 +234,7 @@ impl<'p> Comparison<'p> {
         self.totals.get(stage).copied().unwrap_or_default()
     }
 
-    /// Compares two records with the same hash.
+    /// Compares two records of a function that have the same hash.
     fn pair(&mut self, function: FunctionRef<'p>, old: &RecordRef<'p>, new: &RecordRef<'p>) {
         self.found.common += 1;
         let stage = stage(self.two_stages, old.func_hash);
@@ -311,7 +318,8 @@ impl<'p> Comparison<'p> {
         }
     }
 
-    /// What moved inside a function that has the same hash in both profiles.
+    /// Returns the blocks and the call targets whose shares changed most. `None` if the change of the row is not
+    /// [`Change::Moved`].
     fn details(&self, row: &Row<'p>) -> Option<(Vec<BlockChange>, Vec<TargetChange>)> {
         if row.change != Change::Moved {
             return None;
@@ -357,7 +365,7 @@ impl<'p> Comparison<'p> {
     }
 }
 
-/// The counters of two records.
+/// Pairs the counters of two records by their indexes.
 fn pairs<'p>(
     old: &RecordRef<'p>,
     new: &RecordRef<'p>,
@@ -366,7 +374,8 @@ fn pairs<'p>(
     counters.map(|(index, (&old, &new))| (Place::Index(index), [old, new]))
 }
 
-/// The values of two records. `renamed` returns the value in the new profile of a value of the old one.
+/// Pairs the values of two records by value site and value. `renamed` returns, for a value in the old profile, the same
+/// value in the new profile.
 fn values_of(kind: u32, old: &ValueData, new: &ValueData, renamed: impl Fn(u64) -> u64) -> Values {
     let entries = |values: &ValueData| {
         let sites = values.kind(kind).into_iter().flat_map(|kind| kind.sites());

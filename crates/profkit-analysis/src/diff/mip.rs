@@ -39,13 +39,14 @@ impl<'p> Side<'p> {
     }
 }
 
-/// The offsets of the blocks that ran.
+/// Returns the offsets of the blocks that ran.
 fn ran(function: &Function) -> FxHashSet<u32> {
     let blocks = function.blocks.iter().filter(|block| block.runs > 0);
     blocks.map(|block| block.offset).collect()
 }
 
-/// The part of the blocks that ran in only one of the profiles, of those that ran in either.
+/// Among the blocks that ran in at least one of the two profiles, returns the share of those that ran in only one; from
+/// 0 to 1.
 #[expect(clippy::cast_precision_loss, reason = "a share needs no more digits")]
 fn blocks_moved(old: &Function, new: &Function) -> f64 {
     let (old, new) = (ran(old), ran(new));
@@ -56,15 +57,16 @@ fn blocks_moved(old: &Function, new: &Function) -> f64 {
     }
 }
 
-/// Compares two profiles. Functions are paired by name; if several have the same name, the first of the old profile is
-/// paired with the first of the new profile, and so on.
+/// Compares two profiles. Functions are paired by name. If several functions have the same name, the first of the old
+/// profile is paired with the first of the new profile, and so on.
 ///
 /// Positions count only the functions that were called in both profiles, so that a new function at the start does not
-/// move the others. The functions that moved are as few as possible: all others are the longest sequence that both
-/// profiles called in the same order.
+/// move the others. As few functions as possible count as moved: the others are the longest sequence that both profiles
+/// called in the same order.
 ///
-/// The share that moved is that of the functions that were called in either profile. A function that was called earlier or
-/// later counts half; the other half is the share of its blocks that ran in one profile only.
+/// Every function that was called in at least one profile has the same share of the total. A function that only one
+/// profile called moves its whole share. A function that was called earlier or later moves half of its share. The other
+/// half moves as far as different blocks of the function ran.
 #[expect(clippy::cast_precision_loss, reason = "a share needs no more digits")]
 pub(super) fn diff(old: &MipProfile, new: &MipProfile, options: &DiffOptions) -> ProfileDiff {
     let (old, new) = (Side::new(old), Side::new(new));
@@ -125,7 +127,7 @@ pub(super) fn diff(old: &MipProfile, new: &MipProfile, options: &DiffOptions) ->
         };
         diff.common += 1;
         let places = [old_place, place].map(|place| Some(place as u64 + 1));
-        // The offsets of the blocks of other code cannot be compared.
+        // Block offsets can be compared only if both profiles have the same code of the function.
         let is_same_code = before.signature == after.signature;
         let of_blocks = if is_same_code {
             blocks_moved(before, after)
@@ -160,8 +162,8 @@ pub(super) fn diff(old: &MipProfile, new: &MipProfile, options: &DiffOptions) ->
     diff.moved = is_counted.then(|| rows.iter().map(|row| row.3).sum::<f64>().min(1.0));
     let distance = |[old, new]: [Option<u64>; 2]| old.unwrap_or(0).abs_diff(new.unwrap_or(0));
     let mut rows: Vec<_> = rows.into_iter().enumerate().collect();
-    // Functions with equal effect: those that are called in only one profile, by their first calls; then those that were
-    // moved farthest.
+    // Functions that moved the same share are sorted: first the functions that only one profile called, in the order of
+    // their first calls; then the functions that were called earlier or later, the farthest move first.
     keep_first(&mut rows, options.most, |(one_at, one), (two_at, two)| {
         let by_effect = two.3.total_cmp(&one.3);
         by_effect

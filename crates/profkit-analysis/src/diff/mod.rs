@@ -1,13 +1,13 @@
 //! What changed between two profiles of one kind: per function, or per inline context of a sample profile.
 //!
-//! Counts are compared as shares of the total, so a longer run of the same work is no change. The share that moved is the
-//! part of all counts that is found elsewhere in the new profile: in other functions, in other blocks of a function, or at
-//! other targets of its calls. It is 0 if all shares are equal, and 1 if the profiles have nothing in common.
+//! Counts are compared as shares of the total, so a longer run of the same work is no change. The share that moved is
+//! the part of all counts that the new profile has in other places: in other functions, in other blocks of a function,
+//! or at other call targets. This share is 0 if nothing changed, and 1 if the profiles have nothing in common.
 //!
 //! | profiles | the row | the parts that are compared |
 //! |---|---|---|
 //! | instrumentation | a function with one hash | counters, call targets |
-//! | sample | a function, or a function inlined at a place of another | lines, call targets |
+//! | sample | a function, or a copy of a function that is inlined into another | lines, call targets |
 //! | MIP | a function | whether it ran and when it was first called, blocks that ran |
 //! | heap | a call stack ([`HeapChanges`]) | bytes, allocations or lifetimes |
 mod heap;
@@ -24,9 +24,9 @@ use profkit_data::sample::Location;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-/// The largest number of blocks, and of call targets, that are listed for a function.
+/// The largest number of blocks that are listed for a function, and the largest number of call targets.
 const MOST_PARTS: usize = 3;
-/// A block or call target is listed if its share in the function changed by at least this.
+/// The smallest change of the share in a function for which a block or a call target is listed.
 const LEAST_PART: f64 = 0.01;
 
 /// How a function changed.
@@ -39,12 +39,13 @@ pub enum Change {
     /// Both profiles have the function, but with different hashes or numbers of counters. Only the sums of its counts are
     /// compared.
     HashChanged,
-    /// The function's share of the total moved, or the shares of its blocks or call targets did.
+    /// Both profiles have the function with the same hash. Its share of the total changed, or the shares of its blocks
+    /// or call targets in the function changed.
     #[default]
     Moved,
-    /// MIP: both profiles have the function, and only the runs of the new one called it.
+    /// MIP: both profiles have the function, but only the runs of the new profile called it.
     Called,
-    /// MIP: both profiles have the function, and only the runs of the old one called it.
+    /// MIP: both profiles have the function, but only the runs of the old profile called it.
     NotCalled,
     /// MIP: the function was called earlier than in the old profile.
     Earlier,
@@ -61,7 +62,8 @@ pub enum Place {
     Line(Location),
 }
 
-/// What a function called, or the size of a block of memory that it copied.
+/// A value that was counted at a place: the function that was called, the virtual table that was used, or the size of a
+/// memory operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     /// The name of a function or virtual table.
@@ -72,76 +74,77 @@ pub enum Target {
     Size(u64),
 }
 
-/// A counter or a line whose share in its function moved.
+/// A counter or a line whose share in its function changed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BlockChange {
     /// The counter or line.
     pub place: Place,
-    /// Its counts in the old and in the new profile.
+    /// The counts of the counter or line in the old and in the new profile.
     pub counts: [u64; 2],
-    /// Its shares in the counts of the function.
+    /// The shares of these counts in the sum of the function's counts, in the old and in the new profile.
     pub shares: [f64; 2],
 }
 
-/// A call target whose share at its call site moved.
+/// A call target whose share at its call site changed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TargetChange {
     /// The call site.
     pub site: Place,
     /// The target.
     pub target: Target,
-    /// Its counts in the old and in the new profile.
+    /// The counts of the target in the old and in the new profile.
     pub counts: [u64; 2],
-    /// Its shares in the counts of the call site.
+    /// The shares of these counts in the sum of the call site's counts, in the old and in the new profile.
     pub shares: [f64; 2],
 }
 
-/// A function that changed. Where there are two values, the first is that of the old profile; `None` if this profile does
-/// not have the function.
+/// A function that changed. In a field with two values, the first value is from the old profile and the second from the
+/// new one. A value is `None` if its profile does not have the function.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FunctionChange {
     /// How it changed.
     pub change: Change,
-    /// The function's name as in the profile, or the hash of its name if the profile has no more.
+    /// The function's name as in the profile. If the profile has only the hash of the name, the hash as text.
     pub name: Vec<u8>,
-    /// Sample profiles: the callers into which the function is inlined, or that its calling context has, outermost first;
-    /// with the place of the call.
+    /// Sample profiles: the callers into which the function is inlined, or the callers in its calling context; the
+    /// outermost caller first. Each caller comes with the location of the call in it.
     pub callers: Vec<(Vec<u8>, Location)>,
-    /// Whether the function belongs to the context-sensitive stage, whose total is counted by itself.
+    /// Whether the function belongs to the context-sensitive stage, which has a total of its own.
     pub context_sensitive: bool,
-    /// The function hashes, or the checksums of a sample profile that has them.
+    /// The function hashes; for a sample profile, the checksums if it has any.
     pub hashes: [Option<u64>; 2],
-    /// The sums of its counters or of the samples of its lines. MIP: the number of its blocks that ran.
+    /// The sum of the function's counters, or of the samples of its lines. MIP: the number of the function's blocks
+    /// that ran.
     pub counts: [Option<u128>; 2],
-    /// Its shares of the total; `None` for MIP.
+    /// The function's shares of the total; `None` for MIP.
     pub shares: [Option<f64>; 2],
-    /// Its rank: 1 for the largest count. MIP: its position among the functions that both profiles called, from 1, if it
-    /// changed.
+    /// The function's rank: 1 for the largest count. MIP: the function's position among the functions that both
+    /// profiles called, counted from 1, if the function was called earlier or later.
     pub ranks: [Option<u64>; 2],
-    /// The share of the total that moved with it.
+    /// The share of the total that moved because of this function.
     pub moved: f64,
-    /// Its counters or lines that moved most.
+    /// The counters or lines of the function whose shares changed most.
     pub blocks: Vec<BlockChange>,
-    /// The targets of its calls, and the sizes of its memory operations, that moved most.
+    /// The call targets, and the sizes of memory operations, whose shares changed most in the function.
     pub targets: Vec<TargetChange>,
 }
 
-/// Functions that changed in the same way.
+/// The sum of all functions that changed in the same way.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ChangeSum {
     /// The number of functions.
     pub functions: u64,
-    /// Their shares of the old and of the new total.
+    /// The shares of these functions in the old and in the new total.
     pub shares: [f64; 2],
-    /// The share of the total that moved with them.
+    /// The share of the total that moved because of these functions.
     pub moved: f64,
 }
 
 /// What to compare, and what to list.
 #[derive(Clone, Debug)]
 pub struct DiffOptions {
-    /// The functions to compare. Shares are those of the total of all functions. A context of a sample profile is selected
-    /// with any of its functions.
+    /// The functions to compare. Their shares refer to the total of all functions, selected or not. A context of a
+    /// sample profile is selected if any of its functions is selected.
     pub selection: Selection,
     /// The largest number of functions to list.
     pub most: usize,
@@ -172,18 +175,20 @@ impl Default for DiffOptions {
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ProfileDiff {
-    /// The share of the total that moved, from 0 to 1, over the selected functions. `None` if one of the profiles counted
-    /// nothing. If there are context-sensitive counters, it is the larger one of those of the two stages.
+    /// The share of the total that moved because of the selected functions, from 0 to 1. `None` if one of the profiles
+    /// counted nothing. A profile with context-sensitive counters has two stages; then this is the larger share of the
+    /// two stages.
     pub moved: Option<f64>,
-    /// The functions that changed, by the kind of change.
+    /// The sums of the functions that changed, for each kind of change.
     pub changes: BTreeMap<Change, ChangeSum>,
     /// The number of functions that did not change.
     pub unchanged: u64,
-    /// The functions that both profiles have.
+    /// The number of functions that both profiles have and whose counts were compared. MIP: the number of functions
+    /// that both profiles called.
     pub common: u64,
-    /// The functions that changed; those with which most of the total moved come first.
+    /// The functions that changed, sorted by the share of the total that moved because of them, largest first.
     pub functions: Vec<FunctionChange>,
-    /// The names of the selection that no function has.
+    /// The names in the selection that no function of either profile has.
     pub missing: Vec<String>,
 }
 
@@ -213,7 +218,7 @@ impl ProfileDiff {
         self.changes.is_empty()
     }
 
-    /// Whether the profiles are of a kind whose functions have shares of a total.
+    /// Whether the functions in profiles of this family have shares of a total.
     pub fn has_shares(family: Family) -> bool {
         family != Family::Mip
     }
@@ -228,7 +233,7 @@ impl ProfileDiff {
     }
 }
 
-/// Keeps the first `most` rows of an order, sorted.
+/// Sorts rows by `order`, and keeps only the first `most` rows.
 fn keep_first<T>(rows: &mut Vec<T>, most: usize, order: impl Fn(&T, &T) -> Ordering) {
     if most < rows.len() {
         if most > 0 {
@@ -248,7 +253,8 @@ fn share(part: u128, whole: u128) -> f64 {
     }
 }
 
-/// The totals of the two profiles, or the sums of a function in both.
+/// The sums of counts in the old and in the new profile, to which shares refer: of all counts, of one function, or of
+/// one call site.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Totals([u128; 2]);
 
@@ -262,7 +268,8 @@ impl Totals {
         [share(old, self.0[0]), share(new, self.0[1])]
     }
 
-    /// The difference of the two shares. It is exactly 0 if they are equal, whatever the totals are.
+    /// Returns the difference between the share of `old` in the old total and the share of `new` in the new total,
+    /// without its sign. The result is exactly 0 if the shares are equal, however large the totals are.
     #[expect(clippy::cast_precision_loss, reason = "a share needs no more digits")]
     fn distance(self, [old, new]: [u128; 2]) -> f64 {
         let Totals([old_total, new_total]) = self;
@@ -278,14 +285,15 @@ impl Totals {
         }
     }
 
-    /// The share of the total that moved between these parts.
+    /// Returns the share of the total that moved from some of these parts to others. Each part is given by its counts
+    /// in the old and in the new profile.
     fn moved(self, parts: impl Iterator<Item = [u64; 2]>) -> f64 {
         let distances = parts.map(|counts| self.distance(counts.map(u128::from)));
         (distances.sum::<f64>() / 2.0).min(1.0)
     }
 }
 
-/// The parts whose shares moved most, largest first.
+/// Returns the parts whose shares changed most, the largest change first.
 fn largest<P: Copy + Ord>(
     totals: Totals,
     parts: impl Iterator<Item = (P, [u64; 2])>,
@@ -305,7 +313,7 @@ fn largest<P: Copy + Ord>(
         .collect()
 }
 
-/// The counters or lines that moved most.
+/// Returns the counters or lines of a function whose shares changed most, the largest change first.
 fn blocks(totals: Totals, parts: impl Iterator<Item = (Place, [u64; 2])>) -> Vec<BlockChange> {
     let change = |(place, counts): (Place, [u64; 2])| BlockChange {
         place,
@@ -315,7 +323,8 @@ fn blocks(totals: Totals, parts: impl Iterator<Item = (Place, [u64; 2])>) -> Vec
     largest(totals, parts).into_iter().map(change).collect()
 }
 
-/// Joins two lists of counts by their keys. The lists are sorted, and a key may occur several times in one list.
+/// Joins two lists of counts by their keys: returns the sums of the counts of each key in both lists. The lists are
+/// sorted, and a key may occur several times in one list.
 fn joined<K: Copy + Ord>(old: &[(K, u64)], new: &[(K, u64)]) -> Vec<(K, [u64; 2])> {
     let mut all: Vec<(K, [u64; 2])> = Vec::with_capacity(old.len().max(new.len()));
     let (mut old, mut new) = (old.iter().peekable(), new.iter().peekable());
@@ -335,10 +344,12 @@ fn joined<K: Copy + Ord>(old: &[(K, u64)], new: &[(K, u64)]) -> Vec<(K, [u64; 2]
     }
 }
 
-/// A value of a value site, or a call target at a line.
+/// A place in a function (a value site or a line), and a value that was counted there. A call target is given by the
+/// hash of its name.
 type Value = (Place, u64);
 
-/// The values that were seen at the sites of a function.
+/// The values that were counted at the places of a function, sorted, with their counts in the old and in the new
+/// profile.
 #[derive(Debug, Default)]
 struct Values(Vec<(Value, [u64; 2])>);
 
@@ -359,7 +370,7 @@ impl Values {
         sums
     }
 
-    /// The share of the values that moved to other values, if both profiles have some.
+    /// The share of the counts that moved from some values to others; 0 if one of the profiles has no values.
     fn moved(&self) -> f64 {
         let sums = Self::sums(self.0.iter());
         if sums.is_any_zero() {
@@ -368,7 +379,8 @@ impl Values {
         sums.moved(self.0.iter().map(|(_, counts)| *counts))
     }
 
-    /// The values that moved most, with their shares at their sites.
+    /// The values whose shares in the function changed most. The shares in the result are those at the place of each
+    /// value.
     fn changes(&self, name: impl Fn(u64) -> Target) -> Vec<TargetChange> {
         let moved = largest(Self::sums(self.0.iter()), self.0.iter().copied());
         let change = |((site, value), counts): (Value, [u64; 2])| {
@@ -384,7 +396,7 @@ impl Values {
     }
 }
 
-/// The ranks of counts in one profile.
+/// The counts of one profile, sorted. They give the rank of any count.
 #[derive(Debug, Default)]
 struct Ranks(Vec<u128>);
 
@@ -401,7 +413,7 @@ impl Ranks {
     }
 }
 
-/// The names of the selection that are not found.
+/// The names in the selection for which `found` returns false. Empty if all functions are selected.
 fn missing(selection: &Selection, found: impl Fn(&str) -> bool) -> Vec<String> {
     let wanted = selection.names.iter().filter(|_| !selection.all);
     wanted.filter(|name| !found(name)).cloned().collect()

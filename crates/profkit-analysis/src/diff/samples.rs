@@ -1,6 +1,6 @@
-//! Compares two sample profiles. Each function is compared, and each copy of a function that was inlined at a place of
-//! another; in a profile with calling contexts, each context. Names that one profile knows by their hash alone are found by
-//! this hash.
+//! Compares two sample profiles: the functions, and the copies of functions that are inlined into others. In a profile
+//! with calling contexts, each context is compared by itself. If one of the profiles has only the hash of a name, the
+//! names are compared by their hashes.
 use super::{
     Change, DiffOptions, FunctionChange, Place, ProfileDiff, Ranks, Target, Totals, Values, blocks,
     joined, keep_first, missing,
@@ -13,7 +13,7 @@ use profkit_data::sample::{Location, NameId, ProfileKind, SampleName, SampleProf
 use rustc_hash::FxHashMap;
 use std::cmp::Ordering;
 
-/// The names of a profile by their hashes, and the hashes by the ids of the profile.
+/// The names in one profile: the hash for each name id, and for each hash the name and whether it is selected.
 struct Names<'p> {
     hashes: IndexVec<NameId, NameRef>,
     texts: FxHashMap<NameRef, SampleName<'p>>,
@@ -45,13 +45,13 @@ impl<'p> Names<'p> {
     }
 }
 
-/// A place in the tree of inline contexts.
+/// A node in the tree of contexts: a function below its caller, or without a caller.
 #[derive(Clone, Copy)]
 struct Node<'p> {
-    /// The context that this one is in, with the place of the call in it.
+    /// The index of the caller's node, and the location of the call in the caller. `None` if the node has no caller.
     parent: Option<(usize, Location)>,
     name: NameRef,
-    /// Whether a function of the context is selected.
+    /// Whether the function or one of its callers is selected.
     selected: bool,
     sides: [Option<&'p Samples>; 2],
 }
@@ -65,7 +65,8 @@ impl Node<'_> {
     }
 }
 
-/// The functions of one node by their place and name. If several have the same, their order decides which is which.
+/// The indexes of the nodes below one caller. The key is the location of the call, the hash of the function's name, and
+/// a number. This number distinguishes functions of one profile that have the same location and name.
 type Found = FxHashMap<(Location, NameRef, u32), usize>;
 
 struct Tree<'p> {
@@ -109,7 +110,7 @@ pub(super) fn diff(
 }
 
 impl<'p> Tree<'p> {
-    /// Finds the node with this key below a parent, or adds it.
+    /// Returns the index of the node with this name at this place below a caller. Adds the node if there is none.
     fn node(
         &mut self,
         found: &mut Found,
@@ -143,7 +144,8 @@ impl<'p> Tree<'p> {
                 .and_then(|node| node.sides.get_mut(side));
             match (slot, samples) {
                 (Some(slot @ None), Some(_)) => *slot = samples,
-                // Another function of the same profile has this name.
+                // The node already has another function of this profile with the same name, so the next number is
+                // tried.
                 (Some(Some(_)), Some(_)) => {
                     number += 1;
                     continue;
@@ -154,7 +156,8 @@ impl<'p> Tree<'p> {
         }
     }
 
-    /// Adds the functions, below the callers of their contexts. Returns the nodes below each node.
+    /// Adds the top-level functions of both profiles, each below the callers in its context. Returns, for each node,
+    /// the nodes below it.
     fn add_functions(&mut self, profiles: [&'p SampleProfile; 2]) -> FxHashMap<usize, Found> {
         let mut roots = Found::default();
         let mut below: FxHashMap<usize, Found> = FxHashMap::default();
@@ -185,7 +188,7 @@ impl<'p> Tree<'p> {
         below
     }
 
-    /// Adds the functions that are inlined into a node.
+    /// Adds the functions that are inlined into the function of a node.
     fn add_inlined(&mut self, index: usize, node: &Node<'p>, mut found: Found) {
         for (side, samples) in node.sides.into_iter().enumerate() {
             for inlined in samples.into_iter().flat_map(|it| &it.inlined) {
@@ -213,7 +216,7 @@ impl<'p> Tree<'p> {
             let sums = node.sums();
             let both = sums.map(Option::unwrap_or_default);
             let (change, moved) = match node.sides {
-                // It has no samples of its own: it is the caller of others.
+                // The node exists only because it is a caller of other nodes, and has no samples of its own.
                 [None, None] => continue,
                 _ if !node.selected => continue,
                 [None, Some(_)] => (Change::New, totals.distance(both) / 2.0),
@@ -251,7 +254,7 @@ impl<'p> Tree<'p> {
         diff
     }
 
-    /// Compares two contexts by their names, innermost first.
+    /// Compares two contexts by their names. The names of the innermost functions are compared first.
     fn order(&self, one: usize, two: usize) -> Ordering {
         let key = |index: usize| {
             self.nodes
@@ -358,7 +361,7 @@ impl<'p> Tree<'p> {
     }
 }
 
-/// The lines of two functions.
+/// Pairs the samples of two functions by their lines.
 fn lines(old: &Samples, new: &Samples) -> Vec<(Location, [u64; 2])> {
     let [old, new] = [old, new].map(|samples| {
         let lines = samples

@@ -49,13 +49,13 @@ pub struct Diagnosis {
     pub verdict: Verdict,
     /// Whether the structure of the file could be read up to the records.
     is_followed: bool,
-    /// The number of profiles in a raw file.
+    /// The number of profiles in a raw file, which may hold several.
     pub profiles: usize,
     /// The number of records that can be read.
     pub functions: u64,
-    /// The number of contexts in a heap profile.
+    /// The number of contexts in a heap profile; `None` for other profiles.
     pub contexts: Option<u64>,
-    /// The number of records that the file states.
+    /// The number of records that the file states; `None` if the file states no number.
     pub functions_stated: Option<u64>,
     /// The number of records that can be read, but have lost their names.
     pub nameless: u64,
@@ -103,8 +103,8 @@ impl Diagnosis {
         self.damage.push(error);
     }
 
-    /// Adds that only the first bytes of the file could be read, for this reason. It comes first, because it explains the
-    /// other faults.
+    /// Adds the fault that only the first bytes of the file could be read; `problem` is the reason. This fault becomes
+    /// the first, because it explains the others.
     pub fn cut(&mut self, problem: &str) {
         let error = Error::new(ErrorKind::Truncated, problem.to_owned());
         if self.verdict != Verdict::Foreign {
@@ -369,7 +369,7 @@ fn text(diagnosis: &mut Diagnosis, reader: &mut dyn InstrSource, data: &[u8]) {
 
 /// What the user can do next with an instrumentation profile.
 fn advice(diagnosis: &Diagnosis, facts: &InstrFacts) -> Vec<Advice> {
-    // Nothing of such a text can be read.
+    // No profile can be read from this text.
     if matches!(diagnosis.what, What::Text) {
         return Vec::new();
     }

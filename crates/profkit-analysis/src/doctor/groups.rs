@@ -1,4 +1,4 @@
-//! Diagnoses of like files, collected in groups.
+//! Collects the diagnoses of files in groups. The files of a group are alike.
 use super::examine::{Diagnosis, Verdict};
 use super::what::{Advice, MipContents, What};
 use profkit_data::ids::BuildId;
@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 /// The largest number of files whose names and faults a group keeps. Raising this limit costs memory for each group.
 const MOST_KEPT: usize = 10;
 
-/// The search for patterns of file names ends after this number of groups. Raising the limit costs time.
+/// The largest number of groups for which a pattern of file names is searched. Raising the limit costs time.
 const MOST_PATTERNS: usize = 32;
-/// The search for the pattern of one group examines at most this number of entries of folders.
+/// The largest number of folder entries that are examined to find the pattern of one group.
 const MOST_LOOKED_AT: u64 = 100_000;
 
 /// Characters that have a meaning in patterns, or that separate an archive from its member.
@@ -25,7 +25,7 @@ pub struct Counts {
     pub sound: u64,
     /// Damaged files.
     pub damaged: u64,
-    /// Profiles that cannot be read yet.
+    /// Profiles of versions that profkit cannot read, or that lack the program they belong to.
     pub unsupported: u64,
     /// Files that are not profiles.
     pub foreign: u64,
@@ -63,9 +63,9 @@ impl Counts {
 pub struct Member {
     /// The name of the file.
     pub name: String,
-    /// The number of functions that can be kept.
+    /// The number of functions in the file that can be kept.
     pub functions: u64,
-    /// The number of functions that the file states.
+    /// The number of functions that the file states; `None` if the file states no number.
     pub functions_stated: Option<u64>,
     /// The first fault of the file.
     pub fault: Option<Error>,
@@ -73,7 +73,7 @@ pub struct Member {
     pub faults: u64,
 }
 
-/// Files that are alike: their kind, version, build and verdict are the same, and the same thing is wrong with them.
+/// A group of files that are alike: their kind, version, build, verdict and first fault are the same.
 #[derive(Clone, Debug)]
 pub struct Group {
     /// The diagnosis of the first file.
@@ -82,7 +82,7 @@ pub struct Group {
     pub files: u64,
     /// The first files.
     pub members: Vec<Member>,
-    /// The name of the last file.
+    /// The name of the last file of the group.
     pub last: String,
     /// The names of all files. Set by [`Groups::finish`].
     pub names: Vec<Box<str>>,
@@ -90,11 +90,12 @@ pub struct Group {
     pub number: usize,
     /// The size of all files in bytes.
     pub bytes: u64,
-    /// The smallest and the largest number of functions in a file.
+    /// The smallest and the largest number of functions in a file of the group.
     pub functions: (u64, u64),
-    /// A sound profile of the same build, if the files of this group are damaged.
+    /// If the files of this group are damaged: the name of a sound profile of the same build, if there is one.
     pub complete: Option<String>,
-    /// A pattern that matches all files of this group, and otherwise only few files that are damaged.
+    /// A pattern that matches all files of this group, and only few other files, which are damaged. `None` if there is
+    /// no such pattern.
     pub pattern: Option<String>,
 }
 
@@ -102,7 +103,7 @@ pub struct Group {
 #[derive(Debug, Default)]
 pub struct Groups {
     groups: Vec<Group>,
-    /// The groups of files with these build ids.
+    /// For each list of build ids, the indexes of the groups of files with these build ids.
     by_build: FxHashMap<Vec<BuildId>, Vec<usize>>,
     /// The name of each file, and the number of its group.
     files: Vec<(Box<str>, usize)>,
@@ -157,8 +158,8 @@ impl Groups {
         name.clone_into(&mut group.last);
     }
 
-    /// Returns the groups: first those of sound files, then those of files that cannot be read yet, then the bad ones.
-    /// Damaged groups get the name of a sound file of the same build, if there is one.
+    /// Returns the groups: first the groups of sound files, then those of files that cannot be read yet, then the bad
+    /// ones. A damaged group gets the name of a sound file of the same build, if there is one.
     pub fn finish(mut self) -> Vec<Group> {
         let mut complete: FxHashMap<BuildId, String> = FxHashMap::default();
         for group in &self.groups {
@@ -210,8 +211,9 @@ impl Groups {
 }
 
 impl Groups {
-    /// A pattern that matches all files of a group. Of other files it matches only damaged ones, and no more of them than
-    /// there are files in the group, so that a merge of what it matches succeeds.
+    /// Returns a pattern that matches all files of a group. The pattern may match other files only if these are damaged
+    /// and not more than the files of the group. A merge of all files that match then still succeeds. `None` if there
+    /// is no such pattern.
     fn pattern(&self, number: usize) -> Option<String> {
         let group = self.groups.get(number)?;
         if group.files == 1 || group.is_bad() {
@@ -246,8 +248,8 @@ impl Groups {
             return None;
         }
         let extension = extension.to_str()?;
-        // In a named folder all files with the extension of a profile were examined. Files that were named one by one
-        // may have neighbours that were not.
+        // All files with the extension of a profile were examined in folders that the user named. If the user named
+        // single files, other files in their folder may not have been examined.
         if !own().all(matches)
             || files_below(Path::new(folder), extension, !is_flat)? != group.files + others
         {
@@ -301,7 +303,7 @@ impl Group {
     }
 }
 
-/// Whether two files belong to the same group. Their build ids are the same already.
+/// Whether two files belong to the same group. The caller has checked that their build ids are equal.
 fn is_alike(one: &Diagnosis, other: &Diagnosis) -> bool {
     let fault = |diagnosis: &Diagnosis| -> Option<ErrorKind> {
         diagnosis.damage.first.first().map(Error::kind)
@@ -312,7 +314,7 @@ fn is_alike(one: &Diagnosis, other: &Diagnosis) -> bool {
         && without_contents(&one.what) == without_contents(&other.what)
 }
 
-/// What a file is, without the numbers that differ from run to run.
+/// The type of a file, without the numbers that differ from run to run.
 fn without_contents(what: &What) -> What {
     match what {
         What::Mip { kind, version, .. } => What::Mip {
@@ -325,7 +327,7 @@ fn without_contents(what: &What) -> What {
 }
 
 impl What {
-    /// Whether this is a profile that `profkit merge` takes without further options.
+    /// Whether this is a profile that `profkit merge` accepts without further options.
     pub(super) fn is_merged(&self) -> bool {
         matches!(self, What::Instr(_) | What::Sample { .. } | What::HeapYaml)
     }

@@ -30,7 +30,7 @@ pub fn raw(data: &[u8]) -> Diagnosis {
     diagnosis.contexts = Some(contexts);
     diagnosis.next.push(match contexts {
         0 => Advice::HeapRunAgain,
-        // The merge keeps the sound dumps; showing the profile would end with an error.
+        // Showing a damaged profile would end with an error; merging keeps the sound dumps.
         _ if diagnosis.damage.count > 0 => Advice::Correlate,
         _ => Advice::ShowHeap,
     });

@@ -29,7 +29,7 @@ pub struct Survey {
     missing: Vec<MissingInput>,
 }
 
-/// Says what the user can do about a file that cannot be opened.
+/// A function that suggests what the user can do about a file that cannot be opened. `None` if there is no suggestion.
 pub type Hint<'a> = &'a (dyn Fn(&Path, &io::Error) -> Option<String> + Sync);
 
 impl Survey {
@@ -46,7 +46,7 @@ impl Survey {
                 Err(error) => missing.extend(problems(error)),
             }
         }
-        // A path may disappear between the two looks at it.
+        // A path that existed above may have disappeared since then.
         let list = InputList::collect(&found, &[], None).unwrap_or_else(|error| {
             missing.extend(problems(error));
             InputList::default()
@@ -58,7 +58,7 @@ impl Survey {
         }
     }
 
-    /// The number of files that were found, before their contents are looked at.
+    /// The number of files that were found. Their contents have not been examined yet.
     pub fn len(&self) -> usize {
         self.list.files.len()
     }
@@ -80,7 +80,7 @@ impl Survey {
     }
 
     /// Examines all files with several threads. `each` gets the diagnoses in the order of the files; paths that do not
-    /// exist come last. `done` is called by any thread after each file, with the file's size.
+    /// exist come last. After each file, any of the threads calls `done` with the size of the file.
     ///
     /// # Errors
     /// Those of `each`.
@@ -161,7 +161,7 @@ impl Survey {
                     diagnosis.next.clear();
                 }
                 if file.is_member() {
-                    // Commands take the archive, not a member of it.
+                    // The suggested commands accept the archive, but not a single file in it.
                     let is_sound = diagnosis.verdict == Verdict::Sound;
                     diagnosis.next.clear();
                     let next = is_sound.then_some(Advice::MergeArchive);
@@ -197,8 +197,8 @@ fn member_path(file: &InputFile) -> &Path {
     Path::new(name)
 }
 
-/// Whether a file in a folder is examined. All files with the extension of a profile are examined, and other files if
-/// they begin with the magic of a profile.
+/// Whether a file in a folder may be a profile. Every file with the extension of a profile is accepted; another file is
+/// accepted if it begins with the magic of a profile.
 pub(crate) fn is_candidate(path: &Path) -> bool {
     if has_extension(path) {
         return true;
@@ -209,7 +209,7 @@ pub(crate) fn is_candidate(path: &Path) -> bool {
         .filter(std::fs::Metadata::is_file)
         .and_then(|_| File::open(path).ok());
     let Some(mut file) = file else {
-        // A folder that cannot be read is reported.
+        // A folder or a file that cannot be opened stays in the list, so that it is reported.
         return true;
     };
     if file.by_ref().take(64).read_to_end(&mut head).is_err() {
@@ -226,14 +226,14 @@ pub(crate) fn is_candidate(path: &Path) -> bool {
     begins_like(&head)
 }
 
-/// Whether a file begins with the magic of a profile. Text profiles and MIP maps have no magic, so they are examined only
-/// if they have the extension.
+/// Whether a file begins with the magic of a profile. Text profiles and MIP maps have no magic, so only their extension
+/// shows what they are.
 fn begins_like(head: &[u8]) -> bool {
     let kind = detect(head.get(..64).unwrap_or(head));
     kind.family().is_some() && !kind.is_text() && kind != FileKind::MipMap
 }
 
-/// Whether a file has the extension of a profile, maybe followed by that of a compressed file.
+/// Whether a file has the extension of a profile. The extension of a compressed file may follow it.
 fn has_extension(path: &Path) -> bool {
     const PROFILES: [&str; 8] = [
         "afdo",

@@ -38,7 +38,7 @@ pub enum What {
     Sample {
         /// The encoding of the profile, if it is known.
         encoding: Option<SampleEncoding>,
-        /// The version of a binary encoding.
+        /// The version of a binary encoding, as the file states it.
         version: u64,
         /// The version of GCC's encoding, if the profile has this encoding and the version can be read.
         gcov: Option<GcovVersion>,
@@ -104,7 +104,7 @@ pub enum Advice {
     ForCompiler,
     /// Convert the sample profile to text, or from text to a binary encoding.
     ConvertSamples {
-        /// Whether the profile is text at present.
+        /// Whether the profile is text now, so that it is converted to a binary encoding.
         from_text: bool,
     },
     /// Merge the sample profiles.

@@ -12,12 +12,11 @@ use profkit_merge::{Cancelled, Inputs, Report, RunOptions, Threads};
 pub struct LoadedHeap {
     /// The sum of the heap profiles.
     pub profile: MemProfile,
-    /// The source locations of the frames, in the order of the profile's frames. They are known only if all inputs are
-    /// raw dumps.
+    /// The source locations of the frames, in the order of the profile's frames. Empty unless all inputs are raw dumps.
     pub locations: IndexVec<FrameId, SourceLocation>,
     /// The report about the inputs.
     pub report: Report,
-    /// The modules that the raw dumps name.
+    /// A report about each module that the raw dumps name.
     pub modules: Vec<ModuleReport>,
     /// The number of contexts in the raw dumps.
     pub contexts: usize,

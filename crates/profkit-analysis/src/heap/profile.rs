@@ -54,7 +54,7 @@ pub struct HeapProfile {
     pub locations: IndexVec<FrameId, SourceLocation>,
     /// The form of the file.
     pub form: HeapForm,
-    /// The version of a raw or indexed profile.
+    /// The version of a raw or indexed profile; `None` for YAML.
     pub version: Option<u32>,
     /// The faults of the file.
     pub damage: Faults,
@@ -148,7 +148,7 @@ impl HeapProfile {
         })
     }
 
-    /// The functions of the frames whose names are not known.
+    /// The hashes of the functions in the frames whose names are not known.
     fn unnamed(&self) -> FxHashSet<u64> {
         let functions = self.profile.frames().iter().map(|frame| frame.function);
         functions.filter(|&one| self.name(one).is_none()).collect()

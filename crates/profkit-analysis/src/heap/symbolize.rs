@@ -53,7 +53,7 @@ pub struct IndexedBinaries<'a> {
 }
 
 impl<'a> IndexedBinaries<'a> {
-    /// Searches the binaries that were given for correlation.
+    /// Makes a source that searches the binaries that were given for correlation.
     pub fn of(binaries: &'a Binaries) -> Self {
         IndexedBinaries {
             index: &binaries.index,
@@ -184,7 +184,7 @@ impl BinarySource for NoBinaries {
 pub struct ModuleReport {
     /// The module.
     pub module: Module,
-    /// The binary that supplied the functions.
+    /// The binary that supplied the functions. `None` if no binary was found.
     pub binary: Option<PathBuf>,
     /// The number of addresses in this module.
     pub addresses: usize,

@@ -112,9 +112,9 @@ pub struct InstrFacts {
     pub version: Option<u32>,
     /// The version word, with its flags, as it is in the file.
     pub version_word: u64,
-    /// The LLVM releases that write this version.
+    /// The LLVM releases that write this version; `None` if no release is known.
     pub writers: Option<RangeInclusive<Release>>,
-    /// The byte order and pointer width of a raw profile.
+    /// The byte order and pointer width of a raw profile; `None` for other forms.
     pub machine: Option<(PointerWidth, Endian)>,
     /// What the profile counts.
     pub instrumentation: InstrKind,
@@ -175,8 +175,8 @@ fn version_of(word: u64) -> u32 {
     u32::try_from(word & profkit_abi::variant::VERSION_MASK).unwrap_or(0)
 }
 
-/// Looks whether a text has a record that can be read, or is empty. Any text can be opened as a profile, because a text
-/// profile has no magic.
+/// Checks that a text has a record that can be read, or has no records. This check is needed because any text can be
+/// opened as a profile: a text profile has no magic.
 ///
 /// # Errors
 /// The first error, if no record can be read.

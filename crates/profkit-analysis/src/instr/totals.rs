@@ -29,13 +29,13 @@ pub struct Totals {
     pub bitmap_bytes: u64,
     /// The number of records with uniformity bits, which only functions of GPU programs have.
     pub uniformity_records: u64,
-    /// The first functions of an order.
+    /// The functions that come first when functions are sorted by the order of the ranking.
     pub ranking: Ranking,
     /// The number of records that have counts instead of a marker, and a counter above 0.
     pub functions_entered: u64,
     /// The number of counters that are not 0.
     pub counters_above_zero: u64,
-    /// The oldest release that reads all records as text.
+    /// The oldest LLVM release that can read all records from a text profile.
     pub oldest_text_reader: Option<Release>,
     /// The distribution of the sums of the records.
     sums: SummaryBuilder,
@@ -136,7 +136,8 @@ pub fn counter_sum(record: &Record) -> u128 {
     record.counts.iter().map(|&count| u128::from(count)).sum()
 }
 
-/// The numbers of a record, by which functions are sorted. A record with a mark instead of counts has none.
+/// The numbers of a record, by which functions are sorted. All are 0 for a pseudo record, which has a marker in place
+/// of counts.
 pub fn numbers(record: &Record) -> FunctionNumbers {
     if record.is_pseudo() {
         return FunctionNumbers::default();

@@ -21,7 +21,7 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// Whether a compiler that builds the binary again could use the counts of a function.
+/// Whether the counts of a function in a profile could be used if the binary were compiled again with this profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
     /// Yes: a binary has a function with this name and hash. If a binary has no hash of the function, the name is
@@ -29,51 +29,52 @@ pub enum Outcome {
     Matched,
     /// No: a binary has a function with this name, but with another hash.
     Changed,
-    /// Perhaps: a binary has the function only inlined into others, as its debug info shows, so that its hash is not
-    /// known. A compiler uses the counts if the function still has the hash that the profile states. For sample
+    /// Perhaps: debug info shows that a binary has the function only inlined into other functions, so its hash is not
+    /// known. A compiler uses the counts if the function still has the hash that the profile states. In sample
     /// profiles, which need no hash, such a function is [`Matched`](Self::Matched).
     Inlined,
     /// No: no binary has a function with this name.
     Unknown,
 }
 
-/// What a profile is compared with: one binary, one architecture of a universal file, or a profile of another build.
+/// A file that a profile is compared with: one binary, one architecture of a universal file, or a profile of another
+/// build.
 #[derive(Clone, Debug)]
 pub struct Binary {
     /// The path, as the user gave it.
     pub path: String,
-    /// The build id of the binary.
+    /// The build id of the binary; `None` if it has none or several.
     pub build_id: Option<BuildId>,
-    /// The part of the binary that names its functions; `None` for a profile.
+    /// The part of the binary from which the names of its functions were read; `None` for a profile.
     pub origin: Option<Origin>,
-    /// Whether this is a profile that lists only functions that ran. A function that it lacks may be in its build.
+    /// Whether this is a profile that lists only functions that ran. Its build may have further functions.
     pub lists_only_used: bool,
     /// What the counters of an instrumented binary count, if that is known.
     pub instrumentation: Option<InstrKind>,
     /// The number of functions in the binary.
     pub functions: usize,
-    /// What was read of its debug info to find functions that were inlined everywhere.
+    /// How much of the binary's debug info was read to find functions that were inlined everywhere.
     pub debug_info: DebugInfo,
-    /// The errors of a profile. What is sound of it is compared.
+    /// The errors of the file, if it is a profile. Its sound parts are compared.
     pub damage: Faults,
 }
 
-/// What was read of a binary's debug info to find functions that were inlined everywhere.
+/// How much of a binary's debug info was read to find functions that were inlined everywhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DebugInfo {
     /// The binary has no debug info.
     Absent,
-    /// It was not needed: the hashes of the functions are known, or no function of the profile is missing.
+    /// The debug info was not needed: the hashes of the functions are known, or no function of the profile is missing.
     Unread,
     /// All of it was read.
     Read,
-    /// It is damaged, for this reason. Functions that were inlined may look missing.
+    /// The debug info is damaged; the text says how. Functions that were inlined everywhere may therefore look missing.
     Damaged(String),
 }
 
 impl Binary {
-    /// Whether the compiler placed the counters of the profile in one stage and those of this binary in another: in the
-    /// front end and in LLVM IR. No function hash of the profile can then be found in the binary.
+    /// Whether the counters of the profile and those of this binary come from different stages of the compiler: from
+    /// the front end and from LLVM IR. No function hash of the profile can then be found in the binary.
     pub fn is_other_stage(&self, profile: &ProfileFunctions) -> bool {
         let stages = InstrKind::IR | InstrKind::FRONT_END;
         let stage = |kind: InstrKind| {
@@ -90,12 +91,13 @@ impl Binary {
     }
 }
 
-/// The functions that binaries have under one name.
+/// The functions with one name in all binaries.
 #[derive(Clone, Debug, Default)]
 pub struct NamedFunctions {
-    /// Their hashes. A hash is `None` if only the symbol is known.
+    /// The different hashes of these functions. A hash is `None` if only the symbol of the function is known.
     pub hashes: Vec<Option<FuncHash>>,
-    /// The place of the first of them in the order that the binaries and the profile have in common.
+    /// The position of the first of these functions in the order that the binaries and the profile share; `None` if
+    /// there is no such order.
     pub position: Option<u32>,
 }
 
@@ -116,28 +118,30 @@ pub struct BinaryFunctions {
     pub binaries: Vec<Binary>,
     /// The functions, by name.
     functions: FxHashMap<Vec<u8>, NamedFunctions>,
-    /// Functions without a symbol that debug info describes as inlined.
+    /// The names of functions that have no symbol and are inlined, according to debug info.
     inlined: FxHashSet<Vec<u8>>,
-    /// Programs and libraries of a folder whose functions could not be read, with the reason.
+    /// The programs and libraries in folders whose functions could not be read: the path and the reason.
     pub skipped: Vec<(String, Error)>,
-    /// The files with functions whose hashes are not known, each with its place in `binaries`.
+    /// The files with functions whose hashes are not known, each with the range of its entries in `binaries`. Their
+    /// debug info was not read yet.
     without_hashes: VecDeque<(PathBuf, Range<usize>)>,
-    /// For a sample profile: the names of the functions, by the hash of the name. `None` for other profiles.
+    /// For comparisons with a sample profile: the names of the binaries' functions, by the hash of the name. `None` for
+    /// other profiles.
     sampled: Option<FxHashMap<NameRef, Vec<u8>>>,
-    /// The family of the profile; `None` if there is no profile.
+    /// The family of the profile that is compared; `None` if only names are needed.
     wanted: Option<Family>,
-    /// The order in which the profile has its functions.
+    /// The order of the functions in the profile; `None` if there is no order.
     order: Option<FunctionOrder>,
-    /// The position of the next function.
+    /// The position for the next function that is added.
     position: u32,
-    /// Whether the names of the sample profile have the suffix `.__uniq.` of local functions. Otherwise functions of
-    /// the binaries are found without it, as LLVM does.
+    /// Whether the names in the sample profile have the suffix `.__uniq.` of local functions. If not, this suffix is
+    /// ignored in the names of the binaries, as in LLVM.
     has_unique_names: bool,
 }
 
 impl BinaryFunctions {
-    /// Makes an empty set of functions that can be compared with a profile. The kind of the profile decides what is read
-    /// from binaries: for sample profiles it is symbols, inlined functions and the checksums of pseudo probes.
+    /// Makes an empty set of functions for a comparison with this profile. The kind of the profile decides what is read
+    /// from binaries: for a sample profile these are symbols, inlined functions and the checksums of pseudo probes.
     pub fn for_profile(profile: &ProfileFunctions) -> Self {
         BinaryFunctions {
             sampled: profile.samples.is_some().then(FxHashMap::default),
@@ -152,7 +156,7 @@ impl BinaryFunctions {
         }
     }
 
-    /// Whether what was read from the binaries is what a comparison with this profile needs.
+    /// Whether these functions were read in the way that a comparison with this profile needs.
     pub fn are_for(&self, profile: &ProfileFunctions) -> bool {
         let other = BinaryFunctions::for_profile(profile);
         let key = |it: &BinaryFunctions| {
@@ -162,8 +166,8 @@ impl BinaryFunctions {
         key(self) == key(&other)
     }
 
-    /// Makes an empty set of functions for callers that need only names: those of symbols, inlined functions and pseudo
-    /// probes.
+    /// Makes an empty set of functions for callers that need only names: the names of symbols, inlined functions and
+    /// pseudo probes.
     pub fn for_names() -> Self {
         BinaryFunctions {
             sampled: Some(FxHashMap::default()),
@@ -200,8 +204,8 @@ impl BinaryFunctions {
         Ok(())
     }
 
-    /// Looks for the functions of the profile that are in no binary. They may have been inlined everywhere; only debug info
-    /// shows that. If no function is missing, debug info is not read. The method can be called for several profiles.
+    /// Searches debug info for the functions of the profile that no binary has: they may have been inlined everywhere.
+    /// Debug info is read only if a function is missing. The method can be called for several profiles.
     pub fn find_inlined(&mut self, profile: &ProfileFunctions) {
         while is_any_missing(profile, self)
             && let Some((path, place)) = self.without_hashes.pop_front()
@@ -231,7 +235,8 @@ impl BinaryFunctions {
                     }
                     Err(error) => DebugInfo::Damaged(error.to_string()),
                 };
-                // A universal file has several binaries, and damage in one of them is worth a warning.
+                // One entry for each architecture of a universal file. If the debug info of one architecture is
+                // damaged, every entry gets the warning.
                 for binary in self.binaries.get_mut(place.clone()).unwrap_or_default() {
                     if !matches!(binary.debug_info, DebugInfo::Damaged(_)) {
                         binary.debug_info = state.clone();
@@ -262,7 +267,8 @@ impl BinaryFunctions {
         Ok(())
     }
 
-    /// Opens a file that is no binary as a profile. If it is no profile either, fails with the error of the binary.
+    /// Opens a file that is not a binary as a profile. If the file is no profile either, returns `error`, the error of
+    /// reading it as a binary.
     fn open_profile(&mut self, path: &Path, error: Error) -> Result<()> {
         let (wanted, family, profile) = match (self.wanted, open_profile(path)) {
             (_, None) => return Err(error),
@@ -374,7 +380,8 @@ impl BinaryFunctions {
         }
     }
 
-    /// Makes a function of a binary known by the hashes of its name.
+    /// Stores a function of a binary under the hashes by which a sample profile may name it. Does nothing for other
+    /// profiles.
     fn add_guid(&mut self, name: &[u8]) {
         let Some(guids) = &mut self.sampled else {
             return;
@@ -395,9 +402,9 @@ impl BinaryFunctions {
             .map(|(name, named)| (name.as_slice(), named))
     }
 
-    /// Finds the functions that a compiler takes for those of a name in the profile, and their name. A binary without
-    /// hashes has only the symbols of local functions. Newer releases of LLVM look for `a.c;f` as `a.c:f`, too,
-    /// because older ones wrote so.
+    /// Finds the functions that a compiler takes for the function with this name in the profile. Returns their name and
+    /// their hashes. A local function has a name such as `a.c;f` in the profile, but only the symbol `f` in a binary
+    /// without hashes. Older LLVM releases write `a.c:f`, which is also found as `a.c;f`.
     pub(super) fn named(&self, name: &[u8]) -> Option<NewFunction<'_>> {
         let get = |name: &[u8]| self.functions.get_key_value(name);
         let symbol = symbol_of(name);
@@ -411,7 +418,7 @@ impl BinaryFunctions {
         Some((name, named))
     }
 
-    /// Returns whether these binaries contain a given function of the profile.
+    /// Returns whether the counts of a function of the profile could be used for these binaries.
     pub fn outcome_of(&self, name: &[u8], hash: Option<FuncHash>) -> Outcome {
         match self.named(name) {
             Some((_, named)) if fits(&named.hashes, hash) => Outcome::Matched,
@@ -423,7 +430,8 @@ impl BinaryFunctions {
         }
     }
 
-    /// Returns whether these binaries contain a function of a sample profile. `checksum` is 0 if the profile has none.
+    /// Returns whether the counts of a function of a sample profile could be used for these binaries. `checksum` is 0
+    /// if the profile has none.
     pub fn outcome_of_sample(&self, name: SampleName<'_>, checksum: u64) -> Outcome {
         let name = self.sampled_name(name);
         match name.and_then(|name| self.functions.get(name)) {
@@ -434,7 +442,7 @@ impl BinaryFunctions {
         }
     }
 
-    /// The name that the binaries have for a function of a sample profile; `None` if no binary has it.
+    /// The name that the binaries have for a function of a sample profile; `None` if no binary has the function.
     pub(super) fn sampled_name<'s>(&'s self, name: SampleName<'s>) -> Option<&'s [u8]> {
         let known = |name: &[u8]| self.functions.contains_key(name) || self.inlined.contains(name);
         match name {
@@ -451,13 +459,14 @@ impl BinaryFunctions {
     }
 }
 
-/// Whether a compiler can use counts of a function with this hash, if the binaries have these hashes for its name. If
-/// either hash is not known, the equal name is enough.
+/// Whether a compiler can use counts that belong to this hash, if the binaries have functions of the same name with
+/// `hashes`. If one of the hashes is not known, the equal name is enough.
 pub(super) fn fits(hashes: &[Option<FuncHash>], hash: Option<FuncHash>) -> bool {
     hash.is_none() || hashes.contains(&hash) || hashes.contains(&None)
 }
 
-/// The checksum of a function in a sample profile; `None` if it has none.
+/// The checksum of a function in a sample profile as a hash; `None` for 0, which means that the function has no
+/// checksum.
 pub(super) fn checksum_of(checksum: u64) -> Option<FuncHash> {
     (checksum != 0).then_some(FuncHash(checksum))
 }
@@ -507,7 +516,7 @@ mod tests {
         assert_eq!(outcome("h", 1), Outcome::Unknown);
         assert_eq!(outcome("x.c;i", 1), Outcome::Inlined);
         assert_eq!(comparison.outcome_of(b"f", None), Outcome::Matched);
-        // A binary with hashes has the whole names: a function that is no longer local is another one.
+        // A binary with hashes also has whole names, so `x.c;f` is not the same function as `f`.
         assert_eq!(outcome("x.c;f", 1), Outcome::Unknown);
     }
 

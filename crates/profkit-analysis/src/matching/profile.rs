@@ -22,16 +22,17 @@ pub struct Known {
     pub hash: Option<FuncHash>,
     /// The sum of the function's counts; a sum above 64 bits becomes the largest 64-bit number.
     pub count: u64,
-    /// The place of the function in the [order](ProfileFunctions::order) of the profile, if it has one.
+    /// The position of the function in the [order](ProfileFunctions::order) of the profile; `None` if the profile has
+    /// no order or the function is not in it.
     pub position: Option<u32>,
 }
 
-/// An order of functions that two builds of a program have in common, but for what changed between them.
+/// An order of functions that two builds of a program share, except for functions that changed between the builds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FunctionOrder {
     /// The order of first calls, from the first temporal trace of a profile.
     Calls,
-    /// The order in which the compiler wrote the functions, from raw profiles and from the sections of binaries.
+    /// The order in which the compiler wrote the functions. Raw profiles and the sections of binaries have this order.
     File,
 }
 
@@ -42,18 +43,19 @@ pub struct ProfileFunctions {
     pub functions: FxHashMap<Vec<u8>, Vec<Known>>,
     /// The sum of all counts.
     pub total: u128,
-    /// The build ids of the programs that wrote the profile, if the profile states them.
+    /// The build ids of the programs that wrote the profile. Empty if the profile states none.
     pub build_ids: Vec<BuildId>,
     /// The functions of a sample profile, with those that were inlined into them. `None` for other profiles.
     pub samples: Option<SampleProfile>,
-    /// Whether the profile is a MIP profile: its counts are calls, or runs that called the function.
+    /// Whether the profile is a MIP profile, whose counts are numbers of calls, or numbers of runs that called the
+    /// function.
     pub is_mip: bool,
     /// What the counters of the profile count. Empty for MIP profiles, and for text profiles that do not state what
     /// they count.
     pub instrumentation: InstrKind,
-    /// The order of the functions, if it is known.
+    /// The order of the functions; `None` if it is not known.
     pub order: Option<FunctionOrder>,
-    /// The errors of the file. What is sound is compared.
+    /// The errors of the file. Its sound parts are compared.
     pub damage: Faults,
 }
 
@@ -67,8 +69,8 @@ impl ProfileFunctions {
         }
     }
 
-    /// Whether the profile has only functions that ran, so that it is no list of all functions of a program. Sparse
-    /// profiles are so, and sample profiles without a symbol list.
+    /// Whether the profile lists only functions that ran, and not all functions of the program. This is so for sparse
+    /// profiles, and for sample profiles without a symbol list.
     pub fn lists_only_used(&self) -> bool {
         match &self.samples {
             Some(samples) => samples.symbols.is_empty(),
@@ -80,7 +82,7 @@ impl ProfileFunctions {
         }
     }
 
-    /// Reads the functions of an instrumentation, sample or MIP profile. The content decides which of them it is.
+    /// Reads the functions of an instrumentation, sample or MIP profile. The kind is recognised by the content.
     ///
     /// # Errors
     /// If the profile is of another kind, cannot be read, holds counters only, or has no functions.
@@ -114,8 +116,8 @@ impl ProfileFunctions {
         }
     }
 
-    /// Fails if the profile has no functions. Otherwise the matched share of an empty profile would satisfy every
-    /// `--fail-under`.
+    /// Returns an error if the profile has no functions. Otherwise an empty profile would match completely, whatever
+    /// `--fail-under` demands.
     fn with_functions(self) -> Result<Self> {
         if self.functions.is_empty() {
             let error = Error::new(
@@ -170,7 +172,8 @@ impl ProfileFunctions {
         }
     }
 
-    /// Takes the order of the first temporal trace, if the profile has one. Damaged traces are left out.
+    /// Sets the order of the functions to the order of calls in the first temporal trace, if there is one. Damaged
+    /// traces are left out.
     fn add_calls(&mut self, source: &mut InstrReader<'_>) {
         let traces = source.source().temporal_traces().unwrap_or_default().traces;
         let Some(trace) = traces.first() else {
@@ -208,8 +211,8 @@ impl ProfileFunctions {
         profile
     }
 
-    /// Reads the functions of a sample profile. The count of a function is the number of its samples, wherever it was
-    /// inlined, and without those of the functions that were inlined into it.
+    /// Reads the functions of a sample profile. The count of a function is the number of its own samples, summed over
+    /// all places where it was inlined. Samples of functions that were inlined into it are not included.
     pub fn of_samples(samples: SampleProfile) -> Self {
         let mut profile = ProfileFunctions::default();
         each_function(&samples, |one| {
@@ -243,7 +246,7 @@ pub(super) fn each_function(profile: &SampleProfile, mut each: impl FnMut(&Sampl
     }
 }
 
-/// The samples of a function without those of the functions that were inlined into it.
+/// The number of samples of a function, without the samples of functions that were inlined into it.
 pub(super) fn own_samples(samples: &Samples) -> u64 {
     let inlined = samples.inlined.iter().map(|inlined| inlined.samples.total);
     samples
@@ -260,7 +263,8 @@ pub(super) fn sample_name(name: SampleName<'_>) -> Vec<u8> {
     }
 }
 
-/// Finds the profile among files that were given as binaries, for a user who gave a program as the profile.
+/// Finds a profile among the files that were given as binaries. If `data` is a program, the user has probably exchanged
+/// the two. Returns `None` if `data` is no program.
 ///
 /// ```
 /// use profkit_analysis::matching::profile_among;
@@ -278,7 +282,7 @@ fn is_profile(path: &Path) -> bool {
     open_profile(path).is_some()
 }
 
-/// Opens a file as a profile. `None` if the file is of no kind of profiles.
+/// Opens a file as a profile, and returns its family. `None` if the file is not a profile of any family.
 pub(super) fn open_profile(path: &Path) -> Option<(Family, Result<ProfileFunctions>)> {
     let input = Input::open(path).ok()?;
     let kind = detect(&input);

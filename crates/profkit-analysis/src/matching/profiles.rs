@@ -1,4 +1,4 @@
-//! The profiles that one path stands for.
+//! Finds the profiles that one path stands for: a single file, or the files of a folder, archive or list.
 use crate::doctor::survey::is_candidate;
 use profkit_data::ForeignFile;
 use profkit_data::detect::{FileKind, detect};
@@ -9,10 +9,10 @@ use std::path::Path;
 /// The profiles that one path stands for.
 #[derive(Debug)]
 pub enum Profiles {
-    /// The path is that of a profile.
+    /// The path of a single profile.
     One(Input),
-    /// The path is that of a folder, of an archive with several files, or of a list of paths. Of a folder, the files are
-    /// those that have the content or the name of a profile.
+    /// The path of a folder, of an archive with several files, or of a list of paths. From a folder, only files with
+    /// the content or the name of a profile are taken.
     Many(InputList),
 }
 
@@ -21,7 +21,7 @@ pub enum Profiles {
 pub enum ProfilesError {
     /// The file cannot be read.
     Read(ReadError),
-    /// The files of the folder, archive or list cannot be found.
+    /// The files in the folder, archive or list cannot be found.
     List(ListError),
 }
 

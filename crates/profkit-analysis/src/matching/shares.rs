@@ -8,19 +8,19 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Cow;
 
 /// The share of all counts that hot functions have together. Hot functions are the functions with the largest counts
-/// (`profile-summary-cutoff-hot` of LLVM).
+/// (LLVM's `profile-summary-cutoff-hot`).
 const HOT_SHARE: f64 = 0.99;
 
-/// The numbers of functions in the binaries, by whether the profile has them. Each name is counted once. A binary has
-/// functions that no profile contains, such as `_start`, so fewer than 100 percent of them match even if the profile is
-/// fresh. [`CountShares`] divides the counts of the profile instead.
+/// The numbers of functions in the binaries that the profile has, has changed, or lacks. Each name is counted once. A
+/// binary has functions that no profile contains, such as `_start`. So fewer than 100 percent of its functions match
+/// even if the profile is fresh. [`CountShares`] divides the counts of the profile instead.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FunctionShares {
     /// The number of all functions in the binaries.
     pub total: u64,
     /// The number of functions whose name and hash are in the profile. If the binary has no hash, the name is enough.
     pub matched: u64,
-    /// The number of functions whose name is in the profile, but only with other hashes.
+    /// The number of functions whose name is in the profile, but only with different hashes.
     pub changed: u64,
     /// The number of functions that the profile does not have.
     pub unknown: u64,
@@ -33,7 +33,7 @@ impl FunctionShares {
     }
 }
 
-/// The counts of the profile, by whether the binaries can use them.
+/// The sums of the profile's counts: those that the binaries can use, and those that they cannot use.
 ///
 /// A function is known to have changed only if the binary has hashes
 /// ([`Origin::Sections`](profkit_object::functions::Origin::Sections),
@@ -45,10 +45,10 @@ pub struct CountShares {
     pub total: u128,
     /// The sum of the counts of functions that match.
     pub matched: u128,
-    /// The sum of the counts of functions that the binaries have with another hash.
+    /// The sum of the counts of functions that the binaries have with a different hash.
     pub changed: u128,
-    /// The sum of the counts of functions that the binaries have only inlined into other functions, so that their hash
-    /// is not known.
+    /// The sum of the counts of functions that the binaries have only inlined into other functions. The hashes of these
+    /// functions are not known.
     pub inlined: u128,
     /// The sum of the counts of functions that no binary has.
     pub gone: u128,
@@ -75,11 +75,12 @@ pub struct LostFunction {
     pub count: u64,
     /// Why the function does not match: [`Outcome::Changed`], [`Outcome::Inlined`] or [`Outcome::Unknown`].
     pub outcome: Outcome,
-    /// The function's hash, if the profile has one.
+    /// The function's hash; `None` if the profile has none.
     pub hash: Option<FuncHash>,
-    /// Whether the profile has only the hash of the name, so that `name` is a decimal number.
+    /// Whether `name` is the hash of the name as a decimal number, because the profile has only the hash.
     pub is_name_hash: bool,
-    /// The function of the binaries that it probably has become.
+    /// The function in the binaries that this function has probably become; `None` if no function is a likely
+    /// successor.
     pub successor: Option<Successor>,
 }
 
@@ -149,7 +150,7 @@ impl MatchShares {
             })
             .collect();
         let (functions, mut new) = functions(profile, binaries);
-        // Hashes of counters of another stage say nothing.
+        // Hashes of counters from another stage of the compiler show nothing, so no successors are searched.
         if !(binaries.binaries.iter()).any(|binary| binary.is_other_stage(profile)) {
             find_successors(profile, binaries, &mut new, &mut hot_lost);
         }
@@ -161,7 +162,7 @@ impl MatchShares {
     }
 }
 
-/// A function of the profile with its outcome.
+/// A function of the profile, with its count and its outcome.
 struct Counted<'p> {
     count: u64,
     name: Cow<'p, [u8]>,
@@ -185,7 +186,7 @@ fn by_function<'p>(
     })
 }
 
-/// Whether no binary has a function of the profile that was called.
+/// Whether the profile has a function that was called and that no binary has.
 pub(super) fn is_any_missing(profile: &ProfileFunctions, binaries: &BinaryFunctions) -> bool {
     let is_missing = |one: Counted<'_>| one.count > 0 && one.outcome == Outcome::Unknown;
     match &profile.samples {
@@ -194,8 +195,8 @@ pub(super) fn is_any_missing(profile: &ProfileFunctions, binaries: &BinaryFuncti
     }
 }
 
-/// The samples of each function. A compiler that rejects a function also loses the functions that were inlined into it,
-/// so their samples count for the function that is lost.
+/// Returns the functions of a sample profile with their samples. A compiler that rejects a function also loses the
+/// functions that were inlined into it. Their samples therefore count for the rejected function.
 fn by_sample<'p>(profile: &SampleProfile, binaries: &BinaryFunctions) -> Vec<Counted<'p>> {
     type Key = (NameId, Outcome, u64);
     let mut sums: FxHashMap<Key, u64> = FxHashMap::default();
@@ -232,7 +233,8 @@ fn by_sample<'p>(profile: &SampleProfile, binaries: &BinaryFunctions) -> Vec<Cou
 /// A function of the binaries whose name the profile does not have.
 pub(super) type NewFunction<'b> = (&'b [u8], &'b NamedFunctions);
 
-/// The numbers of functions in the binaries, by whether a sample profile has them, and those that it does not have.
+/// Compares the functions of the binaries with a sample profile. Returns how many of them the profile has, and the
+/// functions that it does not have.
 fn sampled<'b>(
     profile: &SampleProfile,
     binaries: &'b BinaryFunctions,
@@ -261,7 +263,8 @@ fn sampled<'b>(
     (functions, new)
 }
 
-/// The numbers of functions in the binaries, by whether the profile has them, and those that it does not have.
+/// Compares the functions of the binaries with the profile. Returns how many of them the profile has, and the functions
+/// that it does not have.
 fn functions<'b>(
     profile: &ProfileFunctions,
     binaries: &'b BinaryFunctions,
@@ -269,7 +272,8 @@ fn functions<'b>(
     if let Some(samples) = &profile.samples {
         return sampled(samples, binaries);
     }
-    // The functions of the profile that the binaries have under another name: without the file of a local function.
+    // Functions of the profile that have another name in the binaries: a local function may lack the name of its file
+    // there.
     let others: FxHashMap<&[u8], &[Known]> = (profile.functions.iter())
         .filter_map(|(name, known)| {
             let (there, _) = binaries.named(name)?;

@@ -8,34 +8,35 @@ use profkit_object::names::{Demangled, LikeNames, symbol_of};
 use rustc_hash::FxHashMap;
 use std::cell::LazyCell;
 
-/// Successors are guessed for at most this many lost functions, the hottest ones.
+/// The largest number of lost functions for which a successor is guessed. The hottest functions come first.
 const MOST_GUESSED: usize = 1000;
 /// The function that a lost function probably has become.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Successor {
     /// Its name in the binaries.
     pub name: Vec<u8>,
-    /// Why it is taken for the successor.
+    /// The reason why this function is probably the successor.
     pub reason: SuccessorReason,
 }
 
-/// Why a function is taken for the successor of another.
+/// The reason why a function is probably the successor of a lost function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SuccessorReason {
-    /// It has the same name and another hash: the function has changed.
+    /// The successor has the same name and a different hash: the function has changed.
     OtherHash,
-    /// It is new and has the same hash, which no other function on either side has.
+    /// The successor is new and has the same hash. No other function in the profile or in the binaries has this hash.
     SameHash,
-    /// It is new, has the same hash, and stands between the same functions.
+    /// The successor is new, has the same hash, and is the only such function between the same neighbours.
     SameHashAndNeighbours,
-    /// It is new, has the same hash, and a like name.
+    /// The successor is new, and has the same hash and a similar name.
     SameHashAndName,
-    /// It is new and has a like name: another scope, other parameters, or a few other letters.
+    /// The successor is new and has a similar name: a different scope, different parameters, or a few different
+    /// letters.
     NameAlike,
 }
 
-/// Finds the successors of lost functions among the new functions of the binaries. Each new function is the successor
-/// of one lost function at most; hotter functions come first, and hashes count more than names.
+/// Finds the successors of lost functions among the new functions in the binaries. A new function is the successor of
+/// at most one lost function. Equal hashes are tried before similar names, and hotter functions before colder ones.
 pub(super) fn find_successors(
     profile: &ProfileFunctions,
     binaries: &BinaryFunctions,
@@ -83,12 +84,12 @@ pub(super) fn find_successors(
     }
 }
 
-/// The functions that have a hash of the lost functions.
+/// The functions that have one hash of a lost function.
 #[derive(Default)]
 struct WithHash {
-    /// The indices of new functions.
+    /// The indexes of the new functions with this hash.
     new: Vec<usize>,
-    /// The numbers of functions in the profile and in the binaries.
+    /// The numbers of functions with this hash: in the profile, and in the binaries.
     known: [usize; 2],
 }
 
@@ -96,7 +97,8 @@ struct ByHash<'a> {
     functions: FxHashMap<FuncHash, WithHash>,
     new: &'a [NewFunction<'a>],
     profile: &'a ProfileFunctions,
-    /// The positions of functions that both sides have, in the profile and in the binaries.
+    /// For each function that the profile and the binaries have: its position in the profile, and its position in the
+    /// binaries. Sorted.
     common: Vec<(u32, u32)>,
 }
 
@@ -173,8 +175,9 @@ impl<'a> ByHash<'a> {
         Some((nearest, SuccessorReason::SameHashAndName))
     }
 
-    /// The positions in the binaries between which the lost function would be: those of the last common function before
-    /// it and of the first after it.
+    /// Returns the range of positions in the binaries in which the lost function is expected: after the position of the
+    /// last common function before it, and before that of the first common function after it. A limit is `None` at the
+    /// start or end. Returns `None` if there is neither limit, or if the lost function has no position.
     fn neighbours(&self, lost: &LostFunction) -> Option<(Option<u32>, Option<u32>)> {
         let mut known = self.profile.functions.get(&lost.name)?.iter();
         let position = known.find(|known| known.hash == lost.hash)?.position?;
@@ -185,7 +188,7 @@ impl<'a> ByHash<'a> {
     }
 }
 
-/// A function's demangled name, without the file of a local function.
+/// The demangled name of a function, without the file name of a local function.
 fn demangled(name: &[u8]) -> Demangled {
     let whole = names::display(symbol_of(name), false).into_owned();
     let path = names::path(&whole);

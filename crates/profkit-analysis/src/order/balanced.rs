@@ -1,10 +1,10 @@
-//! Balanced partitioning: functions are divided into halves again and again, so that functions that are needed at the
-//! same time stay together.
+//! Balanced partitioning: functions are divided into halves again and again. Functions that are needed at the same time
+//! stay in the same half.
 //!
-//! The idea is that of Dhulipala and others ("Compressing graphs and indexes with recursive graph bisection", KDD
-//! 2016); Hoag and others (arXiv 2211.09285) use it for start-up. For traces of equal weights the order is exactly that
-//! of LLVM 22 (`BalancedPartitioning.cpp`): the same single-precision sums in the same sequence, the same random
-//! numbers, and the same sequence of functions whose gains are equal.
+//! The idea comes from Dhulipala and others ("Compressing graphs and indexes with recursive graph bisection", KDD
+//! 2016); Hoag and others (arXiv 2211.09285) use it for start-up. For traces of equal weights the result is exactly the
+//! order of LLVM 22 (`BalancedPartitioning.cpp`). For this, single-precision sums are computed in the same sequence,
+//! the random numbers are the same, and functions with equal gains are exchanged in the same sequence.
 use super::traces::{Trace, utilities};
 use profkit_data::mersenne::Mt19937;
 use rayon::join;
@@ -82,9 +82,9 @@ where
     nodes.into_iter().map(|node| node.function).collect()
 }
 
-/// The part of a utility node's cost that one half contributes if it has this many functions of the node. The cost of a
-/// node is the sum of the parts of both halves, negated. The cost is lowest if all functions of the node are in the
-/// same half.
+/// The part that one half contributes to the cost of a utility node, if `count` functions of the node are in this half.
+/// The cost of a node is the negated sum of the parts of both halves. The cost is lowest if all functions of the node
+/// are in the same half.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_precision_loss,
@@ -94,10 +94,10 @@ fn side_cost(count: u32) -> f32 {
     count as f32 * (f64::from(count) + 1.0).log2() as f32
 }
 
-/// What all groups have in common.
+/// The data that all groups share.
 struct Groups<'o> {
     options: &'o Partitioning,
-    /// [`side_cost`] of every possible number of functions.
+    /// The [`side_cost`] of every possible number of functions, by this number.
     side_costs: Vec<f32>,
 }
 
@@ -143,14 +143,16 @@ impl Groups<'_> {
     }
 }
 
-/// The utility nodes of a group. A node that all functions of the group have, or only one, has the same cost wherever
-/// its functions are, so it is left out.
+/// The utility nodes of a group. A node is left out if it has only one function of the group, or all of them: then its
+/// cost does not depend on the halves.
 struct Signatures {
     /// For each utility node: the number of its functions in the left half and in the right half.
     members: Vec<(u32, u32)>,
-    /// The cost that is saved if a function of the node moves from left to right.
+    /// For each utility node: the cost that is saved if one of its functions moves from the left half to the right
+    /// half.
     to_right: Vec<f32>,
-    /// The cost that is saved if a function of the node moves from right to left.
+    /// For each utility node: the cost that is saved if one of its functions moves from the right half to the left
+    /// half.
     to_left: Vec<f32>,
     weights: Vec<f32>,
 }
@@ -195,7 +197,7 @@ impl Signatures {
         signatures
     }
 
-    /// For each utility node, computes the cost that is saved if a function of the node moves to the other half.
+    /// Computes, for each utility node, the cost that is saved if one of its functions moves to the other half.
     fn update(&mut self, side_costs: &[f32]) {
         let cost = |left: u32, right: u32| {
             let side = |count: u32| side_costs.get(count as usize).copied().unwrap_or(0.0);
@@ -247,7 +249,8 @@ struct Exchange {
     /// The random numbers of the group. The seed is the index of the group, so that these numbers do not depend on
     /// other groups.
     random: Option<Mt19937>,
-    /// For each function: the cost that is saved if it moves to the other half, and its index.
+    /// For each function: the cost that is saved if the function moves to the other half, and the index of the
+    /// function.
     gains: Vec<(f32, usize)>,
 }
 
@@ -284,9 +287,9 @@ impl Exchange {
         moved
     }
 
-    /// For each function, adds up the cost that is saved if it moves to the other half. A sum must be added up in the
-    /// sequence of the utility nodes, since the sequence decides its last bits. So that the processor need not wait for
-    /// each addition, the sums of four functions are computed together.
+    /// For each function, adds up the cost that is saved if the function moves to the other half. The sequence of the
+    /// additions decides the last bits of a sum, so each sum follows the sequence of the utility nodes. The sums of
+    /// four functions are computed together, so that the processor need not wait for each addition.
     fn compute_gains<F>(&mut self, nodes: &[Node<F>], signatures: &Signatures) {
         self.gains.clear();
         let at = |table: &[f32], utility: u32| table.get(utility as usize).copied().unwrap_or(0.0);

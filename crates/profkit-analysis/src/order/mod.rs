@@ -1,7 +1,7 @@
 //! Function order: which functions a linker should place first, so that the start of a program touches few pages.
 //!
-//! [`by_mean`] sorts by the mean ordinal of the first call; one profile of many runs is enough for that. [`balanced`]
-//! needs the runs one by one, and places functions together that are needed at the same time.
+//! [`by_mean`] sorts functions by the mean ordinal of their first call, and needs only one profile of many runs.
+//! [`balanced`] needs a trace of each run, and places functions together that are needed at the same time.
 mod balanced;
 mod pages;
 mod startup;
@@ -23,25 +23,25 @@ use std::fmt;
 /// The linker that reads the order file, which decides the form of the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum OrderFile {
-    /// `--symbol-ordering-file` of lld for ELF: symbol names.
+    /// For `--symbol-ordering-file` of lld for ELF. Each line is the name of a symbol.
     #[default]
     Lld,
-    /// `--section-ordering-file` of gold: names of sections. With `-ffunction-sections`, compilers give each function a
-    /// section that is named after it.
+    /// For `--section-ordering-file` of gold. Each line is the name of a section. With `-ffunction-sections`, compilers
+    /// give each function a section that is named after it.
     Gold,
-    /// A linker script for `-T` of GNU ld. It places the sections of the functions before all other code.
+    /// A linker script for GNU ld's option `-T`. The script places the sections of the functions before all other code.
     GnuLd,
-    /// `-order_file` of ld64 and of lld for Mach-O: symbol names, with the leading underscore that symbols have in
-    /// Mach-O.
+    /// For `-order_file` of ld64 and of lld for Mach-O. Each line is the name of a symbol, with the leading underscore
+    /// that symbols have in Mach-O.
     MachO,
-    /// `/ORDER:@FILE` of Microsoft's linker and of lld-link: symbol names. Each function must be in a section of its own
-    /// (`/Gy`, `-ffunction-sections`).
+    /// For `/ORDER:@FILE` of Microsoft's linker and of lld-link. Each line is the name of a symbol. Each function must
+    /// be in a section of its own (`/Gy`, `-ffunction-sections`).
     Coff,
 }
 
-/// The names of sections that GCC and clang give to functions with `-ffunction-sections`. The name depends on whether
-/// the compiler expects the function to be hot. The profile does not show this, so all possible names are written. A
-/// name without a section has no effect.
+/// The prefixes of the section names that GCC and clang give to functions with `-ffunction-sections`. The prefix
+/// depends on how hot the compiler expects the function to be. The profile does not show this, so the names with all
+/// prefixes are written. A name without a section has no effect.
 const GOLD_PREFIXES: [&[u8]; 4] = [
     b".text.",
     b".text.hot.",
@@ -75,7 +75,7 @@ pub fn by_mean(profile: &MipProfile) -> Vec<FunctionId> {
     order
 }
 
-/// Compares the fractions sum / runs: a / b < c / d if a · d < c · b.
+/// Compares the mean ordinals of two functions as fractions of sum and number of runs: a / b < c / d if a · d < c · b.
 fn compare_means(one: &Function, other: &Function) -> Ordering {
     let fraction = |function: &Function| {
         (
@@ -151,8 +151,8 @@ impl OrderFile {
         out
     }
 
-    /// The symbol of a function whose name is known from the compiler. Mach-O puts an underscore before such names; a
-    /// name that begins with the byte 1 is already that of the symbol.
+    /// Returns the symbol of a function from the name that the compiler knows. Mach-O puts an underscore before such
+    /// names, unless the name begins with the byte 1: then the rest is already the symbol.
     pub fn decorate(self, name: &[u8]) -> Vec<u8> {
         match (name.strip_prefix(b"\x01"), self) {
             (Some(symbol), _) => symbol.to_vec(),
@@ -161,8 +161,8 @@ impl OrderFile {
         }
     }
 
-    /// The symbol in a line of an order file of any linker. gold's files have names of sections; `-order_file` permits
-    /// an architecture and an object file before the symbol.
+    /// Returns the symbol in a line of an order file of any linker. A line for gold is the name of a section. A line
+    /// for `-order_file` may have an architecture and an object file before the symbol.
     pub(crate) fn symbol_of_line(line: &[u8]) -> &[u8] {
         let section = GOLD_PREFIXES.iter().rev();
         let symbol = section

@@ -1,10 +1,10 @@
-//! How many pages of code the start of a program touches.
+//! Computes how many pages of code the start of a program touches.
 use profkit_data::mip::{Function, FunctionId, MipProfile};
 
 /// The alignment of functions in a new layout, in bytes: compilers align functions to 16 bytes on x86-64.
 const FUNCTION_ALIGN: u64 = 16;
 
-/// The bytes and pages that the code of the called functions occupies.
+/// The size of the called functions in bytes, and in pages before and after they are ordered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Footprint {
     /// The number of functions.

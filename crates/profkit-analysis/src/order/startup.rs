@@ -11,27 +11,28 @@ use profkit_data::{Error, ErrorKind, Result};
 use profkit_object::code_symbols::CodeSymbol;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// The largest number of foreign lines of an order file that are kept for messages.
+/// The largest number of lines of an order file that are kept for messages because they are no symbol names.
 const MOST_LINES: usize = 3;
 
-/// What a file added to the order.
+/// The traces that a file added, and the faults of the file.
 #[derive(Clone, Debug, Default)]
 pub struct Added {
     /// The number of traces.
     pub traces: usize,
-    /// Lines of an order file that are no symbol names: their line numbers and texts, the first ones only.
+    /// The first lines of an order file that are no symbol names: the line number and the text of each.
     pub foreign: Vec<(usize, Vec<u8>)>,
-    /// The number of all such lines.
+    /// The number of all lines that are no symbol names.
     pub foreign_lines: usize,
-    /// The errors of a damaged profile. What is sound is used.
+    /// The errors of a damaged profile. Its sound parts are used.
     pub damage: Vec<Error>,
 }
 
-/// A function that a trace has.
+/// A function in a trace.
 #[derive(Clone, Debug)]
 struct Symbol {
     name: Vec<u8>,
-    /// Whether the name is that of the compiler, without the decoration of an object format.
+    /// Whether the name is the compiler's name of the function, to which the object format may add a decoration (an
+    /// underscore in Mach-O).
     plain: bool,
 }
 
@@ -50,21 +51,21 @@ struct Symbol {
 pub struct Startup {
     traces: Vec<Trace<NameRef>>,
     symbols: FxHashMap<NameRef, Symbol>,
-    /// Whether a temporal trace is among the traces.
+    /// Whether at least one of the traces is a temporal trace of an instrumentation profile.
     temporal: bool,
 }
 
-/// The functions in their order.
+/// The functions of a start-up order, sorted.
 #[derive(Clone, Debug, Default)]
 pub struct StartupOrder {
-    /// The functions: the symbol that a linker knows, and the hash that the traces have.
+    /// For each function: the symbol that a linker knows, and the name hash that the traces use.
     functions: Vec<(Vec<u8>, NameRef)>,
-    /// The number of functions of traces whose names no file has.
+    /// The number of functions that are left out because no file contains their names.
     pub nameless: usize,
     /// The number of functions that are left out because an earlier one has the same symbol. A linker cannot tell such
     /// functions apart.
     pub repeated: usize,
-    /// Functions that the binary lacks, if [`keep_known`](Self::keep_known) was called.
+    /// The functions that were left out because the binary lacks them. Filled by [`keep_known`](Self::keep_known).
     pub missing: Vec<Vec<u8>>,
 }
 
@@ -168,7 +169,7 @@ impl Startup {
                 continue;
             }
             let is_name = |byte: &u8| byte.is_ascii_graphic() || !byte.is_ascii();
-            // A name with a blank is that of an Objective-C method, such as `-[Class method:]`.
+            // An Objective-C method such as `-[Class method:]` has a name with a blank.
             let is_method =
                 line.first().is_some_and(|&sign| b"+-_".contains(&sign)) && line.ends_with(b"]");
             if !is_method && !line.iter().all(is_name) {
@@ -181,7 +182,7 @@ impl Startup {
             let symbol = OrderFile::symbol_of_line(line);
             functions.push(self.know(symbol, symbol, false));
         }
-        // In a text of another kind, a few words may look like symbols.
+        // A few words in a text of another kind may look like symbols, so at least half of the lines must be symbols.
         if functions.len() <= added.foreign_lines {
             let (kind, text) = match data {
                 [] => (ErrorKind::Empty, "the file is empty"),
@@ -210,13 +211,13 @@ impl Startup {
         key
     }
 
-    /// The traces, with the functions as hashes of their names.
+    /// The traces. Each function is given by the hash of its name.
     pub fn traces(&self) -> &[Trace<NameRef>] {
         &self.traces
     }
 
-    /// Orders the functions, by balanced partitioning with the weights of the traces. One MIP profile or one order file
-    /// alone keeps its order.
+    /// Orders the functions by balanced partitioning with the weights of the traces. If there is only one trace and it
+    /// comes from a MIP profile or an order file, its order is kept.
     pub fn order(&self, file: OrderFile) -> StartupOrder {
         let order = match self.traces.as_slice() {
             [alone] if !self.temporal => alone.functions.clone(),
@@ -244,7 +245,7 @@ impl Startup {
     }
 }
 
-/// The hint for files without an order of calls.
+/// The hint for a file that contains no order of calls.
 const NEEDED: &str = "an order is made from profiles with temporal traces, MIP profiles, and order files with one symbol per line";
 
 impl StartupOrder {
@@ -253,7 +254,7 @@ impl StartupOrder {
         self.functions.iter().map(|(name, _)| &**name).collect()
     }
 
-    /// The symbols with the hashes that the traces have, in order.
+    /// The functions in their order: the symbol, and the name hash that the traces use.
     pub fn functions(&self) -> impl Iterator<Item = (&[u8], NameRef)> {
         self.functions.iter().map(|(name, hash)| (&**name, *hash))
     }
@@ -314,9 +315,9 @@ impl StartupOrder {
     }
 }
 
-/// The alignment of functions in a new layout, in bytes.
+/// The alignment of functions in a new layout, in bytes. Compilers align functions to 16 bytes on x86-64.
 const ALIGN: u64 = 16;
-/// The largest number of pages of one function that are counted: a symbol table can claim any size.
+/// The largest number of pages that are counted for one function, because a symbol table can claim any size.
 const MOST_PAGES: u64 = 1 << 16;
 
 fn pages(start: u64, size: u64, page_size: u64) -> impl Iterator<Item = u64> {
@@ -326,15 +327,16 @@ fn pages(start: u64, size: u64, page_size: u64) -> impl Iterator<Item = u64> {
     first..=last.min(first.saturating_add(MOST_PAGES))
 }
 
-/// The text that some functions occupy.
+/// The size of some functions in the binary, in bytes, and in pages before and after they are ordered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StartupText {
-    /// The number of functions that the binary has.
+    /// The number of these functions that the binary has.
     pub functions: usize,
     /// The sum of their sizes.
     pub bytes: u64,
-    /// The number of pages that they touch in the binary.
+    /// The number of pages that the functions touch in the binary.
     pub pages_before: usize,
-    /// The number of pages that they touch if all functions of the order follow each other, from the start of a page.
+    /// The number of pages that the functions would touch if all functions of the order followed each other from the
+    /// start of a page.
     pub pages_after: usize,
 }

@@ -1,5 +1,5 @@
-//! Traces: for each run, the functions in the order of their first calls. Also the utility nodes that balanced
-//! partitioning makes of them.
+//! Traces: for each run, the functions in the order of their first calls. This module also makes the utility nodes that
+//! balanced partitioning needs.
 use profkit_data::Error;
 use profkit_data::mip::{FunctionId, Identity, MipProfile, Modes, RawParts, calls_record};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -11,7 +11,7 @@ use std::hash::Hash;
 pub struct Trace<F> {
     /// The functions.
     pub functions: Vec<F>,
-    /// How much the run counts. A trace of weight 2 counts as much as two equal traces.
+    /// The weight of the run. A trace of weight 2 counts as much as two equal traces.
     pub weight: u64,
 }
 
@@ -25,8 +25,8 @@ impl<F> Trace<F> {
     }
 }
 
-/// Makes a trace from the profile of one run. If the profile is of several runs, functions are sorted by their mean
-/// ordinals.
+/// Makes a trace from the profile of one run. If the profile is the sum of several runs, functions are sorted by the
+/// mean ordinals of their first calls.
 pub fn trace(profile: &MipProfile) -> Trace<FunctionId> {
     let mut order = super::by_mean(profile);
     order.retain(|&id| profile.functions[id].order_runs > 0);
@@ -39,7 +39,7 @@ pub fn trace(profile: &MipProfile) -> Trace<FunctionId> {
 pub enum RunError {
     /// The file is damaged, or is neither a raw file nor a profile.
     Data(Error),
-    /// The run is of another build than the profile. The field is the identity of the run's build.
+    /// The run belongs to a different build than the profile. The field is the identity of the run's build.
     OtherImage(Identity),
 }
 
@@ -60,7 +60,7 @@ impl std::error::Error for RunError {}
 /// function by its index in `profile`.
 ///
 /// # Errors
-/// If the file cannot be read, or is of another build than `profile`.
+/// If the file cannot be read, or belongs to a different build than `profile`.
 pub fn traces_of_run(
     profile: &MipProfile,
     bytes: &[u8],
@@ -107,15 +107,15 @@ fn trace_of_records(profile: &MipProfile, records: &[u8]) -> Trace<FunctionId> {
 /// The utility nodes of the functions of some traces.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Utilities<F> {
-    /// The functions with the indexes of their utility nodes, in the order of their earliest positions in any trace.
-    /// Functions of the same earliest position are sorted.
+    /// The functions with the indexes of their utility nodes, sorted by the earliest position of the function in any
+    /// trace, then by function.
     pub functions: Vec<(F, Vec<u32>)>,
-    /// The weight of each utility node, relative to the smallest weight of a trace.
+    /// The weight of each utility node, divided by the smallest weight of any trace.
     pub weights: Vec<f32>,
 }
 
 /// Makes the utility nodes of traces, as LLVM does (`TemporalProfTraceTy::createBPFunctionNodes`). A utility node is a
-/// time span of a run. Its functions are those that the run needs in this time span.
+/// time span of a run, and has the functions that the run needs in this time span.
 ///
 /// In each trace, new nodes begin at positions 1, 2, 4, 8 and so on. A function belongs to all nodes from its first
 /// call to the end of the trace, since its pages stay in use. With `leave_out`, two sorts of nodes are left out because
@@ -124,7 +124,7 @@ pub fn utilities<F: Copy + Ord + Hash>(traces: &[Trace<F>], leave_out: bool) -> 
     struct Known<F> {
         function: F,
         earliest: usize,
-        /// The index of the last trace that has the function.
+        /// The index of the last trace in which the function was found.
         seen_in: usize,
         utilities: Vec<u32>,
     }
@@ -202,9 +202,9 @@ fn relative(weight: u64, least: u64) -> f32 {
     (weight as f64 / least.max(1) as f64) as f32
 }
 
-/// Returns the area under the curve of page faults: after each call of each trace, the number of pages that the trace
-/// has touched so far, added up. It assumes that each page has `per_page` functions of the order. Functions that are
-/// not in the order are left out. The smaller the area, the better the order.
+/// Returns the area under the curve of page faults. For each call in each trace, the number of pages that the trace has
+/// touched so far is added to the area. Each page is assumed to hold `per_page` functions of the order. Functions that
+/// are not in the order are left out. The smaller the area, the better the order.
 pub fn page_fault_area<F: Copy + Eq + Hash>(
     order: &[F],
     traces: &[Trace<F>],

@@ -24,11 +24,11 @@ use std::fmt;
 /// The share of all samples, in millionths, that hot lines have together.
 const HOT_CUTOFF: u64 = 990_000;
 
-/// A profile of any family, read whole so that it can be compared.
+/// A profile of any family, read completely so that it can be compared.
 #[derive(Debug)]
 pub struct ComparedProfile {
     pub(crate) content: Content,
-    /// The errors of the file. What is sound is compared all the same.
+    /// The errors of the file. Its sound parts are compared nevertheless.
     pub damage: Faults,
 }
 
@@ -37,7 +37,7 @@ pub(crate) enum Content {
     Instr(InstrProfile),
     Sample {
         profile: SampleProfile,
-        /// The smallest number of samples of a hot line.
+        /// The smallest number of samples that makes a line hot.
         threshold: u64,
     },
     Heap(Box<HeapProfile>),
@@ -114,7 +114,8 @@ impl ComparedProfile {
         }
     }
 
-    /// Names the kind of the profile, with the instrumentation if it has any: `IR instrumentation profile`.
+    /// Returns the kind of the profile as text, with the kind of its instrumentation if it has any: `IR instrumentation
+    /// profile`.
     pub fn describe(&self) -> String {
         match &self.content {
             Content::Instr(profile) if !profile.kind.is_unknown() => {
@@ -124,7 +125,7 @@ impl ComparedProfile {
         }
     }
 
-    /// Whether an instrumentation profile has a heap profile beside its counters.
+    /// Whether the file of an instrumentation profile also contains a heap profile.
     pub fn has_heap(&self) -> bool {
         matches!(&self.content, Content::Instr(profile) if profile.kind.contains(InstrKind::MEMPROF))
     }
@@ -134,7 +135,7 @@ impl ComparedProfile {
         matches!(&self.content, Content::Sample { profile, .. } if profile.kind.contains(ProfileKind::PROBE_BASED))
     }
 
-    /// What the profile holds: its functions, and the sum of what it counts.
+    /// The size of the profile: the number of its functions, and the sum of its counts.
     pub fn size(&self) -> ProfileSize {
         match &self.content {
             Content::Instr(profile) => ProfileSize {
@@ -174,17 +175,17 @@ impl ComparedProfile {
     }
 }
 
-/// The number of functions of a profile (contexts of a heap profile), and the sum of what it counts: counters, samples,
-/// bytes allocated, or functions covered.
+/// The number of functions of a profile, and the sum of its counts: counters, samples, allocated bytes, or covered
+/// functions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProfileSize {
-    /// The functions, or the contexts of a heap profile.
+    /// The number of functions. For a heap profile, the number of contexts.
     pub functions: u64,
-    /// The sum of what is counted.
+    /// The sum of the counts.
     pub total: u128,
 }
 
-/// Reads all sound records. Records of one function and one hash are added up.
+/// Reads all sound records. Records of one function with the same hash are added up.
 fn read_instr(data: &[u8], damage: &mut Faults) -> Result<InstrProfile> {
     let mut reader = InstrReader::open(data)?;
     let source: &mut dyn InstrSource = reader.source();
@@ -250,13 +251,13 @@ fn read_instr(data: &[u8], damage: &mut Faults) -> Result<InstrProfile> {
 /// Why two profiles cannot be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CannotCompare {
-    /// They are of different families.
+    /// The profiles are of different families. The fields are the two families.
     Families(Family, Family),
-    /// They are sample profiles that count different things.
+    /// The profiles are sample profiles that count different things.
     Samples(Incomparable),
-    /// They are instrumentation profiles whose counters count different things.
+    /// The profiles are instrumentation profiles whose counters count different things. The fields are the two kinds.
     Instrumentation(InstrKind, InstrKind),
-    /// They are heap profiles, which [`HeapChanges`](crate::diff::HeapChanges) compares.
+    /// The profiles are heap profiles. [`HeapChanges`](crate::diff::HeapChanges) compares such profiles.
     Heap,
 }
 
@@ -284,48 +285,50 @@ impl std::error::Error for CannotCompare {}
 /// What two profiles of one family have in common. Shares are from 0 to 1. For a heap profile, functions are contexts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PairOverlap {
-    /// How alike the profiles are: 1 if everything has the same share in both. `None` if one of them counted nothing.
+    /// How alike the profiles are, from 0 to 1. It is 1 if everything has the same share in both profiles. `None` if
+    /// one of the profiles counted nothing.
     ///
     /// | profiles | the overlap is |
     /// |---|---|
-    /// | instrumentation | the sum of the smaller shares of all counters, as LLVM computes it |
+    /// | instrumentation | the sum, over all counters, of the smaller of the two shares, as LLVM computes it |
     /// | sample | LLVM's similarity of the whole profiles |
-    /// | heap | the sum of the smaller shares of all contexts in the bytes allocated |
-    /// | MIP | the functions that ran in both, of those that ran in either |
+    /// | heap | the sum, over all contexts, of the smaller of the two shares in the allocated bytes |
+    /// | MIP | the number of functions that ran in both profiles, divided by the number that ran in at least one |
     pub overlap: Option<f64>,
-    /// The functions of both profiles that were compared.
+    /// The number of functions that both profiles have and that were compared.
     pub common: u64,
-    /// The functions of both profiles whose code differs, so that their counts cannot be compared.
+    /// The number of functions that both profiles have, but with different code, so that their counts cannot be
+    /// compared.
     pub mismatched: u64,
-    /// The functions that only the first profile has.
+    /// The number of functions that only the first profile has.
     pub base_only: u64,
-    /// The functions that only the second profile has.
+    /// The number of functions that only the second profile has.
     pub test_only: u64,
-    /// The share of `mismatched` in the second profile.
+    /// The share of the `mismatched` functions in the counts of the second profile.
     pub mismatched_share: f64,
-    /// The share of `base_only` in the first profile.
+    /// The share of the `base_only` functions in the counts of the first profile.
     pub base_only_share: f64,
-    /// The share of `test_only` in the second profile.
+    /// The share of the `test_only` functions in the counts of the second profile.
     pub test_only_share: f64,
-    /// More figures, which only some families have, with their names.
+    /// Further figures, each with its name. Only some families have them.
     pub details: Vec<(&'static str, f64)>,
-    /// The functions with the largest differences, if they were asked for.
+    /// The functions with the largest differences, at most as many as the caller asked for.
     pub functions: Vec<FunctionDifference>,
 }
 
-/// A function of two profiles.
+/// The difference of one function between two profiles.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FunctionDifference {
     /// The function's name as in the profiles.
     pub name: Vec<u8>,
-    /// The share of the function in the first profile; `None` if the first profile lacks it.
+    /// The function's share of the counts in the first profile; `None` if the first profile lacks the function.
     pub base_share: Option<f64>,
-    /// The share of the function in the second profile; `None` if the second profile lacks it.
+    /// The function's share of the counts in the second profile; `None` if the second profile lacks the function.
     pub test_share: Option<f64>,
-    /// How alike the counts inside the function are, whatever its share: 1 if they are the same. `None` if they cannot
-    /// be compared.
+    /// How alike the counts inside the function are, whatever its share: 1 if all parts have equal shares. `None` if
+    /// the insides cannot be compared.
     pub inner: Option<f64>,
-    /// What the function takes from the overlap of the profiles.
+    /// How much smaller the overlap of the profiles is because of this function.
     pub loss: f64,
 }
 
@@ -385,7 +388,7 @@ impl PairOverlap {
     }
 }
 
-/// The share of a sum in the sum of a profile.
+/// The part that `sum` has in `whole`, from 0 to 1; 0 if `whole` is 0.
 fn part(sum: f64, whole: f64) -> f64 {
     if whole < 1.0 { 0.0 } else { sum / whole }
 }
@@ -536,14 +539,14 @@ fn of_samples(
     Ok(pair)
 }
 
-/// Whether a sample profile knows functions by the hashes of their names only.
+/// Whether a sample profile has only the hashes of function names, and no names.
 fn has_only_hashes(profile: &SampleProfile) -> bool {
     let mut names = profile.names.iter().map(|(_, name)| name);
     !profile.names.is_empty() && names.all(|name| matches!(name, SampleName::Guid(_)))
 }
 
 impl ComparedProfile {
-    /// Whether the profile knows functions by the hashes of their names only.
+    /// Whether the profile has only the hashes of function names, and no names.
     pub fn has_only_hashes(&self) -> bool {
         match &self.content {
             Content::Sample { profile, .. } => has_only_hashes(profile),
@@ -617,7 +620,7 @@ fn of_heap(base: &HeapProfile, test: &HeapProfile, detail: bool) -> PairOverlap 
 }
 
 fn of_mip(base: &MipProfile, test: &MipProfile, detail: bool) -> PairOverlap {
-    /// Whether a function ran, and its blocks that ran.
+    /// A function of one profile: whether it ran, and which of its blocks ran.
     #[derive(Default)]
     struct Ran<'p> {
         covered: bool,

@@ -1,8 +1,8 @@
 //! Measures how alike two instrumentation profiles are, as LLVM's `overlap` does (`OverlapStats` in `InstrProf.h`).
 //!
-//! The overlap of two profiles is the sum, over all counters, of the smaller of the two shares that the counter has of
-//! its own profile. The overlap is 1 if all counters have the same shares, so a profile of a longer run of the same
-//! work overlaps fully with a profile of a shorter run.
+//! A counter has a share in the sum of each profile. The overlap is the sum, over all counters, of the smaller of the
+//! two shares. The overlap is 1 if all counters have the same shares. So the profiles of a longer and a shorter run of
+//! the same work overlap fully.
 use profkit_abi::value_kind;
 use profkit_data::ids::{FuncHash, NameRef};
 use profkit_data::instr::{
@@ -11,28 +11,29 @@ use profkit_data::instr::{
 };
 use rustc_hash::FxHashMap;
 
-/// The functions that are compared. A profile after context-sensitive instrumentation contains both stages, and their
-/// counters have nothing in common. Profiles of other instrumentation have one stage only.
+/// The stage of instrumentation whose functions are compared. A profile made with context-sensitive instrumentation
+/// contains the functions of two stages, whose counters cannot be compared with each other. Other profiles have one
+/// stage only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Stage {
     /// The functions of the first stage.
     #[default]
     Plain,
-    /// The functions of the context-sensitive stage.
+    /// The functions of the second, context-sensitive stage.
     ContextSensitive,
 }
 
 impl Stage {
-    /// Whether a function of a profile of this kind belongs to the stage. The function hash shows this.
+    /// Whether a function with this hash belongs to the stage, in a profile of this kind.
     pub fn includes(self, kind: InstrKind, func_hash: FuncHash) -> bool {
         !kind.is_ir() || func_hash.is_context_sensitive() == (self == Stage::ContextSensitive)
     }
 }
 
-/// The sums of the counts of a profile or of a function.
+/// The sums of the counts of a profile, or of one function.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CountSums {
-    /// The number of functions of the profile, or of counters of the function.
+    /// The number of functions in the profile, or of counters in the function.
     pub entries: u64,
     /// The sum of all counters.
     pub counts: f64,
@@ -64,8 +65,8 @@ impl CountSums {
         sums
     }
 
-    /// Reads a profile and adds up the counts of the functions that a stage of instrumentation made. Reading ends at the first damaged record, as in LLVM; a
-    /// caller that has to report the damage reads the profile itself.
+    /// Reads a profile, and adds up the counts of the functions of a stage. Reading ends at the first damaged record,
+    /// as in LLVM. A caller that has to report the damage must read the profile itself.
     pub fn of_source(source: &mut dyn InstrSource, stage: Stage) -> Self {
         let mut sums = CountSums::default();
         let kind = source.kind();
@@ -78,7 +79,7 @@ impl CountSums {
         sums
     }
 
-    /// Adds up the functions of a stage.
+    /// Adds up the counts of the functions of a stage.
     pub fn of_profile(profile: &InstrProfile, stage: Stage) -> Self {
         let mut sums = CountSums::default();
         for (_, record) in records(profile) {
@@ -98,7 +99,7 @@ impl CountSums {
         }
     }
 
-    /// Whether nothing was counted, so that there are no shares to compare.
+    /// Whether all counters are zero, so that there are no shares to compare.
     pub fn is_zero(&self) -> bool {
         self.counts < 1.0
     }
@@ -135,7 +136,7 @@ impl<'p> InstrIndex<'p> {
     }
 }
 
-/// A function record of the second profile.
+/// A function record of the second profile, which is compared with the first profile.
 #[derive(Clone, Copy, Debug)]
 pub struct Tested<'r> {
     /// The hash of the function's name.
@@ -160,29 +161,29 @@ impl<'r> Tested<'r> {
     }
 }
 
-/// A number of functions or counters, and the shares of the counts that they have.
+/// A number of functions or counters, and their shares of the counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Shares {
-    /// The number of functions of the profile, or of counters of the function.
+    /// The number of functions in the profile, or of counters in the function.
     pub entries: u64,
-    /// The share of the counters, from 0 to 1.
+    /// The share of the sum of all counters, from 0 to 1.
     pub counts: f64,
-    /// For each value kind, the share of the counts of the values, from 0 to 1.
+    /// For each value kind, the share of the sum of all value counts, from 0 to 1.
     pub values: [f64; value_kind::COUNT],
 }
 
-/// What the second profile's record of a function has in common with the first profile.
+/// The result of comparing a function record of the second profile with the first profile.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Verdict {
-    /// The first profile has no function of this name. The field has the sums of the record.
+    /// The first profile has no function of this name. The field has the sums of the record in the second profile.
     Unique(CountSums),
     /// The first profile has a function of this name, and all counters of the second profile's record are zero. LLVM
     /// counts such a function as common without comparing it.
     Idle,
-    /// The first profile has a function of this name, but with another function hash, or with other numbers of counters
-    /// or value sites. The field has the sums of the record.
+    /// The first profile has a function of this name, but with a different function hash, or with different numbers of
+    /// counters or value sites. The field has the sums of the record in the second profile.
     Mismatched(CountSums),
-    /// Both profiles have the function. The field compares its counters, if the caller asked for that.
+    /// Both profiles have the function. The field is the comparison of this function alone, if the caller asked for it.
     Common(Option<InstrOverlap>),
 }
 
@@ -201,11 +202,11 @@ pub enum Verdict {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct InstrOverlap {
-    /// The sums of the first profile.
+    /// The sums of the counts of the first profile.
     pub base: CountSums,
-    /// The sums of the second profile.
+    /// The sums of the counts of the second profile.
     pub test: CountSums,
-    /// The functions that both profiles have, and how far they overlap.
+    /// The functions that both profiles have. The shares are the overlap of these functions.
     pub common: Shares,
     /// The functions whose hash, number of counters or number of value sites differs, and their share in the second
     /// profile.
@@ -215,7 +216,7 @@ pub struct InstrOverlap {
 }
 
 impl InstrOverlap {
-    /// Begins a comparison of two profiles, which have these sums.
+    /// Begins a comparison of two profiles. `base` and `test` are the sums of the profiles.
     pub fn new(base: CountSums, test: CountSums) -> Self {
         InstrOverlap {
             base,
@@ -224,7 +225,8 @@ impl InstrOverlap {
         }
     }
 
-    /// Compares all functions of two profiles. If nothing was counted in one of them, all shares are 0.
+    /// Compares all functions of a stage in two profiles. If nothing was counted in one of the profiles, all shares are
+    /// 0.
     pub fn of_profiles(base: &InstrProfile, test: &InstrProfile, stage: Stage) -> Self {
         let sums = |profile| CountSums::of_profile(profile, stage);
         let mut overlap = InstrOverlap::new(sums(base), sums(test));
@@ -243,7 +245,8 @@ impl InstrOverlap {
         overlap
     }
 
-    /// Adds a function record of the second profile. `detail` asks for a comparison of this function alone.
+    /// Compares a function record of the second profile with the first profile, and adds the result. If `detail` is
+    /// true, the function is also compared alone.
     pub fn add(&mut self, base: &InstrIndex<'_>, record: &Tested<'_>, detail: bool) -> Verdict {
         let sums = CountSums::of_function(record.counts, record.values);
         let Some(function) = base.function(record.name) else {
@@ -273,7 +276,7 @@ impl InstrOverlap {
         Verdict::Common(inner)
     }
 
-    /// Adds the values of one kind that both records have.
+    /// Adds the overlap of the values of one kind, if both records have values of this kind.
     fn add_values(
         &mut self,
         kind: usize,
@@ -329,7 +332,7 @@ fn same_sites(one: &RecordRef<'_>, two: &Tested<'_>) -> bool {
             .all(|kind| sites(one.values, kind) == sites(two.values, kind))
 }
 
-/// The smaller of the shares `base / base_sum` and `test / test_sum`; 0 if one of the sums is 0.
+/// Returns the smaller one of the shares `base / base_sum` and `test / test_sum`; 0 if one of the sums is 0.
 fn smaller(base: u64, test: u64, base_sum: f64, test_sum: f64) -> f64 {
     if base_sum < 1.0 || test_sum < 1.0 {
         return 0.0;
@@ -351,7 +354,8 @@ fn sorted(site: SiteValues<'_>) -> Vec<ValueEntry> {
     entries
 }
 
-/// Adds up the smaller shares of the values that both sites have. The values of each site are sorted.
+/// Returns the sum, over all values that both sites have, of the smaller of the two shares. The values of each site are
+/// sorted.
 fn site_score(base: &[ValueEntry], test: &[ValueEntry], base_sum: f64, test_sum: f64) -> f64 {
     let (mut base, mut test) = (base.iter().peekable(), test.iter().peekable());
     let mut sum = 0.0;

@@ -7,13 +7,13 @@ use profkit_data::summary::Summary;
 use std::cmp::Ordering;
 use std::fmt;
 
-/// One of the two profiles of a comparison, with its sums.
+/// One of the two profiles that are compared, with the sums of its lines.
 #[derive(Debug)]
 pub struct OverlapSide<'p> {
     profile: &'p SampleProfile,
-    /// Lines with at least this many samples are hot.
+    /// The smallest number of samples that makes a line hot.
     threshold: u64,
-    /// The sums of each function.
+    /// For each function of the profile, the sums over its lines.
     sums: Vec<Sums>,
     /// The samples of all lines.
     samples: u64,
@@ -43,7 +43,7 @@ impl<'p> OverlapSide<'p> {
         self.samples
     }
 
-    /// The samples of the lines of one function, with those of the functions that were inlined into it.
+    /// The number of samples of one function, including the functions that were inlined into it.
     pub fn function_samples(&self, index: usize) -> u64 {
         self.sums(index).samples
     }
@@ -53,8 +53,9 @@ impl<'p> OverlapSide<'p> {
     }
 }
 
-/// Returns the smallest count of the hottest lines that together have this share of all samples, in millionths. `None`
-/// if the summary does not have this share.
+/// Returns the smallest count among the hottest lines that together have the share `cutoff` of all samples, in
+/// millionths. The summary has such counts only for some shares; the next larger share is used. `None` if there is no
+/// larger share.
 pub fn hot_threshold(summary: &Summary, cutoff: u64) -> Option<u64> {
     let mut entries = summary.cutoffs.iter();
     let entry = entries.find(|entry| entry.cutoff >= cutoff);
@@ -71,7 +72,7 @@ pub enum Incomparable {
 }
 
 impl Incomparable {
-    /// Why two profiles of these kinds cannot be compared; `None` if they can.
+    /// Returns the reason why two profiles of these kinds cannot be compared; `None` if they can be compared.
     pub fn between(base: ProfileKind, test: ProfileKind) -> Option<Self> {
         let differ = |kind| base.contains(kind) != test.contains(kind);
         if differ(ProfileKind::PROBE_BASED) {
@@ -96,7 +97,7 @@ impl fmt::Display for Incomparable {
 
 impl std::error::Error for Incomparable {}
 
-/// The sums over the lines of a function, including inlined functions.
+/// The sums over the lines of a function, including the functions that were inlined into it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
     samples: u64,
@@ -128,7 +129,7 @@ impl Sums {
 pub struct FunctionOverlap {
     /// The index of the function in the second profile.
     pub function: usize,
-    /// The index of the same function in the first profile, if the first profile has it.
+    /// The index of the same function in the first profile; `None` if the first profile lacks the function.
     pub base_function: Option<usize>,
     /// The largest count of the function's lines in the second profile.
     pub largest: u64,
@@ -148,16 +149,16 @@ pub struct FunctionOverlap {
     pub similarity: f64,
 }
 
-/// The numbers of functions, or of lines, that are hot in each profile.
+/// The numbers of functions, or of lines, that are hot in one or both of the profiles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HotOverlap {
     /// Hot in the first profile.
     pub base: u64,
-    /// Hot in the second profile.
+    /// The number that is hot in the second profile.
     pub test: u64,
     /// Hot in both profiles.
     pub both: u64,
-    /// Hot in at least one of the two profiles.
+    /// The number that is hot in at least one of the two profiles.
     pub either: u64,
 }
 
@@ -185,9 +186,9 @@ pub struct SampleOverlap {
     pub common_samples: u64,
     /// The sum, over all lines, of the larger of the two profiles' counts.
     pub union_samples: u64,
-    /// Samples of lines that only the first profile has.
+    /// The samples of lines that only the first profile has.
     pub base_unique_samples: u64,
-    /// Samples of lines that only the second profile has.
+    /// The samples of lines that only the second profile has.
     pub test_unique_samples: u64,
     /// The number of functions that both profiles have.
     pub common_functions: u64,
@@ -205,7 +206,7 @@ pub struct SampleOverlap {
     pub functions: Vec<FunctionOverlap>,
 }
 
-/// Differences below this number are treated as rounding errors, as in LLVM.
+/// The largest difference that is treated as a rounding error, as in LLVM.
 const EPSILON: f64 = 0.000_005;
 
 #[expect(
@@ -321,8 +322,8 @@ impl SampleOverlap {
     }
 }
 
-/// Returns the index of the function with the same name and callers in the other profile. A function that is known only
-/// by its hash does not match a function that is known by its name.
+/// Returns the index of the function in the other profile that has the same name and callers. A name that is known only
+/// by its hash does not match a name that is known as text.
 fn same_function(
     other: &SampleProfile,
     profile: &SampleProfile,
@@ -342,7 +343,7 @@ fn same_function(
     other.find(&callers?, there(function.samples.name)?)
 }
 
-/// A running comparison: the two profiles, and the hot functions or lines that were counted so far.
+/// A comparison in progress: the two profiles, and the numbers of hot functions or lines found so far.
 struct Compared<'s, 'p> {
     base: &'s OverlapSide<'p>,
     test: &'s OverlapSide<'p>,
@@ -350,8 +351,9 @@ struct Compared<'s, 'p> {
 }
 
 impl Compared<'_, '_> {
-    /// Counts hot lines. A line is hot if the line, or the inlined function that is counted as a whole, has enough
-    /// samples.
+    /// Counts a unit of hot lines: a single line, or an inlined function that only one profile has. `lines` is the
+    /// number of lines in the unit. They count as hot in a profile if the samples of the whole unit reach the
+    /// threshold.
     fn hot_lines(&mut self, base: u64, test: u64, lines: u64) {
         let base = base >= self.base.threshold;
         let test = test >= self.test.threshold;
@@ -362,9 +364,9 @@ impl Compared<'_, '_> {
         self.hot.either += count(base || test);
     }
 
-    /// Adds the samples of a line, or of an inlined function that only one profile has. The count of a profile that
-    /// lacks the line or function is `None`. Returns by how much the shares of these samples in the two functions
-    /// differ.
+    /// Adds a unit: a line, or an inlined function that only one profile has. `base` and `test` are the samples of the
+    /// unit in each profile; `None` if the profile lacks the unit. Returns the difference between the shares that the
+    /// unit has in the two functions.
     fn unit(
         &mut self,
         base: Option<u64>,
@@ -386,7 +388,8 @@ impl Compared<'_, '_> {
         1.0 - similarity
     }
 
-    /// Returns how similar the lines of two functions, or of two inlined instances, are; 1 if they are equal.
+    /// Compares two functions, or two inlined copies of a function, line by line. Returns how similar they are; 1 if
+    /// they are equal.
     fn function(&mut self, base: &Samples, test: &Samples, row: &mut FunctionOverlap) -> f64 {
         let mut difference = 0.0;
         let line = |line: &BodyLine| line.samples;
@@ -431,7 +434,7 @@ impl OverlapSide<'_> {
         self.profile.names.get(inlined.samples.name)
     }
 
-    /// Sorts inlined functions by place, then by name.
+    /// Sorts inlined functions by the location of the call, then by name.
     fn by_name<'s>(&self, inlined: &'s [Inlined]) -> Vec<&'s Inlined> {
         let mut order: Vec<&Inlined> = inlined.iter().collect();
         order.sort_by(|one, two| {
@@ -441,8 +444,8 @@ impl OverlapSide<'_> {
     }
 }
 
-/// Walks through two sorted lists together. An item that is in both lists is passed as a pair; an item of one list is
-/// passed alone.
+/// Walks through two sorted lists together, and calls `pair` for every item. An item that is in both lists is passed as
+/// a pair; an item that is in one list is passed alone.
 fn join<T>(
     one: &[T],
     two: &[T],

@@ -126,7 +126,7 @@ pub struct Stream {
 
 #[derive(Default)]
 struct StreamState {
-    /// Members that were already decompressed but not yet requested, by index.
+    /// The members that were decompressed but not yet requested, by the index of the member.
     kept: BTreeMap<usize, Front<Vec<u8>>>,
     kept_bytes: usize,
     /// The receiver of the remaining members. The first member that it receives has the index `next`.

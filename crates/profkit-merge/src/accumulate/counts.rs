@@ -38,8 +38,8 @@ pub(crate) fn scale(counts: &mut [u64], weight: Weight) -> bool {
     overflowed
 }
 
-/// Merges two pseudo records, whose counters are only markers for hot or warm: if one record is hot, the result is hot
-/// (`InstrProfRecord::merge`). LLVM changes only the first counter; the other counters keep the values of the earlier
+/// Merges two pseudo records, whose counters are only markers for hot or warm. If one record is hot, the result is hot
+/// (`InstrProfRecord::merge`). LLVM changes only the first counter. The other counters keep the values of the earlier
 /// record and have no meaning. If `first_only` is false, all counters are changed, so that the result does not depend
 /// on the order of records.
 pub(crate) fn merge_pseudo(this: &mut [u64], input: &[u64], first_only: bool) {

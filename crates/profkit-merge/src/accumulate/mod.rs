@@ -2,9 +2,9 @@
 //! records.
 //!
 //! With [`Rules::TOLERANT`] accumulators form a commutative monoid, and the empty accumulator is its identity. Records
-//! with the same name and hash may have different numbers of counters, bitmap bytes or value sites. They stay separate
-//! until [`Accumulator::finish`], which keeps the form of the first input. With [`Rules::LLVM`] the record that is
-//! added first is kept, and later records of another form are rejected at once, as in LLVM's writer
+//! with the same name and hash may have different numbers of counters, bitmap bytes or value sites. Such records stay
+//! separate until [`Accumulator::finish`], which keeps the record of the first input. With [`Rules::LLVM`] the record
+//! that is added first is kept. A later record with different numbers is rejected at once, as in LLVM's writer
 //! (`InstrProfWriter::addRecord`).
 mod counts;
 mod sites;
@@ -32,7 +32,7 @@ pub(crate) struct Rules {
     /// not, records that differ in these numbers stay separate until all inputs are read.
     pub(crate) first_shape_wins: bool,
     /// Whether the markers in pseudo-hot and pseudo-warm records are treated like counts. If so, weights scale the
-    /// markers, and merging two such records changes only the marker in the first counter.
+    /// markers, and a merge of two such records changes only the first counter of the record.
     pub(crate) markers_are_counts: bool,
     /// Whether the records of another worker are ordered after the records of this worker when the two workers are
     /// joined. If not, all records are ordered by their input.
@@ -158,8 +158,9 @@ impl<'a> Incoming<'a> {
     }
 }
 
-/// Why a record, or a part of it, cannot be added to the present record of the same name and hash. A variant with two
-/// numbers of one kind holds first the number in the new record, then the number in the present record.
+/// Why a record, or a part of it, cannot be added to the record of the same name and hash that the accumulator already
+/// has. A variant with two numbers of one kind holds first the number in the new record, then the number in the
+/// existing record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     Counters(usize, usize),
@@ -275,7 +276,8 @@ impl Accumulator {
         });
     }
 
-    /// Returns the id of the function with this name. An unknown function is added.
+    /// Returns the id of the function with this name. An unknown function is added. Returns `None` if the table of
+    /// functions is full.
     fn function(&mut self, name: &[u8], name_ref: NameRef, order: u64) -> Option<FunctionId> {
         let Accumulator { table, index, .. } = self;
         let found = index.find(name_ref.0, |&id| {
@@ -310,7 +312,8 @@ impl Accumulator {
             .any(|record| record.func_hash == incoming.data.func_hash && record.values.is_some())
     }
 
-    /// Adds a record. Returns only the first fault, as LLVM's tool also reports one fault per record.
+    /// Adds a record, or the parts of it that can be added. Returns the first fault, as LLVM's tool reports only one
+    /// fault per record. Returns `None` if the record has no fault.
     pub(crate) fn add(&mut self, incoming: Incoming<'_>) -> Option<Fault> {
         let Some(function) = self.function(incoming.name, incoming.name_ref, incoming.data.order)
         else {
@@ -409,8 +412,8 @@ impl Accumulator {
         first_fault
     }
 
-    /// Adds the bitmap and the value sites of a record. The caller has checked that this record and the present record
-    /// have the same number of counters. Returns whether the count of a value had to be cut to 64 bits.
+    /// Adds the bitmap and the value sites of `incoming` to record `id`. The caller has checked that both records have
+    /// the same number of counters. Returns whether the count of a value had to be cut to 64 bits.
     fn add_bitmap_and_values(
         &mut self,
         id: RecordId,
@@ -459,7 +462,7 @@ impl Accumulator {
     }
 
     /// Adds all records of another accumulator, and calls `fault` for each fault. If [`Rules::joins_in_order`] is set,
-    /// the added records are ordered after the present ones.
+    /// the added records are ordered after those that the accumulator already has.
     pub(crate) fn merge(&mut self, other: Accumulator, mut fault: impl FnMut(Fault, &[u8])) {
         let in_order = self.rules.joins_in_order;
         if self.is_empty() && self.rules == other.rules && !in_order {
@@ -472,7 +475,7 @@ impl Accumulator {
         self.refused += other.refused;
         let mut ids = Vec::new();
         let mut functions: Vec<_> = (0..).map(FunctionId).zip(other.table.functions()).collect();
-        // Sorts the functions into the order in which LLVM's writer would have read them.
+        // Sorts the functions into the order in which LLVM's writer of the other inputs would have received them.
         if in_order && !functions.is_sorted_by_key(|(_, function)| function.order()) {
             functions.sort_by_key(|(_, function)| function.order());
         }
@@ -562,7 +565,7 @@ impl Accumulator {
     }
 
     /// Merges records of the same name and hash into the record that was seen first. Returns the sorted ids of the
-    /// merged records, and the number of input records that were left out.
+    /// records that were merged into another record, and the number of input records that were left out.
     fn drop_other_shapes(&mut self, log: &mut EventLog) -> (Vec<RecordId>, u64) {
         // Conflicts are handled in the order of inputs, so that a log with a limit keeps the same events for any number
         // of threads.
@@ -730,13 +733,13 @@ pub(crate) struct Finished {
     pub(crate) collisions: u64,
 }
 
-/// Makes a number from an input and the position of a record in it. Sorting by this number sorts records by input, then
-/// by position.
+/// Makes a number from the index of an input and the position of a record in that input. Sorting by this number sorts
+/// records by input, then by position.
 pub(crate) fn order_of(input: usize, record: u64) -> u64 {
     ((input as u64) << 32).saturating_add(record.min(u64::from(u32::MAX)))
 }
 
-/// Returns the input of a record, from the record's [`order_of`] number.
+/// Returns the index of the input of a record, from the record's [`order_of`] number.
 pub(crate) fn input_of(order: u64) -> usize {
     usize::try_from(order >> 32).unwrap_or(usize::MAX)
 }

@@ -37,7 +37,7 @@ pub trait Progress: Send + Sync {
 pub struct RunOptions {
     /// The threads that the merge runs on.
     pub threads: Threads,
-    /// An object whose method is called for each input that is done.
+    /// The receiver of the progress, which is called for each input that is done. `None` if nothing is to be called.
     pub progress: Option<Arc<dyn Progress>>,
     /// A flag that cancels the merge: once it is true, the merge ends with an error before the next input.
     pub cancel: Option<Arc<AtomicBool>>,
@@ -250,7 +250,7 @@ impl<'i> OpenedInput<'i> {
 pub(crate) struct ReportPart {
     pub(crate) log: EventLog,
     pub(crate) totals: Totals,
-    /// The inputs of each family. Inputs are left out if they are so damaged that nothing can be read from them.
+    /// The inputs of each family. Inputs from which nothing can be read are left out.
     pub(crate) families: BTreeMap<Family, Members>,
 }
 
@@ -592,7 +592,7 @@ struct Dealer {
     schedule: Schedule,
     inputs: usize,
     workers: usize,
-    /// The next input to hand out. Used if any free worker gets the next inputs.
+    /// The index of the next input that a free worker gets. Used only for [`Schedule::Shared`].
     next: AtomicUsize,
 }
 

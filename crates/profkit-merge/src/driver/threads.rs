@@ -25,7 +25,7 @@ impl Threads {
         }
     }
 
-    /// The number of threads that the caller asked for.
+    /// The number of threads that the caller asked for. `None` stands for one thread per core.
     pub fn wanted(&self) -> Option<NonZeroUsize> {
         self.wanted
     }

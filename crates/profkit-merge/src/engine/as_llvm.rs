@@ -247,7 +247,8 @@ impl Worker<'_, '_> {
                     if record.name.is_empty() {
                         record.name_ref = NameRef::of(b"");
                     }
-                    // After the end of a raw file its last profile is closed. LLVM keeps the names of that profile.
+                    // LLVM keeps the names of virtual tables of the last profile in a raw file. They are collected
+                    // here, because the reader closes the last profile at the end of the file.
                     if keeps_names && is_raw && source.profiles_seen() != profiles {
                         profiles = source.profiles_seen();
                         vtable_names = vtables::of_input(&source);
@@ -267,7 +268,8 @@ impl Worker<'_, '_> {
         if keeps_names && !is_raw {
             vtable_names = vtables::of_input(&source);
         }
-        // To find these names, LLVM collects those of the functions, too. An error of this step replaces that of a record.
+        // To find the names of virtual tables, LLVM also collects the names of functions. An error in this step
+        // replaces an error in a record.
         if keeps_names && let Some(error) = source.empty_name() {
             first_error = Some(error);
         }
@@ -341,7 +343,7 @@ impl Worker<'_, '_> {
             };
             let faults = &mut self.join_faults;
             mine.acc.merge(group.acc, |fault, name| {
-                // LLVM prints one line for each error code.
+                // LLVM prints only one line for all faults with the same error code.
                 let event = fault.event(at_end, name);
                 if faults.iter().all(|other| other.llvm != event.llvm) {
                     faults.push(event);

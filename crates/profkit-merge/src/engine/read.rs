@@ -68,8 +68,8 @@ pub(super) struct Adder<'x> {
     origin: u32,
     remapping: Option<&'x Remapping>,
     site_rule: SiteRule,
-    /// Whether an earlier call has read this file up to a later profile, and so has added the records of the current
-    /// profile. If so, the records are only counted now.
+    /// Whether an earlier call has already added the records of the current profile. If so, the records are only
+    /// counted now.
     added: bool,
 }
 
@@ -427,7 +427,7 @@ impl Worker<'_, '_> {
         });
         let reader = source.get();
         let (kind, word) = (reader.kind(), reader.version_word());
-        // An input that contributed nothing does not decide the kind of the merged profile.
+        // An input that contributes nothing has no influence on the kind of the merged profile.
         let of_use = |kept: u64| kept > 0 || file.is_empty();
         if of_use(stats.kept) {
             self.generations.note(input, kind, word, is_raw);

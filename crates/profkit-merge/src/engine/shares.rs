@@ -12,8 +12,9 @@ use profkit_files::Inputs;
 /// threads costs more than it saves.
 const MIN_BYTES: usize = 1 << 20;
 
-/// If more than this number of inputs are left and the next input is a raw profile, this profile is read before the
-/// threads start. The threads then know its layout, which may be the layout of the other inputs too.
+/// The largest number of remaining inputs for which the threads start at once. If more inputs are left and the next one
+/// is a raw profile, this profile is read before the threads start. The threads then know its layout, which may be the
+/// layout of the other inputs too.
 const FEW_INPUTS: usize = 8;
 
 /// Reads the large indexed inputs at the start of the list into `worker`, each with several threads. If many inputs

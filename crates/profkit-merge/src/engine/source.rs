@@ -75,8 +75,9 @@ impl<'data> Source<'data> {
         }
     }
 
-    /// The error of LLVM for an indexed file that has a function without a name. Names beyond damage in the table of
-    /// functions are not looked at.
+    /// Returns LLVM's error for an indexed file that has a function without a name. If the table of functions is
+    /// damaged, only the names before the damage are checked. Returns `None` if every checked name is sound, or if the
+    /// file is not an indexed file.
     pub(crate) fn empty_name(&self) -> Option<Error> {
         let Source::Indexed(reader) = self else {
             return None;

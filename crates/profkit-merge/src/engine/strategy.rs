@@ -19,14 +19,14 @@ pub(crate) trait Strategy: Sync {
         Rules::TOLERANT
     }
 
-    /// The number of LLVM's writers that the merge imitates. Each writer has inputs of its own and samples its own
+    /// The number of LLVM's writers that the merge imitates. Each writer has its own inputs and samples its own
     /// temporal traces. `None` if the order of inputs does not matter; then any free worker reads the next input.
     fn writers(&self) -> Option<usize> {
         None
     }
 
-    /// Whether a fault that is found when a record is added to an earlier record is reported while the input of the new
-    /// record is read. If not, such faults are found at the end, when all inputs are known.
+    /// Whether a fault between a new record and an earlier record is reported while the input of the new record is
+    /// read. If not, such faults are found at the end, when all inputs are known.
     fn faults_have_inputs(&self) -> bool {
         false
     }
@@ -54,8 +54,8 @@ pub(crate) trait Strategy: Sync {
         read_any(worker, input, part)
     }
 
-    /// Returns the kind of the worker's inputs together with one more raw profile. `None` if the raw profile must not
-    /// be added by its layout.
+    /// Returns the kind that the worker has after one more raw profile was added by its layout. `before` is the kind of
+    /// the worker's earlier inputs. `None` if this raw profile must not be added by its layout.
     fn kind_with(
         &self,
         context: &Context<'_, '_>,

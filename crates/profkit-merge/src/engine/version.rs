@@ -3,7 +3,7 @@
 //!
 //! A compiler that reads a front-end profile decides by the *version* of the indexed file how it must hash functions
 //! (docs/formats, `FrontEndScheme`). A raw file has only a raw version, which several LLVM releases with different
-//! schemes may share. If these releases use one scheme, the indexed version to write is one that implies this
+//! schemes may share. If these releases use the same scheme, the indexed version to write is one that implies this
 //! scheme. If their schemes differ, the other inputs decide; if they cannot, the newest scheme is assumed.
 use crate::error::{Difference, GroupConflict, Members};
 use crate::report::{Action, Event, Reason};
@@ -43,8 +43,8 @@ impl Generations {
         }
     }
 
-    /// Returns the origins of front-end profiles if `front_end` is set, otherwise the origins of IR profiles. Each
-    /// origin comes with the compilers that may have made its inputs, and with these inputs.
+    /// Returns the origins of front-end profiles if `front_end` is set, otherwise the origins of IR profiles. Each item
+    /// is an origin, the compilers that may have made the inputs of this origin, and these inputs.
     fn of_level(
         &self,
         front_end: bool,
@@ -55,9 +55,10 @@ impl Generations {
             .map(|(origin, members)| (*origin, origin.compilers(), members))
     }
 
-    /// Returns the oldest and the newest hashing scheme that all inputs may have. If several compilers may have made
-    /// the inputs of an origin, these inputs may have any scheme from that of the oldest of these compilers to that of
-    /// the newest. If the first result is newer than the second, the inputs have no scheme in common.
+    /// Returns the oldest and the newest hashing scheme that all inputs may have. `None` if there are no inputs of this
+    /// level. The compiler of an input is often known only as a range of releases. The input may then have any scheme
+    /// from that of the oldest release to that of the newest. If the first result is newer than the second, the inputs
+    /// have no scheme in common.
     fn schemes(&self, front_end: bool) -> Option<(u8, u8)> {
         let schemes = self.of_level(front_end).map(|(origin, clangs, _)| {
             (origin.scheme(*clangs.start()), origin.scheme(*clangs.end()))
@@ -131,8 +132,8 @@ pub(crate) fn suggest(generations: &Generations) -> Suggestion {
         let (mut fitting, ambiguous) = origin.front_end_version();
         if ambiguous {
             let newest = fitting;
-            // If one compiler may have made all inputs, the other inputs may show which of its schemes the inputs of
-            // this origin have.
+            // If a single range of compilers may have made all inputs, and all compilers in this range use one scheme,
+            // the inputs of this origin have this scheme.
             let schemes = same.map(|(first, last)| (origin.scheme(first), origin.scheme(last)));
             if let Some((_, scheme)) = schemes.filter(|(first, last)| first == last) {
                 fitting = newest_of_scheme(newest, scheme);
@@ -177,8 +178,7 @@ pub(crate) fn suggest(generations: &Generations) -> Suggestion {
     }
 }
 
-/// Returns the releases of clang that hash functions by the same scheme as a compiler that reads a front-end profile of
-/// this indexed version.
+/// Returns the releases of clang that use the hashing scheme of indexed front-end profiles of this version.
 fn clangs_of(version: u32) -> RangeInclusive<Release> {
     let (front_end, is_raw) = (true, false);
     let origin = HashOrigin {
@@ -189,7 +189,8 @@ fn clangs_of(version: u32) -> RangeInclusive<Release> {
     origin.compilers()
 }
 
-/// Returns the newest indexed version whose readers hash functions by a scheme. Versions above `version` are not considered.
+/// Returns the newest indexed version whose readers hash functions by this scheme. Versions above `version` are not
+/// considered.
 fn newest_of_scheme(version: u32, scheme: u8) -> u32 {
     (1..=version)
         .rev()

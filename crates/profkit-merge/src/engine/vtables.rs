@@ -1,5 +1,5 @@
-//! The names of virtual tables in the merged profile. LLVM's writer keeps them in a set of strings. Under the other
-//! policies the result has the names of those virtual tables that its value data name.
+//! The names of virtual tables in the merged profile. LLVM's writer keeps these names in a set of strings. Under the
+//! other policies, the result has the names of the virtual tables that its value data refer to.
 use super::source::Source;
 use profkit_abi::value_kind;
 use profkit_data::ids::NameRef;
@@ -29,8 +29,8 @@ pub(super) fn of_input(source: &Source<'_>) -> Vec<Vec<u8>> {
     }
 }
 
-/// Returns the known names of the virtual tables that the value data of `tables` name, in the order of LLVM's set to
-/// which they are added sorted.
+/// Returns the names of the virtual tables that the value data of `tables` refer to, as far as `symbols` knows them.
+/// The names are in the order of LLVM's set after they were added in sorted order.
 pub(super) fn used(tables: &[FunctionTable], symbols: &SymbolTable) -> Vec<Vec<u8>> {
     if symbols.is_empty() {
         return Vec::new();
@@ -59,8 +59,8 @@ pub(crate) struct VtableNames {
 }
 
 impl VtableNames {
-    /// Adds the names of an input, in the order in which LLVM's reader returns them: the reader keeps them in a set of
-    /// strings too.
+    /// Adds the names of an input, in the order in which LLVM's reader returns them. This is the order of a set of
+    /// strings, as in LLVM's writer.
     pub(crate) fn extend(&mut self, names: &[Vec<u8>]) {
         let mut input = VtableNames::default();
         names.iter().for_each(|name| input.insert(name));
@@ -71,7 +71,7 @@ impl VtableNames {
         }
     }
 
-    /// Returns the names in the order of LLVM's set.
+    /// Returns the names in the order of LLVM's set of strings.
     pub(crate) fn finish(mut self) -> Vec<Vec<u8>> {
         let order = self.order();
         let take = |at: u32| self.names.get_mut(at as usize).map(std::mem::take);

@@ -23,8 +23,8 @@ pub(crate) struct Group {
     /// The build ids of the merged profile. Empty if all inputs are merged into one profile.
     pub(crate) ids: Vec<BuildId>,
     pub(crate) acc: Accumulator,
-    /// More accumulators with other functions than those in `acc`. They need not be merged with each other, because
-    /// every function name is in one of them only.
+    /// Further accumulators. Every function name is in only one of them or in `acc`, so the accumulators need not be
+    /// merged with each other.
     pub(crate) disjoint: Vec<Accumulator>,
     /// The sums of the counters of raw profiles whose layout is known. They are added to `acc` at the end.
     pub(crate) sums: LayoutSums,

@@ -19,7 +19,7 @@ pub struct SectionChoice {
     pub version: Option<u32>,
     /// Whether the records in the section contain all fields.
     pub full_schema: bool,
-    /// The LLVM release that must be able to read the section.
+    /// The LLVM release that must be able to read the section. `None` if no particular release must be able to read it.
     pub release: Option<Release>,
 }
 

@@ -76,8 +76,8 @@ pub struct MipOutcome {
 /// The number of inputs that a worker gets at a time. With a larger number, the work is distributed less evenly at the
 /// end; with a smaller one, workers wait for each other more often.
 const TAKEN_AT_ONCE: usize = 16;
-/// The number of functions of one profile that are reported by name if they differ from the functions of the target.
-/// Raising this limit makes reports longer.
+/// The largest number of functions of one profile that are reported by name because they differ from the functions of
+/// the target. Raising this limit makes reports longer.
 const MOST_NAMED: usize = 3;
 
 /// Merges raw files and profiles into the targets of their builds. A target is the profile of one build. No two targets
@@ -268,8 +268,8 @@ fn is_profile(data: &[u8]) -> bool {
     detect(data) == FileKind::MipProfile
 }
 
-/// Sets the build id of the first profile that was made from a map alone and so has no build id: the profile gets the
-/// build id of the first raw file.
+/// Gives a build id to the first profile that was made from a map alone and therefore has none: the build id of the
+/// first raw file.
 fn take_build_id(targets: &mut [MipTarget], driver: &Driver<'_>, part: &mut ReportPart) {
     let Some(target) = targets
         .iter_mut()

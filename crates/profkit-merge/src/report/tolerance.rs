@@ -30,7 +30,7 @@ pub struct Tolerance {
     /// The largest number of inputs that may be dropped. `None` stands for the default: half of the inputs, but always
     /// at least one. A result for which more were dropped is a [`Shortfall`].
     pub max_dropped: Option<DropLimit>,
-    /// The smallest number of inputs that must be used.
+    /// The smallest number of inputs that must be used. `None` requires no number.
     pub min_files: Option<u64>,
 }
 
@@ -46,8 +46,8 @@ pub enum Shortfall {
 }
 
 impl Tolerance {
-    /// Compares the totals of a merge with the limits. An empty file counts as dropped, because the counts of its run
-    /// are missing from the result.
+    /// Compares the totals of a merge with the limits. Returns `None` if the result can be trusted. An empty file
+    /// counts as dropped, because the counts of its run are missing from the result.
     pub fn check(&self, totals: &Totals) -> Option<Shortfall> {
         let (files, dropped) = (totals.files, totals.files_lost());
         let used = totals.files_kept + totals.files_repaired;

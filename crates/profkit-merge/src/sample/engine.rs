@@ -69,7 +69,7 @@ impl From<Cancelled> for SampleMergeError {
 pub enum SampleConflict {
     /// The profile has calling contexts.
     Contexts,
-    /// The profile has pseudo probes.
+    /// The profile is based on pseudo probes.
     Probes,
 }
 

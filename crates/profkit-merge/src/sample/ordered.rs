@@ -17,8 +17,8 @@ pub(super) struct OrderedSum<'d, 'a> {
     seen: [[Option<usize>; 2]; 2],
     part: ReportPart,
     words: LlvmWords,
-    /// What [`conflicts`](Self::conflicts) must know about the sum: an upper bound of its counts, and whether it has
-    /// checksums. `None` if this must be computed again.
+    /// The facts about the sum that [`conflicts`](Self::conflicts) needs: an upper bound of its counts, and whether it
+    /// has checksums. `None` if these facts must be computed again.
     extremes: Option<Extremes>,
     buffer: Vec<u8>,
 }
@@ -120,8 +120,8 @@ impl<'d, 'a> OrderedSum<'d, 'a> {
         absorb(&mut self.profile, profile, 1, |_, _, _| {})
     }
 
-    /// Whether adding the profile could make a count exceed 64 bits, or whether a function has another checksum in the
-    /// profile than in the sum.
+    /// Whether adding the profile could make a count exceed 64 bits, or whether a function has a different checksum in
+    /// the profile than in the sum.
     fn conflicts(&mut self, other: &SampleProfile) -> bool {
         if self.profile.functions().is_empty() {
             return false;

@@ -16,7 +16,8 @@ use rustc_hash::FxHashMap;
 use std::io;
 use std::sync::Arc;
 
-/// The first name of an input for each hash; empty if the input has no hashes in place of names.
+/// For each name hash, the first name of an input that has this hash. Empty if the input contains no hashes in place of
+/// names.
 pub(super) type OwnNames = FxHashMap<NameRef, NameId>;
 
 /// The rules of a merge of sample profiles: [`Tolerant`] or [`AsLlvm`].
@@ -51,8 +52,8 @@ pub(super) trait Strategy: Sync {
         Ok(judge_by_functions(index, report))
     }
 
-    /// Whether an input with this number of functions is compared with the others: all must have probes or none, and
-    /// all must have contexts or none.
+    /// Whether the kind of an input with this number of functions matters. If so, the input must have probes if and
+    /// only if the other inputs have probes, and calling contexts if and only if the other inputs have contexts.
     fn decides_kind(&self, functions: u64) -> bool {
         functions > 0
     }
@@ -69,8 +70,8 @@ pub(super) trait Strategy: Sync {
         let _ = (sum, input);
     }
 
-    /// Returns the name of a function of an input, as messages report it. [`match_names`](Self::match_names) may have
-    /// given the function the names of the sum.
+    /// Returns the name of a function as messages report it: the name that the input has.
+    /// [`match_names`](Self::match_names) may have replaced it by the name in the sum.
     fn reported_name(
         &self,
         input: &SampleProfile,
@@ -193,7 +194,8 @@ impl Strategy for AsLlvm {
         }
     }
 
-    /// LLVM reports functions by the names or hashes that the input has. The names of the sum were added after them.
+    /// LLVM reports a function by the name or hash that the input has. In `input.names` these stand before the names
+    /// that [`match_names`](Self::match_names) added from the sum.
     fn reported_name(
         &self,
         input: &SampleProfile,

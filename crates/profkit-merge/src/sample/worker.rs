@@ -57,8 +57,8 @@ impl Sum {
     }
 }
 
-/// The error for an input that must not be added to the current sum, because the order of inputs matters for it. A part
-/// of the input may have been added before the error was found.
+/// The error for an input that must not be added to the current sum, because the order of inputs matters for this
+/// input. A part of the input may have been added before the error was found.
 struct Odd;
 
 /// The state of one worker.
@@ -299,8 +299,8 @@ impl SampleKind<'_, '_> {
     }
 }
 
-/// The values of the variables in which LLVM's readers store whether profiles are FS-AFDO
-/// (`FunctionSamples::ProfileIsFS`) and pre-inlined (`ProfileIsPreInlined`). `None` if no input has set the variable.
+/// The values of two variables of LLVM's readers: whether profiles are FS-AFDO (`FunctionSamples::ProfileIsFS`) and
+/// whether they are pre-inlined (`ProfileIsPreInlined`). A field is `None` if no input has set the variable.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LlvmWords {
     pub(super) is_fs: Option<bool>,
@@ -308,9 +308,9 @@ pub(super) struct LlvmWords {
 }
 
 impl LlvmWords {
-    /// Returns the values that reading an input gives to the variables. The readers of encodings that cannot express
-    /// FS-AFDO reset the first variable; only the text reader resets the second. The reader of the extensible encoding
-    /// sets the variables but never resets them. The reader of GCC's encoding does not change them.
+    /// Returns the values that LLVM's reader gives to the variables when it reads an input. Readers of encodings that
+    /// cannot express FS-AFDO reset the first variable. Only the text reader resets the second. The reader of the
+    /// extensible encoding sets the variables but never resets them. The reader of GCC's encoding does not change them.
     pub(super) fn of(data: &[u8], kind: ProfileKind) -> Self {
         let encoding = sample::llvm_encoding(data);
         let resets_fs = !matches!(

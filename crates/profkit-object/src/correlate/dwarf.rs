@@ -41,7 +41,8 @@ const MOST_ORIGINS: usize = 16;
 pub struct Probe {
     /// The PGO name of the function.
     pub function_name: Vec<u8>,
-    /// The linkage name of the function, or its plain name if it has no linkage name.
+    /// The linkage name of the function, or its plain name if it has no linkage name. `None` if neither is known, or if
+    /// details are not read.
     pub linkage_name: Option<Vec<u8>>,
     /// The control-flow hash of the function.
     pub cfg_hash: u64,
@@ -49,11 +50,12 @@ pub struct Probe {
     pub counter_offset: u64,
     /// The number of counters of the function.
     pub num_counters: u32,
-    /// The address of the function.
+    /// The address of the function; `None` if it is not known.
     pub address: Option<u64>,
-    /// The source file that declares the function. The path is as it was given to the compiler.
+    /// The source file that declares the function. The path is as it was given to the compiler. `None` if it is not
+    /// known, or if details are not read.
     pub file: Option<Vec<u8>>,
-    /// The line of the function's declaration.
+    /// The line of the function's declaration. `None` if it is not known, or if details are not read.
     pub line: Option<u64>,
 }
 

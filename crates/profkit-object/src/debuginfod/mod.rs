@@ -6,9 +6,9 @@
 //! |---|---|
 //! | `DEBUGINFOD_URLS` | the servers, separated by white space, in the order in which they are asked |
 //! | `DEBUGINFOD_CACHE_PATH` | the folder of the cache; by default `~/.debuginfod_client_cache` if it exists, otherwise `debuginfod_client` in `XDG_CACHE_HOME` or `~/.cache` |
-//! | `DEBUGINFOD_TIMEOUT` | seconds after which a server is given up if it has sent neither 100 KiB nor the whole file (default 90; 0: never) |
-//! | `DEBUGINFOD_MAXTIME` | the most seconds for one file (default and 0: limited only by [`Client::budget`], the time for all downloads together) |
-//! | `DEBUGINFOD_MAXSIZE` | the most bytes of one file (default and 0: no limit) |
+//! | `DEBUGINFOD_TIMEOUT` | the number of seconds in which a server must send 100 KiB or the whole file; otherwise it is given up (default 90; 0: no limit) |
+//! | `DEBUGINFOD_MAXTIME` | the largest number of seconds for one file (default and 0: limited only by [`Client::budget`], the time for all downloads together) |
+//! | `DEBUGINFOD_MAXSIZE` | the largest size of one file in bytes (default and 0: no limit) |
 //! | request | `SERVER/buildid/ID/debuginfo`, `SERVER/buildid/ID/executable` |
 //! | cache | `ID/debuginfo`, `ID/executable`; an empty file means that no server had the file. This is remembered for the number of seconds in the file `cache_miss_s` (default 600) |
 //!
@@ -64,9 +64,9 @@ pub struct Client {
     cache: PathBuf,
     /// The time that a server may take without sending enough data. `None` means that only `budget` limits this time.
     timeout: Option<Duration>,
-    /// The time that the download of one file may take.
+    /// The time that the download of one file may take. `None` means that only `budget` limits this time.
     max_time: Option<Duration>,
-    /// The largest accepted size of one file, in bytes.
+    /// The largest accepted size of one file, in bytes. `None` means that there is no limit.
     max_size: Option<u64>,
     budget: Duration,
     /// The time at which the first download began.

@@ -1,4 +1,4 @@
-//! The source file and the line where each function of a program is declared.
+//! Finds the source file and the line in which each function of a program is declared.
 use super::functions::has_code;
 use super::lines::Paths;
 use super::names::{FileNumber, Own};
@@ -16,23 +16,23 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// The limit for all names and paths of one compile unit together: this many bytes, and [`TEXT_PER_BYTE`] bytes for each
-/// byte that may hold them, which are its entries, the line tables and the sections of strings. Compilers write a name once.
+/// The number of bytes that the names and paths of any compile unit may have together. For each byte of the unit's
+/// entries, line tables and string sections, [`TEXT_PER_BYTE`] further bytes are allowed. Compilers write a name once.
 /// With a larger limit, malicious units that share strings need more memory.
 const TEXT_OF_UNIT: usize = 1 << 16;
 const TEXT_PER_BYTE: usize = 4;
 
-/// The largest number of declarations of one name that are compared with the file in a profile's name.
+/// The largest number of declarations of one name that are compared with the file in the name of a profile's function.
 const MOST_OF_A_NAME: usize = 1024;
 
-/// Where a function is declared.
+/// The place where a function is declared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Declaration<'table> {
-    /// The path of the source file. The unit's directory stands before a relative path, and the parts `.` and `..` are
-    /// resolved, without a look at the file system.
+    /// The path of the source file. A relative path was joined to the unit's directory. The parts `.` and `..` were
+    /// resolved without reading the file system.
     pub file: &'table [u8],
-    /// The line of the function's name, from 1. If the debug info has only line tables, the line of the function's first
-    /// instruction. 0 if it is unknown.
+    /// The line of the function's declaration, counted from 1. If the debug info has only line tables, the line of the
+    /// function's first instruction. 0 if the line is not known.
     pub line: u32,
 }
 
@@ -41,23 +41,24 @@ pub struct Declaration<'table> {
 pub struct DeclaringBinary {
     /// The path of the binary.
     pub path: PathBuf,
-    /// Its build id, if it has one.
+    /// The build id of the binary; `None` if it has none.
     pub build_id: Option<BuildId>,
-    /// What it has of debug info. [`DebugInfo::SymbolsOnly`] and [`DebugInfo::Nothing`] name no files.
+    /// The kind of debug info that was read. [`DebugInfo::SymbolsOnly`] and [`DebugInfo::Nothing`] contain no source
+    /// files.
     pub debug_info: DebugInfo,
     /// The number of functions whose source file is known.
     pub functions: usize,
     /// The number of compile units whose split debug info (`.dwo`, `.dwp`) was not found.
     pub missing_split: usize,
-    /// Debug info that could not be read.
+    /// The errors of debug info that could not be read.
     pub warnings: Vec<Error>,
 }
 
 /// The declarations of all functions of programs, by the names that profiles have.
 ///
-/// They come from the entries of the debug info (DWARF 5, sections 2.14 and 3.3): of functions with code and of inlined
-/// functions. Functions with code but without such an entry, as in programs built with `-gline-tables-only`, have the
-/// file and line of their first instruction; functions that are only inlined are not known then.
+/// The declarations come from the entries of functions with code and of inlined functions in the debug info (DWARF 5,
+/// sections 2.14 and 3.3). In programs built with `-gline-tables-only`, functions have no such entries. A function with
+/// code then gets the file and line of its first instruction, and a function that is only inlined is not known.
 ///
 /// ```
 /// use profkit_object::debug_files::DebugFolders;
@@ -77,16 +78,17 @@ pub struct DeclaringBinary {
 pub struct Declarations {
     /// The binaries that were read.
     pub binaries: Vec<DeclaringBinary>,
-    /// Programs in folders that could not be read, and why.
+    /// Programs in folders that could not be read, each with the error.
     pub unreadable: Vec<(PathBuf, Error)>,
     strings: Strings,
-    /// Sorted by the bytes of the name, then by file. Each pair of both is there once.
+    /// The functions, sorted by the bytes of the name, then by file. Each pair of name and file occurs once.
     list: Vec<Entry>,
-    /// The functions by the hash of their name, sorted by hash.
+    /// For each function: the hash of its name, and its index in `list`. Sorted by hash. Computed at the first search
+    /// by hash.
     hashes: OnceLock<Vec<(NameRef, u32)>>,
 }
 
-/// A function with its file and line. Name and file are numbers in a table of strings.
+/// A function with its file and line. Name and file are indexes in the table of strings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Entry {
     name: u32,
@@ -95,12 +97,12 @@ struct Entry {
 }
 
 impl Declarations {
-    /// Reads programs, libraries and debug files; of a folder all programs and libraries below it. Separate debug files
-    /// are looked for in `folders` too, and split debug info where the program says that it is.
+    /// Reads programs, libraries and debug files. If a path is a folder, all programs and libraries below it are read.
+    /// Separate debug files are also searched in `folders`. Split debug info is searched at the paths in the program.
     ///
     /// # Errors
-    /// If a path does not exist, or if a file that is named is no binary or is damaged. Programs in folders that cannot be
-    /// read are in [`Declarations::unreadable`].
+    /// If a path does not exist, or if a named file is not a binary or is damaged. A program in a folder that cannot be
+    /// read is no error; it is listed in [`Declarations::unreadable`].
     pub fn read(paths: &[PathBuf], folders: &DebugFolders) -> Result<Self> {
         let mut declarations = Declarations::default();
         for path in paths {
@@ -170,7 +172,7 @@ impl Declarations {
         }
     }
 
-    /// Adds the functions that have a symbol, no entry, and rows in a line table.
+    /// Adds the functions that have a symbol and rows in a line table, but no entry in the debug info.
     fn add_by_lines(&mut self, symbolizer: &Symbolizer<'_>, found: &mut FxHashSet<u32>) {
         if symbolizer.debug_info() == DebugInfo::SymbolsOnly {
             return;
@@ -196,13 +198,14 @@ impl Declarations {
             let Some(frame) = locations.stack(index).last() else {
                 continue;
             };
-            // Without a line, the file is that of a local symbol in the symbol table: a name without a folder.
+            // If the line is 0, the file comes from the symbol table, and is only the name of a file without a folder.
             let Some(file) = frame.file.filter(|_| frame.line > 0) else {
                 continue;
             };
             let name = self.strings.intern(without_suffix(name));
             found.insert(name);
-            // The function may have an entry under another name.
+            // Debug info may have an entry for this function under a different name, which knows the line of the
+            // declaration.
             let line = match frame.function_line {
                 0 => frame.line,
                 line => line,
@@ -221,7 +224,8 @@ impl Declarations {
         self.hashes = OnceLock::new();
     }
 
-    /// The number of functions whose source file is known. Functions with the same name in several files count as often.
+    /// The number of functions whose source file is known. A function name that occurs in several files is counted once
+    /// for each file.
     pub fn len(&self) -> usize {
         self.list.len()
     }
@@ -231,9 +235,9 @@ impl Declarations {
         self.list.is_empty()
     }
 
-    /// Finds a function by a name as profiles have it: the symbol, `file.c;symbol` for a local function (before LLVM 17
-    /// `file.c:symbol`), or the symbol with a suffix such as `.llvm.123`. `None` if no such function is known, or if
-    /// functions in several files have this name and the name does not say which file is meant.
+    /// Finds a function by its name in a profile: the symbol, `file.c;symbol` for a local function (before LLVM 17
+    /// `file.c:symbol`), or the symbol with a suffix such as `.llvm.123`. `None` if no such function is known. Also
+    /// `None` if functions in several files have this name, and the name does not show which file is meant.
     pub fn find(&self, name: &[u8]) -> Option<Declaration<'_>> {
         let symbol = symbol_of(name);
         let plain = without_suffix(symbol);
@@ -246,8 +250,8 @@ impl Declarations {
         self.only(found, file.unwrap_or_default())
     }
 
-    /// Finds a function by the MD5 hash of its name, as in sample profiles without names; otherwise the same as
-    /// [`find`](Self::find).
+    /// Finds a function by the MD5 hash of its name, for sample profiles without names. Everything else is the same as
+    /// in [`find`](Self::find).
     pub fn find_hash(&self, hash: NameRef) -> Option<Declaration<'_>> {
         let hashes = self.hashes.get_or_init(|| {
             let of_entry = |(index, entry): (usize, &Entry)| {
@@ -264,7 +268,7 @@ impl Declarations {
         self.only(self.of_name(self.strings.get(name)?), b"")
     }
 
-    /// The declarations of a name.
+    /// Returns the declarations of functions with this name.
     fn of_name(&self, name: &[u8]) -> &[Entry] {
         let text = |entry: &Entry| self.strings.get(entry.name).unwrap_or_default();
         let start = self.list.partition_point(|entry| text(entry) < name);
@@ -273,7 +277,8 @@ impl Declarations {
         rest.get(..len).unwrap_or_default()
     }
 
-    /// The only one of several declarations that is in `file`, or the only one at all.
+    /// Returns the declaration if there is only one. If there are several, returns the only one whose path ends with
+    /// `file`, or the declaration of a function of Rust's standard library.
     fn only(&self, found: &[Entry], file: &[u8]) -> Option<Declaration<'_>> {
         let declaration = |entry: &Entry| {
             Some(Declaration {
@@ -296,9 +301,10 @@ impl Declarations {
         }
     }
 
-    /// The declaration of a function of Rust's standard library, if all of several declarations are of one. rustc names the
-    /// sources of code that came compiled with it `/rustc/COMMIT/library/…`. Of code that it compiles itself, it names the
-    /// files of the component rust-src, if that is installed. The path of such a file is preferred.
+    /// If all declarations are those of one function in Rust's standard library, returns one of them. The standard
+    /// library is compiled before rustc is installed; the paths of its sources begin with `/rustc/COMMIT/library/`. In
+    /// code that rustc compiles later, such as inlined functions, the paths are those of the component rust-src if it
+    /// is installed. A path in rust-src is preferred.
     fn of_std<'e>(&self, found: &'e [Entry]) -> Option<&'e Entry> {
         let path = |entry: &Entry| self.strings.get(entry.file).unwrap_or_default();
         let first = found.first().filter(|_| found.len() <= MOST_OF_A_NAME)?;
@@ -314,14 +320,14 @@ impl Declarations {
     }
 }
 
-/// The path inside of Rust's repository, for a path that begins with `/rustc/COMMIT/`.
+/// Returns the part of a path after `/rustc/COMMIT/`, which is a path in Rust's repository. `None` for other paths.
 fn in_rustc(path: &[u8]) -> Option<&[u8]> {
     let rest = path.strip_prefix(b"/rustc/")?;
     let end = rest.iter().position(|&byte| byte == b'/')?;
     rest.get(end + 1..)
 }
 
-/// The declarations of one unit.
+/// The declarations in one compile unit.
 #[derive(Default)]
 struct OfUnit {
     strings: Strings,
@@ -374,7 +380,7 @@ impl UnitVisitor for OfUnit {
             else {
                 continue;
             };
-            // References to other units exist only in debug info that is not split.
+            // Only debug info that is not split has references to other units.
             let (dwarf, unit) = match other {
                 Some(other) => match names.other_unit(other) {
                     Some(unit) => (dwarf, unit),
@@ -398,7 +404,8 @@ impl UnitVisitor for OfUnit {
     }
 }
 
-/// Whether entries with this abbreviation describe a function that has code or was inlined, not only its declaration.
+/// Whether entries with this abbreviation describe a function that has code or was inlined. Entries that only declare a
+/// function are not needed.
 fn is_defined(abbreviation: &Abbreviation) -> bool {
     let mut attributes = abbreviation.attributes().iter();
     has_code(abbreviation) || attributes.any(|spec| spec.name() == dw::DW_AT_inline)
@@ -423,7 +430,7 @@ fn clean(path: &[u8]) -> Vec<u8> {
     cleaned
 }
 
-/// Whether a path ends with all parts of another path.
+/// Whether the last components of `path` are exactly the components of `end`.
 fn ends_with_path(path: &[u8], end: &[u8]) -> bool {
     let rest = path.strip_suffix(end);
     rest.is_some_and(|rest| rest.is_empty() || rest.ends_with(b"/") || end.starts_with(b"/"))

@@ -6,8 +6,8 @@ use profkit_data::{Error, ErrorKind, Result, system_text};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The files of a program: the program itself, its separate debug file and its package of split debug info. The last
-/// two may be missing.
+/// The files of a program: the program itself, its separate debug file, and its package of split debug info. The debug
+/// file and the package may be missing.
 #[derive(Debug)]
 pub struct ProgramFiles {
     binary: BinaryFile,

@@ -206,7 +206,7 @@ impl<'a> Functions<'a> {
     }
 }
 
-/// Returns the largest number of address ranges that are read of a compile unit.
+/// Returns the largest number of address ranges that are read from a compile unit.
 pub(super) fn most_ranges<'a>(dwarf: &Dwarf<Slice<'a>>, unit: &Unit<Slice<'a>>) -> usize {
     unit.header
         .length_including_self()

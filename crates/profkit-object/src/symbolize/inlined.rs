@@ -1,4 +1,5 @@
-//! Lists the functions that a compiler inlined. In debug info they have an entry, even if no code of their own is left.
+//! Lists the functions that a compiler inlined. Debug info has an entry for such a function even if no code of its own
+//! is left.
 use super::sections::Sections;
 use super::{MAX_REFERENCES, Slice};
 use gimli::{AttributeValue, UnitOffset, UnitRef, constants as dw};
@@ -30,7 +31,7 @@ pub fn inlined_functions<'data, R: ReadRef<'data>>(
             Ok(None) => return Ok(found),
             Ok(Some(header)) => header,
             Err(_) => {
-                // Where the next unit begins is not known.
+                // Without a readable header, the start of the next unit is not known.
                 found.damaged_units += 1;
                 return Ok(found);
             }

@@ -1,11 +1,11 @@
 //! Symbolising: finds the inline stack of addresses in a binary, with function, file, line, column and discriminator,
 //! as LLVM's DWARF symboliser does.
 //!
-//! [`ProgramFiles::open`] finds the debug info of a program, in whichever files it is. [`Symbolizer::new`] works with
-//! bytes in memory. [`Symbolizer::symbolize`] takes any number of addresses. It finds the compile unit of each address,
-//! parses each of these units once, using all processor cores, and returns a [`Locations`] table in which equal frames
-//! and strings are stored once. So a few addresses take the time to parse their units, and a million addresses take the
-//! time of one pass over the debug info.
+//! [`ProgramFiles::open`] finds the files with the debug info of a program. [`Symbolizer::new`] works with bytes in
+//! memory. [`Symbolizer::symbolize`] takes any number of addresses. It finds the compile unit of each address, parses
+//! each of these units once, using all processor cores, and returns a [`Locations`] table in which equal frames and
+//! strings are stored once. So the time for a few addresses is the time to parse their units. The time for a million
+//! addresses is that of one pass over the debug info.
 //!
 //! ```no_run
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -100,9 +100,9 @@ pub struct Inputs<'data> {
     pub binary: &'data [u8],
     /// The separate debug file of the binary. It is used if the binary itself has no debug info.
     pub debug_file: Option<&'data [u8]>,
-    /// The package of split debug info (the `.dwp` file).
+    /// The package of split debug info (the `.dwp` file). `None` if there is no package.
     pub package: Option<&'data [u8]>,
-    /// The object that finds `.dwo` files.
+    /// The object that finds `.dwo` files. `None` if no `.dwo` files are searched.
     pub split_files: Option<&'data dyn SplitFiles>,
 }
 

@@ -59,8 +59,8 @@ struct Place {
     offset: UnitOffset,
 }
 
-/// A source file as a DWARF entry names it: a number in the line table of a unit, which is the current one or another unit
-/// of the same file.
+/// A source file in a DWARF entry: the number of the file in the line table of a unit. This is the current unit, or
+/// another unit of the same file, given by its index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct FileNumber {
     pub(super) other: Option<usize>,
@@ -80,7 +80,8 @@ pub(super) struct Named {
 pub(super) struct Names<'c, 'i, 'a> {
     dwarf: &'c Dwarf<Slice<'a>>,
     unit: &'c Unit<Slice<'a>>,
-    /// The other units that references may lead to. `None` in split debug info, where references stay in their unit.
+    /// The other units of the file to which references may lead. `None` in split debug info, where references never
+    /// leave their unit.
     index: Option<&'c UnitIndex<'i, 'a>>,
     known: FxHashMap<Place, Named>,
 }

@@ -12,25 +12,25 @@ use profkit_data::Error;
 pub struct Subprogram {
     /// The linkage name, or the plain name if there is none.
     pub name: Vec<u8>,
-    /// The first address of each range, and the address after it. The entry of the function is in the first range if the
-    /// compiler did not move it.
+    /// The address ranges of the function's code: the first address, and the address after the range. Normally the
+    /// first range begins with the entry point of the function.
     pub ranges: Vec<(u64, u64)>,
 }
 
-/// The functions of a program in the order of its debug info.
+/// The functions of a program. Their order is that of the debug info.
 #[derive(Clone, Debug, Default)]
 pub struct Subprograms {
     /// The functions.
     pub list: Vec<Subprogram>,
     /// The number of compile units whose split debug info was not found.
     pub missing_split: usize,
-    /// Debug info that could not be read.
+    /// The errors of debug info that could not be read.
     pub warnings: Vec<Error>,
 }
 
 impl Symbolizer<'_> {
-    /// Lists the functions that have code of their own, with all processor cores. Functions in split debug info come
-    /// after all others.
+    /// Lists the functions that have code of their own. All processor cores are used. Functions in split debug info
+    /// come after all others.
     pub fn subprograms(&self) -> Subprograms {
         let visited = self.visit_units::<OfUnit>();
         Subprograms {
@@ -41,7 +41,7 @@ impl Symbolizer<'_> {
     }
 }
 
-/// The functions of one unit.
+/// The functions in one compile unit.
 #[derive(Default)]
 struct OfUnit(Vec<Subprogram>);
 

@@ -126,10 +126,10 @@ impl FrameId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Frame<'table> {
     /// The function's linkage name (mangled) in the debug info or symbol table, or its plain name if it has no linkage
-    /// name.
+    /// name. `None` if the function is not known.
     pub function: Option<&'table [u8]>,
-    /// The path of the source file, as it was given to the compiler. The unit's directory was put before a relative
-    /// path. The path is not normalised.
+    /// The path of the source file, as it was given to the compiler. A relative path was joined to the unit's
+    /// directory. The path is not normalised. `None` if the file is not known.
     pub file: Option<&'table [u8]>,
     /// The line, from 1; 0 if the compiler recorded none. Except in the innermost frame, it is the line of the inlined
     /// call.
@@ -230,7 +230,7 @@ impl Locations {
             .map(FrameId)
     }
 
-    /// Returns the frame into which the given frame is inlined.
+    /// Returns the frame into which the given frame is inlined; `None` if the frame is not inlined.
     pub fn caller(&self, frame: FrameId) -> Option<FrameId> {
         // A calling frame is always stored before the frames inlined into it, so following the callers always ends.
         self.frames

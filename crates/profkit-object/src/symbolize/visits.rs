@@ -12,27 +12,27 @@ pub(super) struct UnitView<'v, 'i, 'b> {
     pub(super) dwarf: &'v Dwarf<Slice<'b>>,
     pub(super) unit: &'v Unit<Slice<'b>>,
     pub(super) names: Names<'v, 'i, 'b>,
-    /// The unit whose line table names the files: of split debug info, that is the skeleton unit.
+    /// The unit whose line table contains the files. For split debug info, this is the skeleton unit.
     pub(super) files: (&'v Dwarf<Slice<'b>>, &'v Unit<Slice<'b>>),
 }
 
-/// What is collected of one compile unit.
+/// A collector of data from one compile unit.
 pub(super) trait UnitVisitor: Default + Send {
-    /// Reads a unit. If an entry is damaged, what was read before it is kept.
+    /// Reads a unit. If an entry is damaged, the data collected before it are kept.
     fn visit(&mut self, view: UnitView<'_, '_, '_>) -> gimli::Result<()>;
 }
 
-/// What was collected of all compile units.
+/// The data collected from all compile units.
 pub(super) struct Visited<V> {
-    /// The units in the order of the debug info, and after them those of split debug info.
+    /// The collectors of the units: first those in the order of the debug info, then those of split debug info.
     pub(super) units: Vec<V>,
     /// The number of compile units whose split debug info was not found.
     pub(super) missing_split: usize,
-    /// Debug info that could not be read.
+    /// The errors of debug info that could not be read.
     pub(super) warnings: Vec<Error>,
 }
 
-/// One unit: itself, its part in split debug info, and what could not be read of them.
+/// The data collected from one unit and from its part in split debug info, with the errors of both.
 #[derive(Default)]
 struct Parts<V> {
     own: V,
@@ -42,7 +42,7 @@ struct Parts<V> {
 }
 
 impl Symbolizer<'_> {
-    /// Visits all units, with all processor cores.
+    /// Visits all units. All processor cores are used.
     pub(super) fn visit_units<V: UnitVisitor>(&self) -> Visited<V> {
         let mut warnings = Vec::new();
         let dwarf = self.sections.dwarf();

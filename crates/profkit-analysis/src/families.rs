@@ -58,7 +58,7 @@ fn kind(inputs: &InputList, opened: &InputStore<'_>, index: usize) -> io::Result
         let mut head = [0; 8];
         let read = File::open(&file.path)?.read(&mut head)?;
         let head = head.get(..read).unwrap_or_default();
-        // The first bytes do not decide which profile a text, a compressed file or an archive holds.
+        // The first bytes do not show which kind of profile a text, a compressed file or an archive holds.
         let kind = detect(head);
         if kind.family().is_some() && !kind.is_text() {
             return Ok(kind);

@@ -146,7 +146,8 @@ pub fn file_of(name: &[u8]) -> Option<&str> {
     (!file.is_empty() && !is_codegen_unit(prefix)).then_some(file)
 }
 
-/// Returns the crate of a Rust function. For a method, this is the crate of the type to which the method belongs.
+/// Returns the crate of a Rust function; `None` for other functions. For a method, this is the crate of the type to
+/// which the method belongs.
 ///
 /// ```
 /// use profkit_analysis::names::crate_of;

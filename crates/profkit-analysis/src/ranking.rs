@@ -12,7 +12,7 @@ pub enum FunctionOrder {
     Sum,
     /// The largest counter, or the samples of the hottest line; largest first.
     Max,
-    /// The number of calls: the first counter, or the samples of the entry; largest first.
+    /// The number of calls, largest first: the first counter, or the samples at the function's entry.
     Entry,
     /// The name for people.
     Name,
@@ -25,7 +25,7 @@ pub struct FunctionNumbers {
     pub sum: u128,
     /// The largest counter, or the samples of the hottest line.
     pub max: u64,
-    /// The first counter, or the samples of the entry.
+    /// The first counter, or the samples at the function's entry.
     pub entry: u64,
 }
 
@@ -184,7 +184,7 @@ impl GroupBy {
 pub struct Group {
     /// The name of the group; `None` for the group of functions whose names do not show a group.
     pub name: Option<String>,
-    /// The number of functions, or of contexts.
+    /// The number of functions in the group. For heap profiles, the number of contexts.
     pub functions: u64,
     /// The number of functions that ran.
     pub entered: u64,

@@ -220,7 +220,7 @@ impl<'data> SampleView<'data> {
         }
     }
 
-    /// The version and the section table of an extensible binary profile.
+    /// The version and the section table of an extensible binary profile; `None` for other encodings.
     pub fn sections(&self) -> Option<(u64, Vec<Section>)> {
         let opened = ExtBinaryProfile::parse(self.data).ok()?;
         Some((opened.version(), opened.sections().to_vec()))

@@ -12,9 +12,9 @@ use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The size in bytes from which files are mapped. Smaller files are read into a buffer that is reused, which is faster
-/// than mapping and unmapping each file. Each thread may need a buffer of this size, so a larger limit needs more
-/// memory.
+/// The smallest size in bytes of files that are mapped. Smaller files are read into a buffer that is reused, which is
+/// faster than mapping and unmapping each file. Each thread may need a buffer of this size, so a larger limit needs
+/// more memory.
 const MAP_FROM: u64 = 16 << 20;
 
 /// The name of standard input in messages.
@@ -154,7 +154,7 @@ impl fmt::Display for ReadError {
 
 impl std::error::Error for ReadError {}
 
-/// Makes an open file the only input of a merge.
+/// An open file as the only input of a merge.
 #[derive(Debug)]
 pub struct SingleInput<'a>(pub &'a Input);
 

@@ -107,7 +107,7 @@ pub enum InputNote {
         members: usize,
         /// A description of the damage in the archive.
         problem: String,
-        /// What the user can do about it.
+        /// A suggestion to the user for dealing with the damage.
         hint: &'static str,
     },
     /// An archive contains no files.
@@ -129,7 +129,7 @@ pub enum InputNote {
     PassedOver {
         /// The path that is left out.
         path: PathBuf,
-        /// A text that says what is at the path.
+        /// The kind of the object at the path, as text: for example, a pipe.
         what: String,
     },
     /// The number of further paths that are left out because they are neither files nor links to files, and are not

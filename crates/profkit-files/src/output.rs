@@ -22,7 +22,7 @@ pub enum Content {
     Text,
 }
 
-/// An output that has passed the checks that are possible before the first byte is written.
+/// An output that can be written, as far as this can be checked before the first byte is written.
 ///
 /// A regular file is written completely or not at all. The bytes go to a temporary file in the same folder, and this
 /// file replaces the target at the end. The permissions of an existing target are kept, and a symbolic link is
@@ -324,7 +324,7 @@ pub fn write_to<W: Write>(
     }
 }
 
-/// Calls `write` with a sink that buffers the bytes and passes them to `file`. If `screen` is set, control characters
+/// Calls `write` with a sink that buffers the bytes and passes them to `file`. If `escape` is true, control characters
 /// are escaped.
 fn fill_file(
     file: impl Write,

@@ -42,8 +42,8 @@ pub(super) struct Walk {
     /// Paths that lead to a file or folder that was already found at another path: first the path that is left out,
     /// then the other path.
     pub(super) same: Vec<(PathBuf, PathBuf)>,
-    /// Paths that lead neither to a regular file nor to a folder, and a text that says what they lead to. What they
-    /// lead to is never opened, because opening a pipe can block for ever.
+    /// Paths that lead neither to a regular file nor to a folder, each with the kind of the object as text. Such an
+    /// object is never opened, because opening a pipe can block for ever.
     pub(super) odd: BTreeMap<PathBuf, String>,
 }
 
@@ -113,7 +113,7 @@ impl Walk {
     }
 }
 
-/// Returns a text that says what a file is that is not a regular file, for example a pipe.
+/// Returns the kind of a file that is not a regular file as text, for example a pipe.
 fn kind_of(kind: FileType) -> &'static str {
     #[cfg(unix)]
     {

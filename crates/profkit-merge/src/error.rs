@@ -33,7 +33,7 @@ impl From<Cancelled> for MergeError {
 /// Groups of inputs that cannot be merged with each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupConflict {
-    /// What the groups differ in.
+    /// The property in which the groups differ.
     pub difference: Difference,
     /// A sentence that says which profiles cannot be merged.
     pub message: &'static str,
@@ -43,7 +43,7 @@ pub struct GroupConflict {
     pub hint: &'static str,
 }
 
-/// What groups of inputs differ in.
+/// The property in which groups of inputs differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Difference {
     /// The groups differ in the family of their profiles: instrumentation, sample, heap or MIP profiles.

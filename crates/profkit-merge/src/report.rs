@@ -39,14 +39,14 @@ pub struct Report {
     /// functions in the same way as in the inputs. 0 for other profiles.
     #[serde(skip_serializing_if = "is_zero")]
     pub suggested_indexed_version: u32,
-    /// The part of the report that only MIP merges have.
+    /// The part of the report that only MIP merges have; `None` for other merges.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mip: Option<MipDetails>,
     /// What cancelled the merge, and after how many inputs; `None` if the merge was not cancelled. A cancelled merge
     /// has no result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cancelled: Option<Cancellation>,
-    /// The part of the report that only merges of heap profiles have.
+    /// The part of the report that only merges of heap profiles have; `None` for other merges.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub heap: Option<HeapDetails>,
 }
@@ -163,7 +163,8 @@ pub struct Event {
     /// The value that was found, if a different value was expected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub found: Option<String>,
-    /// The value that was expected, or the value in the first record of the same function.
+    /// The value that was expected, or the value in the first record of the same function. `None` if there is no such
+    /// value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected: Option<String>,
     /// A suggestion to the user, if there is a step that helps.
@@ -412,7 +413,7 @@ impl Reason {
 pub struct LlvmFault {
     /// The code of LLVM's error.
     pub code: LlvmCode,
-    /// The detail that LLVM's tool prints after the text of the error code.
+    /// The detail that LLVM's tool prints after the text of the error code. `None` if the tool prints no detail.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
 }
@@ -456,8 +457,8 @@ impl From<&Error> for LlvmFault {
             ErrorKind::UnrecognizedFormat => LlvmCode::UnrecognizedFormat,
             ErrorKind::BadMagic => LlvmCode::BadMagic,
             ErrorKind::BadHeader => LlvmCode::BadHeader,
-            // LLVM's tool prints a detail for an unsupported raw version, but none for an unsupported indexed version. For
-            // the version of a heap profile it prints a detail, but it has no code of its own.
+            // LLVM's tool prints a detail for an unsupported raw version, but none for an unsupported indexed version.
+            // For an unsupported version of a heap profile, the tool prints a detail, but there is no special code.
             ErrorKind::UnsupportedVersion
                 if error.detail_for_llvm().is_some()
                     && !error.is_within(&Structure::MemProfSection) =>

@@ -59,7 +59,7 @@ where
     Ok(None)
 }
 
-/// Parses a build id from hexadecimal digits.
+/// Parses a build id from hexadecimal digits. `None` if the text is not valid.
 pub fn parse_build_id(text: &str) -> Option<BuildId> {
     let text = text.as_bytes();
     if text.is_empty() || !text.len().is_multiple_of(2) {

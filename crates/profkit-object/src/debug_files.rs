@@ -64,7 +64,7 @@ pub struct Located {
 /// The facts in a program by which its separate debug file can be found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DebugLink {
-    /// The build id of the program.
+    /// The build id of the program; `None` if the program has none.
     pub build_id: Option<BuildId>,
     /// The file name and the CRC-32 in the section `.gnu_debuglink`. `None` if the program has no such section.
     pub link: Option<(PathBuf, u32)>,
@@ -86,7 +86,8 @@ impl DebugLink {
 
 impl DebugFolders {
     /// Returns the path for a build id in a folder: `.build-id/ab/cdef`, followed by `suffix`. With the suffix
-    /// `.debug`, this is the path of the debug file; without a suffix, it is the path of the program itself.
+    /// `.debug`, this is the path of the debug file; without a suffix, it is the path of the program itself. `None` if
+    /// the build id is shorter than two bytes.
     pub fn build_id_path(folder: &Path, id: &BuildId, suffix: &str) -> Option<PathBuf> {
         let digits = id.to_string();
         let (first, rest) = digits.split_at_checked(2)?;
@@ -251,7 +252,8 @@ pub fn dsym_files(path: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Returns the path of a program's `.dwp` file: `PROGRAM.dwp`, the name that `llvm-dwp` and `dwp` use.
+/// Returns the path of a program's `.dwp` file: `PROGRAM.dwp`, the name that `llvm-dwp` and `dwp` use. `None` if there
+/// is no such file.
 pub fn dwp_file(program: &Path) -> Option<PathBuf> {
     Some(with_suffix(program, ".dwp")).filter(|path| path.is_file())
 }

@@ -172,6 +172,7 @@ fn nothing_found() -> Error {
 }
 
 /// Reads from an instrumented program what its counters count: the flags in its variable `__llvm_profile_raw_version`.
+/// `None` if the variable is not found.
 fn instrumentation(image: &Image<'_>) -> Option<InstrKind> {
     // In Mach-O, the symbol has one more underscore than the C name.
     let wanted = |name: &[u8]| name == RAW_VERSION || name.strip_prefix(b"_") == Some(RAW_VERSION);
@@ -189,8 +190,9 @@ fn instrumentation(image: &Image<'_>) -> Option<InstrKind> {
     Some(InstrKind::from_version_word(word))
 }
 
-/// Reads the names and hashes of functions from profile sections. Counter pointers are not used. So this function also
-/// works for programs of LLVM 13 and older, in which the counter pointers are addresses that the loader fills in.
+/// Reads the names and hashes of functions from profile sections. `None` if the sections are missing or cannot be read.
+/// Counter pointers are not used. So this function also works for programs of LLVM 13 and older, in which the counter
+/// pointers are addresses that the loader fills in.
 fn of_sections(image: &Image<'_>, set: SectionSet) -> Option<Vec<Function>> {
     if !binary::has_sections(image, set) {
         return None;

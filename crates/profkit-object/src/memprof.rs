@@ -16,8 +16,8 @@ const RUNTIME_FILES: [&[u8]; 3] = [
     b"memprof_new_delete.cpp",
 ];
 
-/// The allocation functions in MemProf's run-time library: C functions, `operator new` and `operator new[]`. Each name
-/// here is the start of a symbol; an interceptor's prefix may precede it.
+/// The allocation functions in MemProf's run-time library: the symbols of C functions, and the beginnings of the
+/// symbols of `operator new` and `operator new[]`. A prefix of an interceptor may come before the name.
 const RUNTIME_SYMBOLS: [&[u8]; 14] = [
     b"malloc",
     b"calloc",
@@ -35,7 +35,7 @@ const RUNTIME_SYMBOLS: [&[u8]; 14] = [
     b"_Znam",
 ];
 
-/// The prefixes of symbols of interceptors, which replace functions such as `malloc`.
+/// The prefixes that mark a symbol as an interceptor: a function that replaces a function such as `malloc`.
 const INTERCEPTOR_PREFIXES: [&[u8]; 2] = [b"___interceptor_", b"__interceptor_"];
 
 /// Whether a symbol belongs to an allocation function of MemProf's run-time library.
@@ -121,8 +121,8 @@ impl ModuleFrames {
         }
     }
 
-    /// Returns the symbol that contains the address with this index. Callers need the symbol for addresses without
-    /// frames.
+    /// Returns the symbol that contains the address with this index; `None` if it is not known. Callers need the symbol
+    /// for addresses without frames.
     pub fn symbol(&self, address: usize) -> Option<&[u8]> {
         self.locations.stack(address).next()?.function
     }

@@ -27,11 +27,11 @@ pub struct MipSections {
     pub map: Vec<u8>,
     /// The address of the record section; `None` if the file does not have the section.
     pub section_address: Option<u64>,
-    /// The size of the record section in bytes.
+    /// The size of the record section in bytes; `None` if the file does not have the section.
     pub section_size: Option<u64>,
     /// The width of addresses in the binary.
     pub width: Width,
-    /// The build id of the binary.
+    /// The build id of the binary; `None` if it has none.
     pub build_id: Option<BuildId>,
 }
 

@@ -98,7 +98,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Looks at all inputs, and finds the binaries of those that need one. Each binary is read once.
+    /// Examines all inputs, and finds the binaries for those whose raw profiles need one. Each binary is read once.
     ///
     /// An input that cannot be read is ignored here; the merge reports it.
     pub fn new(inputs: &dyn Inputs, binaries: &Binaries) -> Self {
@@ -221,14 +221,15 @@ impl Binaries {
         })
     }
 
-    /// Finds the program or library with a build id: in the folders, otherwise on the servers.
+    /// Finds the program or library with a build id: in the folders, otherwise on the servers. `None` if it is not
+    /// found.
     pub fn program(&self, id: &BuildId) -> Option<PathBuf> {
         let found = self.index.find(id).into_iter().next();
         let found = found.map(|binary| binary.path);
         found.or_else(|| self.served(id, Artifact::Executable))
     }
 
-    /// Asks the servers for the debug info of a build id.
+    /// Asks the servers for the debug info of a build id. `None` if there are no servers, or if none of them has it.
     pub fn debug_info(&self, id: &BuildId) -> Option<PathBuf> {
         self.served(id, Artifact::DebugInfo)
     }
@@ -314,7 +315,8 @@ impl Binaries {
         }
     }
 
-    /// Asks the servers for a binary that no folder contains.
+    /// Asks the servers for a binary if no folder contains a suitable one. `None` if no server has to be asked, or if
+    /// there are no servers.
     fn fetch(
         &self,
         key: &Key,

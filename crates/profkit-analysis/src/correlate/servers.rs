@@ -15,9 +15,9 @@ pub enum Artifact {
 }
 
 /// Servers that return a binary by its build id. With the cargo feature `debuginfod`, the client of
-/// `profkit_object::debuginfod` implements this.
+/// `profkit_object::debuginfod` implements this trait.
 pub trait BinaryServers: fmt::Debug + Send + Sync {
-    /// Downloads the file of a build id, and returns its path on this machine.
+    /// Downloads the file with this build id, and returns its path on this machine.
     ///
     /// # Errors
     /// If no server has the file. The error lists the answer of each server.
@@ -63,7 +63,8 @@ impl fmt::Display for ServersError {
 
 impl std::error::Error for ServersError {}
 
-/// Returns a client for the servers in `DEBUGINFOD_URLS`. `budget` limits the time of all downloads together.
+/// Returns a client for the servers in `DEBUGINFOD_URLS`. `budget` limits the time of all downloads together; `None`
+/// sets the client's usual limit.
 ///
 /// # Errors
 /// If this library was built without a client, or if an environment variable is wrong.
@@ -84,7 +85,8 @@ pub fn servers_from_environment(
     Ok(Box::new(client))
 }
 
-/// Returns a client for the servers in `DEBUGINFOD_URLS`. `budget` limits the time of all downloads together.
+/// Returns a client for the servers in `DEBUGINFOD_URLS`. `budget` limits the time of all downloads together; `None`
+/// sets the client's usual limit.
 ///
 /// # Errors
 /// If this library was built without a client, or if an environment variable is wrong.

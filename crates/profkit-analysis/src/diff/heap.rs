@@ -33,7 +33,8 @@ impl Measure {
         }
     }
 
-    /// The sum whose shares are compared: bytes, allocations, or the lifetimes of all allocations.
+    /// The amount that a context adds to the total whose shares are compared: its bytes, its allocations, or the sum of
+    /// their lifetimes.
     fn amount(self, block: &MemInfoBlock) -> u128 {
         let field = match self {
             Measure::Bytes => Field::TotalSize,
@@ -138,8 +139,8 @@ pub struct HeapChanges {
     pub unchanged: usize,
     /// The number of contexts that were paired by their functions, although their line numbers differ.
     pub moved: usize,
-    /// The share of the total that moved to other contexts, from 0 to 1: of the bytes, the allocations or the lifetimes of
-    /// all allocations. `None` if a profile has none.
+    /// The share of the total that moved to other contexts, from 0 to 1. The total is the sum of bytes, of allocations
+    /// or of lifetimes. `None` if this sum is 0 in one of the profiles.
     pub moved_share: Option<f64>,
     /// The names in the selection that no function of either profile has.
     pub missing: Vec<String>,
@@ -150,10 +151,10 @@ pub struct HeapChanges {
 }
 
 impl HeapChanges {
-    /// Compares two profiles. Contexts with the same call stack are compared. A new build changes line numbers, so
-    /// contexts with the same functions but other line numbers are compared, too, if they can be paired in only one
-    /// way. A function name that one profile lacks is taken from the other profile. Contexts are listed if one of their
-    /// functions is selected.
+    /// Compares two profiles. Contexts with the same call stack are compared. Contexts with the same functions but
+    /// different line numbers are also compared, because a new build changes line numbers; this requires that they can
+    /// be paired in only one way. A function name that one profile lacks is taken from the other profile. Only contexts
+    /// with a selected function are listed.
     pub fn new(
         old: &mut HeapProfile,
         new: &mut HeapProfile,

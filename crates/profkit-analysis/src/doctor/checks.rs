@@ -7,8 +7,8 @@ use profkit_data::instr::{Record, TemporalTraces};
 use profkit_data::summary::{Summary, SummaryBuilder};
 use profkit_data::{Error, ErrorKind, Structure};
 
-/// Checks the hash that is stored for a function name. If it is not the MD5 of the name, a compiler cannot find the
-/// function.
+/// Returns an error if the hash that is stored for a function name is not the MD5 of the name. A compiler then cannot
+/// find the function.
 pub fn key_hash(record: &Record, offset: u64) -> Option<Error> {
     let expected = NameRef::of(&record.name);
     (record.name_ref != expected).then(|| {
@@ -25,7 +25,8 @@ pub fn key_hash(record: &Record, offset: u64) -> Option<Error> {
     })
 }
 
-/// Finds a counter that is larger than any program can count.
+/// Returns an error for the first counter that is larger than any program can count; `None` if there is no such
+/// counter.
 pub fn implausible_counter(record: &Record) -> Option<Error> {
     if record.is_pseudo() {
         return None;
@@ -63,7 +64,8 @@ impl Resummed {
         }
     }
 
-    /// Compares the summaries that the file states with summaries that were computed from its records.
+    /// Compares the summaries that the file states with the summaries that were computed from its records. Returns an
+    /// error for each summary that differs.
     pub fn differences(self, profile: &IndexedProfile<'_>) -> Vec<Error> {
         let [first, second] = self.stages;
         let stated = [
@@ -126,9 +128,9 @@ fn difference(name: Structure, stated: &Summary, actual: &Summary) -> Option<Err
     Some(differs(&what, &threshold(found), &threshold(expected)))
 }
 
-/// Checks that the sections fill the file: each must end where the next one begins, and the last at the end of the
-/// file. Padding to a multiple of 8 is allowed. The length of a MemProf section is not known here, so it is not
-/// checked.
+/// Checks that the sections fill the file, and returns an error for each gap or overlap. Each section must end where
+/// the next one begins, and the last section at the end of the file. Padding to a multiple of 8 is allowed. The length
+/// of a MemProf section is not known here, so it is not checked.
 pub fn section_gaps(
     profile: &IndexedProfile<'_>,
     data: &[u8],

@@ -22,9 +22,9 @@ pub struct Support {
 /// The releases that can use a file, judged only by the versions of the format. A range is `None` if no release can.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Readers {
-    /// The releases whose llvm-profdata reads the file.
+    /// The releases whose llvm-profdata reads the file; `None` if there are none.
     pub tool: Option<RangeInclusive<Release>>,
-    /// The releases whose clang accepts the file.
+    /// The releases whose clang accepts the file; `None` if there are none.
     pub compilers: Option<RangeInclusive<Release>>,
 }
 

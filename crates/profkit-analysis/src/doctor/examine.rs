@@ -208,7 +208,7 @@ fn unopened(data: &[u8], kind: FileKind, error: Error) -> Diagnosis {
         (FileKind::InstrIndexed, _) => diagnosis.next.push(Advice::MergeAgain),
         // The first line names the kind of instrumentation, so this text is a profile.
         (FileKind::InstrText, _) if data.starts_with(b":") => {}
-        // The line endings of this profile were converted.
+        // The file was a profile before its line endings were converted.
         (FileKind::Foreign(ForeignFile::ChangedLineEndings), _) => {}
         _ => diagnosis.verdict = Verdict::Foreign,
     }

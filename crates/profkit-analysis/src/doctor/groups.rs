@@ -18,18 +18,18 @@ const MOST_LOOKED_AT: u64 = 100_000;
 /// Characters that have a meaning in patterns, or that separate an archive from its member.
 const SPECIAL: [char; 4] = ['*', '?', '[', '!'];
 
-/// The numbers of files by verdict.
+/// The number of files for each verdict.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Files without faults.
+    /// The number of files without faults.
     pub sound: u64,
-    /// Damaged files.
+    /// The number of damaged files.
     pub damaged: u64,
-    /// Profiles of versions that profkit cannot read, or that lack the program they belong to.
+    /// The number of profiles of a version that profkit cannot read, or without the program that they belong to.
     pub unsupported: u64,
-    /// Files that are not profiles.
+    /// The number of files that are not profiles.
     pub foreign: u64,
-    /// Files that do not exist or cannot be opened.
+    /// The number of files that do not exist or cannot be opened.
     pub unreadable: u64,
     /// The number of files in folders and archives that were skipped, because they are not profiles.
     pub passed_over: u64,
@@ -67,7 +67,7 @@ pub struct Member {
     pub functions: u64,
     /// The number of functions that the file states; `None` if the file states no number.
     pub functions_stated: Option<u64>,
-    /// The first fault of the file.
+    /// The first fault of the file; `None` if the file has no fault.
     pub fault: Option<Error>,
     /// The number of all faults of the file.
     pub faults: u64,

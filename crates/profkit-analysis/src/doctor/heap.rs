@@ -1,4 +1,4 @@
-//! Examines heap profiles in formats of their own: raw dumps, and YAML.
+//! Examines heap profiles that are files of their own, and not sections of indexed profiles: raw dumps, and YAML.
 use super::examine::Diagnosis;
 use super::what::{Advice, What};
 use profkit_data::memprof::raw::{RawDump, RawMemProf};

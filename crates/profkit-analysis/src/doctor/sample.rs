@@ -47,7 +47,7 @@ pub fn examine(data: &[u8], kind: FileKind) -> Diagnosis {
     let contexts = profile.kind.contains(ProfileKind::CONTEXT_SENSITIVE);
     // LLVM 14 added the section for contexts. LLVM 17 removed the compact binary encoding.
     diagnosis.support = match found {
-        // Versions 104 and 105 are of LLVM's development branch after release 23.
+        // Versions 104 and 105 come from LLVM's development branch after release 23.
         Some(SampleEncoding::ExtBinary) if version > 103 => compatibility::of_samples(99..=99),
         Some(SampleEncoding::ExtBinary) if needs_llvm_23(data) => {
             compatibility::of_samples(23..=99)

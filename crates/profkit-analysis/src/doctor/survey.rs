@@ -13,7 +13,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// The number of files that each thread examines before their diagnoses are handed on. A larger number costs memory,
+/// The number of files that each thread examines before their diagnoses are passed on. A larger number costs memory,
 /// because the diagnoses of a batch are kept until all of them are done.
 const BATCH_PER_THREAD: usize = 16;
 
@@ -68,7 +68,8 @@ impl Survey {
         self.list.files.is_empty()
     }
 
-    /// What is unusual about the folders that were named.
+    /// Returns notes about paths in the named folders that are left out, because they are neither files nor links to
+    /// files.
     pub fn notes(&self) -> impl Iterator<Item = &InputNote> {
         let notes = self.list.notes.iter();
         notes.filter(|note| {

@@ -24,7 +24,7 @@ impl HeapProfile {
     }
 }
 
-/// Computes the three sizes.
+/// Computes the sizes of the source locations in the three forms. `None` if the profile has no source locations.
 fn sizes(heap: &HeapProfile) -> Option<LocationSizes> {
     let profile = &heap.profile;
     let locations = &heap.locations;

@@ -105,7 +105,7 @@ impl HeapProfile {
         })
     }
 
-    /// Makes a heap profile of the sum of raw dumps or of YAML profiles.
+    /// Makes a heap profile from the sum of raw dumps or of YAML profiles.
     pub fn from_loaded(loaded: LoadedHeap) -> Self {
         let mut damage = Faults::default();
         for error in loaded.errors() {
@@ -139,7 +139,8 @@ impl HeapProfile {
         Some(Release::new(first)..=Release::new(last))
     }
 
-    /// The LLVM releases that read the profile: those that write its version. Compilers read only indexed profiles.
+    /// The LLVM releases that read the profile: those that write its version. `None` if no release is known to write
+    /// this version. Compilers read only indexed profiles.
     pub fn readers(&self) -> Option<Readers> {
         let tool = self.writers()?;
         Some(Readers {
@@ -169,7 +170,7 @@ impl HeapProfile {
         (before - unnamed.len(), unnamed.len())
     }
 
-    /// Returns the name of a function. An empty name counts as missing.
+    /// Returns the name of a function; `None` if the name is not known. An empty name counts as not known.
     pub fn name(&self, function: u64) -> Option<&[u8]> {
         let name = self.profile.names.get(&function)?;
         (!name.is_empty()).then_some(name)

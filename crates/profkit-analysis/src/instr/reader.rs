@@ -69,7 +69,7 @@ impl<'data> InstrReader<'data> {
     }
 
     /// Returns the name with this hash: the name of a call target, of a virtual table, or of a function in a temporal
-    /// trace.
+    /// trace. `None` if the profile does not contain the name.
     pub fn name_of(&self, name_ref: NameRef) -> Option<&[u8]> {
         match self {
             InstrReader::Raw(reader) => reader.symbols().get(name_ref),

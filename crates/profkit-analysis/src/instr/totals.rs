@@ -31,11 +31,11 @@ pub struct Totals {
     pub uniformity_records: u64,
     /// The functions that come first when functions are sorted by the order of the ranking.
     pub ranking: Ranking,
-    /// The number of records that have counts instead of a marker, and a counter above 0.
+    /// The number of records that have counts instead of a marker, and at least one counter above 0.
     pub functions_entered: u64,
     /// The number of counters that are not 0.
     pub counters_above_zero: u64,
-    /// The oldest LLVM release that can read all records from a text profile.
+    /// The oldest LLVM release that can read all records from a text profile. `None` before the first record.
     pub oldest_text_reader: Option<Release>,
     /// The distribution of the sums of the records.
     sums: SummaryBuilder,
@@ -65,7 +65,7 @@ pub struct ValueTotals {
 }
 
 impl Totals {
-    /// Makes empty totals. `ranking` keeps the first functions of an order; `two_stages` says whether the profile has
+    /// Makes empty totals. `ranking` keeps the first functions of an order; `two_stages` is whether the profile has
     /// context-sensitive records.
     pub fn new(ranking: Ranking, two_stages: bool) -> Self {
         Totals {
@@ -107,8 +107,9 @@ impl Totals {
         self.uniformity_records += u64::from(!record.uniformity.is_empty());
     }
 
-    /// How many of the hottest functions together make each of [`SHARES`]. Functions with equal sums are counted
-    /// together. Returns nothing if no function ran, or if the sum of all counters needs more than 64 bits.
+    /// For each of [`SHARES`], returns how many of the hottest functions together have this share of all counts.
+    /// Functions with equal sums are counted together. The list is empty if no function ran, or if the sum of all
+    /// counters needs more than 64 bits.
     pub fn shares(&self) -> Vec<Share> {
         if self.sum == 0 || u64::try_from(self.sum).is_err() {
             return Vec::new();

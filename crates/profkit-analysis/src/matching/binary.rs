@@ -403,8 +403,9 @@ impl BinaryFunctions {
     }
 
     /// Finds the functions that a compiler takes for the function with this name in the profile. Returns their name and
-    /// their hashes. A local function has a name such as `a.c;f` in the profile, but only the symbol `f` in a binary
-    /// without hashes. Older LLVM releases write `a.c:f`, which is also found as `a.c;f`.
+    /// their hashes; `None` if there are no such functions. A local function has a name such as `a.c;f` in the profile,
+    /// but only the symbol `f` in a binary without hashes. Older LLVM releases write `a.c:f`, which is also found as
+    /// `a.c;f`.
     pub(super) fn named(&self, name: &[u8]) -> Option<NewFunction<'_>> {
         let get = |name: &[u8]| self.functions.get_key_value(name);
         let symbol = symbol_of(name);

@@ -100,9 +100,9 @@ pub struct LostFunction {
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct MatchShares {
-    /// The functions of the binaries.
+    /// How many functions in the binaries the profile has, has with different hashes, or lacks.
     pub functions: FunctionShares,
-    /// The sums of the profile's counts.
+    /// How large a part of the profile's counts the binaries can use.
     pub counts: CountShares,
     /// Hot functions that do not match. The largest count comes first.
     pub hot_lost: Vec<LostFunction>,

@@ -51,7 +51,7 @@ struct Node<F> {
 }
 
 /// Orders the functions of the traces. The same traces give the same order on every machine, whatever the number of
-/// threads. Functions are known by indexes or hashes of any type.
+/// threads. A function is given by an index or a hash of any type.
 ///
 /// ```
 /// use profkit_analysis::order::{Partitioning, Trace, balanced};
@@ -246,8 +246,8 @@ impl Signatures {
 /// The rounds of exchanges between the halves of a group.
 struct Exchange {
     bucket: u32,
-    /// The random numbers of the group. The seed is the index of the group, so that these numbers do not depend on
-    /// other groups.
+    /// The generator of random numbers for the group. It is made when the first number is needed. Its seed is the index
+    /// of the group, so that the numbers do not depend on other groups.
     random: Option<Mt19937>,
     /// For each function: the cost that is saved if the function moves to the other half, and the index of the
     /// function.

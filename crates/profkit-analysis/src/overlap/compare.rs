@@ -328,7 +328,7 @@ pub struct FunctionDifference {
     /// How alike the counts inside the function are, whatever its share: 1 if all parts have equal shares. `None` if
     /// the insides cannot be compared.
     pub inner: Option<f64>,
-    /// How much smaller the overlap of the profiles is because of this function.
+    /// The amount by which this function lowers the overlap of the profiles.
     pub loss: f64,
 }
 

@@ -130,7 +130,7 @@ impl<'p> InstrIndex<'p> {
         }
     }
 
-    /// The function of this name.
+    /// Returns the function with this name hash; `None` if the profile lacks it.
     pub fn function(&self, name: NameRef) -> Option<FunctionRef<'p>> {
         self.functions.get(&name).copied()
     }
@@ -145,12 +145,12 @@ pub struct Tested<'r> {
     pub func_hash: FuncHash,
     /// The counters.
     pub counts: &'r [u64],
-    /// The value profile.
+    /// The value profile of the record; `None` if it has none.
     pub values: Option<&'r ValueData>,
 }
 
 impl<'r> Tested<'r> {
-    /// The function record that a reader returned.
+    /// Makes a record to compare from a record that a reader returned.
     pub fn record(record: &'r Record) -> Self {
         Tested {
             name: record.name_ref,
@@ -206,12 +206,13 @@ pub struct InstrOverlap {
     pub base: CountSums,
     /// The sums of the counts of the second profile.
     pub test: CountSums,
-    /// The functions that both profiles have. The shares are the overlap of these functions.
+    /// The number of functions that both profiles have, and the overlap of their counts.
     pub common: Shares,
-    /// The functions whose hash, number of counters or number of value sites differs, and their share in the second
-    /// profile.
+    /// The number of functions whose hash, number of counters or number of value sites differs, and the shares of these
+    /// functions in the counts of the second profile.
     pub mismatched: Shares,
-    /// The functions that only the second profile has, and their share in the second profile.
+    /// The number of functions that only the second profile has, and the shares of these functions in the counts of the
+    /// second profile.
     pub unique: Shares,
 }
 

@@ -133,30 +133,30 @@ pub struct FunctionOverlap {
     pub base_function: Option<usize>,
     /// The largest count of the function's lines in the second profile.
     pub largest: u64,
-    /// The samples of the function in the first profile.
+    /// The number of samples of the function in the first profile.
     pub base_samples: u64,
-    /// The samples of the function in the second profile.
+    /// The number of samples of the function in the second profile.
     pub test_samples: u64,
-    /// The samples of lines that only the first profile has.
+    /// The number of samples of lines that only the first profile has.
     pub base_unique: u64,
-    /// The samples of lines that only the second profile has.
+    /// The number of samples of lines that only the second profile has.
     pub test_unique: u64,
     /// The sum, over all lines, of the smaller of the two profiles' counts.
     pub common: u64,
     /// The sum, over all lines, of the larger of the two profiles' counts.
     pub union: u64,
-    /// How similar the two functions are; 1 if they are equal.
+    /// How similar the two functions are, from 0 to 1. It is 1 if they are equal.
     pub similarity: f64,
 }
 
 /// The numbers of functions, or of lines, that are hot in one or both of the profiles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HotOverlap {
-    /// Hot in the first profile.
+    /// The number that is hot in the first profile.
     pub base: u64,
     /// The number that is hot in the second profile.
     pub test: u64,
-    /// Hot in both profiles.
+    /// The number that is hot in both profiles.
     pub both: u64,
     /// The number that is hot in at least one of the two profiles.
     pub either: u64,
@@ -180,15 +180,15 @@ pub struct HotOverlap {
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct SampleOverlap {
-    /// How similar the profiles are; 1 if they are equal.
+    /// How similar the profiles are, from 0 to 1. It is 1 if they are equal.
     pub similarity: f64,
     /// The sum, over all lines, of the smaller of the two profiles' counts.
     pub common_samples: u64,
     /// The sum, over all lines, of the larger of the two profiles' counts.
     pub union_samples: u64,
-    /// The samples of lines that only the first profile has.
+    /// The number of samples of lines that only the first profile has.
     pub base_unique_samples: u64,
-    /// The samples of lines that only the second profile has.
+    /// The number of samples of lines that only the second profile has.
     pub test_unique_samples: u64,
     /// The number of functions that both profiles have.
     pub common_functions: u64,
@@ -322,8 +322,8 @@ impl SampleOverlap {
     }
 }
 
-/// Returns the index of the function in the other profile that has the same name and callers. A name that is known only
-/// by its hash does not match a name that is known as text.
+/// Returns the index of the function in the other profile that has the same name and callers; `None` if there is no
+/// such function. A name that is known only by its hash does not match a name that is known as text.
 fn same_function(
     other: &SampleProfile,
     profile: &SampleProfile,

@@ -129,7 +129,8 @@ struct StreamState {
     /// The members that were decompressed but not yet requested, by the index of the member.
     kept: BTreeMap<usize, Front<Vec<u8>>>,
     kept_bytes: usize,
-    /// The receiver of the remaining members. The first member that it receives has the index `next`.
+    /// The receiver of the remaining members; `None` if no thread is decompressing the archive. The first member that
+    /// it receives has the index `next`.
     coming: Option<Receiver<Result<Front<Vec<u8>>, StoredError>>>,
     next: usize,
 }

@@ -681,7 +681,8 @@ impl Accumulator {
         }
     }
 
-    /// Copies the records that are kept into a new table.
+    /// Replaces the table by a copy. The copy has only the records for which `stays` returns true, and only the
+    /// functions that `keep` accepts.
     fn rebuild(
         &mut self,
         stays: impl Fn(RecordId) -> bool,

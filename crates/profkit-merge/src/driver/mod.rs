@@ -39,7 +39,8 @@ pub struct RunOptions {
     pub threads: Threads,
     /// The receiver of the progress, which is called for each input that is done. `None` if nothing is to be called.
     pub progress: Option<Arc<dyn Progress>>,
-    /// A flag that cancels the merge: once it is true, the merge ends with an error before the next input.
+    /// A flag that cancels the merge: once it is true, the merge ends with an error before the next input. `None` if
+    /// the merge cannot be cancelled.
     pub cancel: Option<Arc<AtomicBool>>,
 }
 
@@ -178,7 +179,7 @@ pub(crate) enum Schedule {
     },
     /// Each worker gets a range of neighbouring inputs. Workers are joined in the order of their inputs.
     Ranges {
-        /// The smallest number of inputs for which a worker is started.
+        /// The smallest number of inputs per worker. If there are few inputs, fewer workers are started.
         at_least: usize,
     },
     /// Inputs are distributed in turn, as LLVM distributes them to its writers, even if there are fewer threads than

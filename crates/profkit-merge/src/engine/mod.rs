@@ -305,7 +305,7 @@ fn check_inputs(
     Ok(kinds)
 }
 
-/// Merges the heap profiles among the inputs, in input order.
+/// Merges the heap profiles among the inputs, in input order. `None` if there are no heap profiles.
 fn merge_heap_inputs(
     context: &Context<'_, '_>,
     worker: &mut Worker<'_, '_>,

@@ -148,7 +148,8 @@ impl Strategy for AsWriters {
         Some(self.writers)
     }
 
-    /// If the fast path added values in a different order than LLVM would have, the inputs are read again without it.
+    /// If the fast path added values in a different order than LLVM would have, the inputs are read again without the
+    /// fast path.
     fn taken_all(&self, worker: &mut Worker<'_, '_>, _: &mut ReportPart) -> Next {
         worker.add_layout_sums();
         if worker.in_order {

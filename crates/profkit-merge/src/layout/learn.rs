@@ -15,8 +15,7 @@ impl Layout {
         if dialect.version <= 2
             // Each flag is tested separately, because `has` is true only if all flags of a set are present.
             || dialect.has(variant::TEMPORAL)
-            // Profiles with uniform counters are read record by record, because the fast path does not add up the bits
-            // of these counters.
+            // Profiles with uniformity bits are read record by record, because the fast path does not merge these bits.
             || profile.header().num_uniform_counters > 0
             || (dialect.has(variant::DBG_CORRELATE) && profile.metadata().is_none())
         {

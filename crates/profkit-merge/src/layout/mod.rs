@@ -30,7 +30,7 @@ pub(crate) struct Layout {
     origin: u32,
     relative_counters: bool,
     /// For a profile that contains only counters: the id of the metadata, which were read from the program or its debug
-    /// info.
+    /// info. `None` for other profiles.
     metadata: Option<u64>,
     binary_ids: Box<[u8]>,
     data: Box<[u8]>,

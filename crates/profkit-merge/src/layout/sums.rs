@@ -27,7 +27,7 @@ struct Sums {
     values: ValueSums,
     /// The number of raw profiles that were added.
     profiles: u64,
-    /// The earliest input among the profiles that were added.
+    /// The smallest input index among the profiles that were added.
     first_input: usize,
     /// A number that none of the counter sums exceeds.
     bound: u64,
@@ -44,7 +44,7 @@ pub(crate) struct SummedRecord<'a> {
     pub(crate) values: Option<&'a ValueData>,
     /// The number of profiles that were added.
     pub(crate) profiles: u64,
-    /// The earliest input among the profiles that were added.
+    /// The smallest input index among the profiles that were added.
     pub(crate) first_input: usize,
     /// The index of the record in the profile.
     pub(crate) index: usize,

@@ -11,8 +11,8 @@ use profkit_data::memprof::raw::RawMemProf;
 use profkit_data::memprof::{MemProfile, yaml};
 use profkit_data::{Error, ErrorKind, Structure};
 
-/// The number of faults of one file that are reported separately. The first faults usually explain the later ones.
-/// Raising this limit makes reports of damaged files longer.
+/// The largest number of faults of one file that are reported separately. The first faults usually explain the later
+/// ones. Raising this limit makes reports of damaged files longer.
 const MOST_FAULTS: u64 = 10;
 
 /// The heap profiles of many inputs. Raw dumps contain only addresses: symbolise [`contexts`](Self::contexts) first,

@@ -8,7 +8,7 @@ use profkit_data::memprof::indexed::{IndexedMemProfOptions, encode, read_section
 use profkit_data::memprof::{IdScheme, MemProfile};
 use std::fmt;
 
-/// The last LLVM release that computes the ids of frames in the older way.
+/// The last LLVM release that computes the id of a frame by the older scheme, [`IdScheme::Combined`].
 const LAST_COMBINED_IDS: u8 = 19;
 
 /// Options for writing a MemProf section.
@@ -24,7 +24,7 @@ pub struct SectionChoice {
 }
 
 impl SectionChoice {
-    /// Makes options that choose the newest suitable version with the usual fields.
+    /// Makes options that choose a suitable version, with the usual fields.
     pub fn new() -> Self {
         Self::default()
     }

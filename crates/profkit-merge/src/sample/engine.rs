@@ -186,7 +186,7 @@ fn finish(profile: &mut SampleProfile, options: &SampleMergeOptions, report: &mu
     profile.summary_by_context = options.read.summary_by_context;
     let mut outcome = AddOutcome::default();
     let contexts = profile.kind.contains(ProfileKind::CONTEXT_SENSITIVE);
-    // LLVM also trims functions of profiles without contexts.
+    // LLVM also removes cold functions from profiles without contexts.
     let trims = contexts || options.policy == Policy::Llvm;
     let applies = |cold: &ColdContexts| trims && cold.trim && !cold.merge || contexts && cold.merge;
     if let Some(cold) = options.cold.filter(applies) {

@@ -23,7 +23,7 @@ pub struct SampleMergeOptions {
     pub read: SampleReadOptions,
     /// The threads of the merge, the receiver of its progress, and the flag that cancels it.
     pub run: RunOptions,
-    /// The new names to give to functions during the merge.
+    /// The new names to give to functions during the merge. `None` keeps all names.
     pub remapping: Option<Remapping>,
     /// What to do with cold calling contexts; `None` keeps them.
     pub cold: Option<ColdContexts>,

@@ -85,7 +85,7 @@ impl<'d, 'a> OrderedSum<'d, 'a> {
     /// the inputs are returned.
     fn add_sum(&mut self, sum: Sum) -> Result<(), Vec<usize>> {
         let Some(first) = sum.first_in_family else {
-            // No input of this group has a function, so their order does not matter.
+            // No input of this group has a function, so the order of these inputs does not matter.
             self.words = sum.words.after(self.words);
             self.part.absorb(sum.part);
             return self.add_profile(sum.profile).ok_or(sum.inputs);

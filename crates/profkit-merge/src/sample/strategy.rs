@@ -268,7 +268,8 @@ fn judge_by_functions(index: usize, report: &ReadReport) -> (Outcome, Vec<Event>
     (outcome, report.faults.iter().map(event).collect())
 }
 
-/// Returns the first fault of an input. LLVM's readers also treat a count that is too large as a fault.
+/// Returns the first fault of an input; `None` if it has none. LLVM's readers also treat a count that is too large as a
+/// fault.
 fn first_fault(report: &ReadReport) -> Option<Error> {
     if let Some(error) = report.faults.first() {
         return Some(error.clone());

@@ -11,10 +11,11 @@ use profkit_data::sample::{
 use profkit_files::Inputs;
 use std::io;
 
-/// The smallest number of inputs for which a thread is started.
+/// The smallest number of inputs per thread. If there are few inputs, fewer threads are started.
 const INPUTS_PER_THREAD: usize = 2;
-/// If more than this number of a worker's inputs could not be added to its current sum, the worker's remaining inputs
-/// are left to be read in order. Raising this limit makes more and shorter sums, and each sum takes memory.
+/// The largest number of inputs that a worker may fail to add to its current sum. If there are more, the worker's
+/// remaining inputs are left to be read in order. Raising this limit makes more and shorter sums, and each sum takes
+/// memory.
 const MOST_ODD: usize = 4;
 
 /// The merge of sample profiles, as the driver runs it.
@@ -43,7 +44,8 @@ pub(super) enum Piece {
 pub(super) struct Sum {
     pub(super) profile: SampleProfile,
     pub(super) inputs: Vec<usize>,
-    /// The first input whose properties (probes, contexts) all other inputs must share.
+    /// The first input whose properties (probes, contexts) all other inputs must share. `None` if no input has
+    /// functions yet.
     pub(super) first_in_family: Option<usize>,
     family: [bool; 2],
     pub(super) words: LlvmWords,
@@ -66,7 +68,7 @@ struct Odd;
 pub(super) struct SampleWorker {
     pieces: Vec<Piece>,
     sum: Sum,
-    /// The number of inputs that could not be added to the current sum.
+    /// The number of this worker's inputs that could not be added to its current sum.
     odd: usize,
 }
 

@@ -18,7 +18,7 @@ pub(super) enum Pointers {
 const TARGET_BITS: u32 = 36;
 /// A mask for the highest byte of an address. It is applied after the bits of the target were shifted out.
 const HIGH_BYTE: u64 = 0xff;
-/// This bit is set in a pointer to a symbol in another file.
+/// The bit that is set in a pointer to a symbol in another file.
 const BIND: u64 = 1 << 63;
 
 /// The position of a field in the header of the chained fixups. The field is the offset of the list of segments.

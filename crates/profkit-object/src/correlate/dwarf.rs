@@ -575,7 +575,7 @@ impl Variable {
     }
 }
 
-/// Reads a constant attribute, in the forms that LLVM's `getAsUnsignedConstant` accepts.
+/// Reads a constant attribute, in the forms that LLVM's `getAsUnsignedConstant` accepts. `None` for other forms.
 fn unsigned(value: &AttributeValue<Slice<'_>>) -> Option<u64> {
     match *value {
         AttributeValue::Sdata(value) => u64::try_from(value).ok(),
@@ -583,7 +583,7 @@ fn unsigned(value: &AttributeValue<Slice<'_>>) -> Option<u64> {
     }
 }
 
-/// Returns the first address in a location expression.
+/// Returns the first address in a location expression; `None` if the expression contains none.
 fn location<'d>(unit: &UnitRef<'_, Slice<'d>>, value: AttributeValue<Slice<'d>>) -> Option<u64> {
     let expression = value.exprloc_value()?;
     let mut operations = expression.operations(unit.encoding());
@@ -645,7 +645,8 @@ fn describe(unit: &UnitRef<'_, Slice<'_>>, offset: UnitOffset, probe: &mut Probe
     }
 }
 
-/// Returns the path of a file in the line table. The folder is included unless it is the compilation folder.
+/// Returns the path of a file in the line table; `None` if the table does not have the file. The folder is included
+/// unless it is the compilation folder.
 fn file_name(unit: &UnitRef<'_, Slice<'_>>, index: Option<u64>) -> Option<Vec<u8>> {
     let header = unit.line_program.as_ref()?.header();
     let file = header.file(index?)?;

@@ -290,7 +290,8 @@ fn missing(id: &BuildId, name: &str, said: &[String]) -> Error {
     }
 }
 
-/// Returns the path in a `file://` address. The path must be absolute, and may contain bytes as `%XX`.
+/// Returns the path in a `file://` address; `None` if it is not valid. The path must be absolute, and may contain bytes
+/// as `%XX`.
 fn file_path(text: &str) -> Option<PathBuf> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -104,7 +104,7 @@ pub struct IndexError {
     pub path: PathBuf,
     /// The description of the problem.
     pub reason: String,
-    /// A suggestion to the user.
+    /// A suggestion to the user; `None` if there is none.
     pub hint: Option<String>,
 }
 

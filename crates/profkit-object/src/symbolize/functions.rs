@@ -39,8 +39,8 @@ struct Open {
     depth: isize,
     offset: UnitOffset,
     inlined: bool,
-    /// The index of the function in the list. A function without code is in the list only if it contains an inlined
-    /// function that has code.
+    /// The index of the function in the list; `None` if it is not in the list. A function without code is in the list
+    /// only if it contains an inlined function that has code.
     number: Option<u32>,
 }
 

@@ -71,8 +71,8 @@ fn of_unit(unit: &UnitRef<'_, Slice<'_>>, names: &mut Vec<Vec<u8>>) -> gimli::Re
     Ok(())
 }
 
-/// Returns the name of a function: the linkage name of its entry or of the entries that its entry refers to, or else
-/// the first plain name.
+/// Returns the name of a function: the linkage name of its entry or of the entries that its entry refers to, otherwise
+/// the first plain name. `None` if no entry has a name.
 fn name_of(unit: &UnitRef<'_, Slice<'_>>, offset: UnitOffset) -> Option<Vec<u8>> {
     let mut plain = None;
     let mut next = Some(offset);

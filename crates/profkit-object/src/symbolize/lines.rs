@@ -98,7 +98,8 @@ impl Lines {
     }
 
     /// Finds the row for an address. The sequence of the row is the first one that ends after the address. The row is
-    /// the last one in this sequence whose own address is not greater than the address.
+    /// the last one in this sequence whose own address is not greater than the address. `None` if the sequence begins
+    /// after the address.
     pub(super) fn find(&self, address: u64) -> Option<&Row> {
         let after = self
             .sequences

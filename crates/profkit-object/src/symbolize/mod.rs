@@ -201,9 +201,9 @@ pub enum DebugInfo {
     Binary,
     /// The source locations come from DWARF in the separate debug file.
     DebugFile,
-    /// The symbol table, because there is no debug info: functions are known, but no lines.
+    /// There is no debug info. The symbol table shows functions, but no lines.
     SymbolsOnly,
-    /// Nothing: there are neither debug info nor symbols.
+    /// There are neither debug info nor symbols.
     Nothing,
 }
 

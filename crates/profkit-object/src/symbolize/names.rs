@@ -13,7 +13,7 @@ pub(super) struct Own<'a> {
     pub(super) linkage_name: Option<Value<'a>>,
     pub(super) name: Option<Value<'a>>,
     pub(super) line: Option<u32>,
-    /// The number of the file in the line table of the unit.
+    /// The number of the file in the line table of the unit; `None` if the entry has no file.
     pub(super) file: Option<u64>,
     pub(super) origin: Option<Value<'a>>,
     pub(super) specification: Option<Value<'a>>,
@@ -171,7 +171,8 @@ impl<'c, 'i, 'a> Names<'c, 'i, 'a> {
         }
     }
 
-    /// Returns the unit with this index among all units of the file.
+    /// Returns the unit with this index among all units of the file. `None` in split debug info, or if the unit cannot
+    /// be read.
     pub(super) fn other_unit(&self, other: usize) -> Option<&'c Unit<Slice<'a>>> {
         self.index?.unit(other).ok()
     }
@@ -183,7 +184,8 @@ impl<'c, 'i, 'a> Names<'c, 'i, 'a> {
         }
     }
 
-    /// Returns the place of the entry that a reference in unit `from` leads to.
+    /// Returns the place of the entry to which a reference in unit `from` leads. `None` if the value is not such a
+    /// reference, or if no entry can be found.
     fn place(&self, from: Option<usize>, value: Value<'a>) -> Option<Place> {
         match value {
             AttributeValue::UnitRef(offset) => Some(Place {

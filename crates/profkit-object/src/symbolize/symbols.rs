@@ -121,7 +121,7 @@ impl<'data> Symbols<'data> {
         });
     }
 
-    /// Returns the symbol that covers `address`.
+    /// Returns the symbol that covers `address`; `None` if no symbol does.
     pub(super) fn find(&self, address: u64) -> Option<&Symbol<'data>> {
         let after = self
             .symbols
@@ -147,7 +147,8 @@ impl<'data> Symbols<'data> {
         }
     }
 
-    /// Returns the source file of a local ELF symbol: the name of the `STT_FILE` symbol before it.
+    /// Returns the source file of a local ELF symbol: the name of the `STT_FILE` symbol before it. `None` if there is
+    /// no such symbol or if the symbol is not local.
     pub(super) fn file_of(&self, symbol: &Symbol<'_>) -> Option<&'data [u8]> {
         if symbol.local == 0 {
             return None;

@@ -153,7 +153,8 @@ impl<'c, 'a> UnitIndex<'c, 'a> {
             .map_err(|error| *error)
     }
 
-    /// Returns the index of the unit that contains this offset of `.debug_info`.
+    /// Returns the index of the unit that contains this offset of `.debug_info`; `None` if the offset is before the
+    /// first unit.
     pub(super) fn unit_at(&self, offset: usize) -> Option<usize> {
         self.entries
             .partition_point(|entry| entry.offset <= offset)

@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 /// The largest number of names with which one name is compared. If more names share a part, such as all functions
 /// called `new`, this part does not show which of them is meant.
 const LARGEST_BUCKET: usize = 64;
-/// The largest length of a path, in bytes, that is compared letter by letter. Of whole names, only this number of
+/// The largest number of bytes of a path that is compared letter by letter. Of whole names, only this number of
 /// characters is compared.
 const LONGEST_NAME: usize = 250;
 /// The number of bytes at the beginning and at the end of a name by which similar names are searched.

@@ -1,13 +1,13 @@
-//! The function records (metadata) of programs. They are found before a merge begins, and supplied to raw profiles that
-//! hold only counters.
+//! Holds the function records (metadata) of programs. The records are found before a merge begins, and are supplied to
+//! raw profiles that hold only counters.
 use profkit_data::bytes::Endian;
 use profkit_data::ids::BuildId;
 use profkit_data::instr::raw::{PointerWidth, RawMetadata, RawMetadataSource, RawProfile};
 use profkit_data::{Error, Result};
 use rustc_hash::FxHashMap;
 
-/// The key that selects the metadata for a raw profile: the build ids that the profile states, and the properties that
-/// the metadata must match.
+/// The key by which the function records (metadata) for a raw profile are found: the build ids in the profile, and the
+/// properties that the records must match.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key {
     /// The build ids, sorted.
@@ -16,9 +16,9 @@ pub struct Key {
     pub version: u32,
     is_big: bool,
     is_narrow: bool,
-    /// Whether the profile states that the metadata are in the debug info.
+    /// Whether the function records are in the debug info, as the profile states.
     pub debug_info: bool,
-    /// The number of bytes of counters that the profile states.
+    /// The number of bytes of counters, as the profile states.
     pub counter_bytes: u64,
 }
 
@@ -41,12 +41,12 @@ impl Key {
     }
 }
 
-/// The metadata of programs, by the keys of the raw profiles that need them.
+/// The function records (metadata) of programs, by the keys of the raw profiles that need them.
 #[derive(Debug, Default)]
 pub struct Joined {
-    /// For each key: the metadata that were found, or the reason why none were found.
+    /// For each key: the function records (metadata) that were found, or the reason why none were found.
     pub found: FxHashMap<Key, Result<RawMetadata>>,
-    /// Whether the metadata of the binary replace the metadata of profiles that have their own metadata, as with LLVM's
+    /// Whether function records from the binary replace the records of profiles that have their own, as with LLVM's
     /// `--correlate`.
     pub replace: bool,
 }

@@ -51,22 +51,22 @@ pub struct Binaries {
 pub struct Assignment {
     /// The build ids of the profiles.
     pub ids: Vec<BuildId>,
-    /// Whether the metadata are in the debug info of the program.
+    /// Whether the function records are in the debug info of the program.
     pub debug_info: bool,
     /// The inputs that hold profiles of this program.
     pub inputs: Vec<usize>,
-    /// The binary with the facts that were read from it, or the reason why no binary can be used.
+    /// The binary, with the facts that were read from it; or the reason why no binary can be used.
     pub outcome: std::result::Result<Match, Error>,
 }
 
-/// A binary that belongs to a profile, with facts about its metadata.
+/// A binary that belongs to a profile, with facts about its function records.
 #[derive(Clone, Debug)]
 pub struct Match {
-    /// The file from which the metadata were read: the binary or its debug file.
+    /// The file from which the function records were read: the binary or its debug file.
     pub path: PathBuf,
     /// The number of functions.
     pub functions: usize,
-    /// Warnings about damaged or unusual metadata.
+    /// Warnings about damaged or unusual function records.
     pub warnings: CorrelationWarnings,
 }
 
@@ -89,7 +89,7 @@ pub struct Match {
 pub struct Plan {
     /// One entry for each different [`Key`] of the profiles, sorted by the first input of each entry.
     pub assignments: Vec<Assignment>,
-    /// The metadata that the merge needs.
+    /// The function records that the merge needs.
     pub joined: Joined,
     /// The number of inputs with a profile that does not need a binary.
     pub complete: u64,
@@ -238,7 +238,7 @@ impl Binaries {
         self.servers.as_ref()?.find(id, artifact).ok()
     }
 
-    /// Finds the binary of the profiles with these build ids, and reads its metadata.
+    /// Finds the binary of the profiles with these build ids, and reads its function records.
     fn find(
         &self,
         key: &Key,
@@ -418,7 +418,8 @@ struct Wanted<'a> {
 }
 
 impl Wanted<'_> {
-    /// Reads the metadata of a binary, or of its debug file.
+    /// Reads the function records of a binary, or of its debug file. Returns the path of the file that was read, and
+    /// the records.
     fn read(&self, path: &Path, ids: &[BuildId]) -> Result<(PathBuf, Correlated)> {
         let of = |error: Error| error.within(profkit_data::path_text(path));
         let file = BinaryFile::open(path).map_err(|error| of(unreadable(&error)))?;

@@ -54,8 +54,8 @@ impl<'p> Side<'p> {
         self.index.function(of.name_ref()).or_else(|| {
             let name = with_other_separator(of.name())?;
             let twin = self.index.function(NameRef::of(&name))?;
-            // If the other profile has both spellings, `twin` is the same as the function of that profile with the
-            // equal spelling.
+            // If the other profile has a function with the same spelling as `twin`, then `twin` belongs to that
+            // function and not to `of`.
             other
                 .index
                 .function(twin.name_ref())

@@ -102,7 +102,7 @@ pub struct TargetChange {
 /// new one. A value is `None` if its profile does not have the function.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FunctionChange {
-    /// How it changed.
+    /// How the function changed.
     pub change: Change,
     /// The function's name as in the profile. If the profile has only the hash of the name, the hash as text.
     pub name: Vec<u8>,
@@ -111,12 +111,13 @@ pub struct FunctionChange {
     pub callers: Vec<(Vec<u8>, Location)>,
     /// Whether the function belongs to the context-sensitive stage, which has a total of its own.
     pub context_sensitive: bool,
-    /// The function hashes; for a sample profile, the checksums if it has any.
+    /// The function hashes; for a sample profile, the checksums if it has any. `None` for a profile that does not have
+    /// the function.
     pub hashes: [Option<u64>; 2],
     /// The sum of the function's counters, or of the samples of its lines. MIP: the number of the function's blocks
-    /// that ran.
+    /// that ran. `None` for a profile that does not have the function.
     pub counts: [Option<u128>; 2],
-    /// The function's shares of the total; `None` for MIP.
+    /// The function's shares of the total. `None` for a profile that does not have the function, and for MIP.
     pub shares: [Option<f64>; 2],
     /// The function's rank: 1 for the largest count. MIP: the function's position among the functions that both
     /// profiles called, counted from 1, if the function was called earlier or later.

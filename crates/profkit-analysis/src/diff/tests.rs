@@ -1,5 +1,5 @@
-//! Laws of comparisons: a profile does not differ from itself or from a longer run of the same work, and a comparison in the
-//! other direction is its mirror image.
+//! Tests laws of comparisons. A profile does not differ from itself or from a longer run of the same work. A comparison
+//! in the other direction gives the mirror image.
 use super::*;
 use crate::faults::Faults;
 use profkit_data::index_vec::IndexVec;
@@ -7,10 +7,10 @@ use profkit_data::mip::{Block, Function, MipProfile};
 use proptest::prelude::*;
 use std::fmt::Write as _;
 
-/// Sums of many shares are not exact.
+/// The largest accepted error of a share, because sums of many shares are not exact.
 const NEARLY: f64 = 1e-9;
 
-/// A function: an index for its name, an index for its hash, its counts.
+/// A generated function: the index of its name, the index of its hash, and its counts.
 type Drawn = (u8, u8, Vec<u64>);
 
 fn drawn() -> impl Strategy<Value = Vec<Drawn>> {
@@ -21,7 +21,8 @@ fn drawn() -> impl Strategy<Value = Vec<Drawn>> {
     prop::collection::vec((0..6u8, 1..3u8, counts), 0..8)
 }
 
-/// The functions as an instrumentation profile. The first two counts are also those of two call targets.
+/// Makes an instrumentation profile of the functions. The first two counts of a function are also the counts of two
+/// call targets.
 fn instr(functions: &[Drawn], factor: u64) -> ComparedProfile {
     let mut text = ":ir\n".to_owned();
     for (name, hash, counts) in functions {
@@ -35,7 +36,7 @@ fn instr(functions: &[Drawn], factor: u64) -> ComparedProfile {
     ComparedProfile::open(text.as_bytes()).unwrap()
 }
 
-/// The functions as a sample profile. Odd functions are inlined into the one before.
+/// Makes a sample profile of the functions. Every second function is inlined into the function before it.
 fn samples(functions: &[Drawn], factor: u64) -> ComparedProfile {
     let mut text = "start:1:0\n 1: 1\n".replace('1', &factor.to_string());
     text = text.replacen(&format!(" {factor}:"), " 1:", 1);
@@ -61,7 +62,8 @@ fn samples(functions: &[Drawn], factor: u64) -> ComparedProfile {
     ComparedProfile::open(text.as_bytes()).unwrap()
 }
 
-/// The functions as a MIP profile: called at the first count, if it is odd.
+/// Makes a MIP profile of the functions. The first count of a function is its ordinal; the function was called if this
+/// count is odd.
 fn mip(functions: &[Drawn]) -> ComparedProfile {
     let function = |(name, signature, counts): &Drawn| Function {
         name: format!("f{name}").into(),
@@ -156,7 +158,8 @@ proptest! {
         ] {
             check(&old, &new);
             let back = of(&new, &old).functions.into_iter().map(turned);
-            // Which functions of a MIP profile moved, of those that changed places, is not the same in both directions.
+            // MIP profiles are not compared here. If functions changed places, the two directions may choose different
+            // functions as those that moved.
             prop_assert_eq!(of(&old, &new).functions, back.collect::<Vec<_>>());
         }
         check(&mip(&old), &mip(&new));
@@ -176,7 +179,7 @@ fn a_call_target_that_moved_is_a_change_of_its_share() {
         )
     };
     let diff = compare(&profile(9, 1), &profile(1, 9));
-    // 80% of the calls of a function with half of all counts.
+    // The function has half of all counts, and 80% of its calls moved to the other target.
     assert!((diff.moved.unwrap() - 0.4).abs() < NEARLY, "{diff:?}");
     let targets = &diff.functions[0].targets;
     let names: Vec<_> = targets.iter().map(|target| target.target.clone()).collect();
@@ -193,7 +196,7 @@ fn a_call_target_that_moved_is_a_change_of_its_share() {
 
 #[test]
 fn each_stage_of_a_context_sensitive_profile_has_its_own_total() {
-    // The second stage ran ten times as long.
+    // In the new profile, the counts of the second stage are ten times as large.
     let profile =
         |second| format!(":csir\nmain\n1\n1\n10\n\nmain\n1152921504606846977\n1\n{second}\n\n");
     assert!(compare(&profile(4), &profile(40)).is_empty());

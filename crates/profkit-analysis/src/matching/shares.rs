@@ -11,9 +11,10 @@ use std::borrow::Cow;
 /// (LLVM's `profile-summary-cutoff-hot`).
 const HOT_SHARE: f64 = 0.99;
 
-/// The numbers of functions in the binaries that the profile has, has changed, or lacks. Each name is counted once. A
-/// binary has functions that no profile contains, such as `_start`. So fewer than 100 percent of its functions match
-/// even if the profile is fresh. [`CountShares`] divides the counts of the profile instead.
+/// The numbers of functions in the binaries: those that match the profile, those that have different hashes in the
+/// profile, and those that the profile lacks. Each name is counted once. A binary has functions that no profile
+/// contains, such as `_start`. So fewer than 100 percent of its functions match even if the profile is fresh.
+/// [`CountShares`] divides the counts of the profile instead.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FunctionShares {
     /// The number of all functions in the binaries.
@@ -100,9 +101,10 @@ pub struct LostFunction {
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct MatchShares {
-    /// How many functions in the binaries the profile has, has with different hashes, or lacks.
+    /// The numbers of the binaries' functions that match the profile, that have different hashes in it, and that it
+    /// lacks.
     pub functions: FunctionShares,
-    /// How large a part of the profile's counts the binaries can use.
+    /// The sums of the profile's counts that the binaries can and cannot use.
     pub counts: CountShares,
     /// Hot functions that do not match. The largest count comes first.
     pub hot_lost: Vec<LostFunction>,

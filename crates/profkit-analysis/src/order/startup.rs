@@ -182,7 +182,7 @@ impl Startup {
             let symbol = OrderFile::symbol_of_line(line);
             functions.push(self.know(symbol, symbol, false));
         }
-        // A few words in a text of another kind may look like symbols, so at least half of the lines must be symbols.
+        // A few words in a text of another kind may look like symbols, so more than half of the lines must be symbols.
         if functions.len() <= added.foreign_lines {
             let (kind, text) = match data {
                 [] => (ErrorKind::Empty, "the file is empty"),

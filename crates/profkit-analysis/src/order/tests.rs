@@ -68,7 +68,7 @@ fn files_of_linkers() {
     );
 }
 
-/// The expected values were published together with the rule that makes utility nodes of traces.
+/// The expected values come from the publication of the rule by which utility nodes are made of traces.
 #[test]
 fn utility_nodes_of_traces() {
     let nodes = |traces: &[Trace<usize>], leave_out| {

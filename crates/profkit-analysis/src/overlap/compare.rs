@@ -326,7 +326,7 @@ pub struct FunctionDifference {
     /// The function's share of the counts in the second profile; `None` if the second profile lacks the function.
     pub test_share: Option<f64>,
     /// How alike the counts inside the function are, whatever its share: 1 if all parts have equal shares. `None` if
-    /// the insides cannot be compared.
+    /// these counts cannot be compared.
     pub inner: Option<f64>,
     /// The amount by which this function lowers the overlap of the profiles.
     pub loss: f64,

@@ -313,7 +313,7 @@ impl Accumulator {
     }
 
     /// Adds a record, or the parts of it that can be added. Returns the first fault, as LLVM's tool reports only one
-    /// fault per record. Returns `None` if the record has no fault.
+    /// fault per record. Returns `None` if the record has no fault, or if a table is full.
     pub(crate) fn add(&mut self, incoming: Incoming<'_>) -> Option<Fault> {
         let Some(function) = self.function(incoming.name, incoming.name_ref, incoming.data.order)
         else {

@@ -186,7 +186,8 @@ pub(crate) enum Schedule {
     /// writers. Workers are joined as LLVM joins its writers: the upper half of the workers is added to the lower half,
     /// again and again, until one worker is left.
     InTurn {
-        /// The number of LLVM's writers. Each writer has its own inputs.
+        /// The number of writers that LLVM's tool would have, one for each of its threads. Each writer has its own
+        /// inputs.
         writers: usize,
     },
 }

@@ -22,7 +22,7 @@ use std::io;
 /// The rules of a merge under [`Policy::Llvm`](crate::Policy::Llvm).
 #[derive(Debug)]
 pub(crate) struct AsLlvm {
-    /// The number of writers that LLVM's tool would have.
+    /// The number of writers that LLVM's tool would have: one for each of its threads.
     pub(crate) writers: usize,
 }
 
@@ -326,8 +326,8 @@ impl Worker<'_, '_> {
         Outcome::Dropped
     }
 
-    /// Adds the state of another of LLVM's writers (`mergeWriterContexts`). As in LLVM's output, the events for faults
-    /// found here name neither a file nor a function.
+    /// Adds the state of another worker, which imitates another of LLVM's writers (`mergeWriterContexts`). As in LLVM's
+    /// output, the events for faults found here name neither a file nor a function.
     fn absorb_llvm(&mut self, other: Worker<'_, '_>) -> Result<(), MergeError> {
         self.file_errors.extend(other.file_errors);
         self.join_faults.extend(other.join_faults);

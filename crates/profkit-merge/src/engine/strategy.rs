@@ -19,8 +19,9 @@ pub(crate) trait Strategy: Sync {
         Rules::TOLERANT
     }
 
-    /// The number of LLVM's writers that the merge imitates. Each writer has its own inputs and samples its own
-    /// temporal traces. `None` if the order of inputs does not matter; then any free worker reads the next input.
+    /// The number of LLVM's writers that the merge imitates. LLVM's tool has a writer for each of its threads; each
+    /// writer has its own inputs and samples its own temporal traces. `None` if the order of inputs does not matter;
+    /// then any free worker reads the next input.
     fn writers(&self) -> Option<usize> {
         None
     }
@@ -135,7 +136,7 @@ impl Strategy for Tolerant {}
 /// are joined as LLVM joins its writers.
 #[derive(Debug)]
 pub(crate) struct AsWriters {
-    /// The number of LLVM's writers.
+    /// The number of writers that LLVM's tool would have: one for each of its threads.
     pub(crate) writers: usize,
 }
 

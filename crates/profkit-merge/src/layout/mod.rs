@@ -42,11 +42,11 @@ pub(crate) struct Layout {
     records: Vec<LayoutRecord>,
     /// The names of all records, one after the other.
     name_bytes: Vec<u8>,
-    /// The field FunctionPointer of each record, from the profile that was learned.
+    /// The field FunctionPointer of each record, from the profile from which the layout was learned.
     function_pointers: Vec<u64>,
     /// The indexes of the records that have value sites, in ascending order.
     with_values: Vec<u32>,
-    /// The functions and virtual tables by their addresses in the profile that was learned.
+    /// The functions and virtual tables by their addresses in the profile from which the layout was learned.
     addresses: AddressMap,
 }
 
@@ -133,7 +133,7 @@ impl Layouts {
     }
 }
 
-/// The distance of the addresses of a run from those of the learned run (`run − learned`, wrapping).
+/// The distance of an address in a profile from the same address in the layout (`profile − layout`, wrapping).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Slide(u64);
 

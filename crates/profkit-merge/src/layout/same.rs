@@ -85,8 +85,8 @@ impl Layout {
             })
     }
 
-    /// Returns the distance between the function addresses of this run and those of the learned run. `None` if the
-    /// distance is not the same for all functions.
+    /// Returns the distance between the function addresses of this profile and those of the profile from which the
+    /// layout was learned. `None` if the distance is not the same for all functions.
     fn slide_of(&self, profile: &RawProfile<'_>) -> Option<Slide> {
         let dialect = profile.dialect();
         let mask = mask(dialect.width.bytes());

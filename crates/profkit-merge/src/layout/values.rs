@@ -20,7 +20,8 @@ pub(super) struct ValueSums {
     places: Vec<Vec<u32>>,
 }
 
-/// An address in the learned run, and the name hash of the function or virtual table at that address.
+/// An address in the profile from which the layout was learned, and the name hash of the function or virtual table at
+/// that address.
 #[derive(Clone, Copy, Debug)]
 struct Resolved {
     kind: u32,
@@ -135,8 +136,8 @@ impl ValueSums {
     }
 }
 
-/// Returns the name hash for an address of the learned run. `place` is the index of the address among the addresses of
-/// its record.
+/// Returns the name hash for an address in the profile from which the layout was learned. `place` is the index of the
+/// address among the addresses of its record.
 #[inline]
 fn resolve(
     layout: &Layout,

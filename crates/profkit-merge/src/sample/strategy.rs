@@ -194,8 +194,8 @@ impl Strategy for AsLlvm {
         }
     }
 
-    /// LLVM reports a function by the name or hash that the input has. In `input.names` these stand before the names
-    /// that [`match_names`](Self::match_names) added from the sum.
+    /// LLVM reports a function by the name or hash that the input has. In `input.names`, the names of the input come
+    /// before the names that [`match_names`](Self::match_names) added from the sum.
     fn reported_name(
         &self,
         input: &SampleProfile,

@@ -1,4 +1,4 @@
-//! Block maps of every version, as bytes and as compilers write them.
+//! Tests block maps of every version, both as bytes and as compilers write them.
 use super::*;
 use crate::binary::BinaryFile;
 use crate::code_symbols::code_symbols;
@@ -39,7 +39,7 @@ fn block_ids_and_addresses_of_all_versions() {
     };
     assert_eq!(read(V2, Endian::Little, 8), Ok(vec![function.clone()]));
     assert_eq!(read(V5, Endian::Little, 8), Ok(vec![later.clone()]));
-    // In version 0 all offsets are those from the function's start.
+    // In version 0 all offsets are counted from the start of the function.
     let old = read_version_0(
         &[0, 0x10, 0, 0, 0, 0, 0, 0, 2, 0, 8, 8, 10, 6, 1],
         Endian::Little,
@@ -103,7 +103,7 @@ fn damaged_maps_of_blocks() {
 fn maps_that_compilers_write() {
     let folder = tempfile::tempdir().expect("a folder");
     let listed = folder.path().join("list");
-    // One block of `main` apart, with the frequencies of edges.
+    // This list separates one block from `main`, and gives the frequencies of two edges.
     std::fs::write(&listed, "v1\nf main\ng 0:10,1:9\nc 0 1\n").expect("a list");
     let listed = format!("-fbasic-block-sections=list={}", listed.display());
     let analysis = "-mllvm -pgo-analysis-map=func-entry-count,bb-freq,br-prob";
@@ -156,7 +156,8 @@ fn maps_that_compilers_write() {
             ids.sort_unstable();
             ids.dedup();
             assert_eq!(ids.len(), function.blocks.len(), "ids are unique");
-            // The first piece is the function with its symbol; the last block of a function does not run on.
+            // The first piece is where the symbol of the function is. The last block of a function does not continue
+            // into another block.
             let symbols = code_symbols(&image);
             let symbol = symbols.iter().find(|it| it.address == function.address);
             let symbol = symbol.expect("a symbol");

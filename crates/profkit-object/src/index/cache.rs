@@ -19,8 +19,8 @@ const FIRST_LINE: &str = "profkit binaries 1";
 const MOST_BYTES: u64 = 256 << 20;
 /// The largest number of files in the cache.
 const MOST_ENTRIES: usize = 1 << 20;
-/// The smallest time in nanoseconds since the last change of a file, so that the file is stored in the cache. A file
-/// that changed more recently may change again and keep the same time stamp.
+/// The smallest age of a file's last change, in nanoseconds, for the file to be stored. A file that changed more
+/// recently may change again and keep the same time stamp.
 const FRESH_NANOS: u64 = 2_000_000_000;
 
 /// A cache of the build ids that earlier searches found in files.

@@ -16,9 +16,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// The number of bytes that the names and paths of any compile unit may have together. For each byte of the unit's
-/// entries, line tables and string sections, [`TEXT_PER_BYTE`] further bytes are allowed. Compilers write a name once.
-/// With a larger limit, malicious units that share strings need more memory.
+/// The number of bytes that the names and paths of a compile unit may have together, whatever the size of the unit. For
+/// each byte of the unit's entries, line tables and string sections, [`TEXT_PER_BYTE`] further bytes are allowed.
+/// Compilers write a name once. With a larger limit, malicious units that share strings need more memory.
 const TEXT_OF_UNIT: usize = 1 << 16;
 const TEXT_PER_BYTE: usize = 4;
 

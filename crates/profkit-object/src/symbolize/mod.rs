@@ -203,7 +203,7 @@ pub enum DebugInfo {
     DebugFile,
     /// There is no debug info. The symbol table shows functions, but no lines.
     SymbolsOnly,
-    /// There are neither debug info nor symbols.
+    /// There is neither debug info nor a symbol table.
     Nothing,
 }
 

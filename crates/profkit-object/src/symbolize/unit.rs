@@ -335,8 +335,9 @@ struct Builder<'x, 'c, 'i, 'b> {
 }
 
 impl Builder<'_, '_, '_, '_> {
-    /// Returns the innermost frame for an address with this `function` and `row`. Unless `symbol` is `NONE`, it is the
-    /// name of the outermost frame. If the line table names no file, `symbol_file` is the file of the frame.
+    /// Returns the index of the innermost frame for an address with this `function` and `row`; `NONE` if nothing is
+    /// known about the address. `symbol` is the name of the outermost frame, or `NONE` if the name comes from the debug
+    /// info. `symbol_file` is the file of the frame if the line table names none.
     fn leaf(&mut self, function: u32, row: Option<&Row>, symbol: u32, symbol_file: u32) -> u32 {
         if function == NONE && row.is_none() && symbol == NONE {
             return NONE;

@@ -1,5 +1,5 @@
-//! What is known about a profile from other sources than its counts: what `doctor` finds, how much of it the functions of
-//! binaries can use, and what a better order of functions would save at start-up.
+//! Parts of a page that do not come from the counts of the profile: the findings of `doctor`, how many of the counts
+//! the functions of binaries can use, and how a better order of functions would speed up the start of the program.
 use super::Page;
 use profkit_analysis::doctor::Diagnosis;
 use profkit_analysis::matching::{BinaryFunctions, MatchShares, Outcome, ProfileFunctions};
@@ -8,20 +8,22 @@ use profkit_analysis::order::{Startup, StartupOrder, StartupText};
 use profkit_object::code_symbols::CodeSymbol;
 use profkit_report::{grouped, plural, tenths};
 
-/// The largest number of lost hot functions and of traces in the text.
+/// The largest number of lost hot functions, and of traces, that the text lists.
 const MOST: usize = 10;
 
 /// The order of functions that `profkit order` proposes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Proposal {
-    /// Numbers of names, from 1, in the proposed order.
+    /// The functions in the proposed order. A function is given by the number of its name in `FunctionList::targets`,
+    /// from 1.
     pub order: Vec<usize>,
-    /// What the order changes, a sentence per line.
+    /// What the order improves. Each line is a sentence.
     pub lines: Vec<String>,
 }
 
 impl Page {
-    /// Adds what is wrong with the file although its parts can be read. Its errors are on the page already.
+    /// Adds problems of the file that do not keep its parts from being read. The errors of the file are already on the
+    /// page.
     pub(super) fn add_diagnosis(&mut self, diagnosis: &Diagnosis) {
         if let Some(stated) = diagnosis.functions_stated
             && stated != diagnosis.functions
@@ -46,7 +48,8 @@ impl Page {
         }
     }
 
-    /// Adds which share of the counts the functions of binaries can use, and the hot functions that they have lost.
+    /// Adds the share of the counts that the functions of binaries can use, and the hot functions whose counts are
+    /// lost.
     pub fn add_match(&mut self, profile: &ProfileFunctions, binaries: &BinaryFunctions) {
         let shares = MatchShares::new(profile, binaries);
         let Some(used) = shares.counts.matched_percent() else {

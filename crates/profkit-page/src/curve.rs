@@ -1,4 +1,4 @@
-//! The curve of a summary: how few functions make how much of all counts.
+//! The curve of a profile: which share of all counts the hottest functions have together.
 use super::functions::PageFunction;
 use super::html::escaped;
 use profkit_report::grouped;

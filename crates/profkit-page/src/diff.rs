@@ -9,7 +9,7 @@ use profkit_report::diff::{DiffReport, HeapDiff};
 use profkit_report::plural;
 use serde_json::{Value, json};
 
-/// Shares are written in billionths.
+/// The unit in which shares are written: billionths.
 const BILLION: f64 = 1e9;
 
 /// The functions that changed.
@@ -20,7 +20,7 @@ pub struct DiffTable {
 }
 
 impl Page {
-    /// Adds what changed: `diff` compares an older profile with the one of the page.
+    /// Adds what changed. `diff` compares an older profile with the profile of the page.
     pub fn compare(&mut self, diff: &DiffReport<'_>) {
         let mut kinds: Vec<&'static str> = Vec::new();
         let rows: Vec<_> = diff
@@ -75,7 +75,7 @@ impl Page {
 }
 
 impl Page {
-    /// Adds what changed between two heap profiles; the newer one is that of the page.
+    /// Adds what changed between two heap profiles. The newer one is the profile of the page.
     pub fn compare_heaps(&mut self, diff: &HeapDiff<'_>) {
         let changes = diff.changes;
         let lists = [
@@ -132,7 +132,7 @@ fn function(frame: &HeapFrame<'_>) -> String {
     }
 }
 
-/// A number as a share of its total, in billionths.
+/// The share of `numbers[at]` in `totals[at]`, in billionths; 0 if the total is 0.
 fn share_of(numbers: [u64; 2], totals: [u64; 2], at: usize) -> u128 {
     let pick = |list: [u64; 2]| u128::from(list.get(at).copied().unwrap_or(0));
     (pick(numbers) * 1_000_000_000)
@@ -185,7 +185,8 @@ impl DiffTable {
     }
 }
 
-/// The shares of the function in both profiles; for MIP its positions.
+/// The shares of the function in the old and the new profile, in billionths. A function of a MIP profile has positions
+/// instead.
 fn numbers(function: &FunctionChange) -> [u128; 2] {
     match function.shares {
         [None, None] => function.ranks.map(|rank| rank.unwrap_or(0).into()),

@@ -7,7 +7,8 @@ use flate2::write::DeflateEncoder;
 use std::cmp::Ordering;
 use std::io::Write as _;
 
-/// Appends a number in LEB128 form: seven bits per byte, the lowest first; the top bit says that a byte follows.
+/// Appends a number in LEB128 form: seven bits per byte, the lowest bits first. The top bit of a byte says that another
+/// byte follows.
 pub fn number(mut value: u128, out: &mut Vec<u8>) {
     loop {
         let low = value.to_le_bytes()[0];
@@ -34,8 +35,9 @@ pub fn column(values: impl IntoIterator<Item = u128>) -> Vec<u8> {
     out
 }
 
-/// Encodes strings without line breaks: their number, the size of their text with a byte after each, and for each string
-/// the number of bytes that it shares with the string before, the number of its own bytes, and these.
+/// Encodes strings without line breaks. The block begins with the number of strings and their total size, where each
+/// string counts one byte more than it has. For each string follow the number of bytes that it shares with the
+/// beginning of the string before, the number of its remaining bytes, and these bytes.
 pub fn strings<'s>(list: impl IntoIterator<Item = &'s str> + Clone) -> Vec<u8> {
     let mut out = Vec::new();
     let size = |all: (usize, usize), one: &str| (all.0 + 1, all.1 + one.len() + 1);
@@ -58,7 +60,8 @@ pub fn strings<'s>(list: impl IntoIterator<Item = &'s str> + Clone) -> Vec<u8> {
     out
 }
 
-/// The number of bytes with which both begin. Names have long equal beginnings, so eight bytes are compared at a time.
+/// The number of equal bytes at the beginning of two texts. Names often have long equal beginnings, so eight bytes are
+/// compared at a time.
 fn shared(one: &[u8], other: &[u8]) -> usize {
     let (words, others) = (one.as_chunks::<8>().0, other.as_chunks::<8>().0);
     let words = words.iter().zip(others).take_while(|(a, b)| a == b).count();
@@ -76,7 +79,8 @@ pub fn as_script(one: &str, other: &str) -> Ordering {
     let (one, other) = (one.as_bytes(), other.as_bytes());
     let same = shared(one, other);
     match (one.get(same), other.get(same)) {
-        // Characters above U+FFFF are two units, which are below those of U+E000 to U+FFFF.
+        // A character above U+FFFF consists of two units. These are smaller than the units of characters from U+E000 to
+        // U+FFFF.
         (Some(0xf0..), Some(0xee | 0xef)) => Ordering::Less,
         (Some(0xee | 0xef), Some(0xf0..)) => Ordering::Greater,
         (one, other) => one.cmp(&other),

@@ -7,48 +7,48 @@ use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// The function belongs to the context-sensitive stage.
+/// The flag of a function with context-sensitive counts.
 pub const CONTEXT_SENSITIVE: u8 = 1;
-/// The function has a marker instead of counts.
+/// The flag of a function that has a marker for hot or warm instead of counts.
 pub const PSEUDO: u8 = 1 << 1;
-/// The marker says that the function is hot; otherwise that it is warm.
+/// The flag that the marker says hot. Without the flag, the marker says warm.
 pub const PSEUDO_HOT: u8 = 1 << 2;
 
 /// A function of a page.
 #[derive(Clone, Debug, Default)]
 pub struct PageFunction {
-    /// The name as in the profile; replaced by `shown` where it is no symbol.
+    /// The name as in the profile. If this is not a symbol, `shown` is used instead.
     pub name: Vec<u8>,
-    /// The name for people; empty until the page is written, if it is the demangled name.
+    /// The name for people. If the name for people is the demangled name, this is empty until the page is written.
     pub shown: String,
     /// The function hash, or the checksum of a sample profile.
     pub hash: u64,
     /// The MD5 hash of the name, for functions whose name is not known.
     pub guid: u64,
-    /// The numbers of the function.
+    /// The function's count, sum of counts and largest count.
     pub numbers: FunctionNumbers,
-    /// [`CONTEXT_SENSITIVE`] and the others.
+    /// A combination of [`CONTEXT_SENSITIVE`], [`PSEUDO`] and [`PSEUDO_HOT`].
     pub flags: u8,
     /// The index of the function's source file in [`FunctionList::files`], plus 1; 0 if it is not known.
     pub file: usize,
-    /// The bytes of the function in [`FunctionList::details`].
+    /// The range of the function's bytes in [`FunctionList::details`].
     pub detail: Range<usize>,
-    /// The bytes of the function in [`FunctionList::values`].
+    /// The range of the function's bytes in [`FunctionList::values`].
     pub value: Range<usize>,
-    /// The bytes of the function in [`FunctionList::sources`].
+    /// The range of the function's bytes in [`FunctionList::sources`].
     pub source: Range<usize>,
 }
 
-/// The functions of a page, with what belongs to them.
+/// The functions of a page, and the encoded data about them.
 #[derive(Clone, Debug, Default)]
 pub struct FunctionList {
     /// The functions.
     pub functions: Vec<PageFunction>,
-    /// Counters, lines or blocks.
+    /// The encoded counters, lines or blocks of all functions.
     pub details: Vec<u8>,
     /// Values of value sites.
     pub values: Vec<u8>,
-    /// Lines of source files with their counts.
+    /// The encoded source lines of all functions, with their counts.
     pub sources: Vec<u8>,
     /// Names of call targets and of functions in traces.
     pub targets: Interner,
@@ -56,7 +56,7 @@ pub struct FunctionList {
     pub files: Interner,
 }
 
-/// Numbers strings in the order in which they are first used.
+/// Gives each string a number. The numbers begin at 1 and follow the order in which the strings are first used.
 #[derive(Clone, Debug, Default)]
 pub struct Interner {
     numbers: FxHashMap<String, usize>,
@@ -64,7 +64,7 @@ pub struct Interner {
 }
 
 impl Interner {
-    /// The number of a string, from 1.
+    /// Returns the number of a string; a new string gets the next number.
     pub fn number(&mut self, text: &str) -> usize {
         if let Some(&number) = self.numbers.get(text) {
             return number;
@@ -74,7 +74,7 @@ impl Interner {
         self.list.len()
     }
 
-    /// The strings by number, from 1.
+    /// The strings in the order of their numbers; the first has number 1.
     pub fn list(&self) -> &[String] {
         &self.list
     }
@@ -88,33 +88,34 @@ impl Interner {
 /// Blocks of data with their names.
 pub type Blocks = Vec<(&'static str, Vec<u8>)>;
 
-/// The difference of two numbers; the lowest bit is its sign.
+/// The difference of two numbers, shifted left by one bit. The lowest bit is 1 if the difference is negative.
 fn difference(one: u128, other: u128) -> u128 {
     let sign = u128::from(one < other);
     (one.abs_diff(other) << 1) | sign
 }
 
-/// What is left out of a page that would be too large.
+/// What is left out of a page that would be too large. Each cut also leaves out everything that the cuts before it
+/// leave out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cut {
     /// Nothing.
     Nothing,
     /// The source of functions.
     Source,
-    /// Also symbols before demangling, and function hashes.
+    /// Symbols before demangling, and function hashes.
     Symbols,
-    /// Also counters, lines and values of functions that are not hot or warm.
+    /// Counters, lines and values of functions that are not hot or warm.
     ColdDetails,
-    /// Also all counters, lines and values.
+    /// All counters, lines and values.
     Details,
-    /// Also functions that did not run.
+    /// Functions that did not run.
     Idle,
-    /// Also functions that are cold.
+    /// Cold functions.
     Cold,
 }
 
 impl FunctionList {
-    /// Demangles the names, and sorts the functions as the script finds them by name.
+    /// Demangles the names, and sorts the functions by name in the order that the script expects.
     pub fn finish(&mut self) {
         self.functions.par_iter_mut().for_each(|function| {
             if function.shown.is_empty() {
@@ -124,7 +125,7 @@ impl FunctionList {
                 };
             }
         });
-        // Of ASCII, the order of bytes is that of the script: one comparison of memory.
+        // For ASCII names, the script's order is the order of bytes, which is faster to compare.
         let plain = self.functions.par_iter().all(|one| one.shown.is_ascii());
         let by_name = |one: &str, other: &str| {
             if plain {
@@ -152,7 +153,7 @@ impl FunctionList {
         .collect()
     }
 
-    /// The blocks that every page has: names and numbers of some of the functions.
+    /// Returns the blocks that every page has: the names and numbers of the functions in `list`.
     pub fn columns(&self, list: &[&PageFunction]) -> Blocks {
         let numbers =
             |of: fn(&FunctionNumbers) -> u128| column(list.iter().map(|one| of(&one.numbers)));
@@ -184,8 +185,8 @@ impl FunctionList {
         ]
     }
 
-    /// The blocks of counters, lines and values of the functions whose largest count is above `cold`; of all functions
-    /// if it is `None`.
+    /// Returns the blocks of counters, lines and values. They have only the functions whose largest count is above
+    /// `cold`, or all functions if `cold` is `None`.
     pub fn inside(&self, list: &[&PageFunction], cold: Option<u64>) -> Blocks {
         let kept = |one: &&PageFunction| cold.is_none_or(|cold| one.numbers.max > cold);
         let part = |names, bytes: &[u8], range: fn(&PageFunction) -> &Range<usize>| {
@@ -198,7 +199,7 @@ impl FunctionList {
         details.into_iter().chain(values).collect()
     }
 
-    /// The blocks of the source of functions.
+    /// Returns the blocks with the source code of the functions.
     pub fn source(&self, list: &[&PageFunction], lines: &[String]) -> Blocks {
         let of = |one: &PageFunction| self.sources.get(one.source.clone());
         let mut blocks = lists(["source", "source-sizes"], list, of);
@@ -206,7 +207,7 @@ impl FunctionList {
         blocks
     }
 
-    /// Adds a function whose details are those that were appended since the function before.
+    /// Adds a function. Its details are the bytes that were appended to the lists since the function before.
     pub fn push(&mut self, mut function: PageFunction) {
         let before = self.functions.last();
         let start =
@@ -225,7 +226,7 @@ impl FunctionList {
     }
 }
 
-/// A block with a list for each function, and a block with the sizes of the lists in bytes.
+/// Returns two blocks: a list for each function, and the sizes of these lists in bytes.
 fn lists<'b>(
     [name, sizes_name]: [&'static str; 2],
     list: &[&PageFunction],
@@ -248,7 +249,7 @@ fn lists<'b>(
     vec![(name, all), (sizes_name, sizes)]
 }
 
-/// The symbol of a function, if it is not the name for people.
+/// The symbol of a function; empty if it equals the name for people.
 fn symbol(function: &PageFunction) -> Cow<'_, str> {
     let symbol = names::printable(&function.name);
     if symbol == function.shown {

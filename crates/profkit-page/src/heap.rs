@@ -110,7 +110,7 @@ fn listed(view: &HeapView<'_>, contexts: &[Allocations], thresholds: &Thresholds
     }
 }
 
-/// A frame as text: the function, and where in the file or in the function.
+/// Returns a frame as text: the function, and the line in the source file or relative to the function's beginning.
 fn text(frame: &HeapFrame<'_>) -> String {
     let name = match frame.name {
         Some(name) => names::display(name, false).into_owned(),

@@ -15,10 +15,11 @@ use std::fmt::Write as _;
 const SCRIPT: &str = include_str!("assets/page.js");
 const STYLE: &str = include_str!("assets/page.css");
 
-/// The number of functions that are listed without the script.
+/// The number of functions in the table that the page shows without its script.
 const WITHOUT_SCRIPT: usize = 200;
 
-/// The largest size of what stands around the data blocks, and of the sentence about what is not on the page.
+/// An upper bound in bytes for the parts of a page other than its data blocks: the text around the blocks, and the
+/// sentence about what was left out.
 const MARGIN: usize = 3000;
 
 /// A page as text.
@@ -26,20 +27,20 @@ const MARGIN: usize = 3000;
 pub struct Html {
     /// The HTML.
     pub text: String,
-    /// What was left out to keep the size limit, and what is left out of every page of such a profile.
+    /// What was left out to keep the size limit, and what pages of this kind of profile never contain.
     pub left_out: Vec<String>,
 }
 
 impl Page {
-    /// Writes the page. If it would be larger than `limit` bytes, details and cold functions are left out, the least
-    /// important first. A page that is still larger is returned as it is.
+    /// Writes the page. If the page would be larger than `limit` bytes, details and cold functions are left out,
+    /// beginning with the least important ones. If even the smallest page is larger, it is returned as it is.
     pub fn html(&mut self, limit: usize) -> Html {
         self.functions.finish();
         let mut blocks = self.fixed_blocks();
         let list = &self.functions;
         let mut kept = list.kept(Cut::Nothing, self.cold);
-        // The symbols are made before it is known whether they fit. Names and symbols are most of a page, and each is
-        // compressed by one core.
+        // The symbols are compressed before it is known whether they fit. Names and symbols are the largest parts of a
+        // page, and one core compresses each of them.
         let (mut columns, (inside, symbols)) = rayon::join(
             || all_packed(list.columns(&kept)),
             || {
@@ -99,7 +100,7 @@ impl Page {
         }
     }
 
-    /// What a cut leaves out, in words.
+    /// Returns texts that say what a cut leaves out.
     fn lost(&self, cut: Cut, kept: usize) -> Vec<String> {
         let mut list = Vec::new();
         let gone = self.functions.functions.len() - kept;
@@ -127,7 +128,7 @@ impl Page {
         list
     }
 
-    /// What the script has to know before it reads the blocks.
+    /// Returns the facts that the script needs before it reads the blocks.
     fn data(&self, functions: usize, cut: Cut) -> serde_json::Value {
         let [entry, sum, max] = self.titles;
         let (detail, parts) = match self.detail {
@@ -162,7 +163,7 @@ impl Page {
         })
     }
 
-    /// The blocks that no cut changes.
+    /// Returns the blocks that are the same for each [`Cut`].
     fn fixed_blocks(&self) -> Packed {
         let mut blocks = Vec::new();
         if let Some(flame) = &self.flame {
@@ -207,7 +208,7 @@ impl Page {
         all_packed(blocks)
     }
 
-    /// Makes the parts of the page that are computed from the numbers of all functions.
+    /// Makes the parts of the page that depend on the numbers of all functions.
     fn drawn(&self, functions: &[&PageFunction]) -> Drawn {
         let mut drawn = Drawn::default();
         super::curve::draw(functions, self.total, self.unit, &mut drawn.curve);
@@ -246,7 +247,7 @@ impl Page {
         out
     }
 
-    /// The part of the page that explains the profile, without the script.
+    /// Writes the summary of the profile, which is readable without the script.
     fn summary(&self, curve: &str, left_out: &[String], out: &mut String) {
         out.push_str("<section id=\"overview\">\n<h2 tabindex=\"-1\">Summary</h2>\n");
         if !self.notes.is_empty() {
@@ -323,7 +324,7 @@ impl Page {
         out.push_str("</section>\n");
     }
 
-    /// The hottest functions as a table, for readers without the script.
+    /// Writes the hottest functions as a table, for readers without the script.
     fn hottest(&self, functions: &[&PageFunction], out: &mut String) {
         if functions.is_empty() {
             return;
@@ -413,7 +414,7 @@ fn base_name(path: &str) -> &str {
         .unwrap_or(path)
 }
 
-/// Text for HTML, also inside quoted attributes.
+/// Escapes text for HTML, also for use in quoted attributes.
 pub(super) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
@@ -429,13 +430,13 @@ pub(super) fn escaped(text: &str) -> String {
     out
 }
 
-/// A share in millionths as percent: 99.99%.
+/// Returns a share in millionths as a percentage: `99.99%`.
 fn share_text(millionths: u64) -> String {
     let text = format!("{}.{:04}", millionths / 10_000, millionths % 10_000);
     format!("{}%", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// The name of a script or style in a content security policy.
+/// The hash by which a content security policy allows a script or style.
 fn source_hash(source: &str) -> String {
     format!(
         "sha256-{}",

@@ -90,7 +90,7 @@ impl Page {
         (page, faults)
     }
 
-    /// Adds what the totals of the counters say.
+    /// Adds facts from the totals of the counters.
     fn sums(&mut self, totals: &mut Totals) {
         self.total = totals.sum;
         let (entered, above) = (totals.functions_entered, totals.counters_above_zero);
@@ -112,7 +112,7 @@ impl Page {
         self.heat(&summary);
     }
 
-    /// Adds the counts that decide what is hot and cold, as compilers compute them.
+    /// Adds the count thresholds for hot and cold, computed as compilers compute them.
     pub(super) fn heat(&mut self, summary: &Summary) {
         let thresholds = Thresholds::default();
         self.hot = thresholds.hot(summary).unwrap_or(u64::MAX);
@@ -203,7 +203,7 @@ impl Page {
         self.functions.values.extend_from_slice(&bytes);
     }
 
-    /// The number of the name of a call target; 0 for a target outside the program.
+    /// Returns the number of a call target's name; 0 for a target outside the program.
     fn target(
         &mut self,
         hash: u64,

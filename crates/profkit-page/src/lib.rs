@@ -59,42 +59,42 @@ pub struct Page {
     file: String,
     /// What the file is.
     what: String,
-    /// The word for the kind of the profile in the data.
+    /// The kind of the profile, as the page's data spell it.
     kind: &'static str,
-    /// What is counted, in the plural.
+    /// The name of what the profile counts, in the plural.
     unit: &'static str,
-    /// The titles of a function's first number, of its sum and of its largest number. A column without a title is not
-    /// shown.
+    /// The titles of three columns: a function's first number, its sum and its largest number. A column with an empty
+    /// title is not shown.
     titles: [&'static str; 3],
     detail: Detail,
     facts: Vec<(&'static str, String)>,
-    /// What a reader of the page has to know first: damage, contradictions.
+    /// Notes that a reader has to know first: damage, contradictions.
     notes: Vec<String>,
     /// What is not on the page.
     left_out: Vec<String>,
-    /// The rows of the profile summary: the share in millionths, the number of counters or lines, the smallest of their
-    /// counts.
+    /// The rows of the profile summary. A row has a share of all counts in millionths, the number of counters or lines
+    /// that make this share, and the smallest of their counts.
     cutoffs: Vec<(u64, u64, u64)>,
     /// The smallest count of a hot counter.
     hot: u64,
     /// The largest count of a cold counter.
     cold: u64,
-    /// The sum that shares are taken of.
+    /// The sum of all counts, which is the whole for shares.
     total: u128,
     functions: FunctionList,
     flame: Option<Flame>,
     contexts: Option<Contexts>,
     traces: Vec<Trace>,
-    /// The numbers of the names of functions in traces.
+    /// For each function in traces, the number of its name in [`FunctionList::targets`].
     first_calls: FxHashMap<NameRef, usize>,
     proposal: Option<Proposal>,
-    /// By file: functions, functions called, blocks, blocks that ran.
+    /// For each source file: the numbers of functions, called functions, blocks, and blocks that ran.
     coverage: Vec<(String, [u64; 4])>,
     diff: Option<DiffTable>,
     source: Option<Source>,
 }
 
-/// The first of many things, in words.
+/// Joins at most [`MOST_ERRORS`] texts with commas, followed by the number of the others.
 fn list_of(things: &[String]) -> String {
     let (first, rest) = things.split_at(things.len().min(MOST_ERRORS));
     match rest.len() {
@@ -103,13 +103,13 @@ fn list_of(things: &[String]) -> String {
     }
 }
 
-/// What is known inside a function.
+/// The kind of data that the page shows inside a function.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Detail {
     /// Nothing.
     #[default]
     Nothing,
-    /// A list of counts with this title.
+    /// A list of counts. The text is the title of the list.
     Counts(&'static str),
     /// The lines of a sample profile.
     Lines,
@@ -133,7 +133,7 @@ struct Contexts {
     names: Vec<u8>,
 }
 
-/// The order of the first calls in a run: numbers of names, from 1.
+/// The order of the first calls in a run. Functions are given by the numbers of their names, from 1.
 #[derive(Clone, Debug)]
 struct Trace {
     weight: u64,
@@ -153,8 +153,8 @@ impl Page {
         }
     }
 
-    /// Makes the page of a file that is a profile with functions, with what is wrong with the file although its parts can
-    /// be read. The file is examined while the page is made: both read all of it.
+    /// Makes the page of a file that is a profile with functions. The page also has the problems that `doctor` finds in
+    /// a readable file. The file is examined while the page is made, because each of the two steps reads all of it.
     pub fn of_file(file: &str, data: &[u8], profile: &mut AnyProfile<'_>) -> (Self, Faults) {
         let mut diagnosis = None;
         let (mut page, faults) = rayon::in_place_scope(|scope| {
@@ -192,7 +192,7 @@ impl Page {
         self.facts.push((name, value.to_string()));
     }
 
-    /// Adds a sentence that a reader of the page has to know first, such as a warning.
+    /// Adds a sentence that a reader has to know first, such as a warning.
     pub fn note(&mut self, text: String) {
         self.notes.push(text);
     }

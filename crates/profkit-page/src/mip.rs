@@ -103,7 +103,7 @@ impl Page {
                 ),
             );
         }
-        // Hot: called in every run. Cold: called in less than half of the runs.
+        // A function called in every run is hot. A function called in less than half of the runs is cold.
         page.hot = profile.runs.max(1);
         page.cold = profile.runs.saturating_sub(1) / 2;
         page.coverage = files.into_iter().collect();

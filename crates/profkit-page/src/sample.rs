@@ -9,8 +9,8 @@ use profkit_report::flame::graph_of_samples;
 use profkit_report::show::sample::{encoding_name, kind_texts, place};
 use profkit_report::{grouped, plural};
 
-/// The inlined functions of a damaged or malicious profile can be nested very deeply; below this depth they are drawn at
-/// this depth.
+/// The largest depth of inlined functions on a page. A damaged or malicious profile can nest them more deeply; deeper
+/// functions are shown at this depth.
 const DEEPEST: usize = 100;
 
 impl Page {
@@ -107,7 +107,7 @@ impl Page {
     }
 }
 
-/// Appends a line, or the place at which a function is inlined, up to its call targets.
+/// Appends the fields of a line, or of the place where a function is inlined. The caller then appends the call targets.
 fn line(depth: usize, at: Location, callee: usize, samples: u64, out: &mut Vec<u8>) {
     index(depth, out);
     number(at.line.into(), out);

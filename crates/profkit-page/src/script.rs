@@ -26,7 +26,7 @@ pub fn lean(script: &str) -> String {
     lean.out
 }
 
-/// What stood between two tokens.
+/// What was between two tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Gap {
     None,
@@ -40,7 +40,7 @@ struct Lean {
 }
 
 impl Lean {
-    /// The number of bytes of the part with which the text begins, and whether it is a token.
+    /// Returns the number of bytes of the part at the beginning of `text`, and whether the part is a token.
     fn length(&self, text: &str, first: char) -> (usize, bool) {
         let until = |end: &str, from: usize| {
             let found = text.get(from..).and_then(|rest| rest.find(end));
@@ -58,7 +58,7 @@ impl Lean {
         }
     }
 
-    /// Whether a slash begins a pattern here; otherwise it divides.
+    /// Whether a slash at this place begins a pattern. Otherwise the slash divides.
     fn pattern_may_follow(&self) -> bool {
         let last = self.out.chars().next_back();
         last.is_none_or(|last| !is_word(last) && !matches!(last, ')' | ']'))
@@ -82,19 +82,19 @@ impl Lean {
         if token == "}" && self.out.ends_with(';') {
             self.out.pop();
         }
-        // Whether a variable changes is checked before the script is shipped.
+        // `let` is shorter than `const`. The check that constants do not change is made before the script is shipped.
         self.out
             .push_str(if token == "const" { "let" } else { token });
     }
 }
 
-/// Whether two such characters beside each other are one word.
+/// Whether a character can be part of a word. Two such characters must not become neighbours.
 fn is_word(one: char) -> bool {
     one.is_alphanumeric() || matches!(one, '_' | '$')
 }
 
-/// The size of a string, or of a pattern without its flags, with its quotes. A slash in the brackets of a pattern does not
-/// end it.
+/// The size in bytes of a string with its quotes, or of a pattern with its slashes but without its flags. A slash
+/// between the brackets of a pattern does not end the pattern.
 fn quoted(text: &str, quote: char) -> usize {
     let (mut escaped, mut in_brackets) = (false, false);
     for (at, one) in text.char_indices().skip(1) {

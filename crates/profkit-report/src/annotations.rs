@@ -11,7 +11,7 @@ const MOST: usize = 10;
 /// How serious an annotation is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// The command fails because of it.
+    /// The command fails because of what the message reports.
     Error,
     /// The command goes on, but a part of the data is lost or stale.
     Warning,
@@ -22,7 +22,7 @@ pub enum Level {
 pub struct Annotation {
     /// How serious it is.
     pub level: Level,
-    /// The file that the message is about.
+    /// The path of the file that the message is about. `None` if the message is not about one file.
     pub file: Option<String>,
     /// A few words that say what happened.
     pub title: String,
@@ -30,9 +30,10 @@ pub struct Annotation {
     pub text: String,
 }
 
-/// The annotations of a run. [`Display`](fmt::Display) writes them as
-/// [workflow commands of GitHub](https://docs.github.com/en/actions/reference/workflow-commands-for-github-actions),
-/// one per line, errors first. If there are more of a level than GitHub shows, the last one says how many.
+/// The annotations of a run. [`Display`](fmt::Display) writes them as [workflow commands of
+/// GitHub](https://docs.github.com/en/actions/reference/workflow-commands-for-github-actions), one per line, errors
+/// first. If a level has more annotations than GitHub shows, the last line of this level gives the number of
+/// annotations that are left out.
 ///
 /// ```
 /// use profkit_report::annotations::{Annotation, Annotations, Level};
@@ -73,7 +74,8 @@ impl Annotations {
         }
     }
 
-    /// Adds an error that is about no single file: a gate that did not hold, or why there is no result.
+    /// Adds an error that is not about one file. Examples are a gate that did not hold, and the reason why there is no
+    /// result.
     pub fn error(&mut self, title: &str, text: impl fmt::Display) {
         self.push(Annotation {
             level: Level::Error,
@@ -83,8 +85,8 @@ impl Annotations {
         });
     }
 
-    /// Adds a warning for each input of a merge that was dropped or repaired. An input with several events has one
-    /// annotation, with its first event and the number of the others.
+    /// Adds a warning for each input of a merge that was dropped or repaired. An input gets one annotation even if it
+    /// has several events: the annotation describes the first event, and gives the number of further events.
     pub fn merge(&mut self, report: &Report) {
         let mut inputs: BTreeMap<usize, (Annotation, u64)> = BTreeMap::new();
         for event in report.events.iter().filter(|event| !event.reason.is_note()) {
@@ -143,7 +145,7 @@ impl fmt::Display for Annotations {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (level, list) in &self.list {
             let more = self.more.get(level).copied().unwrap_or(0);
-            // The last one makes room for the number of those that GitHub would not show.
+            // If GitHub would not show all annotations, the last line is kept free for the number of those left out.
             let shown = if more > 0 { MOST - 1 } else { MOST };
             for annotation in list.iter().take(shown) {
                 writeln!(f, "{annotation}")?;
@@ -176,8 +178,8 @@ impl fmt::Display for Annotation {
     }
 }
 
-/// Escapes the message of a workflow command. Control characters other than line breaks cannot be escaped for GitHub, so
-/// they are written as on a terminal.
+/// Escapes the message of a workflow command. GitHub has no escape for control characters other than line breaks, so
+/// these are replaced by visible text, as in output to a terminal.
 fn data(text: &str) -> String {
     let lines: Vec<_> = text
         .split('\n')
@@ -250,7 +252,7 @@ mod tests {
         assert!(text.contains("about this file"), "{text}");
     }
 
-    /// A text with one sound record and two bad ones.
+    /// A text profile with one sound record and two bad ones.
     fn text_with_bad_records() -> Vec<u8> {
         b"a\n1\n1\n1\n\nx\n1\n1\n99999999999999999999\n\ny\n1\n1\n99999999999999999999\n".to_vec()
     }

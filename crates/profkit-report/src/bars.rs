@@ -13,7 +13,8 @@ pub enum BarStyle {
 /// The width of a bar in columns.
 const WIDTH: u128 = 20;
 
-/// Draws `part` of `whole` as a bar. The whole is 20 columns wide; a part above 0 has at least the smallest sign.
+/// Draws `part` of `whole` as a bar. A bar for all of `whole` is 20 columns wide. If `part` is above 0, the bar has at
+/// least one character.
 ///
 /// ```
 /// use profkit_report::{BarStyle, bar};
@@ -27,7 +28,7 @@ pub fn bar(part: u128, whole: u128, style: BarStyle) -> String {
     bar_of(WIDTH, part, whole, style)
 }
 
-/// Draws `part` of `whole` as a bar. The bar of the whole is `width` columns wide.
+/// Draws `part` of `whole` as a bar. A bar for all of `whole` is `width` columns wide.
 pub(crate) fn bar_of(width: u128, part: u128, whole: u128, style: BarStyle) -> String {
     const EIGHTHS: [char; 8] = ['█', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
     if part == 0 || whole == 0 {

@@ -18,7 +18,8 @@ pub struct Look {
 }
 
 impl Look {
-    /// Draws `part` of `whole` as a bar: 20 columns wide, and 10 on a terminal of less than 100.
+    /// Draws `part` of `whole` as a bar. A bar for all of `whole` is 20 columns wide, or 10 if the terminal is narrower
+    /// than 100 columns.
     pub(crate) fn bar(self, part: u128, whole: u128) -> String {
         let narrow = self.width.is_some_and(|width| width < 100);
         bar_of(if narrow { 10 } else { 20 }, part, whole, self.bars)
@@ -36,9 +37,9 @@ pub enum Style {
     Note,
     /// The word `hint`.
     Hint,
-    /// The title of a part, and the name of a file.
+    /// The title of a section of the output, or the name of a file.
     Heading,
-    /// Text that can be skipped: titles of columns, units.
+    /// Text that a reader can skip: titles of columns, units.
     Dim,
     /// A bar.
     Bar,
@@ -76,8 +77,8 @@ const WORDS: [(&[u8], Style); 5] = [
     (b"gate:", Style::Error),
 ];
 
-/// A writer of text. Control characters in the text are escaped, so that text from files cannot change the terminal;
-/// styles are written with [`styled`](Self::styled) alone.
+/// A writer of text. It escapes control characters in the text, so that text from files cannot send commands to the
+/// terminal. [`styled`](Self::styled) is the way to write text with a style.
 ///
 /// ```
 /// use profkit_report::{Console, Look, Style};
@@ -141,7 +142,7 @@ impl<W: Write> Console<W> {
         self.screen.code(Reset)
     }
 
-    /// Writes the title of a part on a line of its own.
+    /// Writes the title of a section of the output on a line of its own.
     ///
     /// # Errors
     /// Those of the writer.

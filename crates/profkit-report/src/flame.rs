@@ -21,8 +21,9 @@ pub fn unit(weight: HeapWeight) -> &'static str {
     }
 }
 
-/// Draws the flame graph of a heap profile as SVG. Frames are coloured by the weight of cold and hot contexts that contain
-/// them. `file` is the name of the file in the title. `None` if all weights are 0: there is nothing to draw.
+/// Draws the flame graph of a heap profile as SVG. The colour of a frame shows the weight of the cold and hot contexts
+/// that contain it. `file` is the name of the file in the title. Returns `None` if all weights are 0: there is nothing
+/// to draw.
 pub fn of_heap(
     heap: &HeapProfile,
     file: &str,
@@ -68,7 +69,7 @@ pub fn print_folded_samples(
     out: &mut impl Write,
 ) -> io::Result<()> {
     let graph = graph_of_samples(view, spelling);
-    // The open frames: each with its name, and its weight without the frames on it.
+    // The frames from the root to the current one: the name of each, and its weight without the frames that it called.
     let mut stack: Vec<(String, u128)> = Vec::new();
     let mut close = |stack: &mut Vec<(String, u128)>, depth: usize| {
         while stack.len() > depth {

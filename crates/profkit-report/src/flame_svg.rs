@@ -130,7 +130,7 @@ fn draw_frame(
     svg.push_str("</g>\n");
 }
 
-/// Returns a colour between blue (cold), sand and red (hot).
+/// Returns the colour of a frame by its temperature: between blue (cold), sand and red (hot).
 fn temperature(frame: &FlameFrame) -> (u8, u8, u8) {
     let mix = |warm: f64, cold: f64, hot: f64| {
         byte(warm * (1.0 - frame.cold - frame.hot) + cold * frame.cold + hot * frame.hot)

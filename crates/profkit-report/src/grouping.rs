@@ -8,9 +8,10 @@ use profkit_object::symbolize::Declarations;
 /// How functions are grouped.
 #[derive(Clone, Copy, Debug)]
 pub struct Grouping<'a> {
-    /// What functions are grouped by.
+    /// Whether functions are grouped by source file, crate or namespace.
     pub by: GroupBy,
-    /// The source files of functions by debug info, which count before those in names. `None` if no binary was given.
+    /// The source files of functions according to debug info. They take precedence over the files in function names.
+    /// `None` if no binary was given.
     pub declarations: Option<&'a Declarations>,
 }
 
@@ -23,7 +24,7 @@ impl From<GroupBy> for Grouping<'_> {
 }
 
 impl<'a> Grouping<'a> {
-    /// The group of a function; `None` if it is not known. The path of a file is safe to print.
+    /// The group of a function; `None` if the group is not known. Control characters in a file path are escaped.
     pub fn of(self, name: &[u8]) -> Option<String> {
         let declared = self.files().and_then(|files| files.find(name));
         match declared {
@@ -50,7 +51,8 @@ impl<'a> Grouping<'a> {
         self.declarations.filter(|_| self.by == GroupBy::File)
     }
 
-    /// What stands in place of the name of the group of functions without one, and why they have none.
+    /// Returns the text that is printed as the group of functions without a known group. The second text explains why
+    /// the group is not known.
     pub(crate) fn unknown(self) -> (&'static str, Option<&'static str>) {
         match (self.by, self.declarations) {
             (GroupBy::File, None) => (

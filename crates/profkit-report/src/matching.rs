@@ -31,7 +31,7 @@ pub struct MatchReport {
     /// Programs and libraries that were found in a folder, but whose functions could not be read.
     skipped: Vec<Skipped>,
     functions: FunctionShares,
-    /// The counts of the profile, divided by whether their functions match.
+    /// The sums of the profile's counts, one for each way in which a function can match.
     pub counts: CountShares,
     hot_lost: Vec<Lost>,
     /// The number of lost hot functions that are not listed.
@@ -52,7 +52,7 @@ struct BinaryReport {
     same_build: Option<bool>,
     #[serde(serialize_with = "origin")]
     origin: Option<Origin>,
-    /// Whether this is a profile that lists only functions that ran.
+    /// Whether `path` is a profile that lists only functions that ran. `false` for a binary.
     lists_only_used: bool,
     functions: u64,
     /// Whether debug info was read to find inlined functions: `absent`, `unread`, `read` or `damaged`.
@@ -75,7 +75,7 @@ struct Skipped {
     reason: String,
 }
 
-/// The numbers of functions in the binaries.
+/// The numbers of functions in the binaries, by whether they match the profile.
 #[derive(Clone, Debug, Default, Serialize)]
 struct FunctionShares {
     total: u64,
@@ -116,7 +116,7 @@ struct Lost {
     is_name_hash: bool,
 }
 
-/// The function that a lost one probably has become.
+/// The function in the binaries that a lost function probably became, for example after it was renamed.
 #[derive(Clone, Debug, Serialize)]
 struct Succeeding {
     function: String,
@@ -231,7 +231,7 @@ impl MatchReport {
 }
 
 impl MatchReport {
-    /// Whether debug info would show inlined functions that look missing now.
+    /// Whether the report may count inlined functions as missing because a binary has no debug info.
     fn lacks_debug_info(&self) -> bool {
         let lacks = |binary: &BinaryReport| {
             binary.origin == Some(Origin::Symbols) && binary.debug_info == "absent"
@@ -489,7 +489,8 @@ impl MatchReport {
         Ok(())
     }
 
-    /// Prints what is compared. `builds`: also whether the profile is of the builds of the binaries.
+    /// Prints the name of the profile and the binaries that it is compared with. If `builds` is true, also prints
+    /// whether the profile is from the builds of these binaries.
     fn title<W: Write>(
         &self,
         out: &mut Console<W>,

@@ -1,4 +1,5 @@
-//! The reports of `profkit order` and `profkit mip order`. docs/formats/order-json.md describes the JSON of the first.
+//! The reports of `profkit order` and `profkit mip order`. docs/formats/order-json.md describes the JSON of `profkit
+//! order`.
 use crate::{grouped, plural};
 use profkit_analysis::names;
 use profkit_analysis::order::{
@@ -15,11 +16,11 @@ pub trait Order: fmt::Display {
     /// The order file.
     fn file(&self) -> Vec<u8>;
 
-    /// The report as JSON. `alone` says whether nothing else is written, so that the JSON must have the order.
+    /// The report as JSON. `alone` is true if no order file is written; then the JSON has to contain the order.
     fn json(&self, alone: bool) -> String;
 }
 
-/// What is wrong with a file of traces: lines for people.
+/// Returns what is wrong with a file of traces, as messages for people.
 pub fn warnings(added: &Added) -> Vec<String> {
     let mut warnings: Vec<String> = added.damage.iter().map(ToString::to_string).collect();
     for (line, text) in &added.foreign {
@@ -46,16 +47,16 @@ pub struct OrderReport {
     schema_version: u32,
     linker: String,
     traces: usize,
-    /// The functions in the order file.
+    /// The number of functions in the order file.
     functions: usize,
-    /// Functions of traces whose names are not known.
+    /// The number of functions in traces whose names are not known.
     nameless: usize,
-    /// Functions that have the symbol of an earlier one.
+    /// The number of functions that were left out because an earlier function has the same symbol.
     repeated: usize,
-    /// The functions that the binary lacks; absent without `--binary`.
+    /// The functions of the order that the binary does not have. `None` without `--binary`.
     #[serde(skip_serializing_if = "Option::is_none")]
     missing: Option<Vec<String>>,
-    /// The text that the start of the program touches; absent without `--binary`.
+    /// How much machine code the start of the program touches. `None` without `--binary`.
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<Text>,
     /// The symbols, in order.

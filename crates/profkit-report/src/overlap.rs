@@ -12,7 +12,8 @@ use std::fmt;
 /// Version of the JSON.
 const SCHEMA_VERSION: u32 = 1;
 
-/// The comparison of some profiles, each with each, in the form in which it is printed.
+/// The comparison of several profiles, in the form in which it is printed. Each profile is compared with each other
+/// one.
 #[derive(Clone, Debug, Serialize)]
 pub struct OverlapReport {
     schema: &'static str,
@@ -33,7 +34,7 @@ struct ProfileRow {
     path: String,
     functions: u64,
     total: u128,
-    /// The errors of the file; what is sound is compared all the same.
+    /// The number of errors in the file. The sound parts of a damaged file are still compared.
     errors: u64,
 }
 
@@ -41,7 +42,7 @@ struct ProfileRow {
 struct PairRow {
     base: usize,
     test: usize,
-    /// `None` if one of the profiles counted nothing.
+    /// The overlap of the two profiles; `None` if one of them counted nothing.
     overlap_percent: Option<f64>,
     common: u64,
     mismatched: u64,
@@ -67,9 +68,10 @@ struct FunctionRow {
     demangled: String,
     base_percent: Option<f64>,
     test_percent: Option<f64>,
-    /// How alike the counts of the function are in the two profiles, whatever its share of each profile is.
+    /// How similar the counts inside the function are in the two profiles. The function's share of each profile has no
+    /// influence.
     inner_percent: Option<f64>,
-    /// What the function takes from the overlap of the profiles.
+    /// The amount by which the function lowers the overlap of the profiles.
     lost_percent: f64,
 }
 
@@ -137,7 +139,7 @@ impl OverlapReport {
         Ok(report)
     }
 
-    /// Returns why a gate that requires this overlap of each two profiles, in percent, does not hold; `None` if it holds.
+    /// Returns a message if two profiles overlap by less than `least` percent; otherwise `None`.
     pub fn gate(&self, least: f64) -> Option<String> {
         let pairs = self.pairs.iter().map(|pair| pair.overlap_percent);
         let found = pairs.min_by(|one, two| one.unwrap_or(-1.0).total_cmp(&two.unwrap_or(-1.0)))?;
@@ -150,7 +152,7 @@ impl OverlapReport {
         ))
     }
 
-    /// Whether a file is damaged.
+    /// Whether at least one of the files is damaged.
     pub fn is_damaged(&self) -> bool {
         self.profiles.iter().any(|profile| profile.errors > 0)
     }
@@ -197,7 +199,7 @@ impl PairRow {
     }
 }
 
-/// What a reader of the figures has to know.
+/// Returns notes that a reader needs to understand the numbers of a pair.
 fn notes(pair: &PairOverlap, one: Named<'_>, two: Named<'_>) -> Vec<String> {
     let mut notes = Vec::new();
     for (name, profile) in [one, two] {
@@ -228,7 +230,7 @@ fn notes(pair: &PairOverlap, one: Named<'_>, two: Named<'_>) -> Vec<String> {
 
 /// A percentage with one decimal, or a dash.
 fn cell(percent: Option<f64>) -> String {
-    // Only equal profiles overlap by 100%: the decimal is cut and not rounded.
+    // The number is rounded down, so that only equal profiles have an overlap of 100%.
     let text = |percent: f64| format!("{:.1}%", (percent * 10.0 + 1e-6).floor() / 10.0);
     percent.map_or_else(|| "-".to_owned(), text)
 }
@@ -274,7 +276,7 @@ impl fmt::Display for OverlapReport {
 }
 
 impl OverlapReport {
-    /// Writes the overlap of each profile with each other one.
+    /// Writes a matrix with the overlap of each pair of profiles.
     fn matrix(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "\nOverlap")?;
         for number in 1..=self.profiles.len() {

@@ -21,7 +21,7 @@ pub struct RecordingShow<'a> {
     pub recording: &'a Recording<'a>,
     /// Its figures.
     pub figures: &'a Figures,
-    /// The length of the lists of binaries and of processes; `None` for the usual one.
+    /// The largest number of binaries and of processes in the lists; `None` for the usual number.
     pub top: Option<usize>,
 }
 
@@ -31,7 +31,8 @@ const MOST: usize = 10;
 /// The columns of binaries.
 const COLUMNS: [&str; 5] = ["path", "build_id", "kernel", "samples", "branches"];
 
-/// What damage there is in a recording, each as a sentence without a stop. Empty if all of it was read.
+/// Returns one message for each kind of damage in a recording, without a full stop. Empty if the whole recording was
+/// read.
 pub fn recording_damage(losses: &Losses) -> Vec<String> {
     let mut list = Vec::new();
     if losses.unfinished {
@@ -106,7 +107,7 @@ pub fn recording_damage(losses: &Losses) -> Vec<String> {
     list
 }
 
-/// What the kernel could not record, each as a number and a text.
+/// Returns what the kernel could not record. Each entry has a label, a number, and the reason.
 fn lost(losses: &Losses) -> Vec<(&'static str, u64, &'static str)> {
     let mut list = vec![
         (
@@ -143,7 +144,7 @@ impl RecordingShow<'_> {
         self.figures.events.iter().map(|event| event.samples).sum()
     }
 
-    /// How the recording was made: label and text.
+    /// Returns how the recording was made, as pairs of a label and a text.
     fn made_by(&self) -> Vec<(&'static str, String)> {
         let features = self.recording.features();
         let text = |bytes: &[u8]| printable(bytes).into_owned();
@@ -182,7 +183,7 @@ impl RecordingShow<'_> {
     /// Those of the writer.
     pub fn text<W: Write>(&self, out: &mut Console<W>) -> io::Result<()> {
         out.title(self.path, "recording of Linux perf")?;
-        // A fact begins in column 19.
+        // The text after a label begins in column 19.
         let room = out
             .look()
             .width
@@ -239,7 +240,7 @@ impl RecordingShow<'_> {
         out.flush()
     }
 
-    /// Says what to do with hardware traces, which are not decoded.
+    /// Prints what the user can do about hardware traces, which profkit does not decode.
     fn traces<W: Write>(&self, out: &mut Console<W>) -> io::Result<()> {
         let counts = self.recording.record_counts();
         let Some(traces) = counts.get(&RecordKind::AUXTRACE) else {

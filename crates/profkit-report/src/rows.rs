@@ -8,7 +8,7 @@ use std::io::{self, Write};
 pub enum RowForm {
     /// Comma-separated values (RFC 4180, with line feeds), with the names of the columns in the first line.
     Csv,
-    /// A JSON object per line. It is the element of the array that the JSON document has.
+    /// One JSON object per line. The objects are those of the array in the JSON document.
     JsonLines,
 }
 
@@ -34,7 +34,7 @@ pub struct RowWriter<'c, W> {
 }
 
 impl<'c, W: Write> RowWriter<'c, W> {
-    /// Makes a writer of rows. `columns` are the members of a row that CSV has.
+    /// Makes a writer of rows. `columns` are the members of a row that become columns in CSV.
     pub fn new(out: W, form: RowForm, columns: &'c [&'c str]) -> Self {
         RowWriter {
             out,

@@ -1,4 +1,4 @@
-//! The report of `profkit sample`: what the profile was made of, what was left out, and why there is none.
+//! The report of `profkit sample`: what the profile was made from, what was left out, or why no profile was made.
 //! docs/formats/sample-json.md describes the JSON.
 use crate::recording::recording_damage;
 use crate::{grouped, percent, plural, tenths};
@@ -10,19 +10,19 @@ use serde_json::{Value, json};
 
 /// Version of the JSON.
 const SCHEMA_VERSION: u32 = 1;
-/// The number of binaries that a message lists.
+/// The largest number of binaries that a message lists.
 const MOST: usize = 5;
 
 /// Why there is no profile: the message and what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// What is wrong, without a stop.
+    /// What is wrong, without a full stop.
     pub message: String,
     /// A step that works.
     pub hint: String,
 }
 
-/// A binary of an input, in a list.
+/// Returns the text for one binary that occurs in an input: path, samples and build id.
 fn of_seen(seen: &Seen) -> String {
     let path = if seen.path.is_empty() {
         "an unnamed binary".into()
@@ -52,7 +52,7 @@ fn list(seen: &[Seen]) -> String {
     names.join(", ")
 }
 
-/// The binaries that were looked for.
+/// Lists the binaries that the user named, with their build ids.
 fn wanted(binaries: &[BinaryOutcome]) -> String {
     let names = binaries
         .iter()
@@ -137,8 +137,8 @@ fn figures_of(outcome: &Outcome) -> String {
     )
 }
 
-/// A loss: how many samples, branches, ranges or the like are lost, how many there are in all (0: not known), and what they
-/// are, in the plural.
+/// A loss. The first number is how many samples, branches or other things are lost. The second is how many there are in
+/// all; 0 if that is not known. The text names the things, in the plural.
 type Loss = (u64, u64, &'static str);
 
 fn losses_of_counting(losses: &CountLosses) -> [Loss; 8] {
@@ -280,7 +280,7 @@ fn line((number, all, words): Loss) -> Option<String> {
     (number > 0).then(|| format!("{words}: {}{share}", grouped(number)))
 }
 
-/// The share of losses from which a profile is refused on request: one in so many.
+/// The threshold at which a profile is refused on request: one in this many samples is lost.
 const ONE_IN: u64 = 20;
 
 /// The reasons not to trust the profile: a large share of its samples was lost, or does not fit the binary. `None` if there
@@ -343,7 +343,7 @@ pub fn gate(outcome: &Outcome, least: f64) -> Option<String> {
     })
 }
 
-/// The lines for people: what was left out, one line each, and what the profile is made of.
+/// Returns the lines for people: one line for each kind of loss, and lines about what the profile was made from.
 pub fn lines(outcome: &Outcome) -> Vec<String> {
     let losses = &outcome.losses;
     let mut lines: Vec<String> = recording_damage(&losses.recording);
@@ -397,7 +397,7 @@ pub fn lines(outcome: &Outcome) -> Vec<String> {
     lines
 }
 
-/// The line that says what was made.
+/// Returns the line that describes the profile that was made.
 pub fn made(outcome: &Outcome, output: &str) -> String {
     let with = outcome
         .binaries

@@ -4,7 +4,8 @@ use profkit_data::detect::FileKind;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Says what was read: how many files there were of each kind, how large they are, how long it took, and with how many threads.
+/// Describes a reading step: how many files of each kind were read, how large they are, how long it took, and how many
+/// threads were used.
 ///
 /// ```
 /// use profkit_data::detect::FileKind;

@@ -74,7 +74,8 @@ impl<T: Into<String>> From<T> for Cell {
     }
 }
 
-/// Rows of cells under columns. The last column holds the names: they are cut in the middle if the terminal is too narrow.
+/// A table of rows and columns. The last column holds the names, which are cut in the middle if the terminal is too
+/// narrow.
 ///
 /// ```
 /// use profkit_report::{Column, Console, Look, Table};
@@ -97,7 +98,7 @@ pub struct Table {
 #[derive(Clone, Debug)]
 enum Row {
     Cells(Vec<Cell>),
-    /// A line about the row above it.
+    /// A line of text below a row, about this row.
     Remark(Cell),
 }
 
@@ -134,8 +135,8 @@ impl Table {
         self.rows.push(Row::Cells(cells.into()));
     }
 
-    /// Adds a line about the row above. All such lines begin below the last column, or further left if the longest would not
-    /// fit there.
+    /// Adds a line about the row above. All such lines begin below the last column, or further left if the longest of
+    /// them would not fit there.
     pub fn remark(&mut self, remark: impl Into<Cell>) {
         self.rows.push(Row::Remark(remark.into()));
     }
@@ -220,7 +221,7 @@ fn print_row<W: Write>(
     last: usize,
     room: usize,
 ) -> io::Result<()> {
-    // Spaces are written before the next text only, so that no line ends with them.
+    // Spaces are written only together with the next text, so that no line ends with spaces.
     let mut spaces = INDENT;
     for &(index, column, width) in shown {
         let Some(cell) = row.get(index) else {

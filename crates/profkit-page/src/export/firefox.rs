@@ -7,8 +7,9 @@ use fxprof_processed_profile::{
 use serde_json::Value;
 
 impl Stacks {
-    /// The stacks as a profile of the Firefox Profiler: a thread per unit, one sample per stack. The time of a sample is its
-    /// place in the list and means nothing; its weight is the number. Numbers above 2^53 are rounded by the viewer.
+    /// The stacks as a profile of the Firefox Profiler: a thread per unit, one sample per stack. The weight of a sample
+    /// is the stack's number in this unit. The time of a sample is only its position in the list. The viewer rounds
+    /// numbers above 2^53.
     ///
     /// # Errors
     /// If the profile cannot be written as JSON, which would be a fault of profkit.
@@ -62,7 +63,8 @@ impl Stacks {
             }
         }
         let mut value = serde_json::to_value(&profile)?;
-        // The crate has weights of 32 bits; the format has JSON numbers.
+        // The crate that builds the profile has weights of 32 bits, but the format allows any JSON number. So the
+        // weights are replaced in the JSON.
         let threads = value["threads"].as_array_mut();
         for (thread, weights) in threads.into_iter().flatten().zip(weights) {
             thread["samples"]["weight"] = weights;

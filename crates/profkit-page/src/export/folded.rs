@@ -1,10 +1,10 @@
-//! Folded stacks: a line per stack, as flame graph tools read them.
+//! Folded stacks: a line per stack, in the form that flame graph tools read.
 use super::Stacks;
 use std::io::{self, Write};
 
 impl Stacks {
-    /// Writes a line per stack: the functions from the outermost inwards with `;` between them, a space, and the number that
-    /// viewers show first. Stacks without that number are left out.
+    /// Writes a line per stack: the function names separated by `;`, outermost first, then a space and the number that
+    /// viewers show first. Stacks without this number are left out.
     ///
     /// # Errors
     /// Those of the writer.

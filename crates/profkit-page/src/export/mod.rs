@@ -51,8 +51,8 @@ pub struct StackFrame {
     pub line: u32,
 }
 
-/// Call stacks with numbers. In a profile without calling contexts, each function is a stack of its own, and the functions
-/// inlined into it are the inner frames.
+/// Call stacks with numbers. In a profile without calling contexts, each stack begins with one function, and its inner
+/// frames are the functions inlined into it.
 #[derive(Clone, Debug, Default)]
 pub struct Stacks {
     file: String,
@@ -62,7 +62,7 @@ pub struct Stacks {
     build_ids: Vec<String>,
     frames: Vec<StackFrame>,
     by_frame: FxHashMap<StackFrame, u32>,
-    /// Each stack from its outermost frame on, with a number per unit.
+    /// The stacks. Each is a list of frame indexes, outermost frame first, and a number for each unit.
     stacks: Vec<(Vec<u32>, Vec<u64>)>,
 }
 

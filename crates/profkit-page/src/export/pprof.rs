@@ -111,8 +111,8 @@ impl Strings {
 }
 
 impl Stacks {
-    /// Writes the stacks as a file of pprof. The same stacks are the same bytes. Numbers above 2^63 - 1 become this number,
-    /// because pprof's have a sign.
+    /// Writes the stacks as a file of pprof. The same stacks always give the same bytes. Numbers in pprof are signed,
+    /// so a number above 2^63 - 1 is written as 2^63 - 1.
     ///
     /// # Errors
     /// Those of the writer.
@@ -128,7 +128,7 @@ impl Stacks {
         }
         for (stack, numbers) in &self.stacks {
             let mut message = Message::default();
-            // The innermost frame first; ids begin at 1.
+            // The innermost frame comes first. Ids begin at 1.
             let ids = stack.iter().rev().map(|&frame| u64::from(frame) + 1);
             message.numbers(sample::LOCATION_ID, ids);
             let most = u64::MAX >> 1;
@@ -184,7 +184,7 @@ mod tests {
     use super::super::{StackFrame, StackUnit, Stacks};
     use std::io::Read as _;
 
-    /// The fields of a message: number, and the number or bytes.
+    /// Splits a message into its fields. A field has its field number, and a number or bytes.
     fn fields(mut bytes: &[u8]) -> Vec<(u64, u64, Vec<u8>)> {
         fn next(bytes: &mut &[u8]) -> u64 {
             let (mut value, mut shift) = (0, 0);
@@ -251,12 +251,12 @@ mod tests {
         );
         let samples: Vec<_> = of(2).map(|sample| fields(&sample)).collect();
         assert_eq!(samples.len(), 2);
-        // Locations 2 and 1; 300 in two bytes.
+        // The location ids 2 and 1, and the number 300, which takes two bytes.
         assert_eq!(
             (&samples[0][0].2, &samples[0][1].2),
             (&vec![2, 1], &vec![0xac, 2])
         );
-        // The largest number with a sign.
+        // The largest signed number.
         assert_eq!(
             samples[1][1].2,
             [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f]

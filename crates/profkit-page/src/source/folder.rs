@@ -9,21 +9,22 @@ use std::path::{Path, PathBuf};
 /// The largest size of a source file in bytes. Larger files are made by programs, and no one reads them.
 const LARGEST: u64 = 16 << 20;
 
-/// The largest number of last parts of a path that are compared. A path in malicious debug info can have any number.
+/// The largest number of names at the end of a path that are compared. A path in malicious debug info can have any
+/// number of names.
 const MOST_PARTS: usize = 64;
 
 /// A folder with source files.
 ///
-/// A file is found by the longest end of its path in the debug info that is the path of a file in the folder:
-/// `/build/app/src/main.c` is `src/main.c` in a folder that has such a file, or else `main.c`. Files outside the folder are
-/// never read, even if a symbolic link in the folder leads to them.
+/// A file's path in the debug info is matched from its end: the longest end that is the path of a file in the folder
+/// counts. For `/build/app/src/main.c`, this is `src/main.c` if the folder has such a file, or else `main.c`. Files
+/// outside the folder are never read, even if a symbolic link in the folder leads to them.
 #[derive(Debug)]
 pub struct SourceFolder {
-    /// The path without symbolic links.
+    /// The path of the folder, with symbolic links resolved.
     root: PathBuf,
-    /// The index in `files` of each path in debug info that was looked for; `None` if there is no such file.
+    /// For each path in debug info that was looked for, its index in `files`; `None` if no such file can be used.
     found: FxHashMap<Vec<u8>, Option<usize>>,
-    /// The index in `files` of each file that was read or could not be read.
+    /// For each file that was opened, its index in `files`; `None` if the file could not be read.
     read: FxHashMap<PathBuf, Option<usize>>,
     files: Vec<SourceFile>,
     problems: Vec<String>,
@@ -55,8 +56,9 @@ impl SourceFolder {
         })
     }
 
-    /// Finds the file that debug info calls `path`, reads it when it is asked for first, and returns its number. `None` if
-    /// the folder does not have it, or if it cannot be read; [`problems`](Self::problems) has the reason of the latter.
+    /// Finds the file that debug info calls `path`, and returns its number. The file is read when it is asked for the
+    /// first time. `None` if the folder does not have the file, or if the file cannot be read;
+    /// [`problems`](Self::problems) has the reason why it cannot be read.
     pub fn find(&mut self, path: &[u8]) -> Option<usize> {
         if let Some(&found) = self.found.get(path) {
             return found;
@@ -71,13 +73,13 @@ impl SourceFolder {
         self.files.get(number)
     }
 
-    /// Files in the folder that were found and could not be used, with the reason.
+    /// The files that were found in the folder but cannot be used, with the reasons.
     pub fn problems(&self) -> &[String] {
         &self.problems
     }
 
     fn look_for(&mut self, path: &[u8]) -> Option<usize> {
-        // Names that are not UTF-8 could be looked for on Unix only.
+        // Only on Unix could a name that is not UTF-8 be looked for.
         let path = std::str::from_utf8(path).ok()?;
         let parts = last_parts(path);
         for start in 0..parts.len() {
@@ -123,8 +125,8 @@ impl SourceFolder {
     }
 }
 
-/// The names at the end of a path that can be names in a folder: after the last `..`, at most [`MOST_PARTS`]. Windows
-/// paths have backslashes.
+/// The names at the end of a path that can be names in the folder: those after the last `..`, at most [`MOST_PARTS`].
+/// In a Windows path, backslashes separate the names.
 fn last_parts(path: &str) -> Vec<&str> {
     let is_windows = !path.contains('/') || path.as_bytes().get(1) == Some(&b':');
     let separators: &[char] = if is_windows { &['/', '\\'] } else { &['/'] };
@@ -155,7 +157,7 @@ fn lines_of(path: &Path) -> Result<Vec<String>, String> {
     }
     let mut bytes = Vec::new();
     let file = File::open(path).map_err(text)?;
-    // The file may grow meanwhile.
+    // The file may grow while it is read.
     let size = file
         .take(LARGEST + 1)
         .read_to_end(&mut bytes)
@@ -219,7 +221,7 @@ mod tests {
         for path in ["../secret.c", "/build/../../secret.c", "in/../../secret.c"] {
             assert_eq!(first_line(&mut source, path), None, "{path}");
         }
-        // What is after the last `..` is a path like any other.
+        // The names after the last `..` are matched like any other path.
         assert_eq!(first_line(&mut source, "a/../x.c").as_deref(), Some("x"));
         assert!(source.problems().is_empty());
     }

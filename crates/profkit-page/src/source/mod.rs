@@ -1,4 +1,4 @@
-//! Where functions are declared, by debug info, and their source with counts beside the lines.
+//! Where functions are declared according to debug info, and their source code with counts beside the lines.
 mod folder;
 
 pub use folder::{SourceFile, SourceFolder};
@@ -25,10 +25,10 @@ const MOST_FUNCTIONS: usize = 500;
 /// The largest size of the source on a page, in bytes before compression.
 const MOST_TEXT: usize = 2_000_000;
 
-/// The largest number of inlined functions that are shown with a function: the hottest.
+/// The largest number of inlined functions that are shown with a function. The hottest ones are shown.
 const MOST_INLINED: usize = 39;
 
-/// The largest number of inlined functions of a function among which the hottest are found.
+/// The largest number of inlined functions of one function that are examined to find the hottest.
 const MOST_SEEN: usize = 100_000;
 
 /// The largest number of lines that are shown of one function.
@@ -37,21 +37,21 @@ const MOST_LINES: u32 = 2000;
 /// The number of lines that are shown after the last one with a count.
 const AFTER: u32 = 3;
 
-/// The largest number of lines that are shown of a function without counts of lines.
+/// The largest number of lines that are shown of a function whose lines have no counts.
 const UNCOUNTED: u32 = 60;
 
 /// The source on a page.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Source {
-    /// What the numbers beside the lines are.
+    /// The title of the numbers beside the lines.
     pub title: &'static str,
-    /// What a reader has to know about them.
+    /// A note that explains these numbers.
     pub note: &'static str,
-    /// Lines of source files. Parts refer to them.
+    /// Lines of source files. A [`Part`] refers to some of them.
     pub lines: Vec<String>,
 }
 
-/// What is not on the page, and how often.
+/// Counts of the source that could not be put on the page, by reason.
 #[derive(Debug, Default)]
 struct Missing {
     undeclared: usize,
@@ -63,7 +63,8 @@ struct Missing {
 }
 
 impl Page {
-    /// Adds the source files of functions that the profile itself does not name.
+    /// Adds the source files that debug info gives for functions. The source files in the profile itself take
+    /// precedence.
     pub fn add_source_files(&mut self, declarations: &Declarations) {
         let found = self.declared(declarations);
         let FunctionList {
@@ -122,8 +123,8 @@ impl Page {
         }
     }
 
-    /// Adds the source of the hottest functions. `profile` is the profile that the page was made of. What is not there is
-    /// among the things that the page leaves out.
+    /// Adds the source of the hottest functions. `profile` is the profile that the page was made from. The page lists
+    /// the source that is missing among the things that it leaves out.
     pub fn add_source(
         &mut self,
         profile: &AnyProfile<'_>,
@@ -217,7 +218,7 @@ impl Page {
         self.source = Some(Source { title, note, lines });
     }
 
-    /// Where each function is declared.
+    /// Returns the declaration of each function; `None` if debug info has none.
     fn declared<'d>(&self, declarations: &'d Declarations) -> Vec<Option<Declaration<'d>>> {
         let functions = self.functions.functions.par_iter();
         functions
@@ -230,7 +231,7 @@ impl Page {
 }
 
 impl Missing {
-    /// What is not on the page, in words.
+    /// Returns sentences about the source that is not on the page.
     fn sentences(mut self) -> Vec<String> {
         let functions = |count: usize| plural(count as u64, "function");
         let mut list = Vec::new();
@@ -273,7 +274,7 @@ impl Missing {
     }
 }
 
-/// Consecutive lines of one file with the counts of one function or inlined function.
+/// Consecutive lines of one source file, with the counts of one function or of one inlined function.
 #[derive(Debug)]
 struct Part<'d> {
     file: &'d [u8],
@@ -284,7 +285,7 @@ struct Part<'d> {
     /// The index of the first line in [`Source::lines`].
     text: usize,
     counts: BTreeMap<u32, u64>,
-    /// Of an inlined function.
+    /// The inlined function; `None` if the counts are those of the function itself.
     inlined: Option<Inlined>,
 }
 
@@ -292,7 +293,8 @@ struct Part<'d> {
 #[derive(Clone, Copy, Debug)]
 struct Inlined {
     name: NameId,
-    /// The function that it is inlined into, if that is an inlined function too.
+    /// The inlined function that contains this one; `None` if this one is inlined directly into the function that is
+    /// shown.
     caller: Option<NameId>,
     /// The line of the call in the caller's file; 0 if it is not known.
     line: u32,
@@ -303,10 +305,11 @@ struct Inlined {
 struct Writer<'d, 'f> {
     declarations: &'d Declarations,
     folder: &'f mut SourceFolder,
-    /// The lines of all declarations in a file, sorted.
+    /// For each file, the lines of its declarations, sorted.
     starts: FxHashMap<&'d [u8], Vec<u32>>,
     lines: Vec<String>,
-    /// For each file, the lines that the page has: the first, their number, and the index of the first in `lines`.
+    /// For each file, the ranges of lines that are on the page. A range has its first line, the number of its lines,
+    /// and the index of its first line in `lines`.
     placed: FxHashMap<usize, Vec<(u32, u32, usize)>>,
     /// The number of bytes that can still be added.
     left: usize,
@@ -335,7 +338,7 @@ impl<'d, 'f> Writer<'d, 'f> {
         }
     }
 
-    /// A function with one count, which stands beside its declaration.
+    /// Returns the part of a function that has a single count. The count is shown beside the function's declaration.
     fn entered(&mut self, declaration: Declaration<'d>, count: u64) -> Vec<Part<'d>> {
         let counts = BTreeMap::from([(declaration.line, count)]);
         let last = self
@@ -346,7 +349,7 @@ impl<'d, 'f> Writer<'d, 'f> {
             .collect()
     }
 
-    /// A function with samples of lines, and the hottest functions that are inlined into it.
+    /// Returns the parts of a function whose lines have samples, and of the hottest functions that are inlined into it.
     fn sampled(
         &mut self,
         view: &SampleView<'_>,
@@ -404,7 +407,8 @@ impl<'d, 'f> Writer<'d, 'f> {
         }
     }
 
-    /// The samples of a function by line of its file. Samples of one line with several discriminators are added.
+    /// Returns the samples of a function by line of its source file. The samples of a line with several discriminators
+    /// are added.
     fn lines_of(&mut self, samples: &Samples, declaration: Declaration<'d>) -> BTreeMap<u32, u64> {
         let mut counts = BTreeMap::new();
         let Some(file) = self
@@ -415,7 +419,8 @@ impl<'d, 'f> Writer<'d, 'f> {
             return counts;
         };
         let most = u32::try_from(file.lines.len()).unwrap_or(u32::MAX);
-        // Of a function that is not in the file at all, each line would be reported.
+        // If the function lies behind the end of the file, none of its lines fit. Counting each of them as missing
+        // would say nothing.
         if declaration.line > most {
             return counts;
         }
@@ -441,8 +446,8 @@ impl<'d, 'f> Writer<'d, 'f> {
         lines.get(next).map_or(u32::MAX, |next| next - 1)
     }
 
-    /// Takes the lines of a part from its file, up to `last`. A part of a function without an inlined one begins at its
-    /// declaration.
+    /// Makes a part: takes its lines from the file, up to the line `last`. A part that is not of an inlined function
+    /// begins at the function's declaration.
     fn part(
         &mut self,
         declaration: Declaration<'d>,

@@ -9,7 +9,7 @@ use profkit_data::memprof::{Allocations, Field, StackId, Thresholds};
 use serde::Serialize;
 use std::io::{self, Write};
 
-/// A comparison that is printed.
+/// A comparison of two heap profiles, in the form in which it is printed.
 #[derive(Clone, Copy, Debug)]
 pub struct HeapDiff<'a> {
     /// The old and the new profile.
@@ -75,7 +75,7 @@ fn sections(changes: &HeapChanges, by: Measure) -> Vec<Section<'_>> {
 }
 
 impl HeapDiff<'_> {
-    /// The quantity whose shares are compared, in the plural.
+    /// The unit of the compared quantity, in the plural: `bytes`.
     pub fn unit(&self) -> &'static str {
         match self.by {
             Measure::Bytes => "bytes",

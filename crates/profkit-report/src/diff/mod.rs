@@ -87,7 +87,8 @@ pub fn percent(share: f64) -> String {
     }
 }
 
-/// `OLD -> NEW`, with a dash for what a profile lacks; one value if both are equal, and nothing if there is none.
+/// Returns `OLD -> NEW`. A dash takes the place of a value that is `None`. If both values are equal, the result is this
+/// one value; if both are `None`, it is empty.
 fn from_to<T: PartialEq>(values: [Option<T>; 2], text: impl Fn(&T) -> String) -> String {
     let cell = |value: &Option<T>| value.as_ref().map_or_else(|| "-".to_owned(), &text);
     match &values {
@@ -97,8 +98,9 @@ fn from_to<T: PartialEq>(values: [Option<T>; 2], text: impl Fn(&T) -> String) ->
     }
 }
 
-/// Returns why a gate that allows this share to move, in percent, does not hold; `None` if it holds. `unit` is what is
-/// counted.
+/// Returns a message if the gate `--fail-over` does not hold, and `None` if it holds. `moved` is the share that moved,
+/// from 0 to 1; it is `None` if it is not known. `most` is the largest share that the gate allows, in percent. `unit`
+/// is the name of what is counted, in the plural.
 pub fn gate(moved: Option<f64>, most: f64, unit: &str) -> Option<String> {
     match moved {
         Some(moved) if moved * 100.0 <= most => None,
@@ -117,7 +119,7 @@ impl DiffReport<'_> {
         self.profiles[1].family()
     }
 
-    /// What is counted, in the plural.
+    /// The name of what the profiles count, in the plural: `samples`.
     pub fn unit(&self) -> &'static str {
         match self.family() {
             Family::Sample => "samples",
@@ -126,7 +128,7 @@ impl DiffReport<'_> {
         }
     }
 
-    /// Whether a file is damaged.
+    /// Whether one of the two files is damaged.
     pub fn is_damaged(&self) -> bool {
         self.profiles.iter().any(|profile| profile.damage.count > 0)
     }
@@ -136,12 +138,12 @@ impl DiffReport<'_> {
         word(change, self.family())
     }
 
-    /// Whether the functions have shares of a total.
+    /// Whether the profiles are of a kind in which each function has a share of all counts.
     pub fn has_shares(&self) -> bool {
         ProfileDiff::has_shares(self.family())
     }
 
-    /// What a reader of the figures has to know.
+    /// Returns notes that a reader needs to understand the numbers.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         let mut functions = true;
@@ -209,7 +211,7 @@ impl DiffReport<'_> {
         format!("{}{name}{stage}", callers.collect::<String>())
     }
 
-    /// What moved inside a function, a line for each.
+    /// Describes the parts of a function whose shares changed: blocks, call targets and sizes. Each part has one line.
     fn details(&self, function: &FunctionChange) -> Vec<String> {
         let shares = |[old, new]: [f64; 2]| format!("{} -> {}", percent(old), percent(new));
         let block = |block: &BlockChange| {
@@ -418,7 +420,7 @@ impl DiffReport<'_> {
         rows.end()
     }
 
-    /// A function as JSON. What a profile does not have is absent.
+    /// Returns a function as JSON. Members without a value are left out.
     fn row(&self, function: &FunctionChange) -> Value {
         let names = JsonNames(self.spelling);
         let mut row = names.named(&function.name);

@@ -68,8 +68,8 @@ fn block(
     next(out, diagnosis, (name, &quoted(name), ""), None)
 }
 
-/// Prints a group of like files. A group of one file is printed like a file, with few of its faults if `counts` has other
-/// files. `paths` is how the files were named, quoted for a shell.
+/// Prints a group of like files. A group of one file is printed like a single file; if `counts` has more files, only
+/// the first few faults are listed. `paths` are the arguments that named the files, quoted for a shell.
 ///
 /// # Errors
 /// Those of the writer.
@@ -120,12 +120,13 @@ pub fn group(
         let all = words::joined(&group.members);
         return next(out, diagnosis, (first, &all, ""), complete);
     }
-    // A command line has a largest length: the names come from doctor itself.
+    // The length of a command line is limited. So the command reads the names of many files from the output of doctor.
     let list = format!("profkit doctor {paths} --group {} | ", group.number);
     next(out, diagnosis, (first, "-f -", &list), complete)
 }
 
-/// Prints the names of the files of a group: the first and the last one, or what can be kept of each.
+/// Prints the names of the first and the last file of a group. For damaged files, prints instead a line for each of the
+/// first files, with the number of functions that can be kept.
 fn names(out: &mut Console<impl Write>, group: &Group) -> io::Result<()> {
     let first = group.members.first().map_or("", |member| &member.name);
     if group.first.verdict != Verdict::Damaged || group.functions == (0, 0) {
@@ -170,8 +171,8 @@ fn title(out: &mut Console<impl Write>, what: &str, diagnosis: &Diagnosis) -> io
     writeln!(out)
 }
 
-/// Prints text after a margin. On a terminal, the text is broken at blanks so that it fits, and the margin of the other
-/// lines is as wide.
+/// Prints text after a margin. On a terminal, the text is broken at blanks so that it fits. The further lines are
+/// indented by the width of the margin.
 pub(crate) fn wrapped(
     out: &mut Console<impl Write>,
     margin: &str,
@@ -205,7 +206,7 @@ pub(crate) fn wrapped(
     writeln!(out)
 }
 
-/// The facts that are the same for all files of a group.
+/// Prints the facts that are the same for all files of a group.
 fn facts(
     out: &mut Console<impl Write>,
     diagnosis: &Diagnosis,
@@ -248,7 +249,7 @@ fn facts(
     }
 }
 
-/// The heading of the list of faults.
+/// Returns the heading of the list of faults.
 fn heading(diagnosis: &Diagnosis) -> &'static str {
     match diagnosis.verdict {
         Verdict::Unsupported | Verdict::Unreadable | Verdict::Foreign => "reason",
@@ -256,8 +257,9 @@ fn heading(diagnosis: &Diagnosis) -> &'static str {
     }
 }
 
-/// Prints the commands to run next. `first` is the name of a file, `all` stands for all files in a command, and `list` is
-/// what is put before such a command.
+/// Prints the commands to run next. `first` is the name of the first file. `all` are the arguments that name all files
+/// in a command. `list` is the beginning of a pipe that such a command reads the names from; it is empty if `all` names
+/// the files.
 fn next(
     out: &mut Console<impl Write>,
     diagnosis: &Diagnosis,
@@ -329,7 +331,7 @@ fn table(out: &mut Console<impl Write>, diagnosis: &Diagnosis) -> io::Result<()>
     writeln!(out, "  {:16} ({note})", "")
 }
 
-/// Prints the numbers of files.
+/// Prints the number of files with each verdict. If `blank` is true, a blank line precedes it.
 ///
 /// # Errors
 /// Those of the writer.

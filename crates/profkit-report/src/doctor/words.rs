@@ -114,7 +114,7 @@ fn sample(encoding: Option<SampleEncoding>, version: u64, gcov: Option<GcovVersi
     }
 }
 
-/// The names of files as words of a shell.
+/// The names of files, quoted for a shell and separated by blanks.
 pub fn joined(members: &[Member]) -> String {
     let names: Vec<_> = members.iter().map(|member| quoted(&member.name)).collect();
     names.join(" ")
@@ -250,7 +250,7 @@ pub fn command(
     }
 }
 
-/// A program as a shell finds it: a name without a folder needs the folder in which it is.
+/// Returns a program in the form that a shell needs to start it: `./` is put before a name without a folder.
 fn program(quoted: &str) -> String {
     if quoted.contains('/') {
         quoted.to_owned()

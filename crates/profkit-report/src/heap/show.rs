@@ -28,9 +28,9 @@ pub struct HeapShow<'a> {
     pub thresholds: Thresholds,
     /// The order of the contexts.
     pub order: ContextOrder,
-    /// The largest number of contexts, groups or rows to show, if one was asked for.
+    /// The largest number of contexts, groups or rows to show. `None` if the user did not ask for a number.
     pub most: Option<usize>,
-    /// What the contexts are grouped by, if they are.
+    /// What the contexts are grouped by; `None` if they are not grouped.
     pub by: Option<Grouping<'a>>,
 }
 
@@ -148,8 +148,8 @@ impl HeapShow<'_> {
         out.flush()
     }
 
-    /// The contexts in groups, by the function that allocates: with the number of contexts, of contexts with allocations, and
-    /// the bytes.
+    /// Groups the contexts by the function that allocates. A group has the number of its contexts, the number of its
+    /// contexts with allocations, and the number of bytes allocated.
     fn groups(&self, by: Grouping<'_>) -> Vec<Group> {
         let mut groups = Groups::default();
         for context in self.contexts {

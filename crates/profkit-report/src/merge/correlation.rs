@@ -6,7 +6,7 @@ use std::fmt;
 /// The largest number of inputs that the text lists for one program.
 const MOST_NAMED: usize = 3;
 
-/// The report of a correlation plan.
+/// The report of a correlation plan: which binary or debug file supplies the metadata of each raw profile.
 #[derive(Clone, Debug, Serialize)]
 pub struct CorrelationReport {
     /// The number of inputs that need no binary.

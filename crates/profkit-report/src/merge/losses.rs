@@ -51,7 +51,8 @@ pub fn text_losses(profile: &InstrProfile, options: &TextOptions) -> Vec<String>
         .collect()
 }
 
-/// The message about parts that were left out. The first word of `what` is a plural.
+/// The message that `count` parts were left out. `what` names the parts. Its first word is a plural, from which the `s`
+/// is removed if `count` is 1.
 pub fn left_out(count: u64, what: &str) -> String {
     let end = what
         .find(|c: char| !c.is_alphanumeric())

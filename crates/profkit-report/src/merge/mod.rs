@@ -20,15 +20,15 @@ pub struct Written {
     pub bytes: u64,
     /// The format of the profile: `indexed`, `text`, `MIP` and so on.
     pub format: &'static str,
-    /// The version of an indexed profile.
+    /// The version of an indexed profile; `None` for other formats.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub indexed_version: Option<u32>,
     /// The number of functions (names) in the profile.
     pub functions: u64,
-    /// MIP profiles: the number of functions that a run entered.
+    /// The number of functions that a run entered; `None` if the profile is not a MIP profile.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub covered: Option<u64>,
-    /// MIP profiles: the number of runs.
+    /// The number of runs; `None` if the profile is not a MIP profile.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runs: Option<u64>,
     /// The build ids of the programs that the profile is about.
@@ -48,10 +48,10 @@ impl Written {
     }
 }
 
-/// A module of raw heap profiles, with the number of its addresses that were symbolised.
+/// A module (program or library) of raw heap profiles, and how many of its addresses were symbolised.
 #[derive(Clone, Debug, Serialize)]
 pub struct HeapModule {
-    /// The module's name in messages: the build id, or the mapping.
+    /// The module's name in messages: the build id, or else the mapping.
     pub module: Option<String>,
     /// The binary that supplied the module's functions.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -98,7 +98,7 @@ pub struct MergeReport<'a> {
 }
 
 impl<'a> MergeReport<'a> {
-    /// Makes a report to which the front end adds nothing yet.
+    /// Makes a report from the library's report alone. The front end adds its facts by setting the other fields.
     pub fn new(report: &'a Report) -> Self {
         MergeReport {
             report,

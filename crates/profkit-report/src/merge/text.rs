@@ -1,4 +1,5 @@
-//! The report of a merge as text: a line per message, then what was written, and the numbers that deserve attention.
+//! The report of a merge as text. It has a line per message, a line about what was written, and tables of numbers that
+//! deserve attention.
 use super::MergeReport;
 use crate::{Cell, Console, Style, Table, grouped, percent, plural, size};
 use profkit_merge::report::MipDetails;
@@ -13,8 +14,8 @@ const LINES_PER_REASON: usize = 10;
 const LINES_PER_FILE: usize = 3;
 
 impl MergeReport<'_> {
-    /// Prints text for people: notes, warnings and hints, a line that says what was written, and tables of the files and
-    /// functions that were not merged as they are. Nothing follows the line if all were.
+    /// Prints text for people: notes, warnings and hints, then a line about what was written. If some files or
+    /// functions were not merged unchanged, tables of them follow.
     ///
     /// # Errors
     /// Those of the writer.
@@ -60,7 +61,7 @@ impl MergeReport<'_> {
         }
     }
 
-    /// The line that says what was written, and of what.
+    /// Prints the line that says what was written, and how many functions and files it was made from.
     fn line<W: Write>(&self, out: &mut Console<W>) -> io::Result<()> {
         let totals = &self.report.totals;
         match self.outputs {
@@ -102,7 +103,8 @@ impl MergeReport<'_> {
         writeln!(out, "merged {} from {files}", plural(mip.runs, "run"))
     }
 
-    /// The number of functions in the outputs, or of a dry run in the result.
+    /// The number of functions in the outputs. In a dry run, which has no outputs, the number of functions in the
+    /// result.
     fn function_count(&self) -> u64 {
         match self.outputs {
             [] => self.report.totals.functions,
@@ -110,7 +112,7 @@ impl MergeReport<'_> {
         }
     }
 
-    /// The table of the functions, if one of them deserves attention.
+    /// Prints the table of the functions, unless all functions were merged unchanged.
     fn functions<W: Write>(&self, out: &mut Console<W>) -> io::Result<()> {
         let totals = &self.report.totals;
         let row = |name: Cell, functions, remark: &str| (name, functions, remark.to_owned());
@@ -144,7 +146,7 @@ fn used_files(totals: &Totals) -> String {
     }
 }
 
-/// Prints the table of the files, if not all were kept as they are.
+/// Prints the table of the files, unless all files were merged unchanged.
 fn print_files<W: Write>(totals: &Totals, out: &mut Console<W>) -> io::Result<()> {
     let share = |files: u64| percent(files.into(), totals.files.into());
     let row = |style, name: &str, files| (Cell::styled(style, name), files, share(files));

@@ -25,11 +25,11 @@ pub struct MipFunctions<'a> {
     pub form: MipForm,
     /// The functions that are shown.
     pub wanted: &'a dyn Fn(&Function) -> bool,
-    /// The source locations of the functions, if they are not those of the profile.
+    /// Source locations that replace those in the profile. `None` if the locations in the profile are used.
     pub located: Option<(&'a Tables, &'a IndexVec<FunctionId, Option<StackId>>)>,
     /// Whether names are printed mangled.
     pub mangled: bool,
-    /// What functions are grouped by; `None` for each function by itself.
+    /// What the functions are grouped by; `None` if each function is shown by itself.
     pub by: Option<Grouping<'a>>,
 }
 
@@ -56,7 +56,8 @@ impl MipFunctions<'_> {
         functions.filter(|(_, function)| (self.wanted)(function))
     }
 
-    /// The groups, and the sum of all: calls, or runs if calls are not counted.
+    /// Returns the groups, the sum of all groups, and the unit of the sum. The sum counts calls, or runs if the profile
+    /// does not count calls.
     fn groups(&self, by: Grouping<'_>) -> (Vec<Group>, u128, &'static str) {
         let whole = || self.functions().filter(|(_, function)| !function.is_part());
         let has_calls = whole().any(|(_, function)| function.calls > 0);

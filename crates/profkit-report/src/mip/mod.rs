@@ -1,4 +1,5 @@
-//! MIP profiles: the first screen (what it is, how much ran, and the functions that ran most), and all functions.
+//! MIP profiles. The first screen says what the file is, how much of the program ran, and which functions ran most.
+//! Another output has all functions.
 mod functions;
 
 pub use functions::{MipFunctions, place};
@@ -16,7 +17,7 @@ use std::cmp::Reverse;
 use std::fmt;
 use std::io::{self, Write};
 
-/// What a file is that functions of an image are read from.
+/// The form of a file from which MIP functions are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MipForm {
     /// A profile.
@@ -89,7 +90,7 @@ pub struct MipShow<'a> {
     pub spelling: Spelling,
     /// The order of the functions.
     pub order: FunctionOrder,
-    /// The length of the list of functions; `None` for all of them.
+    /// The largest number of functions in the list; `None` for all functions.
     pub top: Option<usize>,
 }
 
@@ -134,7 +135,7 @@ impl MipShow<'_> {
         }
     }
 
-    /// The functions that ran, in their order.
+    /// The functions that ran, sorted by `order`.
     fn sorted(&self) -> Vec<(FunctionNumbers, &Function)> {
         let with_numbers = |function| (self.numbers(function), function);
         let mut functions: Vec<_> = self.whole().map(with_numbers).collect();

@@ -1,5 +1,5 @@
 //! The output of `profkit show`. This module has the parts of the output for instrumentation profiles, in the order in
-//! which they are printed. Each part goes to the writer of the printer at once.
+//! which they are printed. The printer writes each part at once.
 pub mod json;
 mod rows;
 pub mod sample;
@@ -45,7 +45,8 @@ pub struct RecordView<'a> {
 }
 
 impl RecordView<'_> {
-    /// `hot` or `warm`, if the first counter of the record is such a marker instead of a count.
+    /// Returns `hot` or `warm` if the first counter of the record is a marker for a hot or warm function instead of a
+    /// count.
     pub fn pseudo(&self) -> Option<&'static str> {
         match self.record.counts.first() {
             Some(&indexed::PSEUDO_HOT) => Some("hot"),
@@ -73,7 +74,7 @@ pub struct Layout {
 pub trait Printer {
     /// Called first: describes the file.
     fn file(&mut self, name: &str, size: u64, facts: &InstrFacts) -> io::Result<()>;
-    /// Prints which programs wrote the profile, and which LLVM releases read it.
+    /// Prints the build ids of the programs that wrote the profile, and the LLVM releases that read it.
     fn origin(&mut self, ids: &[BuildId], readers: &Readers) -> io::Result<()>;
     /// Prints the header and the sections of a profile. Called once per profile in the file, if they are to be printed.
     fn layout(&mut self, layout: &Layout) -> io::Result<()>;

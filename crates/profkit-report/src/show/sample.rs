@@ -33,13 +33,13 @@ pub struct SampleParts<'a> {
     pub symbols: bool,
     /// Whether the summary is shown.
     pub summary: bool,
-    /// Whether the summary has the shares of all samples.
+    /// Whether the summary includes the table of the hottest lines that make each share of all samples.
     pub detailed: bool,
-    /// The length of the lists of the hottest functions; `None` if they are not shown.
+    /// The largest number of functions in each list of the hottest functions; `None` if the lists are not shown.
     pub top: Option<usize>,
     /// The order of the functions; `None` if no order was asked for.
     pub order: Option<FunctionOrder>,
-    /// What the functions are grouped by, if they are.
+    /// What the functions are grouped by; `None` if they are not grouped.
     pub by: Option<Grouping<'a>>,
 }
 
@@ -124,13 +124,13 @@ impl SampleShow<'_> {
         }
     }
 
-    /// The selected functions in their order.
+    /// The selected functions, sorted as they are printed.
     fn sorted(&self) -> Vec<&Function> {
         let order = self.parts.order.unwrap_or_default();
         self.view.sorted(&self.parts.selection, order)
     }
 
-    /// The groups, if they are asked for, with their sum.
+    /// The groups, and the sum of all groups. `None` if no groups are asked for.
     fn groups(&self) -> Option<(Grouping<'_>, Vec<Group>, u128)> {
         let by = self.parts.by?;
         let order = self.parts.order.unwrap_or_default();
@@ -140,7 +140,7 @@ impl SampleShow<'_> {
         Some((by, groups, total))
     }
 
-    /// The summary, if it is asked for.
+    /// The summary; `None` if it is not asked for.
     fn summary(&self) -> Option<Summary> {
         self.parts.summary.then(|| self.view.summary())
     }
@@ -356,7 +356,7 @@ impl SampleShow<'_> {
             return Ok(());
         }
         writeln!(out)?;
-        // A function is there once for each of its calling contexts.
+        // A function occurs in the list once for each of its calling contexts.
         let has_contexts = rows
             .iter()
             .any(|(_, function)| !function.callers.is_empty());

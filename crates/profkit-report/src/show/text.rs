@@ -31,7 +31,7 @@ const BITMAP_ROW: usize = 32;
 pub struct TextPrinter<W> {
     out: Console<W>,
     spelling: Spelling,
-    /// Whether the size of a memory intrinsic stands for a range of sizes, as in profiles of LLVM 12 and later.
+    /// Whether the size of a memory intrinsic means a range of sizes, as in profiles of LLVM 12 and later.
     ranges: bool,
 }
 
@@ -109,8 +109,8 @@ impl<W: Write> TextPrinter<W> {
         }
     }
 
-    /// Returns the text for a size of a memory intrinsic. LLVM's runtime groups sizes above 8: the size after a power
-    /// of two stands for all sizes below the next power of two.
+    /// Returns the text for a size of a memory intrinsic. LLVM's runtime groups sizes above 8 into ranges: the recorded
+    /// size 17 means 17 to 31 bytes, 33 means 33 to 63 bytes, and so on.
     fn size(&self, size: u64) -> String {
         match size {
             1 => "1 byte".to_owned(),
@@ -477,7 +477,7 @@ pub fn top_title(count: usize, what: &str, by: &str) -> String {
 /// Returns the text that names the releases which read a profile.
 pub fn read_by(readers: &Readers) -> String {
     match (&readers.tool, &readers.compilers) {
-        // Every later release reads what an indexed profile or a text has.
+        // If the newest known release reads an indexed profile or a text, then later releases do too.
         (_, Some(compilers))
             if RELEASES.last().map(|last| last.release) == Some(*compilers.start()) =>
         {
@@ -494,13 +494,13 @@ pub fn read_by(readers: &Readers) -> String {
     }
 }
 
-/// The titles of the sum, the largest and the first number of a function.
+/// The titles of three columns: the sum of a function's counts, its largest count, and its first count.
 pub(crate) type Titles = [&'static str; 3];
 
 const INSTR_TITLES: Titles = ["sum", "largest", "first"];
 
-/// Prints the first functions of an order: the number that they are sorted by, the sum with its share, the shares of this
-/// and the rows before together, a bar, and the name.
+/// Prints the first functions of an order as a table. The columns are: the number that the functions are sorted by, the
+/// sum of the counts, its share of `total`, the share of this and all earlier rows together, a bar, and the name.
 ///
 /// # Errors
 /// Those of the writer.
@@ -550,7 +550,8 @@ pub(crate) fn ranking_table<W: Write>(
     table.print(out)
 }
 
-/// What is in groups, and the titles of the columns of its number, of those that ran, and of the sum.
+/// The heading of a table of groups, and the titles of three columns: the number of items in a group, the number of
+/// items that ran, and the sum.
 pub(crate) type GroupTitles = [&'static str; 4];
 
 const INSTR_GROUPS: GroupTitles = ["Functions", "functions", "entered", "sum"];
@@ -601,8 +602,8 @@ pub(crate) fn groups_table<W: Write>(
     Ok(())
 }
 
-/// Prints how many of the hottest counters or lines make each share: each row has the share in millionths, the number
-/// of counters or lines, and the smallest of their counts.
+/// Prints how many of the hottest counters or lines make each share of all counts. A row has the share in millionths,
+/// the number of counters or lines, and the smallest of their counts.
 ///
 /// # Errors
 /// Those of the writer.

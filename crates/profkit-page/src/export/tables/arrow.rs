@@ -20,9 +20,9 @@ use std::sync::Arc;
 const BATCH_ROWS: usize = 1 << 20;
 
 impl Table {
-    /// The table as one Arrow record batch. Unsigned numbers stay unsigned; texts that rows share are a dictionary; a stack is
-    /// a list of structures (function, file, line). The facts about the profile are in the metadata of the schema, with
-    /// `profkit.schema_version`.
+    /// The table as one Arrow record batch. Unsigned numbers stay unsigned. Texts that occur in many rows are stored in
+    /// a dictionary. A stack is a list of structures (function, file, line). The metadata of the schema has the facts
+    /// about the profile, and `profkit.schema_version`.
     ///
     /// # Errors
     /// If Arrow refuses the columns, which would be a fault of profkit.

@@ -9,7 +9,7 @@ impl Table {
     /// Makes the table of the contexts of a heap profile.
     ///
     /// # Errors
-    /// If another table than that of contexts is asked for.
+    /// If `kind` is not the table of contexts, the only table of a heap profile.
     pub fn of_heap(
         file: &str,
         kind: TableKind,

@@ -16,7 +16,7 @@ const HAS: &[TableKind] = &[
     TableKind::Traces,
 ];
 
-/// What cutoffs are fractions of.
+/// The denominator of cutoffs, which the summary stores in millionths.
 const MILLION: f64 = 1_000_000.0;
 
 impl Table {
@@ -63,7 +63,7 @@ impl Table {
                 symbol(&record.name);
                 guids.push(record.name_ref.0);
                 hashes.push(record.func_hash.0);
-                // A record with a marker instead of counters has no counts.
+                // A record with a marker for hot or warm instead of counters has no counts.
                 let has_counts = !record.is_pseudo();
                 counters.push(if has_counts {
                     record.counts.len() as u64
@@ -173,7 +173,7 @@ impl Table {
     }
 }
 
-/// Calls `each` for every record that can be read, and returns the errors of the others.
+/// Calls `each` for every record that can be read, and returns the errors of the records that cannot.
 fn records(
     reader: &mut InstrReader<'_>,
     mut each: impl FnMut(&InstrReader<'_>, &Record),
@@ -210,7 +210,8 @@ fn kind_text(kind: u32) -> &'static str {
     }
 }
 
-/// The smallest share of all counts, in percent, whose counters include one of this count; `None` if it did not run.
+/// The percentage that the summary gives a count: counters with at least this count make at least this percentage of
+/// all counts. `None` if `count` is 0, or if the summary has no such row.
 pub(super) fn share(summary: &Summary, count: u64) -> Option<f64> {
     let mut rows = summary.cutoffs.iter();
     let row = rows.find(|row| count > 0 && row.min_count <= count)?;

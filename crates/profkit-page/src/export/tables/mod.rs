@@ -94,7 +94,7 @@ impl fmt::Display for NoTable {
 
 impl std::error::Error for NoTable {}
 
-/// A table of a profile. All columns have the same number of rows.
+/// A table with the data of a profile. All columns have the same number of rows.
 #[derive(Clone, Debug)]
 pub struct Table {
     /// What a row is.
@@ -117,24 +117,24 @@ pub struct Column {
 /// The data of a column.
 #[derive(Clone, Debug)]
 pub enum ColumnData {
-    /// Texts that mostly differ. An empty one is not known.
+    /// Texts that differ in most rows. An empty text means that the text is not known.
     Texts(Texts),
-    /// Texts that many rows share.
+    /// Texts that occur in many rows.
     Shared(SharedTexts),
     /// Numbers.
     Numbers(Vec<u64>),
-    /// Numbers that some rows do not have.
+    /// Numbers; `None` in rows without a number.
     SomeNumbers(Vec<Option<u64>>),
-    /// Fractions that some rows do not have.
+    /// Fractions; `None` in rows without a fraction.
     Fractions(Vec<Option<f64>>),
     /// Call stacks, innermost frame first.
     Stacks(StackColumn),
 }
 
-/// Texts that many rows share.
+/// A column of texts that occur in many rows. Each text is stored once.
 #[derive(Clone, Debug, Default)]
 pub struct SharedTexts {
-    /// By row, the number of the text from 1; 0 if the row has none.
+    /// For each row, the number of its text, from 1; 0 if the row has no text.
     pub numbers: Vec<u32>,
     texts: Interner,
 }
@@ -149,12 +149,12 @@ impl SharedTexts {
         self.push_number(number);
     }
 
-    /// Adds a row with the text of this number.
+    /// Adds a row with the text that has this number.
     fn push_number(&mut self, number: usize) {
         self.numbers.push(u32::try_from(number).unwrap_or(0));
     }
 
-    /// The texts by number, from 1.
+    /// The texts in the order of their numbers; the first has number 1.
     pub fn texts(&self) -> &[String] {
         self.texts.list()
     }
@@ -169,9 +169,9 @@ impl SharedTexts {
 /// Call stacks, innermost frame first.
 #[derive(Clone, Debug, Default)]
 pub struct StackColumn {
-    /// The frames that stacks have.
+    /// All frames that occur in the stacks.
     pub frames: Vec<StackFrame>,
-    /// The stacks as indexes of frames.
+    /// The stack of each row, as indexes into `frames`.
     pub stacks: Vec<Vec<u32>>,
 }
 
@@ -244,7 +244,7 @@ impl Table {
     }
 }
 
-/// Sums as numbers of 64 bits. A larger one becomes the largest.
+/// A sum as a number of 64 bits. A sum that needs more bits becomes the largest such number.
 fn clamped(sum: u128) -> u64 {
     u64::try_from(sum).unwrap_or(u64::MAX)
 }

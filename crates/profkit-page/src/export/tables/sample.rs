@@ -114,7 +114,8 @@ impl Table {
     }
 }
 
-/// Calls `visit` for the samples of a function and of the functions inlined into it, with the text of the latter's places.
+/// Calls `visit` for the samples of a function itself and for those of each function inlined into it. The text names
+/// the places at which the inlined function was inlined; it is empty for the function itself.
 fn each(view: &SampleView<'_>, function: &Function, mut visit: impl FnMut(&Samples, &str)) {
     let mut pending = vec![(String::new(), &function.samples)];
     while let Some((inlined, samples)) = pending.pop() {
@@ -132,7 +133,8 @@ fn each(view: &SampleView<'_>, function: &Function, mut visit: impl FnMut(&Sampl
     }
 }
 
-/// Adds the function, its callers, and the functions inlined into it that a line is in.
+/// Adds the place of a line to three columns: the function, its callers, and the inlined functions that contain the
+/// line.
 fn push_place(
     view: &SampleView<'_>,
     function: &Function,

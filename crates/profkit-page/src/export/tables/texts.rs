@@ -1,4 +1,4 @@
-//! Columns of texts that mostly differ: symbols, and their demangled names.
+//! Columns of texts that differ in most rows: symbols, and their demangled names.
 use super::ColumnData;
 use profkit_analysis::names::{self, Spelling, printable};
 use std::mem;
@@ -7,7 +7,7 @@ use std::sync::mpsc;
 /// The number of rows of a block; the last block of a column may have fewer.
 const BLOCK_ROWS: usize = 4096;
 
-/// Texts that mostly differ. An empty one is not known.
+/// A column of texts that differ in most rows. An empty text means that the text is not known.
 #[derive(Clone, Debug, Default)]
 pub struct Texts {
     blocks: Vec<Block>,
@@ -44,11 +44,11 @@ impl Texts {
     }
 }
 
-/// The texts of some rows, one after the other.
+/// The texts of up to [`BLOCK_ROWS`] rows, stored one after the other.
 #[derive(Clone, Debug, Default)]
 struct Block {
     text: String,
-    /// Where the text of each row ends.
+    /// The end of each row's text in `text`.
     ends: Vec<usize>,
 }
 
@@ -65,11 +65,11 @@ impl Block {
     }
 }
 
-/// The symbols of some rows, one after the other.
+/// The symbols of up to [`BLOCK_ROWS`] rows, stored one after the other.
 #[derive(Default)]
 struct Symbols {
     bytes: Vec<u8>,
-    /// Where the symbol of each row ends.
+    /// The end of each row's symbol in `bytes`.
     ends: Vec<usize>,
 }
 
@@ -79,7 +79,7 @@ impl Symbols {
         self.ends.push(self.bytes.len());
     }
 
-    /// The symbols made safe to print, and demangled.
+    /// Returns two blocks: the symbols with their control characters escaped, and the demangled names.
     fn spelled(&self) -> [Block; 2] {
         let mut spelled = [(); 2].map(|()| Block {
             text: String::with_capacity(self.bytes.len()),
@@ -97,9 +97,9 @@ impl Symbols {
     }
 }
 
-/// Makes the columns of symbols and of demangled names. `read` is given a function that takes the symbol of each row in
-/// turn; other threads demangle while it reads. A symbol that is empty has no text in either column. What `read` returns is
-/// returned.
+/// Makes the columns of symbols and of demangled names. `read` calls its argument with the symbol of each row, in
+/// order; meanwhile other threads demangle. An empty symbol has no text in either column. Also returns the result of
+/// `read`.
 pub(super) fn spelled<T>(read: impl FnOnce(&mut dyn FnMut(&[u8])) -> T) -> (T, [ColumnData; 2]) {
     let (sender, spelled) = mpsc::channel();
     let result = rayon::in_place_scope(|scope| {
@@ -108,7 +108,7 @@ pub(super) fn spelled<T>(read: impl FnOnce(&mut dyn FnMut(&[u8])) -> T) -> (T, [
             let (sender, of_block) = (sender.clone(), number);
             number += 1;
             scope.spawn(move |_| {
-                // The receiver lives longer than the scope.
+                // Sending cannot fail: the receiver outlives the scope.
                 let _ = sender.send((of_block, symbols.spelled()));
             });
         };

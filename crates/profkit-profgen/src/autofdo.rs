@@ -1,10 +1,10 @@
 //! Sample profiles with the counting of google/autofdo: that of its tools `create_llvm_prof` and `create_gcov`, release 0.19.
 //!
-//! What is counted are bytes, in the functions of the symbol table. Each byte from the start of a range up to the first byte
-//! of its last instruction gets the count of the range. A line gets the largest count of its bytes, and each function on the
-//! inline stack gets the sum of the counts of its bytes as its total. A branch to the start of a function is a call; of
-//! several branches at one line to one function, only the last one in the order of addresses counts. Functions with few
-//! samples are left out, with the calls to and from them.
+//! The unit of counting is the byte, in the functions of the symbol table. Each byte from the start of a range up to
+//! the first byte of its last instruction gets the count of the range. A line gets the largest count of its bytes. Each
+//! function on the inline stack gets the sum of the counts of its bytes as its total. A branch to the start of a
+//! function is a call. If several branches at one line go to one function, only the one with the highest address
+//! counts. Functions with few samples are left out, together with the calls to and from them.
 use crate::checked::{Figures, add};
 use crate::finish::{Density, density};
 use crate::lines::{Made, line_at};
@@ -20,15 +20,15 @@ use profkit_perf::collect::{Numbering, Sums};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// The longest range that can be code between two branches.
+/// The largest length in bytes of a range between two branches. A longer range cannot be real.
 const LONGEST_RANGE: u64 = 1 << 20;
-/// The part of all samples, in millionths, that a function must have more of.
+/// The share of all samples, in millionths, that a function must exceed to be in the profile.
 const LEAST_SHARE: u64 = 5;
-/// The number of samples that a function must have more of.
+/// The number of samples that a function must exceed to be in the profile.
 const LEAST: u64 = 10;
-/// The name of inlined functions without a name.
+/// The name that is written for an inlined function without a name.
 const NO_NAME: &[u8] = b"noname";
-/// The line offsets of sample profiles have 16 bits.
+/// The bits of a line offset in a sample profile: 16.
 const OFFSET_MASK: u32 = 0xffff;
 
 /// A function of the symbol table.
@@ -38,18 +38,18 @@ struct Symbol<'s> {
     name: &'s [u8],
     /// Other names of the same code.
     aliases: Vec<&'s [u8]>,
-    /// Where counts of bytes begin and end.
+    /// The change of the count at each address where a range begins or where it has ended.
     steps: BTreeMap<u64, i128>,
-    /// The sum of the lengths of its ranges, each times its count.
+    /// The sum over the function's ranges of the length times the count.
     samples: u64,
-    /// How often each branch was taken, by its address and the address that it goes to.
+    /// How often each branch was taken. The key is the branch's address and its target.
     branches: BTreeMap<(u64, u64), u64>,
 }
 
 /// Makes the profile of a binary from its counts.
 ///
-/// `symbols` are the functions of the binary, sorted by address. With `decode`, discriminators have the parts that LLVM
-/// gives them; otherwise they are whole, as GCC wants them.
+/// `symbols` are the functions of the binary, sorted by address. If `decode` is true, discriminators are split into
+/// their parts as LLVM does; otherwise they stay whole, as GCC expects them.
 pub fn autofdo_profile(
     program: &Program<'_>,
     symbols: &[CodeSymbol],
@@ -75,7 +75,7 @@ pub fn autofdo_profile(
         let callee = emitted.get(&to).and_then(|&index| functions.get(index));
         callee.map(|callee| callee.name)
     };
-    // Each unit of the debug info is read once, for the addresses of all functions.
+    // All addresses are looked up together, so that each unit of the debug info is read only once.
     let mut addresses = Vec::new();
     let found = order.iter().filter_map(|&index| functions.get(index));
     let parts: Vec<Part<'_>> = found
@@ -105,7 +105,8 @@ pub fn autofdo_profile(
     }
 }
 
-/// The functions by address. Of several names at one address, the first is that of the function.
+/// Returns the functions, sorted by address. If several symbols have one address, the first gives the function its
+/// name, and the others become aliases.
 fn functions(symbols: &[CodeSymbol]) -> Vec<Symbol<'_>> {
     let mut functions: Vec<Symbol<'_>> = Vec::new();
     for symbol in symbols.iter().filter(|symbol| symbol.size > 0) {
@@ -125,7 +126,8 @@ fn functions(symbols: &[CodeSymbol]) -> Vec<Symbol<'_>> {
     functions
 }
 
-/// Gives the counts to the functions in which they begin. Returns the sum of the lengths of all ranges, each times its count.
+/// Adds each count to the function in which its range or branch begins. Returns the sum over all ranges of the length
+/// times the count.
 fn distribute(
     program: &Program<'_>,
     functions: &mut [Symbol<'_>],
@@ -185,20 +187,21 @@ fn function_at<'f, 's>(
     (address < function.end).then_some(function)
 }
 
-/// The counts of a frame: the total, and that of the line.
+/// The counts that an instruction adds: one to the totals of the functions, one to the line.
 #[derive(Clone, Copy, Default)]
 struct FrameCounts {
     total: u64,
     line: u64,
 }
 
-/// The counts of a function, before their lines are known.
+/// The counts of a function by instruction, before the source lines are known.
 struct Part<'s> {
     name: &'s [u8],
-    /// The index of its first instruction among all addresses. Its calls come after its instructions.
+    /// The index of the function's first instruction in the list of all addresses. The list has the addresses of the
+    /// function's calls after those of its instructions.
     first: usize,
     instructions: Vec<FrameCounts>,
-    /// The callees, and how often they were called.
+    /// The calls of the function: the callee, and how often it was called.
     calls: Vec<(&'s [u8], u64)>,
 }
 
@@ -247,7 +250,7 @@ struct Builder<'l> {
 }
 
 impl Builder<'_> {
-    /// Adds a function with all its lines; those without samples get 0.
+    /// Adds a function with all its lines. Lines without samples get the count 0.
     fn add(&mut self, part: &Part<'_>, figures: &mut Figures) {
         let Some(name) = self.profile.intern(SampleName::Text(part.name)) else {
             return;
@@ -311,8 +314,8 @@ impl Builder<'_> {
         }
     }
 
-    /// Returns the samples of the innermost function of a frame, and the line in it. Adds `total` to all functions of the
-    /// inline stack. `None` if more functions are inlined into each other than a profile can hold.
+    /// Returns the samples of the innermost function of a frame, and the frame's line in this function. Adds `total` to
+    /// all functions of the inline stack. `None` if the inline stack is deeper than a profile allows.
     fn enter(
         &mut self,
         function: NameId,
@@ -354,7 +357,7 @@ impl Builder<'_> {
     }
 }
 
-/// Sets the count of a call target, whatever it was before.
+/// Sets the count of a call target, and replaces an earlier count.
 fn set_target(samples: &mut Samples, location: Location, target: NameId, count: u64) {
     let mut targets = samples.targets.iter_mut();
     if let Some(known) = targets.find(|it| it.location == location && it.name == target) {
@@ -367,13 +370,13 @@ fn set_target(samples: &mut Samples, location: Location, target: NameId, count: 
         .add_target(location, target, count, 1, &mut outcome);
 }
 
-/// The name of the function that a part or copy such as `f.cold` or `f.isra.0` was made of.
+/// The name of the original function of a part or copy such as `f.cold` or `f.isra.0`.
 fn whole_function(name: &[u8]) -> &[u8] {
     let dot = name.iter().position(|&byte| byte == b'.');
     dot.and_then(|dot| name.get(..dot)).unwrap_or(name)
 }
 
-/// Adds the parts and copies of functions to the functions.
+/// Adds the samples of parts and copies of functions to the original functions.
 fn join_parts(profile: &mut SampleProfile) {
     let mut joined = Vec::new();
     for function in profile.take_functions() {
@@ -394,7 +397,7 @@ fn join_parts(profile: &mut SampleProfile) {
     }
 }
 
-/// Other names of a function have the same samples.
+/// Adds the other names of a function, each with a copy of the function's samples.
 fn add_aliases(profile: &mut SampleProfile, function: &Symbol<'_>) {
     let name = profile
         .names

@@ -3,50 +3,52 @@ use crate::program::Program;
 use profkit_perf::collect::{Numbering, Sums};
 use std::collections::BTreeMap;
 
-/// The numbers of samples that could not be used, by reason. A range that occurred 10 times counts 10 times.
+/// Numbers of ranges, branches and samples, and of those that could not be used, by reason. A range that occurred 10
+/// times counts 10 times.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Figures {
-    /// All ranges with an end in the code of the binary.
+    /// All ranges that have at least one end in the code of the binary.
     pub ranges: u64,
-    /// Ranges in no section with code, for example in stubs of the linker.
+    /// Ranges with no end in the code of the binary, for example in stubs of the linker.
     pub outside_code: u64,
-    /// Ranges that do not begin or end with an instruction: the samples are of another build of the binary.
+    /// Ranges that do not begin or end at an instruction. They show that the samples are from another build of the
+    /// binary.
     pub off_boundary: u64,
-    /// Ranges in no function of the debug info.
+    /// Ranges that begin in no function of the debug info.
     pub no_function: u64,
-    /// Ranges that go on after the end of their function.
+    /// Ranges that continue after the end of their function.
     pub across_functions: u64,
-    /// Ranges that run over a jump, a call or a return, or backwards.
+    /// Ranges that contain a jump, a call or a return before their last instruction, or that end before they begin.
     pub impossible: u64,
-    /// The part of [`impossible`](Self::impossible) that begins in a function of the debug info.
+    /// The number of [`impossible`](Self::impossible) ranges that begin in a function of the debug info.
     pub impossible_in_function: u64,
     /// Ranges that were used.
     pub used: u64,
-    /// Branches with an end in the code of the binary.
+    /// Branches that have at least one end in the code of the binary.
     pub branches: u64,
     /// Branches to the entry of a function.
     pub calls: u64,
-    /// Samples at places that are no instruction.
+    /// Samples at an address where no instruction begins.
     pub addresses_off_boundary: u64,
     /// Samples at instructions.
     pub addresses_used: u64,
     /// The number of instructions whose source line was looked for.
     pub instructions: u64,
-    /// The number of these without a source line.
+    /// The number of looked-up instructions that have no source line.
     pub instructions_without_line: u64,
-    /// The number of pseudo probes in the code of the functions that have samples; 0 if the profile is by source line.
+    /// The number of pseudo probes in the code of functions with samples; 0 if the profile is by source line.
     pub probes: u64,
 }
 
-/// What is wrong with a range.
+/// The reason why a range does not fit a binary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RangeFault {
-    /// The range does not begin at the start of an instruction, or does not end at the end of one.
+    /// The range does not begin and end at an instruction.
     OffBoundary,
     /// The range begins in no function of the debug info.
     NoFunction,
-    /// The range goes on after the end of its function.
+    /// The range continues after the end of its function.
     AcrossFunctions,
     /// The range begins in a function, but contains a jump, a call or a return before its last instruction, or ends
     /// before it begins.
@@ -56,17 +58,19 @@ pub enum RangeFault {
 /// Counts by address that fit the code of a binary.
 #[derive(Clone, Debug, Default)]
 pub struct CheckedCounts {
-    /// First and last instruction.
+    /// The count of each range. The key is the address of the first and of the last instruction.
     pub ranges: BTreeMap<(u64, u64), u64>,
-    /// The branch instruction, or `None` if it is not in the code; and the target.
+    /// The count of each branch. The key is the address of the branch instruction, `None` if it is not in the code, and
+    /// the target.
     pub branches: BTreeMap<(Option<u64>, u64), u64>,
     /// Samples by instruction.
     pub addresses: BTreeMap<u64, u64>,
 }
 
 impl CheckedCounts {
-    /// Adds the counts that fit the code. `fault` gets the other ranges, and those that fit it but not its functions:
-    /// first and last address as far as they are in the binary, and what is wrong. A range can have several faults.
+    /// Adds the counts that fit the code. `fault` is called for each range that does not fit the code or the functions:
+    /// with the fault, and the first and last address of the range. A range can have several faults. Ranges with no end
+    /// in the code are not reported.
     pub fn add(
         &mut self,
         program: &Program<'_>,
@@ -146,7 +150,7 @@ impl CheckedCounts {
     }
 }
 
-/// Adds a count, which texts can state as any number.
+/// Adds `count` to `sum`. The sum stops at the largest number, because text inputs can state counts of any size.
 pub(crate) fn add(sum: &mut u64, count: u64) {
     *sum = sum.saturating_add(count);
 }

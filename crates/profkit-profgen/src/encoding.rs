@@ -23,8 +23,8 @@ pub enum Encoding {
 impl FromStr for Encoding {
     type Err = String;
 
-    /// Reads `text`, `binary`, `ext-binary`, `gcov` (the version that GCC 12 to 15 read), or `gcov:N` (the version that GCC N
-    /// reads).
+    /// Reads `text`, `binary`, `ext-binary`, `gcov` (the version that GCC 12 to 15 read), or `gcov:N` (the version that
+    /// GCC N reads).
     fn from_str(text: &str) -> std::result::Result<Self, String> {
         let of_gcc = |release: &str| GcovVersion::of_gcc(release.parse().ok()?);
         let found = match text {

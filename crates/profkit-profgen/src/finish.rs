@@ -1,7 +1,9 @@
-//! What is done with a finished profile: names that mean several functions, and whether there are enough samples.
+//! The last steps for a finished profile: removes functions with ambiguous names, marks functions for inlining, and
+//! computes whether there are enough samples.
 use profkit_data::sample::{ProfileKind, SampleName, SampleNames, SampleProfile, Samples};
 
-/// The beginnings of the names of functions that a program has many of. Their samples would be added up.
+/// Prefixes of names that many functions of one program have. Their samples would be added up although the functions
+/// differ.
 const AMBIGUOUS: [&[u8]; 2] = [b"__cxx_global_var_init", b"__tls_init"];
 
 fn is_ambiguous(names: &SampleNames, samples: &Samples) -> bool {
@@ -31,10 +33,10 @@ pub fn drop_ambiguous(profile: &mut SampleProfile) {
     profile.names = names;
 }
 
-/// LLVM's attribute of a function that compilers shall inline where the profile has it.
+/// LLVM's attribute of a function that compilers shall inline in this context of the profile.
 pub(crate) const SHOULD_BE_INLINED: u32 = 2;
 
-/// Marks all functions of a profile, and those inlined into them, to be inlined: llvm-profgen's
+/// Marks all functions of a profile to be inlined, including the functions inlined into them: llvm-profgen's
 /// `--mark-all-context-preinlined`.
 pub fn mark_preinlined(profile: &mut SampleProfile) {
     fn mark(samples: &mut Samples) {
@@ -49,27 +51,31 @@ pub fn mark_preinlined(profile: &mut SampleProfile) {
     }
 }
 
-/// How many samples the lines of a profile have.
+/// How many samples a line of the profile has.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Density {
-    /// Samples per line in the function with the fewest of them, among the functions that have most of all samples.
+    /// The smallest number of samples per line among the densest functions. The functions are taken from the densest on
+    /// until they have the wanted share of all samples.
     pub samples_per_line: f64,
 }
 
 impl Density {
-    /// The share of all samples that the functions must have, in millionths: llvm-profgen's `--profile-density-cutoff-hot`.
+    /// The default share of all samples, in millionths, that the densest functions must have together: llvm-profgen's
+    /// `--profile-density-cutoff-hot`.
     pub const CUTOFF: u32 = 990_000;
-    /// The number of samples per line from which more samples do not help much: `--profile-density-threshold`.
+    /// The density above which more samples hardly improve a profile, in samples per line:
+    /// `--profile-density-threshold`.
     pub const ENOUGH: f64 = 50.0;
 
-    /// How many times more samples would be enough. `None` if there are enough.
+    /// Returns the factor by which the number of samples has to grow to reach the density `enough`. `None` if the
+    /// density is reached.
     pub fn more_samples(self, enough: f64) -> Option<f64> {
         (self.samples_per_line < enough).then(|| enough / self.samples_per_line)
     }
 }
 
-/// Adds up the samples and lines of a function with the functions inlined into it.
+/// Adds the samples and the number of lines of a function, and of the functions inlined into it.
 fn lines_of(samples: &Samples, sum: &mut u64, lines: &mut u64) {
     *lines += samples.body.len() as u64;
     for line in &samples.body {
@@ -80,7 +86,8 @@ fn lines_of(samples: &Samples, sum: &mut u64, lines: &mut u64) {
     }
 }
 
-/// Computes the density of a profile. `cutoff` is in millionths.
+/// Computes the density of a profile. `cutoff` is the share of all samples that the densest functions must have, in
+/// millionths.
 #[allow(
     clippy::cast_precision_loss,
     reason = "densities are estimates, and are rounded as llvm-profgen rounds them"

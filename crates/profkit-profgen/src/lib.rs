@@ -1,11 +1,11 @@
-//! What compilers and linkers need, made of counts of ranges and branches ([`profkit_perf::collect`]): sample profiles, and
-//! the layout of code ([`layout`]).
+//! Makes inputs of compilers and linkers from counts of ranges and branches ([`profkit_perf::collect`]): sample
+//! profiles, and the layout of code ([`layout`]).
 //!
-//! [`Program::open`] opens a binary with its debug info. [`make_profile`] turns the counts of that binary into a
-//! [`SampleProfile`](profkit_data::sample::SampleProfile), with the numbers that say what was left out. The counting is that
-//! of `llvm-profgen` 22, which tests compare with.
+//! [`Program::open`] opens a binary with its debug info. [`make_profile`] turns the counts of this binary into a
+//! [`SampleProfile`](profkit_data::sample::SampleProfile), and returns numbers of what was left out. The counting is
+//! that of `llvm-profgen` 22; tests compare the results.
 //!
-//! Instructions are decoded only where samples are: x86 by the crate `iced-x86`, AArch64 by bit masks.
+//! Instructions are decoded only where samples are. The crate `iced-x86` decodes x86; bit masks decode AArch64.
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 

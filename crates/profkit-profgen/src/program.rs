@@ -1,4 +1,4 @@
-//! A binary: where its file is mapped, its code, and its functions.
+//! A binary: its functions, its code, and the addresses at which its file is mapped.
 use crate::code::{Code, Machine};
 use crate::probes::Sections;
 use object::{
@@ -14,12 +14,12 @@ use profkit_perf::collect::Numbering;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 
-/// The size of a page. llvm-profgen rounds the address of a segment down to a multiple of it.
+/// The size of a page in bytes. llvm-profgen rounds the address of a segment down to a multiple of this size.
 const PAGE: u64 = 0x1000;
-/// The symbol that compilers put into programs whose discriminators FS-AFDO set.
+/// The symbol that a compiler adds to a program whose discriminators were set by FS-AFDO.
 const FS_DISCRIMINATORS: &[u8] = b"__llvm_fs_discriminator__";
 
-/// Places in the file of a binary as addresses.
+/// The map from offsets in the file of a binary to addresses.
 #[derive(Clone, Debug, Default)]
 pub struct Places {
     segments: Vec<Segment>,
@@ -47,11 +47,11 @@ struct Segment {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct FunctionId(usize);
 
-/// A function of the debug info. Functions of one name are one function.
+/// A function of the debug info. All functions with the same name are one function.
 #[derive(Debug)]
 pub(crate) struct Function {
     pub name: Vec<u8>,
-    /// First address and the address after it.
+    /// The ranges of the function's code: the first address, and the address after the last one.
     pub ranges: Vec<(u64, u64)>,
 }
 
@@ -60,17 +60,17 @@ pub(crate) struct Function {
 pub(crate) struct FunctionRange {
     pub end: u64,
     pub function: FunctionId,
-    /// Whether the function is entered at its start.
+    /// Whether the start of the range is an entry of the function.
     pub is_entry: bool,
 }
 
-/// A symbol, by the MD5s of names.
+/// A symbol. Its name is stored as an MD5.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Named {
     pub address: u64,
     /// The MD5 of the name.
     pub guid: u64,
-    /// The MD5 of the name without what compilers append to parts and copies of functions.
+    /// The MD5 of the function's name: the name of the symbol without the suffixes of parts and copies of functions.
     pub function: u64,
 }
 
@@ -78,7 +78,7 @@ pub(crate) struct Named {
 #[derive(Debug)]
 pub struct Program<'files> {
     places: Places,
-    /// The address of the first segment with code, rounded down to a page; of a PE file, the address of the image.
+    /// The address of the first segment with code, rounded down to a page. For a PE file, the address of the image.
     base: u64,
     /// The address of the first segment, rounded down to a page.
     first_segment: u64,
@@ -88,12 +88,12 @@ pub struct Program<'files> {
     pub(crate) ranges: BTreeMap<u64, FunctionRange>,
     pub(crate) symbolizer: Symbolizer<'files>,
     pub(crate) fs_discriminators: bool,
-    /// The addresses of `_text` and `_stext`, from which the places of kernels count.
+    /// The addresses of `_text` and `_stext`. Places in a kernel are distances from one of them.
     kernel_text: Option<u64>,
     kernel_stext: Option<u64>,
     /// The sections of pseudo probes.
     pub(crate) probes: Option<Sections<'files>>,
-    /// The symbols in the order of their addresses. Empty without probes.
+    /// The symbols, sorted by address. Empty for a program without probes.
     symbols: Vec<Named>,
     facts: Facts,
 }
@@ -102,33 +102,34 @@ pub struct Program<'files> {
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct ProgramOptions {
-    /// Whether the pseudo probes of the binary are passed over, so that its profile is by source line.
+    /// Whether the pseudo probes of the binary are ignored, so that its profile is by source line.
     pub ignore_probes: bool,
-    /// Whether functions that the debug info does not have are left out. Otherwise binaries with pseudo probes have those
-    /// of the symbol table too.
+    /// Whether only functions of the debug info are used. Otherwise functions that only the symbol table has are used
+    /// too, if the binary has pseudo probes.
     pub only_debug_info: bool,
 }
 
-/// What is missing in a binary.
+/// What is known and what is missing in a binary.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Facts {
-    /// Functions whose entry is not known, because the symbol table has other names than the debug info.
+    /// The number of functions whose entry is not known, because the symbol table has other names than the debug info.
     pub without_entry: u64,
-    /// The functions of the debug info, and those of the symbol table that are used.
+    /// The number of functions in the debug info, and of those from the symbol table that are used.
     pub functions: u64,
-    /// The functions that only the symbol table has.
+    /// The number of functions that only the symbol table has.
     pub of_symbols: u64,
-    /// Addresses at which more than one function begins.
+    /// The number of addresses at which more than one function begins.
     pub shared_starts: u64,
-    /// Compile units whose split debug info was not found.
+    /// The number of compile units whose split debug info was not found.
     pub missing_split: u64,
-    /// Debug info that could not be read.
+    /// The errors in debug info that could not be read.
     pub warnings: Vec<Error>,
 }
 
 impl<'files> Program<'files> {
-    /// Opens a binary, so that a profile can be made from its samples. Debug info and symbols can be in its separate debug file.
+    /// Opens a binary, so that a profile can be made from its samples. The debug info and the symbols may be in a
+    /// separate debug file.
     ///
     /// # Errors
     /// [`ErrorKind::MissingCorrelation`] if there is no debug info with functions, [`ErrorKind::Malformed`] if there is no
@@ -156,7 +157,7 @@ impl<'files> Program<'files> {
         Ok(program)
     }
 
-    /// Opens a binary. It may have neither debug info nor code; its profiles are empty then.
+    /// Opens a binary. If it has no debug info or no code, its profiles are empty.
     ///
     /// # Errors
     /// [`ErrorKind::Unsupported`] if the instruction set is unknown, and the errors of files that are damaged.
@@ -188,7 +189,7 @@ impl<'files> Program<'files> {
             Sections::of(&image)?
         };
         if probes.is_some() && !how.only_debug_info {
-            // Probes need no debug info, so functions without it have samples too.
+            // Probes work without debug info, so functions without debug info can have samples too.
             let known = functions.len();
             add_symbols(&mut functions, &mut ranges, &symbols);
             facts.of_symbols = (functions.len() - known) as u64;
@@ -242,25 +243,27 @@ impl<'files> Program<'files> {
         self.probes.is_some()
     }
 
-    /// Returns the symbols at an address. Only programs with probes have them.
+    /// Returns the symbols at an address. Symbols are stored only for programs with probes.
     pub(crate) fn symbols_at(&self, address: u64) -> impl Iterator<Item = &Named> {
         let from = self.symbols.partition_point(|it| it.address < address);
         let found = self.symbols.get(from..).unwrap_or_default();
         found.iter().take_while(move |it| it.address == address)
     }
 
-    /// What is missing in the binary.
+    /// What is known and what is missing in the binary.
     pub fn facts(&self) -> &Facts {
         &self.facts
     }
 
-    /// The address of the first segment with code, rounded down to a page of 4 KiB; of a PE file, the address of the image.
+    /// The address of the first segment with code, rounded down to a page of 4 KiB. For a PE file, the address of the
+    /// image.
     pub fn base(&self) -> u64 {
         self.base
     }
 
-    /// The segments with code, in the order of the file: offset in the file and address, both rounded down to pages of
-    /// 4 KiB. The sections of a PE file are mapped at their distances from its base instead.
+    /// The segments with code, in the order of the file. Each has its offset in the file and its address, both rounded
+    /// down to pages of 4 KiB. For a PE file, the offset is the distance of the section from the base, and the address
+    /// is the base.
     pub fn text_segments(&self) -> impl Iterator<Item = (u64, u64)> {
         let down = |number: u64| number & !(PAGE - 1);
         self.places.segments.iter().map(move |segment| {
@@ -276,13 +279,13 @@ impl<'files> Program<'files> {
         self.is_pe
     }
 
-    /// The address of the first segment, with code or not, rounded down to a page of 4 KiB. As for llvm-profgen, a segment at
-    /// the address 0 does not count.
+    /// The address of the first segment, with or without code, rounded down to a page of 4 KiB. A segment at the
+    /// address 0 does not count; llvm-profgen does the same.
     pub fn first_segment(&self) -> u64 {
         self.first_segment
     }
 
-    /// Places in the file as addresses.
+    /// The map from offsets in the file to addresses.
     pub fn places(&self) -> &Places {
         &self.places
     }
@@ -322,7 +325,7 @@ impl<'files> Program<'files> {
         self.function(range.function)
     }
 
-    /// The functions whose names have these MD5s.
+    /// Returns the functions whose names have one of these MD5s.
     pub(crate) fn functions_with(&self, guids: &FxHashSet<u64>) -> FxHashSet<FunctionId> {
         let functions = self.functions.iter().enumerate();
         functions
@@ -368,7 +371,8 @@ fn machine(image: &Image<'_>) -> Result<Machine> {
     }
 }
 
-/// The parts of the file with code: segments, or sections in formats that have no such segments.
+/// Returns the parts of the file with code. They are segments, or sections in formats whose segments are not mapped as
+/// code.
 fn segments(image: &Image<'_>) -> Vec<Segment> {
     let of_segments = image.segments().filter_map(|segment| {
         let SegmentFlags::Elf { p_flags, .. } = segment.flags() else {
@@ -399,7 +403,8 @@ fn segments(image: &Image<'_>) -> Vec<Segment> {
     .collect()
 }
 
-/// The functions of the debug info, and their ranges by start. If several functions begin at an address, the first has it.
+/// Returns the functions of the debug info, and their ranges by start address. If several functions begin at one
+/// address, the range belongs to the first of them.
 fn functions(
     symbolizer: &Symbolizer<'_>,
     base: u64,
@@ -426,7 +431,7 @@ fn functions(
             }
         };
         for (start, end) in subprogram.ranges {
-            // Linkers leave functions that they dropped at the address 0.
+            // Linkers leave removed functions at the address 0.
             if start < base {
                 continue;
             }
@@ -455,7 +460,7 @@ fn functions(
     (functions, ranges)
 }
 
-/// What compilers and linkers append to the names of parts and copies of functions.
+/// The suffixes that compilers and linkers append to the names of parts and copies of functions.
 const SUFFIXES: [&[u8]; 10] = [
     b".cleanup",
     b".destroy",
@@ -469,7 +474,7 @@ const SUFFIXES: [&[u8]; 10] = [
     b".lto_priv.",
 ];
 
-/// Returns a name without the suffixes, each at most once and only at the end.
+/// Returns a name without its suffixes. Each suffix is removed at most once, and only from the end of the name.
 fn without_suffixes(name: &[u8]) -> &[u8] {
     let mut name = name;
     for suffix in SUFFIXES {
@@ -522,14 +527,14 @@ fn add_symbols(
     }
 }
 
-/// What the symbol table says of the sections with code.
+/// The symbols in sections with code, and special symbols.
 #[derive(Default)]
 struct Symbols {
-    /// The addresses, sizes and names of functions whose size is known.
+    /// The address, size and name of each function whose size is known.
     functions: Vec<(u64, u64, Vec<u8>)>,
-    /// Addresses and names, in sections with code.
+    /// The address and name of each symbol in a section with code.
     code: Vec<(u64, Vec<u8>)>,
-    /// Where data begin in sections with code.
+    /// The addresses at which data begin in sections with code.
     data: Vec<u64>,
     fs_discriminators: bool,
     kernel_text: Option<u64>,
@@ -553,7 +558,7 @@ impl Symbols {
             };
             match section.kind() {
                 SectionKind::Text => {
-                    // Mapping symbols of Arm: `$d` and `$d.1` begin data.
+                    // The mapping symbols `$d` and `$d.1` of Arm mark the beginning of data.
                     if name == b"$d" || name.starts_with(b"$d.") {
                         self.data.push(symbol.address());
                     } else {
@@ -572,14 +577,14 @@ impl Symbols {
     }
 }
 
-/// Finds out which ranges of functions begin with the entry.
+/// Finds the ranges that begin at the entry of their function.
 fn set_entries(
     functions: &[Function],
     ranges: &mut BTreeMap<u64, FunctionRange>,
     symbols: &Symbols,
 ) {
     if symbols.code.is_empty() {
-        // Without symbols, the compiler's order of ranges is all there is.
+        // Without symbols, only the order of the ranges shows the entry: the compiler lists its range first.
         for function in functions {
             if let Some((start, _)) = function.ranges.first()
                 && let Some(range) = ranges.get_mut(start)
@@ -604,7 +609,8 @@ fn set_entries(
     }
 }
 
-/// The code of the sections. It begins at symbols, or at functions of the debug info if a section has none.
+/// Makes the code of all sections. The code of a section begins at its symbols, or at the functions of the debug info
+/// if it has no symbols.
 fn code<'files>(
     image: &Image<'files>,
     machine: Machine,

@@ -1,7 +1,8 @@
-//! Ranges that overlap become ranges that do not.
+//! Splits overlapping ranges into ranges that do not overlap.
 use std::collections::BTreeMap;
 
-/// What begins and ends at an address.
+/// The counts of the ranges that begin at an address, and of those that end there. A flag tells whether ranges with
+/// count 0 begin or end there.
 #[derive(Clone, Copy, Debug, Default)]
 struct Boundary {
     begins: Option<u64>,
@@ -10,8 +11,9 @@ struct Boundary {
     zero_ends: bool,
 }
 
-/// Splits ranges (first and last address, count) so that none overlap, and adds the counts of those that did. Ranges with
-/// count 0 give count 0 to addresses that nothing else covers. The result is in the order of addresses.
+/// Splits ranges so that no two of them overlap. A range is given as its first address, last address and count. Where
+/// ranges overlap, their counts are added. A range with count 0 adds the addresses that no other range covers, with
+/// count 0. The result is sorted by address.
 pub fn disjoint(ranges: &BTreeMap<(u64, u64), u64>) -> Vec<(u64, u64, u64)> {
     let mut boundaries: BTreeMap<u64, Boundary> = BTreeMap::new();
     for (&(first, last), &count) in ranges {
@@ -24,7 +26,7 @@ pub fn disjoint(ranges: &BTreeMap<(u64, u64), u64>) -> Vec<(u64, u64, u64)> {
         end.zero_ends |= zero;
     }
     let mut list = Vec::new();
-    // The first address of the piece that is open, and its count.
+    // The first address of the current piece; `None` outside of all ranges.
     let mut open = None;
     let mut count = 0u64;
     let mut zeros = 0i64;

@@ -1,4 +1,4 @@
-//! Which counts belong to a binary, and what came of the binaries that a user asked for.
+//! Finds the counts of the binaries that the user named, makes their profiles, and collects the results.
 use crate::autofdo::autofdo_profile;
 use crate::checked::{CheckedCounts, Figures};
 use crate::contexts::{self, ContextFigures, ContextOptions};
@@ -14,14 +14,14 @@ use profkit_perf::collect::{BinaryCounts, CountLosses, Counts, Numbering, Sums, 
 use std::path::Path;
 use std::str::FromStr;
 
-/// By what the counts of a binary were found.
+/// What identified the counts of a binary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FoundBy {
     /// The build id.
     BuildId,
-    /// The name of the file, because the input has no build id of it.
+    /// The file name, because the input has no build id for the binary.
     Name,
-    /// The input names no binary.
+    /// Nothing: the input does not name any binary.
     Unnamed,
 }
 
@@ -30,9 +30,9 @@ pub enum FoundBy {
 pub struct Found<'c> {
     /// The counts.
     pub counts: Vec<&'c BinaryCounts>,
-    /// By what they were found; `None` if there are none.
+    /// What identified the counts; `None` if there are no counts.
     pub by: Option<FoundBy>,
-    /// Counts of files with the same name that are of other builds.
+    /// Counts of binaries with the same file name but another build id.
     pub other_builds: Vec<&'c BinaryCounts>,
 }
 
@@ -42,8 +42,8 @@ fn last_part(path: &[u8]) -> &[u8] {
         .unwrap_or(path)
 }
 
-/// Finds the counts of a binary: by its build id; by the name of its file, if the counts have no build id; or counts of no
-/// named binary, if `only` says that the user named no other one.
+/// Finds the counts of a binary: by its build id, or else by its file name among the counts without a build id. If
+/// `only` says that the user named no other binary, counts without a binary's name are taken too.
 pub fn find<'c>(counts: &'c Counts, path: &Path, id: Option<&BuildId>, only: bool) -> Found<'c> {
     let name = path.file_name().unwrap_or_default().as_encoded_bytes();
     let mut found = Found::default();
@@ -79,7 +79,7 @@ pub fn find<'c>(counts: &'c Counts, path: &Path, id: Option<&BuildId>, only: boo
     found
 }
 
-/// The number of taken branches, or of samples if there is no branch.
+/// The number of taken branches, or the number of samples if there are no branches.
 fn weight(counts: &[&BinaryCounts]) -> u64 {
     let sum = |of: fn(&Sums) -> u64| {
         let all = counts.iter().map(|binary| of(&binary.sums));
@@ -91,12 +91,12 @@ fn weight(counts: &[&BinaryCounts]) -> u64 {
     }
 }
 
-/// What an input has of a binary.
+/// A binary that occurs in an input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seen {
-    /// The path on the recorded machine.
+    /// The path of the binary on the recorded machine.
     pub path: Vec<u8>,
-    /// The build id, if the input has it.
+    /// The build id; `None` if the input does not have it.
     pub build_id: Option<BuildId>,
     /// The number of samples.
     pub samples: u64,
@@ -104,7 +104,7 @@ pub struct Seen {
     pub branches: u64,
 }
 
-/// The binaries of an input, those with the most branches first.
+/// The binaries that occur in an input. Those with the most branches come first.
 pub fn seen(counts: &Counts) -> Vec<Seen> {
     let mut list: Vec<Seen> = counts
         .binaries
@@ -120,14 +120,14 @@ pub fn seen(counts: &Counts) -> Vec<Seen> {
     list
 }
 
-/// Why no profile can be made.
+/// The reason why no profile can be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Problem {
-    /// The input has no sample at all.
+    /// The input has no samples at all.
     NoSamples,
     /// No sample was selected.
     NothingSelected,
-    /// The input has no sample of the binaries.
+    /// The input has no samples in the binaries that the user named.
     NotOfBinaries,
     /// The samples have no branch stacks.
     NoBranches,
@@ -146,35 +146,36 @@ pub struct BinaryOutcome {
     pub path: String,
     /// Its build id.
     pub build_id: Option<BuildId>,
-    /// By what its counts were found; `None` if there are none.
+    /// What identified the counts of the binary; `None` if there are no counts.
     pub found_by: Option<FoundBy>,
-    /// The number of other builds of the same name that have counts.
+    /// The number of binaries in the input with the same file name but another build id.
     pub other_builds: usize,
-    /// The branches of other builds, or their samples if the input has no branches.
+    /// The number of branches in these other builds, or of samples if there are no branches.
     pub of_other_builds: u64,
-    /// The same of this build.
+    /// The number of branches in this build, or of samples if there are no branches.
     pub counted: u64,
-    /// The numbers of what was used and left out.
+    /// The numbers of ranges, branches and samples that were used or left out.
     pub figures: Figures,
-    /// The density of its profile.
+    /// The density of the binary's profile.
     pub density: Density,
-    /// The number of functions in its profile.
+    /// The number of functions in the binary's profile.
     pub functions: usize,
-    /// Whether the profile is by pseudo probe, and not by source line.
+    /// Whether the profile is by pseudo probe. Otherwise it is by source line.
     pub by_probes: bool,
-    /// The numbers of samples that were used for calling contexts, and left out, if the profile was made of contexts.
+    /// The numbers of samples that were used or left out for calling contexts. `None` if the profile was made without
+    /// contexts.
     pub contexts: Option<ContextFigures>,
-    /// Debug info that could not be read.
+    /// The errors in debug info that could not be read.
     pub warnings: Vec<Error>,
 }
 
-/// The tool whose counting is used.
+/// The tool whose way of counting is used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Like {
     /// llvm-profgen of LLVM 22.
     #[default]
     Profgen,
-    /// google/autofdo 0.19: `create_llvm_prof` and, with whole discriminators, `create_gcov`.
+    /// google/autofdo 0.19: `create_llvm_prof`, or `create_gcov` if discriminators are kept whole.
     Autofdo,
 }
 
@@ -191,7 +192,7 @@ impl FromStr for Like {
     }
 }
 
-/// What profile is made of counts.
+/// How a profile is made from counts.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct MakeOptions {
@@ -199,17 +200,20 @@ pub struct MakeOptions {
     pub program: ProgramOptions,
     /// How samples are counted.
     pub lines: LineOptions,
-    /// Calling contexts, if they are wanted. Unsymbolized profiles that have contexts always give them.
+    /// The options for calling contexts; `None` if no contexts are wanted. An unsymbolized profile that has contexts
+    /// always gives a profile with contexts.
     pub contexts: Option<ContextOptions>,
-    /// The tool whose counting is used. With autofdo's, the other options of this struct have no effect.
+    /// The tool whose way of counting is used. With [`Like::Autofdo`], `lines` and `contexts` have no effect.
     pub like: Like,
-    /// Whether discriminators are kept whole, for GCC, and not taken apart as LLVM does. Only with autofdo's counting.
+    /// Whether discriminators are kept whole, for GCC, and not split into the parts of LLVM. Has an effect only with
+    /// [`Like::Autofdo`].
     pub whole_discriminators: bool,
 }
 
 impl MakeOptions {
-    /// Counts the places of samples instead of branch stacks (`ips`), or by source line even with pseudo probes (`lines`), or
-    /// with calling contexts.
+    /// Makes options. With `ips`, the places of samples are counted instead of the branch stacks. With `lines`, the
+    /// profile is by source line even if the program has pseudo probes. With `contexts`, the profile has calling
+    /// contexts.
     pub fn new(ips: bool, lines: bool, contexts: bool) -> Self {
         let mut options = MakeOptions::default();
         options.program.ignore_probes = lines;
@@ -224,7 +228,8 @@ fn sums_of<'c>(counts: &[&'c BinaryCounts]) -> Vec<(&'c Sums, Numbering)> {
     counts.map(|it| (&it.sums, it.key.numbering)).collect()
 }
 
-/// Makes a profile with calling contexts: of whole samples, or of the contexts of unsymbolized profiles.
+/// Makes a profile with calling contexts. It is made from whole samples, and from the contexts of unsymbolized
+/// profiles.
 fn with_contexts(
     program: &Program<'_>,
     all: &Counts,
@@ -266,7 +271,8 @@ fn with_contexts(
     Ok((made, figures))
 }
 
-/// Makes a profile with autofdo's counting. The functions are those of the symbol table, which can be in the debug file.
+/// Makes a profile with the counting of autofdo. Its functions are those of the symbol table of the binary or of its
+/// debug file.
 fn as_autofdo(
     files: &ProgramFiles,
     program: &Program<'_>,
@@ -290,7 +296,7 @@ fn as_autofdo(
     Ok(autofdo_profile(program, &symbols, &sums_of(found), decode))
 }
 
-/// What came of all inputs and binaries.
+/// The results for all inputs and binaries.
 #[derive(Debug, Default)]
 pub struct Outcome {
     /// The binaries for which counts were looked for.
@@ -299,15 +305,15 @@ pub struct Outcome {
     pub seen: Vec<Seen>,
     /// What was left out while counting.
     pub losses: CountLosses,
-    /// Whether places of samples were counted instead of branch stacks.
+    /// Whether the places of samples were counted, and not the branch stacks.
     pub plain_addresses: bool,
     /// Whether calling contexts were asked for.
     pub with_contexts: bool,
 }
 
 impl Outcome {
-    /// Makes the profile of a binary and adds it to `profile`. The binary is its path and its build id; `only` says that it
-    /// is the only one, so that counts of no named binary are its own.
+    /// Makes the profile of a binary and adds it to `profile`. The binary is given by its path and its build id. `only`
+    /// says that it is the only binary, so that counts without a binary's name belong to it.
     ///
     /// # Errors
     /// The errors of [`Program::open`]. [`ErrorKind::LimitExceeded`] if there are too many names.

@@ -1,7 +1,8 @@
 //! Instructions of AArch64.
 use super::{Flow, Instruction};
 
-/// Decodes the instructions that begin before `end`. `bytes` begin at `start`. Each word counts as an instruction.
+/// Decodes the instructions that begin before `end`. `bytes` begin at the address `start`. Each word of four bytes is
+/// taken as an instruction.
 pub fn decode(bytes: &[u8], start: u64, end: u64) -> Box<[Instruction]> {
     let len = usize::try_from(end.saturating_sub(start)).unwrap_or(usize::MAX);
     let (words, _) = bytes.get(..len).unwrap_or(bytes).as_chunks::<4>();
@@ -26,12 +27,12 @@ fn flow(word: u32) -> Flow {
     if is(0xfc00_0000, 0x1400_0000) {
         return Flow::Jump;
     }
-    // `b.cond` and `bc.cond`, `cbz` and `cbnz`, `tbz` and `tbnz`.
+    // The conditional branches `b.cond`, `bc.cond`, `cbz`, `cbnz`, `tbz` and `tbnz`.
     if is(0xff00_0000, 0x5400_0000) || is(0x7e00_0000, 0x3400_0000) || is(0x7e00_0000, 0x3600_0000)
     {
         return Flow::Branch;
     }
-    // Branches to a register, with authenticated forms.
+    // Branches to an address in a register, also with pointer authentication.
     if is(0xfe00_0000, 0xd600_0000) {
         return match word >> 21 & 0b1111 {
             0b0000 | 0b1000 => Flow::IndirectJump,

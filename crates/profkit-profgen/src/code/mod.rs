@@ -1,4 +1,5 @@
-//! Instructions: where they begin, and which of them leave the straight line. They are decoded when they are asked for.
+//! The instructions of a binary: where each begins, and what it does to the flow of control. Code is decoded when it is
+//! first asked for.
 mod a64;
 mod x86;
 
@@ -8,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// The instruction set of a binary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Machine {
-    /// x86 with addresses of this many bits.
+    /// x86. The number is the size of an address in bits.
     X86(u32),
     /// AArch64.
     A64,
@@ -33,8 +34,8 @@ pub enum Flow {
 }
 
 impl Flow {
-    /// Whether code after the instruction runs only after a taken branch. LLVM does not count indirect jumps, so ranges
-    /// may run over them.
+    /// Whether control never continues with the next instruction. LLVM does not count indirect jumps among these
+    /// instructions, so ranges may contain indirect jumps.
     fn always_leaves(self) -> bool {
         matches!(self, Flow::Call | Flow::Return | Flow::Jump)
     }
@@ -47,18 +48,18 @@ pub struct Instruction {
     pub address: u64,
     /// Its size in bytes.
     pub size: u8,
-    /// What it does to the flow of control.
+    /// What the instruction does to the flow of control.
     pub flow: Flow,
 }
 
-/// Code from one symbol to the next.
+/// The code from one symbol to the next one.
 #[derive(Debug)]
 struct Piece {
     start: u64,
     end: u64,
     decoded: OnceLock<Decoded>,
-    /// The number of the next piece of the whole code, after this one, that can have a leaving instruction: all pieces
-    /// between are known to have none. 0 if nothing is known.
+    /// The number of the next piece that can contain an instruction in `leaving`. All pieces between this one and that
+    /// one are known to contain none. 0 if nothing is known.
     next: AtomicUsize,
 }
 
@@ -66,7 +67,7 @@ struct Piece {
 #[derive(Debug)]
 struct Decoded {
     instructions: Box<[Instruction]>,
-    /// The addresses of the instructions that always leave the straight line.
+    /// The addresses of the instructions after which control never continues with the next instruction.
     leaving: Box<[u64]>,
 }
 
@@ -75,9 +76,9 @@ struct Decoded {
 struct Section<'data> {
     address: u64,
     bytes: &'data [u8],
-    /// In the order of their addresses.
+    /// The pieces of the section, sorted by address.
     pieces: Vec<Piece>,
-    /// The number of pieces in the sections before.
+    /// The number of pieces in all sections before this one.
     pieces_before: usize,
 }
 
@@ -85,13 +86,14 @@ struct Section<'data> {
 #[derive(Debug)]
 pub struct Code<'data> {
     machine: Machine,
-    /// In the order of their addresses.
+    /// The sections, sorted by address.
     sections: Vec<Section<'data>>,
 }
 
 impl<'data> Code<'data> {
-    /// Makes the code of sections: their addresses and bytes. Instructions begin at `starts` and follow one another from
-    /// there; what is before the first start of a section is no code. `data` are addresses at which data begin.
+    /// Makes the code from sections, each with its address and its bytes. `starts` are the addresses at which sequences
+    /// of instructions begin. `data` are the addresses at which data begin; they go on to the next start. The bytes
+    /// before the first start of a section are not code.
     pub fn new(
         machine: Machine,
         mut sections: Vec<(u64, &'data [u8])>,
@@ -226,19 +228,19 @@ impl<'data> Code<'data> {
             .take_while(move |instruction| instruction.address <= last)
     }
 
-    /// The section and the piece with a number. Numbers go through all pieces of all sections.
+    /// Returns the piece with a number, and its section. All pieces of all sections are numbered together.
     fn piece(&self, number: usize) -> Option<(&Section<'data>, &Piece)> {
         let after = self
             .sections
             .partition_point(|section| section.pieces_before <= number);
-        // Sections without pieces have the number of the section after them.
+        // Sections without pieces have the same `pieces_before` as the section after them.
         let section = self.sections.get(after.checked_sub(1)?)?;
         let piece = section.pieces.get(number - section.pieces_before)?;
         Some((section, piece))
     }
 
-    /// Whether code can run from `start` to the instruction at `end` without a taken branch. The time does not depend on how
-    /// much code is between them: what is found out about a piece of code is remembered.
+    /// Whether code can run from `start` to the instruction at `end` without a taken branch. Results about pieces of
+    /// code are remembered, so the time does not depend on how much code is between the two addresses.
     pub fn falls_through(&self, start: u64, end: u64) -> bool {
         if start > end {
             return false;
@@ -286,7 +288,7 @@ impl<'data> Code<'data> {
 mod tests {
     use super::*;
 
-    /// Code of `nop` and `ret`, with a symbol at each of these addresses.
+    /// Code made of `nop` and `ret` instructions. `symbols` are the addresses of its symbols.
     fn code<'b>(bytes: &'b [u8], symbols: &[u64]) -> Code<'b> {
         Code::new(
             Machine::X86(64),
@@ -320,7 +322,7 @@ mod tests {
 
     #[test]
     fn ranges_over_very_many_pieces_are_checked_in_time() {
-        // A piece per byte: without memory of what was passed, the last loop would look at 20,000,000,000 pieces.
+        // Each byte is a piece. Without the remembered results, the last loop would look at 20,000,000,000 pieces.
         const PIECES: u64 = 200_000;
         let bytes = vec![0x90; usize::try_from(PIECES).unwrap()];
         let symbols: Vec<u64> = (0x1000..0x1000 + PIECES).collect();

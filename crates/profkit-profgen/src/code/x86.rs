@@ -2,8 +2,8 @@
 use super::{Flow, Instruction};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Mnemonic};
 
-/// Decodes the instructions that begin before `end`. `bytes` begin at `start` and may go on after `end`. Bytes that are no
-/// instruction are passed over.
+/// Decodes the instructions that begin before `end`. `bytes` begin at the address `start` and may reach beyond `end`.
+/// Bytes that are not an instruction are skipped.
 pub fn decode(bits: u32, bytes: &[u8], start: u64, end: u64) -> Box<[Instruction]> {
     let mut decoder = Decoder::with_ip(bits, bytes, start, DecoderOptions::NONE);
     let mut list = Vec::new();
@@ -11,7 +11,7 @@ pub fn decode(bits: u32, bytes: &[u8], start: u64, end: u64) -> Box<[Instruction
     while decoder.can_decode() && decoder.ip() < end {
         decoder.decode_out(&mut instruction);
         if instruction.is_invalid() {
-            // Look for an instruction at the next byte.
+            // Try to decode an instruction at the next byte.
             let next = instruction.ip() + 1;
             let skipped = usize::try_from(next - start).unwrap_or(usize::MAX);
             if decoder.set_position(skipped).is_err() {
@@ -31,7 +31,8 @@ pub fn decode(bits: u32, bytes: &[u8], start: u64, end: u64) -> Box<[Instruction
 
 fn flow(instruction: &iced_x86::Instruction) -> Flow {
     match instruction.flow_control() {
-        // System calls are calls to iced, but the next instruction follows.
+        // The crate `iced-x86` reports system calls as calls, but after them control continues with the next
+        // instruction.
         FlowControl::Call | FlowControl::IndirectCall
             if instruction.mnemonic() == Mnemonic::Call =>
         {

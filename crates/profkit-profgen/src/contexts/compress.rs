@@ -1,11 +1,13 @@
-//! Shortens contexts: recursion, and depth.
+//! Shortens contexts: removes recursion, and limits the depth.
 
-/// The longest repeated sequence that is looked for. Perf records call chains of 127 frames unless its limit is raised; a
-/// malicious text can have a chain of any length, and looking for all sequences takes the square of it.
+/// The length in frames of the longest repeated sequence that is removed. Perf records call chains of at most 127
+/// frames unless its limit is raised. A malicious text can have a chain of any length, and the time to look for all
+/// repetitions grows with the square of the length.
 const LONGEST: usize = 1024;
 
-/// Removes repetitions of sequences that follow one another: first of one frame, then of two, and so on up to `longest`
-/// frames, or up to half of the context, or up to 1,024.
+/// Replaces each sequence of frames that is repeated immediately by one copy: first sequences of one frame, then of
+/// two, and so on. The longest sequences have `longest` frames, 1,024 frames, or half the frames of the context,
+/// whichever is less.
 pub fn compress<T: Clone + PartialEq>(context: &mut Vec<T>, longest: Option<usize>) {
     let longest = longest.map_or(LONGEST, |longest| longest.min(LONGEST));
     let mut size = 1;
@@ -26,7 +28,7 @@ pub fn compress<T: Clone + PartialEq>(context: &mut Vec<T>, longest: Option<usiz
     }
 }
 
-/// Keeps the innermost frames.
+/// Removes the outermost frames so that at most `depth` frames are left.
 pub fn cut<T>(context: &mut Vec<T>, depth: Option<usize>) {
     if let Some(depth) = depth
         && depth < context.len()

@@ -1,4 +1,4 @@
-//! From the tree of contexts to a profile.
+//! Makes a profile from the tree of contexts.
 use super::preinline::preinline;
 use super::sizes::Sizes;
 use super::trie::{NodeId, ROOT, Trie};
@@ -12,8 +12,8 @@ use profkit_data::sample::{
 };
 use profkit_data::summary::Summary;
 
-/// Sums up the samples of each context. If the options ask for it, its total becomes the sum of its lines. Without probes,
-/// each line gets at least the number of the calls that it makes.
+/// Adjusts the samples of each context. If the options ask for it, the total becomes the sum of the lines. In a profile
+/// by source line, the count of a line becomes at least the number of the calls that the line makes.
 pub fn sum_up(trie: &mut Trie, kind: ProfileKind, options: &ContextOptions) {
     for id in trie.breadth_first() {
         if let Some(samples) = &mut trie.node_mut(id).samples {
@@ -27,7 +27,7 @@ pub fn sum_up(trie: &mut Trie, kind: ProfileKind, options: &ContextOptions) {
     }
 }
 
-/// Makes the profile: decides about inlining, leaves cold contexts out, and nests.
+/// Makes the profile: decides which contexts are inlined, leaves out cold contexts, and nests inlined functions.
 pub fn finish(
     mut trie: Trie,
     sizes: &Sizes,
@@ -59,7 +59,8 @@ pub fn finish(
     }
 }
 
-/// The summary of all functions without regard to contexts: each context alone would look cold.
+/// The summary of all functions. The contexts of a function are added up first, because each context alone would look
+/// cold.
 fn summary(trie: &Trie) -> Summary {
     let mut sum = SampleProfile::new();
     let mut outcome = AddOutcome::default();
@@ -98,7 +99,7 @@ fn profile(mut trie: Trie) -> SampleProfile {
     profile
 }
 
-/// Drops and adds up contexts that are not hot.
+/// Drops contexts that are not hot, or adds them up.
 fn trim(profile: &mut SampleProfile, summary: &Summary, options: &ContextOptions) {
     let threshold = options.thresholds.hot(summary).unwrap_or(0);
     let is_preinlined = options.preinline.is_some();
@@ -107,7 +108,7 @@ fn trim(profile: &mut SampleProfile, summary: &Summary, options: &ContextOptions
         return;
     }
     if is_preinlined && !merge {
-        // Contexts were decided to be inlined, so only functions without callers are dropped.
+        // The contexts that are left were chosen for inlining, so only functions without callers are dropped.
         profile
             .retain(|function| !function.callers.is_empty() || function.samples.total >= threshold);
         return;

@@ -1,10 +1,11 @@
-//! The order in which functions are looked at for inlining: callers before what they call, by the calls that contexts have.
+//! The order in which functions are considered for inlining. Callers come before the functions that they call,
+//! according to the calls in the contexts.
 use super::trie::{NodeId, ROOT, Trie, target_count};
 use profkit_data::sample::{NameId, head_estimate};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, VecDeque};
 
-/// A call between two functions, by their numbers, and how often it occurred.
+/// A call between two functions, given by their numbers, and how often the call occurred.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Edge {
     from: usize,
@@ -12,13 +13,13 @@ struct Edge {
     weight: u64,
 }
 
-/// The calls. Functions are numbered in the order of their names.
+/// The call graph. Functions are numbered in the order of their names.
 struct Graph {
     calls: Vec<Vec<Edge>>,
 }
 
-/// Returns the functions of all contexts, callers first. Calls between two functions that occurred at most `cold` times in
-/// all contexts together do not count, unless `cold` is 0.
+/// Returns the functions of all contexts, callers first. A call between two functions is ignored if it occurred at most
+/// `cold` times in all contexts together. If `cold` is 0, no call is ignored.
 pub fn callers_first(trie: &Trie, cold: u64) -> Vec<NameId> {
     let ranks = trie.names.ranks();
     let mut functions: BTreeMap<u32, NameId> = BTreeMap::new();
@@ -68,7 +69,8 @@ pub fn callers_first(trie: &Trie, cold: u64) -> Vec<NameId> {
         .collect()
 }
 
-/// How often a context was called: the larger of what the caller and the function itself say.
+/// How often a context was called: the larger of the caller's count for this call target and the estimated entry count
+/// of the callee.
 pub fn weight(trie: &Trie, caller: NodeId, callee: NodeId) -> u64 {
     let node = trie.node(callee);
     match (&trie.node(caller).samples, &node.samples) {
@@ -79,12 +81,12 @@ pub fn weight(trie: &Trie, caller: NodeId, callee: NodeId) -> u64 {
     }
 }
 
-/// What the search for components knows of a function.
+/// The state of a function in the search for strongly connected components.
 #[derive(Clone, Copy, Debug, Default)]
 struct Visit {
-    /// When it was met; 0 if it was not yet.
+    /// The position of the function in the order in which functions are met, from 1; 0 before the function is met.
     number: usize,
-    /// The earliest function that is reached from it.
+    /// The smallest `number` of a function that can be reached from this one.
     lowest: usize,
     is_done: bool,
 }
@@ -94,8 +96,8 @@ impl Graph {
         self.calls.get(function).map_or(&[], |calls| calls)
     }
 
-    /// The functions that call one another in a circle, each alone otherwise; called functions come first. Within a
-    /// component, those that were met last come first.
+    /// Returns the strongly connected components of the call graph: functions that call one another in a cycle, or a
+    /// single function. Callees come before callers. In a component, the function that the search met last comes first.
     fn components(&self) -> Vec<Vec<usize>> {
         let mut visits = vec![Visit::default(); self.calls.len()];
         let mut components = Vec::new();
@@ -105,7 +107,7 @@ impl Graph {
             if visits.get(first).is_some_and(|visit| visit.number > 0) {
                 continue;
             }
-            // The functions on the way, each with the number of its calls that were followed.
+            // The path of the search: each function on it, with the number of its calls that have been followed.
             let mut way: Vec<(usize, usize)> = vec![(first, 0)];
             while let Some((function, followed)) = way.last_mut() {
                 let function = *function;
@@ -158,8 +160,8 @@ impl Graph {
         components
     }
 
-    /// Sorts the functions of a component such that the calls with the largest weights lead forwards: those of a spanning
-    /// tree with the largest weights.
+    /// Sorts the functions of a component so that its heaviest calls lead from an earlier function to a later one.
+    /// These are the calls of a maximum spanning tree.
     fn sorted(&self, component: &[usize]) -> Vec<usize> {
         if component.len() <= 1 {
             return component.to_vec();
@@ -190,7 +192,7 @@ impl Graph {
             }
             at
         };
-        // Calls of the tree, and how many of them lead to each function.
+        // The calls of the spanning tree, and for each function the number of these calls that lead to it.
         let mut tree: Vec<(usize, usize)> = Vec::new();
         let mut incoming = vec![0usize; component.len()];
         for edge in &edges {
@@ -260,7 +262,7 @@ mod tests {
     fn called_functions_come_first_and_circles_together() {
         let graph = graph(4, &[(0, 1, 5), (1, 2, 5), (2, 1, 9), (2, 3, 1)]);
         assert_eq!(graph.components(), [vec![3], vec![2, 1], vec![0]]);
-        // The call from 2 to 1 is the heavier one.
+        // The call from 2 to 1 has the larger weight.
         assert_eq!(graph.sorted(&[2, 1]), [2, 1]);
         assert_eq!(graph.sorted(&[1, 2]), [2, 1]);
     }

@@ -15,14 +15,15 @@ use profkit_data::sample::{
 use profkit_object::symbolize::FrameId;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// The line offsets of sample profiles have 16 bits.
+/// The bits of a line offset in a sample profile: 16.
 const OFFSET_MASK: u32 = 0xffff;
 
-/// The functions inlined at addresses, outermost first, each with its line and its whole discriminator.
+/// The inline stacks at addresses. A stack lists functions, outermost first, each with its line and its whole
+/// discriminator.
 #[derive(Debug, Default)]
 pub struct LineStacks {
     names: SampleNames,
-    /// The index in `stacks` of each address that has source lines.
+    /// For each address with source lines, the index of its stack in `stacks`.
     addresses: FxHashMap<u64, usize>,
     stacks: Vec<Box<[(NameId, Location)]>>,
 }
@@ -58,7 +59,7 @@ impl LineStacks {
         stacks
     }
 
-    /// The stack at an address; empty without source lines.
+    /// The inline stack at an address; empty if the address has no source line.
     pub fn at(&self, address: u64) -> &[(NameId, Location)] {
         let stack = self.addresses.get(&address);
         stack
@@ -66,7 +67,7 @@ impl LineStacks {
             .map_or(&[], |stack| stack)
     }
 
-    /// Whether two addresses are inlined at the same place.
+    /// Whether the inline stacks of two addresses are equal but for their innermost frames.
     pub fn same_callers(&self, one: u64, two: u64) -> bool {
         match (self.at(one).split_last(), self.at(two).split_last()) {
             (Some((_, one)), Some((_, two))) => one == two,
@@ -83,7 +84,7 @@ impl LineStacks {
     }
 }
 
-/// Fills the tree with the samples of contexts.
+/// Fills the tree with the samples of the contexts.
 pub fn fill(
     program: &Program<'_>,
     contexts: &Contexts,
@@ -172,7 +173,7 @@ pub fn fill(
 fn node_of(trie: &mut Trie, frames: &[LineFrame]) -> Option<NodeId> {
     let mut node = ROOT;
     let mut site = Location::default();
-    // Longer contexts come from recursion without bound.
+    // Only unlimited recursion makes longer contexts. Their outermost frames are dropped.
     let left_out = frames.len().saturating_sub(SAMPLE_INLINE_DEPTH);
     for frame in frames.iter().skip(left_out) {
         let name = trie.intern(&frame.name)?;
@@ -182,9 +183,10 @@ fn node_of(trie: &mut Trie, frames: &[LineFrame]) -> Option<NodeId> {
     Some(node)
 }
 
-/// No branch calls an inlined function. The caller gets the entry count of the inlined function as calls.
+/// Adds calls to inlined functions, which no branch enters. The caller's line gets the entry count of the inlined
+/// function as the count of the call.
 fn infer_calls(trie: &mut Trie) {
-    // Callees are before their callers.
+    // This order visits callees before their callers.
     for id in depth_first(trie) {
         let node = trie.node(id);
         let (name, site) = (node.name, node.site);
@@ -205,7 +207,7 @@ fn infer_calls(trie: &mut Trie) {
     }
 }
 
-/// All contexts but the root, callees before callers.
+/// All contexts except the root. Callees come before their callers.
 fn depth_first(trie: &Trie) -> Vec<NodeId> {
     let mut list = Vec::new();
     let mut stack = vec![ROOT];

@@ -1,5 +1,6 @@
-//! Finds the frames that tail calls left out of call chains. If exactly one way of tail calls leads from a call to the
-//! function in which the next frame is, the frames on that way are added.
+//! Finds the frames that are missing in call chains because of tail calls. The next frame of a chain can be in a
+//! function that the call did not call directly. If exactly one path of tail calls leads from the call to this
+//! function, the tail calls on the path are added as frames.
 use super::Contexts;
 use crate::code::Flow;
 use crate::program::{FunctionId, Program};
@@ -7,41 +8,42 @@ use profkit_data::limits::SAMPLE_CONTEXT_DEPTH;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The steps that all searches together may take. A step is a call that is followed or a call that is copied; what is
-/// remembered between two functions counts for [`REMEMBERED`] steps, because it takes about 60 bytes. Real programs need
-/// some thousands of steps. In a malicious recording, each of many calls can lead to each of many functions.
+/// The number of steps that all searches together may take. A step is a call that is followed or copied. A remembered
+/// result counts as [`REMEMBERED`] steps, because it takes about 60 bytes. Real programs need a few thousand steps. In
+/// a malicious recording, each of many calls can lead to each of many functions.
 const STEPS: u64 = 64 << 20;
 const REMEMBERED: u64 = 8;
 
-/// More than one way, or so many that they were not all looked at.
+/// The number of paths that stands for more than one path, or for a search that was stopped.
 const MANY: u32 = 2;
 
 pub struct Missing<'m, 'files> {
     program: &'m Program<'files>,
     max_depth: u32,
-    /// The functions that each call called in the samples.
+    /// For the address of each call, the functions that it called in the samples.
     calls: BTreeMap<u64, BTreeSet<FunctionId>>,
-    /// The functions that each tail call called.
+    /// For the address of each tail call, the functions that it called in the samples.
     tail_calls: BTreeMap<u64, BTreeSet<FunctionId>>,
-    /// The tail calls of each function.
+    /// For each function, the addresses of its tail calls.
     of_function: FxHashMap<FunctionId, Vec<u64>>,
-    /// The functions that tail calls call.
+    /// All functions that tail calls called.
     tail_called: FxHashSet<FunctionId>,
-    /// The number of ways between two functions, and the tail calls on the way if there is one.
+    /// For each pair of functions, the number of paths from the first to the second. If there is one path, also the
+    /// tail calls on it.
     known: FxHashMap<(FunctionId, FunctionId), (u32, Vec<u64>)>,
-    /// The functions on the way that is being looked at.
+    /// The functions on the path that is being searched.
     visiting: FxHashSet<FunctionId>,
     depth: u32,
-    /// The calls between which frames were added.
+    /// The places where frames were added: the call, and the function of the next frame.
     inferred: FxHashSet<(u64, FunctionId)>,
     /// The steps that are left.
     steps: u64,
-    /// The searches that were not made, because no step was left or the context had become too long.
+    /// The number of searches that were skipped because no steps were left or the context was too long.
     given_up: u64,
 }
 
 impl<'m, 'files> Missing<'m, 'files> {
-    /// Takes the calls from the branches of all contexts.
+    /// Collects the calls and tail calls from the branches of all contexts.
     pub fn new(program: &'m Program<'files>, contexts: &Contexts, max_depth: u32) -> Self {
         let mut missing = Missing {
             program,
@@ -109,19 +111,20 @@ impl<'m, 'files> Missing<'m, 'files> {
         self.inferred.len() as u64
     }
 
-    /// The number of searches that were given up.
+    /// The number of searches that were skipped because of a limit.
     pub fn given_up(&self) -> u64 {
         self.given_up
     }
 
-    /// Takes steps. `false` if there are too few left.
+    /// Uses up some steps. Returns `false` if fewer steps were left.
     fn step(&mut self, steps: u64) -> bool {
         let has_enough = self.steps >= steps;
         self.steps = self.steps.saturating_sub(steps);
         has_enough
     }
 
-    /// Returns calls with the missing ones between them; the last is the address itself, to which the calls lead.
+    /// Returns a chain of calls with the missing tail calls added. `address` is the place that the chain leads to; it
+    /// is the last element of the result.
     pub fn between(&mut self, calls: &[u64], address: u64) -> Vec<u64> {
         let mut all = Vec::with_capacity(calls.len() + 1);
         let nexts = calls.iter().skip(1).copied().chain([address]);
@@ -140,7 +143,8 @@ impl<'m, 'files> Missing<'m, 'files> {
         let Some(called) = self.calls.get(&from) else {
             return;
         };
-        // A tail call and a call to the same function look alike here. The call alone is likely.
+        // The call may have called the target directly, or a function that tail-called it. The samples do not tell
+        // which, and a direct call is more likely.
         if called.contains(&target) || !self.tail_called.contains(&target) {
             return;
         }
@@ -166,12 +170,14 @@ impl<'m, 'files> Missing<'m, 'files> {
         }
     }
 
-    /// Appends the tail calls from a function to another, and returns the number of ways: 0, 1, or more.
+    /// Searches the paths of tail calls from one function to another. Returns their number: 0, 1, or more. If there is
+    /// one path, its tail calls are appended to `path`.
     fn ways_from_function(&mut self, from: FunctionId, to: FunctionId, path: &mut Vec<u64>) -> u32 {
         if from == to {
             return 1;
         }
-        // A cycle is no way. This comes before known results, which may be of the same search.
+        // A cycle is not a path. This check comes before the known results, because these may come from the current
+        // search.
         if self.visiting.contains(&from) {
             return 0;
         }
@@ -203,7 +209,8 @@ impl<'m, 'files> Missing<'m, 'files> {
     }
 
     fn ways_from_call(&mut self, call: u64, to: FunctionId, path: &mut Vec<u64>) -> u32 {
-        /// Deeper searches would need too much of the thread's stack; no chain of tail calls is that long.
+        /// The largest depth of a search. Deeper searches would need too much of the thread's stack, and no real chain
+        /// of tail calls is that long.
         const DEEPEST: u32 = 1000;
         if !self.step(1) {
             return MANY;

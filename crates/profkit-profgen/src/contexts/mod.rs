@@ -1,9 +1,9 @@
-//! Sample profiles with calling contexts (CSSPGO), of samples that have a call chain and a branch stack.
+//! Sample profiles with calling contexts (CSSPGO), made from samples that have a call chain and a branch stack.
 //!
-//! [`unwind`] takes the branches of each sample back, from the newest to the oldest, and with them the call chain: so each
-//! range of code and each branch gets the context in which it ran. [`make_profile`] turns the contexts into a profile, by
-//! pseudo probe or by source line, and `finish.rs` decides which contexts a compiler needs. The counting is that of
-//! `llvm-profgen` 22.
+//! [`unwind`] goes through the branches of a sample from the newest to the oldest, and undoes each branch in the call
+//! chain. In this way each range of code and each branch gets the context in which it ran. [`make_profile`] turns the
+//! contexts into a profile, by pseudo probe or by source line. `finish.rs` decides which contexts a compiler needs. The
+//! counting is that of `llvm-profgen` 22.
 mod compress;
 mod finish;
 mod inline_order;
@@ -30,43 +30,47 @@ use profkit_data::summary::Thresholds;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The numbers of samples and branches, used and left out.
+/// The numbers of samples and branches that were used or left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ContextFigures {
-    /// The samples with a call chain and a branch stack that touch the binary.
+    /// Samples that have a call chain and a branch stack, and touch the binary.
     pub samples: u64,
     /// Samples at a place that is not in the binary.
     pub leaf_elsewhere: u64,
-    /// Samples in the first or last instructions of a function, where the call chain lacks the caller. They are left out.
+    /// Samples in the first or last instructions of a function, where the caller can be missing in the call chain. They
+    /// are left out.
     pub incomplete_chain: u64,
-    /// Samples whose call chain was cut where a return address does not come after a call.
+    /// Samples whose call chain has a return address that does not follow a call. The chain was cut there.
     pub invalid_return: u64,
     /// These return addresses.
     pub invalid_returns: BTreeSet<u64>,
-    /// The branches of the samples that were used.
+    /// The branches in the samples that were used.
     pub branches: u64,
-    /// Pairs of branches that leave the binary and come back.
+    /// Pairs of branches of which one leaves the binary and the other comes back to it.
     pub left_and_back: u64,
-    /// Branches that leave the binary or come back alone. The older branches of the sample have no context.
+    /// Branches that leave the binary or come back to it without a partner. The older branches of the sample have no
+    /// context.
     pub unpaired: u64,
-    /// Ranges that run over a jump, or backwards. The older branches of the sample have no context.
+    /// Ranges that contain a jump before their last instruction, or end before they begin. The older branches of the
+    /// sample have no context.
     pub impossible: u64,
-    /// Calls that are not where the call chain says.
+    /// Calls whose address is not the one in the call chain.
     pub mismatched_calls: u64,
-    /// Branches from outside of the binary that are not where the call chain says.
+    /// Branches from outside of the binary for which the call chain has no frame outside of the binary.
     pub mismatched_outside: u64,
-    /// Whether frames outside of the binary called code of the binary: the contexts of that code begin there.
+    /// Whether code outside of the binary called code of the binary. The contexts of the called code begin at that
+    /// call.
     pub foreign_callers: bool,
     /// The different contexts.
     pub contexts: u64,
-    /// Contexts that were cut, because a call site has no probe.
+    /// The number of contexts that were cut because a call site has no probe.
     pub without_probe: u64,
-    /// Places between two frames at which calls without a frame were found.
+    /// The number of places in call chains where missing frames were added.
     pub inferred_frames: u64,
-    /// Places at which calls without a frame were not looked for, because the search would have taken too long.
+    /// The number of places where missing frames were not searched for, because the search would have taken too long.
     pub searches_given_up: u64,
-    /// Contexts that were decided to be inlined.
+    /// The number of contexts that were chosen for inlining.
     pub inlined: u64,
 }
 
@@ -75,43 +79,46 @@ pub struct ContextFigures {
 pub struct LineFrame {
     /// The function.
     pub name: Box<[u8]>,
-    /// The call site in it; 0 for the innermost frame.
+    /// The call site in this function; 0 for the innermost frame.
     pub location: Location,
 }
 
-/// A calling context, outermost frame first. The context of samples that came from outside of the binary is empty.
+/// A calling context, outermost frame first. It is empty if nothing is known about the context, for example for a branch
+/// from outside of the binary.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Context {
-    /// The addresses of the calls, without the function in which the samples are: for programs with probes.
+    /// The addresses of the calls, for programs with probes. The function in which the samples are is not included.
     Calls(Box<[u64]>),
-    /// The frames, with those of inlined functions and the function itself.
+    /// The frames, for programs without probes. They include inlined functions, and the function in which the samples
+    /// are.
     Lines(Box<[LineFrame]>),
 }
 
 /// What ran in a context.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ContextCounts {
-    /// First and last instruction.
+    /// The count of each range. The key is the address of the first and of the last instruction.
     pub ranges: BTreeMap<(u64, u64), u64>,
-    /// The branch instruction, or `None` if it is not in the code; and the target.
+    /// The count of each branch. The key is the address of the branch instruction, `None` if it is not in the code, and
+    /// the target.
     pub branches: BTreeMap<(Option<u64>, u64), u64>,
-    /// Whether the innermost function was inlined (contexts by source line).
+    /// Whether the innermost function was inlined. Always `false` for programs with probes.
     pub was_inlined: bool,
 }
 
-/// What ran in each context of a binary.
+/// The ranges and branches of a binary that ran in each context.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Contexts {
     /// The contexts.
     pub counts: BTreeMap<Context, ContextCounts>,
-    /// Whether contexts are by probe.
+    /// Whether the contexts are lists of calls for programs with probes. Otherwise they are by source line.
     pub by_probes: bool,
-    /// The numbers of what was used and left out.
+    /// The numbers of samples and branches that were used or left out.
     pub figures: ContextFigures,
 }
 
 impl Contexts {
-    /// Adds the counts of other contexts. Their figures are not added.
+    /// Adds the counts of `other`, but not its figures.
     pub fn add(&mut self, other: Contexts) {
         for (context, counts) in other.counts {
             match self.counts.entry(context) {
@@ -132,38 +139,42 @@ impl Contexts {
     }
 }
 
-/// How contexts are found, and what becomes of them.
+/// Options for finding contexts and for reducing them to those that a compiler needs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ContextOptions {
-    /// The longest sequence of frames whose repetitions are removed; `None` removes all, `Some(0)` none.
+    /// The largest length of a sequence of frames whose repetitions are removed. `None` removes repetitions of
+    /// sequences of any length; `Some(0)` removes none.
     pub compress_recursion: Option<usize>,
-    /// The number of callers that a context keeps; `None` keeps all.
+    /// The number of callers that are kept in a context; `None` keeps all.
     pub max_depth: Option<usize>,
-    /// The number of calls that a context by address keeps while samples are added up, before functions that were inlined
-    /// become callers too; `None` keeps as many as `max_depth`. Only programs with probes.
+    /// The number of calls that are kept in a context while samples are added up. At this stage inlined functions are
+    /// not yet frames. `None` keeps as many as `max_depth`. Has an effect only on programs with probes.
     pub max_calls: Option<usize>,
-    /// Whether frames that tail calls left out are looked for. Only programs with probes.
+    /// Whether frames that are missing because of tail calls are searched for. Has an effect only on programs with
+    /// probes.
     pub infer_missing_frames: bool,
-    /// The longest chain of tail calls that is looked for.
+    /// The largest number of tail calls in a chain that is searched for.
     pub max_search_depth: u32,
-    /// Whether the total of a function is the sum of its lines.
+    /// Whether the total of a function is the sum of the counts of its lines.
     pub totals_of_lines: bool,
-    /// Which counts are hot, and which are cold.
+    /// The limits that decide which counts are hot and which are cold.
     pub thresholds: Thresholds,
-    /// Decides which contexts are inlined, and adds the others up. `None` keeps all contexts.
+    /// How contexts are chosen for inlining. The other contexts are added to their functions without callers. `None`
+    /// keeps all contexts.
     pub preinline: Option<PreinlineOptions>,
     /// Whether contexts that are not hot are dropped.
     pub trim_cold: bool,
-    /// Whether contexts that are not hot are added up; `None` does so unless contexts are inlined beforehand.
+    /// Whether contexts that are not hot are added up. `None` means yes if `preinline` is `None`, and otherwise no.
     pub merge_cold: Option<bool>,
-    /// The number of frames that contexts keep when they are added up.
+    /// The number of frames that are kept when contexts that are not hot are added up.
     pub cold_depth: usize,
-    /// Whether contexts become functions inlined in one another, as compilers before LLVM 14 cannot read.
+    /// Whether contexts are written as functions that are inlined into their callers. Compilers before LLVM 14 cannot
+    /// read this.
     pub nest: bool,
-    /// Whether nested functions are also added to the profile of the function alone.
+    /// Whether the samples of a nested function are also added to the profile of this function without callers.
     pub keep_bases: bool,
-    /// The share of samples for the density, in millionths.
+    /// The share of all samples, in millionths, for which the density is computed.
     pub density_cutoff: u32,
 }
 
@@ -189,27 +200,29 @@ impl Default for ContextOptions {
     }
 }
 
-/// How contexts are chosen that a compiler shall inline.
+/// How contexts that a compiler shall inline are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PreinlineOptions {
-    /// A hot function is inlined if its size is below this, times 100 (`--sample-profile-hot-inline-threshold`).
+    /// The factor for hot functions. The hottest function is inlined if its size is below this number times 100
+    /// (`--sample-profile-hot-inline-threshold`).
     pub hot_threshold: i32,
-    /// A cold function is inlined if its size is below this (`--sample-profile-cold-inline-threshold`).
+    /// The size below which a cold function is inlined (`--sample-profile-cold-inline-threshold`).
     pub cold_threshold: i32,
-    /// How many times its own size a function may grow to (`--sample-profile-inline-growth-limit`).
+    /// The factor by which inlining may increase the size of a function (`--sample-profile-inline-growth-limit`).
     pub growth_limit: u32,
-    /// A function may always grow to this size (`--sample-profile-inline-limit-min`).
+    /// The size up to which inlining may always increase a function (`--sample-profile-inline-limit-min`).
     pub limit_min: u32,
-    /// No function may grow beyond this size (`--sample-profile-inline-limit-max`).
+    /// The size beyond which inlining never increases a function (`--sample-profile-inline-limit-max`).
     pub limit_max: u32,
-    /// The factor of the thresholds for functions that the recorded program has inlined
+    /// The factor by which the size limit is multiplied for functions that are inlined in the recorded program
     /// (`--csspgo-preinliner-multiplier-for-previous-inlining`).
     pub was_inlined_factor: u32,
-    /// Whether sizes are those of the code in the program, and not numbers of lines
-    /// (`--use-context-cost-for-preinliner`).
+    /// Whether the size of a function is the size of its code in the program. Otherwise it is the number of its lines
+    /// with samples (`--use-context-cost-for-preinliner`).
     pub code_sizes: bool,
-    /// Whether exactly those are inlined that the recorded program has inlined (`--csspgo-replay-preinline`).
+    /// Whether the inlined functions are exactly those that are inlined in the recorded program
+    /// (`--csspgo-replay-preinline`).
     pub replay: bool,
 }
 
@@ -257,8 +270,8 @@ pub fn make_profile(
     Ok((made, figures))
 }
 
-/// Does the last steps of a finished profile with contexts again: decisions about inlining, cold contexts, nesting. The
-/// figures have only what these steps know.
+/// Repeats the last steps for a finished profile with contexts: the decisions about inlining, the reduction of cold
+/// contexts, and the nesting. The returned figures are only those of these steps.
 ///
 /// # Errors
 /// If the sections of the pseudo probes are damaged.

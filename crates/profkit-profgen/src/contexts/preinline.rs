@@ -1,4 +1,5 @@
-//! Decides which contexts a compiler shall inline. The samples of all others are added to those of the function alone.
+//! Decides which contexts a compiler shall inline. The samples of all other contexts are added to their function
+//! without callers.
 use super::PreinlineOptions;
 use super::inline_order::{callers_first, weight};
 use super::queue::Queue;
@@ -10,10 +11,10 @@ use profkit_data::summary::{Summary, Thresholds};
 use rustc_hash::FxHashMap;
 use std::cmp::{Ordering, Reverse};
 
-/// LLVM's attribute of a context whose function the recorded program has inlined.
+/// LLVM's attribute of a context whose function is inlined in the recorded program.
 const WAS_INLINED: u32 = 1;
 
-/// The cutoff of the counts with which hotness is compared, in millionths.
+/// The cutoff of the profile summary, in millionths, whose count makes a function as hot as possible.
 const VERY_HOT: u64 = 100_000;
 
 /// A function that may be inlined.
@@ -26,7 +27,8 @@ struct Candidate {
 }
 
 impl Candidate {
-    /// The largest comes first: those without code, then those called most, then small ones.
+    /// Compares two candidates. The largest candidate is considered first: a function without code, then the function
+    /// with the most calls, then the smallest function.
     fn order(&self, other: &Self) -> Ordering {
         let key = |it: &Self| (it.size == 0, it.count, Reverse(it.size), it.hash);
         key(self).cmp(&key(other))
@@ -39,14 +41,15 @@ struct Preinliner<'p> {
     options: PreinlineOptions,
     cold: u64,
     very_hot: u64,
-    /// The contexts of each function that have samples, by the node where they were at first.
+    /// For each function, its contexts with samples. A context is given by the node where it was before any context was
+    /// moved.
     contexts: FxHashMap<NameId, Vec<NodeId>>,
-    /// Where the samples of a node are now, if they were moved to another one.
+    /// For each node whose samples were moved, the node that has them now.
     moved: FxHashMap<NodeId, NodeId>,
     inlined: u64,
 }
 
-/// Decides for all functions, and returns the number of contexts that are inlined.
+/// Decides about inlining for all functions. Returns the number of contexts that are inlined.
 pub fn preinline(
     trie: &mut Trie,
     sizes: &Sizes,
@@ -96,7 +99,7 @@ impl Preinliner<'_> {
         let options = self.options;
         let own = self.size(base);
         let mut size = own;
-        // LLVM computes with 32 bits.
+        // LLVM computes this number with 32 bits.
         let limit = u64::from(options.growth_limit).wrapping_mul(own) & u64::from(u32::MAX);
         let limit = limit
             .min(options.limit_max.into())
@@ -170,13 +173,14 @@ impl Preinliner<'_> {
             } else {
                 1
             };
-            // On x86-64, LLVM's tool keeps the low 32 bits of the number.
+            // On x86-64, LLVM's tool keeps the low 32 bits of the threshold.
             (threshold as i64 as u32).wrapping_mul(factor)
         };
         candidate.size < threshold.into()
     }
 
-    /// Returns the context of a function without callers, after all contexts that are not inlined were added to it.
+    /// Adds all contexts of a function that are not inlined to its context without callers. Returns this context;
+    /// `None` if the function has no context left.
     fn base(&mut self, function: NameId) -> Option<NodeId> {
         let mut base = self.trie.find(ROOT, Location::default(), function);
         for first in self.contexts.get(&function).cloned().unwrap_or_default() {
@@ -193,7 +197,8 @@ impl Preinliner<'_> {
         base
     }
 
-    /// Moves a context with all that is called in it to another caller, and adds it to what is there.
+    /// Moves a context and everything that is called in it to another caller. If the caller already has such a context,
+    /// the samples are added.
     fn promote(&mut self, from: NodeId, caller: NodeId) -> NodeId {
         let node = self.trie.node(from);
         let (name, old_site, parent) = (node.name, node.site, node.parent);

@@ -16,7 +16,7 @@ use profkit_data::sample::{Location, NameId};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A frame: the function, and the probe of the call.
+/// A frame: the function, and the index of the probe of the call in it.
 type Call = (NameId, u32);
 
 struct Builder<'b, 'files> {
@@ -24,19 +24,20 @@ struct Builder<'b, 'files> {
     map: &'b ProbeMap,
     missing: Option<Missing<'b, 'files>>,
     options: &'b ContextOptions,
-    /// The name of each function.
+    /// The name of each function, by the MD5 of the name.
     names: FxHashMap<u64, NameId>,
-    /// The frames of the calls that were looked at last.
+    /// A cache: the frames of lists of calls. It holds at most [`REMEMBERED`] lists.
     frames: FxHashMap<Vec<u64>, Vec<Call>>,
-    /// The contexts of the copies of functions that the current calls lead to, by the function in which the code is.
+    /// A cache for the current calls: the context of each copy of a function. The key also has the function that
+    /// contains the code. `None` if no context was found.
     nodes: FxHashMap<(CopyId, Option<FunctionId>), Option<NodeId>>,
     cut: u64,
 }
 
-/// The number of lists of calls whose frames are remembered.
+/// The largest number of lists of calls whose frames are kept in memory.
 const REMEMBERED: usize = 1024;
 
-/// Fills the tree with the samples of contexts.
+/// Fills the tree with the samples of the contexts.
 pub fn fill(
     program: &Program<'_>,
     contexts: &Contexts,
@@ -97,8 +98,8 @@ impl Builder<'_, '_> {
             .collect()
     }
 
-    /// Returns the frames of calls. A call without a probe cuts off what is further out, because a compiler does not know
-    /// such a call site.
+    /// Returns the frames of a list of calls. If a call has no probe, this call and all calls outside of it are cut
+    /// off, because a compiler does not know the call site.
     fn frames_of(&mut self, trie: &mut Trie, calls: &[u64]) -> Option<Vec<Call>> {
         let mut probes = Vec::new();
         for &call in calls.iter().rev() {
@@ -119,7 +120,7 @@ impl Builder<'_, '_> {
         Some(frames)
     }
 
-    /// Returns the context of a probe that was reached by the current calls. All probes of one copy of a function have one
+    /// Returns the context of a probe that the current calls led to. All probes of one copy of a function have the same
     /// context.
     fn node(&mut self, trie: &mut Trie, calls: &[u64], probe: &Probe) -> Option<NodeId> {
         let function = self.program.range_at(probe.address);
@@ -136,7 +137,7 @@ impl Builder<'_, '_> {
         let inferred = match &mut self.missing {
             Some(missing) => {
                 let mut inferred = missing.between(calls, probe.address);
-                // The last one is the probe itself.
+                // The last element is the probe itself, which is not a call.
                 inferred.pop();
                 inferred
             }
@@ -159,7 +160,7 @@ impl Builder<'_, '_> {
         }
         frames.extend(self.named(trie, known)?);
         let (leaf, _) = frames.pop()?;
-        // Longer contexts come from recursion without bound, and comparing all their parts would take too long.
+        // Only unlimited recursion makes longer contexts. Comparing all their parts would take too long.
         cut(&mut frames, Some(SAMPLE_CONTEXT_DEPTH));
         compress(&mut frames, self.options.compress_recursion);
         cut(&mut frames, self.options.max_depth);
@@ -187,7 +188,7 @@ impl Builder<'_, '_> {
                 }
             }
         }
-        // The contexts that have samples, by the copy of the function.
+        // The contexts that have samples, each with its copy of the function.
         let mut sampled: BTreeSet<(CopyId, NodeId)> = BTreeSet::new();
         for (number, count) in counts {
             let Some(probe) = self.map.probes.get(number) else {
@@ -206,7 +207,7 @@ impl Builder<'_, '_> {
                 self.add_inlined_call(trie, node, probe, count);
             }
         }
-        // Probes whose code did not run have count 0: others were optimised away.
+        // Probes whose code did not run get the count 0. This tells them from probes whose code was optimised away.
         for (copy, node) in sampled {
             let Some(copy) = self.map.copy(copy) else {
                 continue;
@@ -219,7 +220,8 @@ impl Builder<'_, '_> {
         }
     }
 
-    /// The entry of an inlined function was reached without a branch: its caller called it as often.
+    /// Adds the call of an inlined function to its caller. No branch enters an inlined function, so the count of its
+    /// entry probe is the number of calls.
     fn add_inlined_call(&mut self, trie: &mut Trie, node: NodeId, probe: &Probe, count: u64) {
         let map = self.map;
         let caller = map.copy(probe.copy).and_then(|copy| copy.caller);

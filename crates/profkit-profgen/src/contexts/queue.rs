@@ -1,9 +1,9 @@
-//! A priority queue that hands out equal elements in the order of the C++ library that LLVM's tools use on Linux
-//! (libstdc++). Functions with equal counts and sizes are common, and which of them comes first decides which of them is
-//! inlined before a limit is reached.
+//! A priority queue that returns equal elements in the same order as the C++ library that LLVM's tools use on Linux
+//! (libstdc++). Functions with equal counts and sizes are common. Their order decides which of them are inlined before
+//! a limit is reached.
 use std::cmp::Ordering;
 
-/// A binary heap, the largest element first.
+/// A binary heap with the largest element at the top.
 #[derive(Debug)]
 pub struct Queue<T> {
     heap: Vec<T>,
@@ -11,7 +11,7 @@ pub struct Queue<T> {
 }
 
 impl<T> Queue<T> {
-    /// An empty queue. Elements that `order` calls equal are not the same.
+    /// Makes an empty queue. Elements that are equal for `order` can still be different.
     pub fn new(order: fn(&T, &T) -> Ordering) -> Self {
         Queue {
             heap: Vec::new(),
@@ -32,7 +32,7 @@ impl<T> Queue<T> {
         self.rise(self.heap.len() - 1);
     }
 
-    /// Moves an element up while its parent is less.
+    /// Moves an element up as long as its parent is less.
     fn rise(&mut self, mut at: usize) {
         while at > 0 {
             let parent = (at - 1) / 2;
@@ -44,8 +44,9 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Takes the largest element. The last element sinks from the top to a leaf, always to the larger child and to the right
-    /// one of equal children, and rises from there.
+    /// Removes and returns the largest element. The last element takes its place and sinks down to a leaf. At each step
+    /// it changes places with the larger child, or with the right child if both are equal. From the leaf it rises
+    /// again.
     pub fn pop(&mut self) -> Option<T> {
         if self.heap.is_empty() {
             return None;
@@ -86,7 +87,8 @@ mod tests {
         assert_eq!(popped(&[]), "");
     }
 
-    /// The letters are those that a program with `std::priority_queue` printed, compiled by clang 22 with libstdc++ 12.
+    /// The expected letters are the output of a program with `std::priority_queue`, compiled by clang 22 with libstdc++
+    /// 12.
     #[test]
     fn equal_elements_have_the_order_of_libstdcxx() {
         let equal = |letters: &str| -> String {

@@ -1,4 +1,4 @@
-//! The code sizes of functions, by the context into which they were inlined.
+//! The code sizes of functions, by the context into which the functions were inlined.
 use super::ContextOptions;
 use super::lines::LineStacks;
 use super::trie::{NodeId, ROOT, Trie};
@@ -7,14 +7,14 @@ use crate::program::{FunctionId, Program};
 use profkit_data::sample::Location;
 use rustc_hash::FxHashSet;
 
-/// The bit of an encoded discriminator that is set if the probe also has a discriminator of DWARF.
+/// The bit of an encoded discriminator that is set if it also holds a DWARF discriminator.
 const HAS_OWN: u32 = 1 << 28;
 
-/// The sizes, in a tree from functions to their callers.
+/// The sizes, in a tree that leads from functions to their callers.
 #[derive(Debug, Default)]
 pub struct Sizes {
     tree: Trie,
-    /// The size of each node, if it is known.
+    /// The size in bytes of each node; `None` if it is not known.
     sizes: Vec<Option<u64>>,
 }
 
@@ -33,12 +33,12 @@ impl Sizes {
         self.sizes.get(node.index()).copied().flatten()
     }
 
-    /// Whether decisions about inlining need sizes of code.
+    /// Whether the options for inlining need code sizes.
     pub fn is_wanted(options: &ContextOptions) -> bool {
         options.preinline.is_some_and(|options| options.code_sizes)
     }
 
-    /// The sizes of functions by source line.
+    /// Computes the sizes of functions in a program without probes.
     pub fn of_lines(
         program: &Program<'_>,
         functions: &FxHashSet<FunctionId>,
@@ -51,7 +51,7 @@ impl Sizes {
         sizes
     }
 
-    /// The sizes of functions by probe. Copies that have probes and no code are known to be empty.
+    /// Computes the sizes of functions in a program with probes. A copy that has probes but no code has the size 0.
     pub fn of_probes(
         program: &Program<'_>,
         functions: &FxHashSet<FunctionId>,
@@ -97,7 +97,8 @@ impl Sizes {
         self.add(node, 0);
     }
 
-    /// Adds the instructions of functions. With probes, call sites are the indices in the discriminators.
+    /// Adds the sizes of the instructions of functions. With `by_probes`, a call site is the probe index in the
+    /// discriminator.
     fn add_code(
         &mut self,
         program: &Program<'_>,
@@ -140,8 +141,9 @@ impl Sizes {
         }
     }
 
-    /// The size of a function in a context: that in the longest part of the context, from the function outwards, that the
-    /// program has; otherwise that in any context. 0 if the function has no code.
+    /// The code size of a function in a context. If the program does not have this context, its outermost callers are
+    /// dropped until the program has it. If the program has none of these contexts, the size in any other context is
+    /// taken. 0 if the function has no code.
     pub fn of(&self, trie: &mut Trie, node: NodeId) -> u64 {
         let mut at = Some(ROOT);
         let mut last = ROOT;
@@ -172,7 +174,7 @@ impl Sizes {
     }
 }
 
-/// The index of a probe that is in the discriminator of its call.
+/// Returns the index of a call's probe, which is encoded in the call's discriminator.
 fn probe_index(discriminator: u32) -> u32 {
     if discriminator & HAS_OWN == 0 {
         discriminator >> 3 & 0xffff

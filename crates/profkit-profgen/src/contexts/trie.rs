@@ -1,4 +1,4 @@
-//! The tree of calling contexts while a profile is made.
+//! The tree of calling contexts from which a profile is made.
 use profkit_data::sample::{
     AddOutcome, Function, Location, NameId, SampleName, SampleNames, SampleProfile, Samples,
     call_site_hash,
@@ -6,33 +6,34 @@ use profkit_data::sample::{
 use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
 
-/// The number of a context: an index of the tree.
+/// The number of a context: its index in the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(usize);
 
-/// The context of all functions without callers.
+/// The root of the tree. Functions without callers are its children.
 pub const ROOT: NodeId = NodeId(0);
 
 /// A context.
 #[derive(Clone, Debug, Default)]
 pub struct Node {
-    /// The caller; `None` only for the root.
+    /// The context of the caller; `None` only for the root.
     pub parent: Option<NodeId>,
     /// The function.
     pub name: NameId,
     /// The call site in the caller.
     pub site: Location,
-    /// The samples, if there are any.
+    /// The samples; `None` if there are none.
     pub samples: Option<Samples>,
-    /// Whether it was decided to inline the function here.
+    /// Whether the function was chosen for inlining in this context.
     pub inlined: bool,
     /// Whether the samples were added to another context.
     pub merged: bool,
-    /// What is called, in LLVM's order: by a hash of name and call site.
+    /// The contexts of the called functions. The keys are hashes of name and call site, so the order is that of LLVM.
     pub children: BTreeMap<u64, NodeId>,
 }
 
-/// The contexts. A node whose samples were moved away stays in the list without being anyone's child.
+/// The tree of contexts. A node whose samples were moved away stays in the list of nodes, but is not the child of
+/// another node.
 #[derive(Clone, Debug)]
 pub struct Trie {
     nodes: Vec<Node>,
@@ -53,7 +54,7 @@ impl Default for Trie {
 }
 
 impl Trie {
-    /// The contexts of a profile, which loses its functions and names.
+    /// Makes the tree from a profile. The functions and names are moved out of the profile.
     pub fn of(profile: &mut SampleProfile) -> Self {
         let functions = profile.take_functions();
         let mut trie = Trie {
@@ -80,7 +81,7 @@ impl Trie {
         trie
     }
 
-    /// The MD5s of all functions that are in contexts.
+    /// The MD5s of the names of all functions that have a context.
     pub fn guids(&mut self) -> FxHashSet<u64> {
         let nodes = self.breadth_first();
         nodes
@@ -106,7 +107,7 @@ impl NodeId {
 }
 
 impl Trie {
-    /// Returns the id of a name. `None` if there are too many.
+    /// Returns the id of a name. `None` if there are too many names.
     pub fn intern(&mut self, name: &[u8]) -> Option<NameId> {
         self.names.insert(SampleName::Text(name))
     }
@@ -138,18 +139,18 @@ impl Trie {
         &mut self.nodes[id.0]
     }
 
-    /// The key of a child, which decides the order of children.
+    /// Returns the key of a child. Children are sorted by their keys.
     pub fn key(&mut self, name: NameId, site: Location) -> u64 {
         call_site_hash(self.hash(name), site)
     }
 
-    /// Returns the context of a function that is called at a site.
+    /// Returns the context of a function that is called at a call site; `None` if there is no such context.
     pub fn find(&mut self, parent: NodeId, site: Location, name: NameId) -> Option<NodeId> {
         let key = self.key(name, site);
         self.node(parent).children.get(&key).copied()
     }
 
-    /// Returns the context of a function that is called at a site; it is added if there is none.
+    /// Returns the context of a function that is called at a call site. If there is no such context, it is added.
     pub fn child(&mut self, parent: NodeId, site: Location, name: NameId) -> NodeId {
         let key = self.key(name, site);
         if let Some(&known) = self.node(parent).children.get(&key) {
@@ -166,7 +167,7 @@ impl Trie {
         id
     }
 
-    /// Returns the samples of a context; empty ones are added if there are none.
+    /// Returns the samples of a context. If there are none, empty samples are added.
     pub fn samples(&mut self, id: NodeId) -> &mut Samples {
         let node = self.node_mut(id);
         let name = node.name;
@@ -181,7 +182,7 @@ impl Trie {
         self.node(id).children.values().copied().collect()
     }
 
-    /// All contexts that hang together with the root, in breadth first order, without the root.
+    /// All contexts that can be reached from the root, in breadth-first order. The root is not included.
     pub fn breadth_first(&self) -> Vec<NodeId> {
         let mut list = vec![ROOT];
         let mut next = 0;
@@ -194,13 +195,13 @@ impl Trie {
     }
 }
 
-/// Adds to the samples of a line.
+/// Adds `count` to the samples of a line.
 pub fn add_line(samples: &mut Samples, location: Location, count: u64) {
     let line = crate::lines::line_at(samples, location);
     *line = line.saturating_add(count);
 }
 
-/// Adds to a call target, and adds the line without samples if it is new.
+/// Adds `count` to a call target. If its line is new, the line is added with the count 0.
 pub fn add_target(samples: &mut Samples, location: Location, callee: NameId, count: u64) {
     crate::lines::line_at(samples, location);
     let mut outcome = AddOutcome::default();
@@ -217,7 +218,7 @@ pub fn target_count(samples: &Samples, location: Location, callee: NameId) -> u6
         .map_or(0, |target| target.count)
 }
 
-/// Raises a line to a count, unless it has more.
+/// Raises the count of a line to `count`, unless the line already has more.
 pub fn raise_line(samples: &mut Samples, location: Location, count: u64) {
     let line = crate::lines::line_at(samples, location);
     *line = (*line).max(count);

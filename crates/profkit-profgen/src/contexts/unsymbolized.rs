@@ -1,4 +1,4 @@
-//! The unsymbolized profiles of llvm-profgen with contexts.
+//! Reads and writes llvm-profgen's unsymbolized profiles with contexts.
 use super::{Context, ContextCounts, Contexts, LineFrame};
 use crate::program::Program;
 use profkit_data::limits::SAMPLE_CONTEXT_DEPTH;
@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-/// How llvm-profgen writes an address outside of the binary.
+/// The number that llvm-profgen writes for an address outside of the binary.
 const ELSEWHERE: u64 = 1;
 
-/// Reads the contexts of a text: those by source line, and those by the addresses of calls. `None` if a context is
-/// neither. Ranges and branches are used as they are.
+/// Reads the contexts of a text. A context is given by source lines or by the addresses of calls; `None` if a context
+/// has neither form. Ranges and branches are not checked against the code.
 pub fn read_contexts(program: &Program<'_>, counts: &[&BinaryCounts]) -> Option<Contexts> {
     let mut contexts = Contexts {
         by_probes: program.has_probes(),
@@ -44,9 +44,10 @@ pub fn read_contexts(program: &Program<'_>, counts: &[&BinaryCounts]) -> Option<
 }
 
 impl Context {
-    /// Reads the text of a context without its brackets: `0x10 @ 0x20` by the places of calls, which `address` makes addresses,
-    /// or `main:1 @ foo:3.2 @ bar` by source line. `None` if it is not of this form, or has more than
-    /// [`SAMPLE_CONTEXT_DEPTH`] frames, which take some hundreds of bytes each.
+    /// Reads the text of a context without its brackets. The text has one of two forms: the places of calls, as in
+    /// `0x10 @ 0x20`, or source lines, as in `main:1 @ foo:3.2 @ bar`. `address` turns a place into an address. `None`
+    /// if the text has another form, or more than [`SAMPLE_CONTEXT_DEPTH`] frames. A frame takes some hundreds of
+    /// bytes.
     pub fn parse(
         text: &[u8],
         by_probes: bool,

@@ -1,4 +1,5 @@
-//! Takes the branches of samples back, and the call chain with them.
+//! Finds the context in which each piece of code ran: goes back through the branches of a sample, and undoes each
+//! branch in the call chain.
 use super::compress::{compress, cut};
 use super::lines::LineStacks;
 use super::{Context, ContextCounts, ContextFigures, ContextOptions, Contexts, LineFrame};
@@ -9,24 +10,26 @@ use profkit_data::sample::{Location, NameId, base_discriminator};
 use profkit_perf::collect::{Counts, StackPlace};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// The address of a frame. `None` is code outside of the binary.
+/// The address of a frame. `None` if the code is outside of the binary.
 type Address = Option<u64>;
 
-/// A branch instruction and its target. `None` is code outside of the binary.
+/// The address of a branch instruction, and its target. `None` if the code is outside of the binary.
 type Branch = (Address, Address);
 
-/// The frame of a call that is not known: the instruction before a return's target is no call.
+/// The address of a frame whose call is not known. This happens if the instruction before the target of a return is not
+/// a call.
 const UNKNOWN: Address = Some(0);
 
-/// A sample by address: the call chain, whose frames but the first are call instructions, and the branches, newest first.
+/// A sample. It has the call chain and the branches, newest first. All frames of the call chain but the first are
+/// addresses of call instructions.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Sample {
     chain: Vec<Address>,
     branches: Vec<(Address, Address)>,
 }
 
-/// Finds the context of everything that ran in a binary. `binaries` are the indices of its counts in
-/// [`Counts::binaries`].
+/// Finds the context of each range and branch that ran in a binary. `binaries` are the indices of the binary's counts
+/// in [`Counts::binaries`].
 pub fn unwind(
     program: &Program<'_>,
     counts: &Counts,
@@ -36,7 +39,7 @@ pub fn unwind(
     unwind_samples(program, Samples::of(program, counts, binaries), options)
 }
 
-/// Finds the context of everything that ran in samples.
+/// Finds the context of each range and branch that ran according to `samples`.
 pub fn unwind_samples(
     program: &Program<'_>,
     samples: Samples,
@@ -79,7 +82,8 @@ pub fn unwind_samples(
         has_foreign |= state.trie.has_foreign_callers();
         state.trie.collect(&mut |chain, leaf| {
             let (frames, was_inlined) = expanded(program, &stacks, chain, options);
-            // Recursion that is removed can leave contexts with and without inlining equal. The first decides.
+            // After recursion is removed, two contexts can be equal although only one of them has an inlined function.
+            // The first one decides.
             let sum = sums.entry(frames).or_insert_with(|| ContextCounts {
                 was_inlined,
                 ..ContextCounts::default()
@@ -107,7 +111,7 @@ pub fn unwind_samples(
     }
 }
 
-/// The frames of a chain with the functions inlined into them, and whether the innermost function was inlined.
+/// Returns the frames of a call chain, including inlined functions, and whether the innermost function was inlined.
 fn expanded(
     program: &Program<'_>,
     stacks: &LineStacks,
@@ -137,7 +141,7 @@ fn expanded(
     (frames, was_inlined)
 }
 
-/// The samples of a binary by address, each different one once.
+/// The samples of a binary by address. Equal samples are stored once, with their number.
 #[derive(Clone, Debug, Default)]
 pub struct Samples {
     list: FxHashMap<Sample, u64>,
@@ -145,7 +149,7 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// The numbers of samples so far.
+    /// The numbers of samples that were used or left out so far.
     pub fn figures(&self) -> &ContextFigures {
         &self.figures
     }
@@ -167,8 +171,8 @@ impl Samples {
         ours.invalid_returns.extend(theirs.invalid_returns);
     }
 
-    /// The branches of each different sample, the newest first, and how often it occurred. `None` is an address at which no
-    /// instruction of the binary begins.
+    /// The branches of each different sample, newest first, and how often the sample occurred. An address is `None` if
+    /// no instruction of the binary begins there.
     pub fn branches(&self) -> impl Iterator<Item = (&[Branch], u64)> {
         let list = self.list.iter();
         list.map(|(sample, &count)| (sample.branches.as_slice(), count))
@@ -209,8 +213,9 @@ impl Samples {
         samples
     }
 
-    /// Adds a sample that occurred `count` times: its call chain, the place of the sample first, then the return addresses
-    /// outwards; and its branches, the newest first. `None` is an address at which no instruction of the binary begins.
+    /// Adds a sample that occurred `count` times. `chain` begins with the place of the sample; the return addresses
+    /// follow, innermost first. `branches` begin with the newest. An address is `None` if no instruction of the binary
+    /// begins there.
     pub fn add(
         &mut self,
         program: &Program<'_>,
@@ -253,7 +258,8 @@ impl Samples {
         add(&mut figures.samples, count);
         match frames.first_mut() {
             Some(leaf) if is_complete(program, *leaf) => {
-                // Between the last branch and the sample nothing else ran.
+                // The chain is moved back to the target of the newest branch: no branch was taken between there and the
+                // sample.
                 *leaf = arrived;
             }
             _ => {
@@ -269,19 +275,20 @@ impl Samples {
     }
 }
 
-/// Returns the call instruction before an address.
+/// Returns the address of the instruction before an address, if this instruction is a call.
 fn call_before(program: &Program<'_>, address: u64) -> Option<u64> {
     let before = program.code.before(address)?;
     (before.flow == Flow::Call).then_some(before.address)
 }
 
-/// Whether the call chain of a sample at an address has all callers. `None` is an address outside of the binary.
+/// Whether the call chain of a sample has all callers. `address` is the place of the sample; `None` if it is outside of
+/// the binary.
 pub fn is_complete(program: &Program<'_>, address: Option<u64>) -> bool {
     address.is_none_or(|address| !is_at_the_ends(program, address))
 }
 
-/// Whether an instruction is one of the first two of a function, a return, or right before a return: the frame of the
-/// caller may be missing in the call chain there.
+/// Whether an instruction is one of the first two of a function, a return, or the one before a return. At these places,
+/// the caller's frame may be missing in the call chain.
 fn is_at_the_ends(program: &Program<'_>, address: u64) -> bool {
     let code = &program.code;
     let is_start = |at: u64| program.ranges.contains_key(&at);
@@ -292,7 +299,7 @@ fn is_at_the_ends(program: &Program<'_>, address: u64) -> bool {
         || returns(code.after(address).map(|it| it.flow))
 }
 
-/// All addresses whose source lines are needed.
+/// Returns all addresses whose source lines are needed.
 fn addresses(program: &Program<'_>, samples: &FxHashMap<Sample, u64>) -> Vec<u64> {
     let mut all: FxHashSet<u64> = FxHashSet::default();
     let mut ranges: FxHashSet<(u64, u64)> = FxHashSet::default();
@@ -302,7 +309,7 @@ fn addresses(program: &Program<'_>, samples: &FxHashMap<Sample, u64>) -> Vec<u64
         for &(from, to) in &sample.branches {
             all.extend(from);
             all.extend(to);
-            // The call that a return comes back to.
+            // The call to which a return comes back.
             all.extend(to.and_then(|to| call_before(program, to)));
             ranges.extend(to.zip(newer));
             newer = from;
@@ -321,7 +328,7 @@ fn addresses(program: &Program<'_>, samples: &FxHashMap<Sample, u64>) -> Vec<u64
 /// The number of a frame in the tree of a sample.
 type FrameId = usize;
 
-/// A frame of a sample, with what ran in it.
+/// A frame of a sample, with the ranges and branches that ran in it.
 #[derive(Debug, Default)]
 struct Frame {
     address: Address,
@@ -331,7 +338,7 @@ struct Frame {
     branches: Vec<(Address, u64)>,
 }
 
-/// What ran in a frame of a sample that occurred so often.
+/// What ran in a frame of a sample. `count` is how often the sample occurred.
 struct Leaf<'f> {
     frame: &'f Frame,
     count: u64,
@@ -350,7 +357,7 @@ impl Leaf<'_> {
     }
 }
 
-/// The frames of a sample. The first is the root of all, which is no frame of a function.
+/// The tree of the frames of a sample. The first element is the root, which is not the frame of a function.
 #[derive(Debug)]
 struct FrameTree {
     frames: Vec<Frame>,
@@ -386,17 +393,17 @@ impl FrameTree {
         id
     }
 
-    /// Whether a frame outside of the binary has callees.
+    /// Whether a frame outside of the binary called another frame.
     fn has_foreign_callers(&self) -> bool {
         let mut frames = self.frames.iter().skip(1);
         frames.any(|frame| frame.address.is_none() && !frame.children.is_empty())
     }
 
-    /// Calls `take` with the chain of each frame in which something ran, outermost first. Frames outside of the binary are
-    /// no context for a compiler, so the chain begins anew after them.
+    /// Calls `take` for each frame in which something ran, with the chain of frames that leads to it, outermost first.
+    /// A compiler does not know frames outside of the binary, so a new chain begins after such a frame.
     fn collect(&self, take: &mut impl FnMut(&[Address], &Leaf<'_>)) {
-        // One path for all frames. A frame on the stack knows how long the path to its caller is, and where in it the
-        // chain begins.
+        // All frames share one path. A frame on the stack has the length of the path to its caller, and the position in
+        // the path where its chain begins.
         let mut path: Vec<Address> = Vec::new();
         let mut stack: Vec<(FrameId, usize, usize)> = vec![(TREE_ROOT, 0, 0)];
         while let Some((id, length, mut start)) = stack.pop() {
@@ -427,18 +434,18 @@ impl FrameTree {
     }
 }
 
-/// A sample while its branches are taken back.
+/// The state while the branches of a sample are undone.
 struct State<'s, 'files> {
     program: &'s Program<'files>,
-    /// The source lines; `None` for contexts by probe.
+    /// The source lines of addresses; `None` if contexts are by probe.
     stacks: Option<&'s LineStacks>,
     sample: &'s Sample,
     trie: FrameTree,
     /// The innermost frame.
     leaf: FrameId,
-    /// The instruction up to which everything is taken back.
+    /// The instruction that was reached so far, going back; everything that ran after it is undone.
     at: Address,
-    /// Whether the frames are no longer known: the rest of the branches has no context.
+    /// Whether the frames are no longer known. Then the remaining branches have no context.
     lost: bool,
     figures: &'s mut ContextFigures,
 }
@@ -476,7 +483,7 @@ impl<'s, 'files> State<'s, 'files> {
         self.trie.get(leaf).parent
     }
 
-    /// The innermost frame is at another address of the same caller.
+    /// Makes the frame at `address`, with the same caller, the innermost frame.
     fn switch(&mut self, address: Address) {
         let leaf = self.leaf;
         if leaf == TREE_ROOT || self.trie.get(leaf).address != address {
@@ -489,7 +496,7 @@ impl<'s, 'files> State<'s, 'files> {
         let sample = self.sample;
         for (index, &(from, to)) in sample.branches.iter().enumerate() {
             add(&mut self.figures.branches, 1);
-            // What ran after the newest branch is not known.
+            // It is not known what ran after the newest branch.
             if index > 0 {
                 self.take_back_range(to);
             }
@@ -498,7 +505,7 @@ impl<'s, 'files> State<'s, 'files> {
         }
     }
 
-    /// Takes back the code between the target of a branch and the newer branch.
+    /// Undoes the code that ran between the target of a branch and the next newer branch.
     fn take_back_range(&mut self, to: Address) {
         let (start, end) = match (to, self.at) {
             (None, None) => {
@@ -522,7 +529,7 @@ impl<'s, 'files> State<'s, 'files> {
             self.trie.get(parent).ranges.push((start, end));
             return;
         };
-        // Where functions that were inlined begin and end, the context changes.
+        // The context changes at addresses where the code of inlined functions begins or ends.
         let mut last = end;
         let mut later = end;
         let inside: Vec<u64> = self

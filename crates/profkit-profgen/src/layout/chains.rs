@@ -1,15 +1,17 @@
-//! The order of the blocks of a function by extended TSP: branches that are taken often should be short, best of all no
-//! branches. Chains of blocks are joined, the pair with the largest gain first.
+//! The order of the blocks of a function by extended TSP. The goal is that frequent branches are short, or become a
+//! fall-through to the next block. Chains of blocks are joined step by step, always the pair of chains with the largest
+//! gain.
 use std::collections::BTreeMap;
 
-/// The score of an edge, per time it runs: the next block, a branch forward, a branch backward.
+/// The scores of an edge each time it is taken: to the next block, forward, and backward.
 const NEXT: f64 = 10.0;
 const FORWARD: f64 = 1.0;
 const BACKWARD: f64 = 1.0;
-/// Longer branches have no score, in bytes.
+/// The lengths in bytes from which a branch has no score: forward and backward.
 const FORWARD_REACH: u64 = 1024;
 const BACKWARD_REACH: u64 = 680;
-/// Longer chains are not taken apart when another one is joined. A larger number costs time: the square of it per join.
+/// The number of blocks up to which a chain is split when another chain is joined to it. The time for a join grows with
+/// the square of this number.
 const LONGEST_SPLIT: usize = 128;
 
 /// A block of a function.
@@ -21,13 +23,13 @@ pub struct BlockSize {
     pub weight: u64,
 }
 
-/// How often control went from a block to another one of the function.
+/// A jump from one block of a function to another, and how often it was taken.
 #[derive(Clone, Copy, Debug)]
 pub struct Jump {
     pub from: usize,
     pub to: usize,
     pub weight: u64,
-    /// Whether it is a call, which is somewhere in the block.
+    /// Whether the jump is a call. A call can be anywhere in its block; it counts as being in the middle.
     pub call: bool,
 }
 
@@ -36,7 +38,7 @@ fn number(value: u64) -> f64 {
     value as f64
 }
 
-/// The score of a jump from the end of a block at `from` to a block at `to`.
+/// The score of a jump. Its block is at `from` and has `size` bytes; the jump goes to the block at `to`.
 fn score_of(jump: &Jump, size: u64, from: u64, to: u64) -> f64 {
     let end = if jump.call {
         from.saturating_add(size / 2)
@@ -61,7 +63,7 @@ fn score_of(jump: &Jump, size: u64, from: u64, to: u64) -> f64 {
     }
 }
 
-/// The score of blocks in an order. Jumps of other blocks do not count.
+/// The score of the blocks in `order`. Jumps from or to other blocks do not count.
 pub fn score(blocks: &[BlockSize], jumps: &[Jump], order: &[usize]) -> f64 {
     let mut scorer = Scorer::new(blocks, jumps);
     scorer.score(&[order])
@@ -71,7 +73,7 @@ struct Scorer<'f> {
     blocks: &'f [BlockSize],
     /// The jumps from each block.
     jumps: Vec<Vec<Jump>>,
-    /// Where each block is, and in which call of `score` it was put there.
+    /// For each block, the number of the latest call of `score` that placed the block, and its position in that call.
     places: Vec<(u64, u64)>,
     calls: u64,
 }
@@ -102,7 +104,7 @@ impl<'f> Scorer<'f> {
         self.jumps.get(block).map_or(&[], |jumps| jumps)
     }
 
-    /// The score of pieces, one after the other.
+    /// The score of the blocks in `pieces`, laid out one after the other.
     fn score(&mut self, pieces: &[&[usize]]) -> f64 {
         self.calls += 1;
         let mut place: u64 = 0;
@@ -129,7 +131,7 @@ impl<'f> Scorer<'f> {
         sum
     }
 
-    /// Whether a jump goes from the last block of a piece to the first of another.
+    /// Whether a jump goes from the last block of `before` to the first block of `after`.
     fn meets(&self, before: &[usize], after: &[usize]) -> bool {
         let (Some(&from), Some(&to)) = (before.last(), after.first()) else {
             return false;
@@ -139,7 +141,7 @@ impl<'f> Scorer<'f> {
     }
 }
 
-/// Blocks that stay together in this order.
+/// Blocks that are laid out together, in this order.
 #[derive(Clone, Debug, Default)]
 struct Chain {
     blocks: Vec<usize>,
@@ -153,11 +155,11 @@ struct Join {
     blocks: Vec<usize>,
 }
 
-/// Orders blocks. The first one stays the first.
+/// Returns the order of the blocks. The first block stays the first.
 pub fn order_blocks(blocks: &[BlockSize], jumps: &[Jump]) -> Vec<usize> {
     let mut scorer = Scorer::new(blocks, jumps);
     let (mut chains, bundle_of) = bundles(blocks.len(), jumps, &mut scorer);
-    // The chain that each block is in, and the chains that each has jumps with.
+    // For each block, its chain. For each chain, the chains that a jump connects with it.
     let mut owner = vec![0; blocks.len()];
     for (index, chain) in chains.iter().enumerate() {
         for &block in &chain.blocks {
@@ -195,7 +197,7 @@ pub fn order_blocks(blocks: &[BlockSize], jumps: &[Jump]) -> Vec<usize> {
                 };
             }
         }
-        // The first of the best: pairs are in the order of their numbers.
+        // Of several best pairs, the first is taken. Pairs are sorted by the numbers of their chains.
         let mut best: Option<((usize, usize), f64)> = None;
         for (&pair, join) in &joins {
             if best.is_none_or(|(_, gain)| join.gain > gain) {
@@ -237,7 +239,7 @@ pub fn order_blocks(blocks: &[BlockSize], jumps: &[Jump]) -> Vec<usize> {
             };
         }
     }
-    // What is left: the entry first, then by weight per byte.
+    // No join has a gain any more. The chain with the entry comes first, then the chains with the most weight per byte.
     let density = |chain: &Chain| {
         let sums = chain.blocks.iter().filter_map(|&block| blocks.get(block));
         let (weight, size) = sums.fold((0u64, 0u64), |(weight, size), block| {
@@ -259,10 +261,10 @@ pub fn order_blocks(blocks: &[BlockSize], jumps: &[Jump]) -> Vec<usize> {
     chains.into_iter().flat_map(|chain| chain.blocks).collect()
 }
 
-/// Blocks with a single way out to a block with a single way in stay together. Returns the chains, and for each block
-/// the number of its bundle, by which chains are not taken apart.
+/// Puts blocks into bundles, which are never split. If block A has only B as its successor, and B has only A as its
+/// predecessor, B follows A in a bundle. Returns a chain for each bundle, and for each block the number of its bundle.
 fn bundles(count: usize, jumps: &[Jump], scorer: &mut Scorer<'_>) -> (Vec<Chain>, Vec<usize>) {
-    // The only block that follows, or comes before: `None` for none, `Some(None)` for several.
+    // For each block, its only successor or predecessor: `None` if there is none, `Some(None)` if there are several.
     let mut next: Vec<Option<Option<usize>>> = vec![None; count];
     let mut before = next.clone();
     let note = |list: &mut Vec<Option<Option<usize>>>, at: usize, other: usize| {
@@ -282,7 +284,7 @@ fn bundles(count: usize, jumps: &[Jump], scorer: &mut Scorer<'_>) -> (Vec<Chain>
     let mut forced: Vec<Option<usize>> = (0..count)
         .map(|block| {
             let to = get(&next, block)?;
-            // Nothing comes before the entry.
+            // The entry must stay first, so no block is placed before it.
             (to != 0 && to != block && get(&before, to) == Some(block)).then_some(to)
         })
         .collect();
@@ -311,8 +313,8 @@ fn bundles(count: usize, jumps: &[Jump], scorer: &mut Scorer<'_>) -> (Vec<Chain>
     (chains, bundle_of)
 }
 
-/// Cuts each cycle at its lightest edge; of equal ones at that to the block of lowest number. Every block has at most one
-/// that follows and one that comes before it.
+/// Cuts each cycle at its lightest edge. Of several lightest edges, the one to the block with the lowest number is cut.
+/// Each block has at most one successor and one predecessor in `forced`.
 fn cut_cycles(forced: &mut [Option<usize>], jumps: &[Jump]) {
     let mut weights: BTreeMap<(usize, usize), u64> = BTreeMap::new();
     for jump in jumps.iter().filter(|jump| !jump.call) {
@@ -333,7 +335,7 @@ fn cut_cycles(forced: &mut [Option<usize>], jumps: &[Jump]) {
             }
             at = to;
         }
-        // Only a cycle ends where it began.
+        // The walk is a cycle only if it ends where it began.
         if let (true, Some((_, _, from))) = (at == start, lightest)
             && let Some(cut) = forced.get_mut(from)
         {
@@ -342,7 +344,7 @@ fn cut_cycles(forced: &mut [Option<usize>], jumps: &[Jump]) {
     }
 }
 
-/// The best way to join two chains, if one is better than leaving them apart.
+/// Returns the best way to join two chains; `None` if no way has a better score than the separate chains.
 fn best_join(
     scorer: &mut Scorer<'_>,
     left: &Chain,
@@ -358,7 +360,7 @@ fn best_join(
             return;
         }
         let gain = scorer.score(pieces) - apart;
-        // Rounding must not count as a gain.
+        // A gain that is only a rounding error must not count.
         let least = 1e-9 * apart.max(1.0);
         if gain > least && best.as_ref().is_none_or(|best| gain > best.gain + least) {
             best = Some(Join {

@@ -10,13 +10,13 @@ use rustc_hash::FxHashMap;
 /// A function whose blocks are known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MappedFunction {
-    /// The names of the function, sorted. Other functions have other names.
+    /// The names of the function, sorted. No other function has one of these names.
     pub names: Vec<Vec<u8>>,
     /// The address.
     pub address: u64,
-    /// The blocks, in the order of the code. The entry is the first.
+    /// The blocks in the order of their addresses. The first one is the entry.
     pub blocks: Vec<BasicBlock>,
-    /// The number of the first block in the program.
+    /// The number of the function's first block. Blocks are numbered through the whole program.
     pub(super) first: usize,
 }
 
@@ -28,12 +28,12 @@ impl MappedFunction {
     }
 }
 
-/// Functions with blocks that cannot be ordered.
+/// The numbers of functions whose blocks are known, but which cannot be named in the output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LeftOut {
     /// Functions without a symbol.
     pub unnamed: usize,
-    /// Functions whose name others have too, so that neither a compiler nor a linker can tell them apart.
+    /// Functions whose names other functions have too. Neither a compiler nor a linker can tell them apart by name.
     pub ambiguous: usize,
 }
 
@@ -45,7 +45,7 @@ struct Segment {
     address: u64,
 }
 
-/// A block of the program, for finding it by address.
+/// The addresses of a block, for the search by address.
 #[derive(Clone, Copy, Debug)]
 struct BlockPlace {
     start: u64,
@@ -57,16 +57,16 @@ struct BlockPlace {
 /// The functions of a program with their basic blocks.
 #[derive(Clone, Debug, Default)]
 pub struct CodeMap {
-    /// The functions, in the order of their addresses.
+    /// The functions, sorted by address.
     pub functions: Vec<MappedFunction>,
     /// What is not among them.
     pub left_out: LeftOut,
-    /// The oldest version of a block map in the program: it says which releases of LLVM compiled it.
+    /// The smallest version of a block map in the program. It shows which releases of LLVM compiled the program.
     pub version: u8,
     segments: Vec<Segment>,
-    /// Sorted by address. Empty blocks come before the block that begins where they are.
+    /// All blocks, sorted by address. An empty block comes before the block that begins at the same address.
     places: Vec<BlockPlace>,
-    /// The function of each block.
+    /// For each block, the index of its function.
     owners: Vec<usize>,
 }
 
@@ -106,7 +106,7 @@ impl CodeMap {
             ..CodeMap::default()
         };
         let mut maps = maps;
-        // Functions that the linker removed are at address 0.
+        // The linker leaves the maps of functions that it removed at the address 0.
         maps.retain(|map| map.address != 0 && !map.blocks.is_empty());
         maps.sort_by_key(|map| map.address);
         maps.dedup_by_key(|map| map.address);
@@ -159,19 +159,20 @@ impl CodeMap {
         Some((function, function.blocks.get(number - function.first)?))
     }
 
-    /// The index of the function that has a block.
+    /// The index of the function that contains the block with this number.
     pub(super) fn owner(&self, number: usize) -> Option<usize> {
         self.owners.get(number).copied()
     }
 
-    /// The block that an address is in. At the start of a block, empty blocks at the same address are passed over.
+    /// The number of the block that contains an address. Empty blocks contain no address.
     pub(super) fn holding(&self, address: u64) -> Option<usize> {
         let after = self.places.partition_point(|place| place.start <= address);
         let place = self.places.get(after.checked_sub(1)?)?;
         (address < place.end).then_some(place.number)
     }
 
-    /// The block that is reached by a branch to an address: the first one that begins there, or the one around it.
+    /// The number of the block that a branch to an address reaches: the first block that begins there, or else the
+    /// block that contains the address.
     pub(super) fn reached(&self, address: u64) -> Option<usize> {
         let at = self.places.partition_point(|place| place.start < address);
         match self.places.get(at) {
@@ -186,7 +187,7 @@ impl CodeMap {
         match numbering {
             Numbering::Address => Some(place),
             Numbering::FromBase => self.base().checked_add(place),
-            // The kernel has no sections of blocks that linkers lay out anew.
+            // Places in the kernel are not supported: linkers do not lay out its blocks anew.
             Numbering::FromText | Numbering::FromStext => None,
             Numbering::FileOffset => self.segments.iter().find_map(|segment| {
                 let distance = place.checked_sub(segment.offset)?;
@@ -195,7 +196,7 @@ impl CodeMap {
         }
     }
 
-    /// The address of the first segment with code, in whole pages.
+    /// The address of the first segment with code, rounded down to a page.
     fn base(&self) -> u64 {
         const PAGE: u64 = 0x1000;
         let first = self.segments.iter().map(|segment| segment.address).min();
@@ -203,7 +204,8 @@ impl CodeMap {
     }
 }
 
-/// Whether a name can stand in the files of compilers and linkers, in which blanks and line ends separate names.
+/// Whether a name can be written to the files of compilers and linkers. In these files, blanks and line breaks separate
+/// names.
 fn is_writable(name: &[u8]) -> bool {
     name.iter()
         .all(|byte| byte.is_ascii_graphic() || *byte >= 0x80)

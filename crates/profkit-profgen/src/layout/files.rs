@@ -1,9 +1,9 @@
-//! The files that compilers and linkers read.
+//! The output files that compilers and linkers read.
 use super::{FunctionLayout, Layout};
 use crate::layout::MappedFunction;
 use std::io::Write as _;
 
-/// The first version of block maps whose compilers read lists of version 1: LLVM 17.
+/// The smallest version of a block map that shows a compiler with support for lists of version 1: LLVM 17 or later.
 const LIST_1: u8 = 2;
 
 impl Layout<'_> {
@@ -14,9 +14,9 @@ impl Layout<'_> {
         })
     }
 
-    /// The list for clang's `-fbasic-block-sections=list=`: for each function the blocks that ran, in order. Its version
-    /// is one that the release that compiled the program can read: 0 for LLVM 13 to 16, otherwise 1. With `verbose`,
-    /// comments have the scores.
+    /// The list for clang's `-fbasic-block-sections=list=`: for each function the blocks that ran, in the new order.
+    /// The list has a version that the program's compiler can read: 0 for LLVM 13 to 16, otherwise 1. With `verbose`,
+    /// comments state the scores.
     pub fn cc_profile(&self, verbose: bool) -> Vec<u8> {
         let old = self.code.version < LIST_1;
         let mut out = Vec::new();
@@ -48,8 +48,8 @@ impl Layout<'_> {
         out
     }
 
-    /// The order of symbols for lld's `--symbol-ordering-file`: the functions that ran, then their parts that did not
-    /// run.
+    /// The order of symbols for lld's `--symbol-ordering-file`: first the functions that ran, then the parts of these
+    /// functions that did not run.
     pub fn ld_profile(&self) -> Vec<u8> {
         let mut out = Vec::new();
         let layouts = || {

@@ -1,4 +1,4 @@
-//! How often control went from block to block.
+//! Counts how often control went from one block to another.
 use super::code::CodeMap;
 use profkit_perf::collect::{BinaryCounts, Place};
 use rustc_hash::FxHashMap;
@@ -17,7 +17,7 @@ pub(super) enum Kind {
     Return,
 }
 
-/// How often control went from one block to another. Blocks have their number in the program.
+/// How often control went from one block to another. Blocks are numbered through the whole program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Edge {
     pub from: usize,
@@ -29,19 +29,19 @@ pub(super) struct Edge {
 /// The numbers of branches that were used and left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowLosses {
-    /// Branches with an end in the program.
+    /// All branches that have at least one end in the program.
     pub branches: u64,
-    /// Branches with no end in a function with known blocks.
+    /// Branches of which neither end is in a function with known blocks.
     pub outside: u64,
-    /// Branches to the middle of a block that are no returns.
+    /// Branches to the middle of a block that are not returns.
     pub into_middle: u64,
-    /// Runs of code from one branch to the next, in functions with known blocks.
+    /// Ranges of code between two branches, in functions with known blocks.
     pub ranges: u64,
-    /// Those that do not fit the blocks.
+    /// The number of these ranges that do not follow the blocks.
     pub broken_ranges: u64,
 }
 
-/// The control flow of a program, as it was sampled.
+/// The control flow of a program according to the samples.
 #[derive(Clone, Debug, Default)]
 pub struct Flow {
     /// What was left out.
@@ -50,7 +50,7 @@ pub struct Flow {
     pub(super) edges: Vec<Edge>,
     /// How often each block ran.
     pub(super) weights: Vec<u64>,
-    /// How often each block was called, if it is the entry of a function.
+    /// For each block, how often it was called. Only entries of functions are called; other blocks have 0.
     pub(super) entered: Vec<u64>,
 }
 
@@ -94,7 +94,7 @@ impl Flow {
         adder.finish()
     }
 
-    /// The edges inside a function that its layout decides about.
+    /// The edges between blocks of one function that matter for its layout. Returns are left out.
     pub(super) fn jumps_within(&self, first: usize, blocks: usize) -> impl Iterator<Item = &Edge> {
         let all = first..first + blocks;
         self.edges_from(all.clone())
@@ -127,7 +127,7 @@ impl Adder<'_> {
         let target = to.and_then(|address| Some((address, code.reached(address)?)));
         let Some((address, mut sink)) = target else {
             match source {
-                // A call of, or a jump to, code without known blocks.
+                // The branch is a call of, or a jump to, code without known blocks.
                 Some(source) => self.leave(source, count),
                 None => add(&mut self.losses.outside),
             }
@@ -151,7 +151,7 @@ impl Adder<'_> {
         } else {
             Kind::Branch
         };
-        // A call at the end of a block comes back to the start of the next one.
+        // If a call is the last instruction of a block, it returns to the start of the next block.
         if !is_entry && at_start && (comes_back || !same) {
             let before = sink.checked_sub(1).filter(|_| sink > function.first);
             let before = before.filter(|&before| {
@@ -180,7 +180,7 @@ impl Adder<'_> {
         }
     }
 
-    /// Code that ran from the target of a branch to the next branch.
+    /// Counts a range of code that ran from the target of a branch to the next branch.
     fn range(&mut self, start: u64, end: u64, count: u64) {
         let (Some(first), Some(last)) = (self.code.reached(start), self.code.holding(end)) else {
             return;
@@ -209,15 +209,15 @@ impl Adder<'_> {
         *weight = weight.saturating_add(count);
     }
 
-    /// Control left a block for code without known blocks.
+    /// Counts a branch from a block to code without known blocks.
     fn leave(&mut self, source: usize, count: u64) {
-        // Whether it was a call or not, the block ran at least this often.
+        // The block ran at least this often, whether the branch is a call or not.
         if let Some(sums) = self.sums.get_mut(source) {
             sums.most_called = sums.most_called.max(count);
         }
     }
 
-    /// Control came to a block from code without known blocks.
+    /// Counts a branch to a block from code without known blocks.
     fn enter(&mut self, sink: usize, kind: Kind, count: u64) {
         if let Some(sums) = self.sums.get_mut(sink) {
             if kind == Kind::Return {

@@ -1,4 +1,4 @@
-//! The order of functions: what calls each other often lies close together.
+//! The order of functions. Functions that often call each other are placed close together.
 use super::FunctionLayout;
 use super::code::CodeMap;
 use super::flow::{Flow, Kind};
@@ -7,18 +7,19 @@ use std::collections::BTreeMap;
 /// The order of functions in the program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FunctionOrder {
-    /// Functions lie near those that call them (call-chain clustering).
+    /// Functions are placed near those that call them (call-chain clustering).
     #[default]
     Calls,
-    /// Functions that ran stay in the order in which they lie now, apart from those that did not run.
+    /// The functions that ran keep the order of the program. They are separated from the functions that did not run.
     Original,
 }
 
-/// Larger clusters take no more functions, in bytes: what large pages hold.
+/// The size in bytes up to which a cluster can grow: that of a large page.
 const LARGEST_CLUSTER: u64 = 2 << 20;
-/// A call edge with less than this share of the callee's weight does not decide: one in ten.
+/// The smallest share of a callee's calls that must come from the caller, for the callee to be placed after it: one in
+/// this number.
 const LEAST_SHARE: u64 = 10;
-/// A function does not join a cluster if the cluster's weight per byte would fall below this share: one in eight.
+/// The factor by which a cluster's weight per byte may fall when functions are added to it.
 const DENSITY_SHARE: u128 = 8;
 
 #[derive(Clone, Debug, Default)]
@@ -29,7 +30,7 @@ struct Cluster {
 }
 
 impl Cluster {
-    /// Compares the weight per byte: whether this one is less dense than the other one by more than the factor.
+    /// Whether `self` has less weight per byte than `other`, even after its weight is multiplied by `factor`.
     fn is_sparser(&self, other: &Cluster, factor: u128) -> bool {
         let (own, others) = (u128::from(self.weight), u128::from(other.weight));
         own.saturating_mul(u128::from(other.size.max(1)))
@@ -38,7 +39,7 @@ impl Cluster {
     }
 }
 
-/// Returns the order: indices of `functions`.
+/// Returns the order of the functions, as indices of `functions`.
 pub fn order(
     code: &CodeMap,
     flow: &Flow,
@@ -53,7 +54,7 @@ pub fn order(
         .enumerate()
         .map(|(index, layout)| (layout.function, index))
         .collect();
-    // How often each function calls each other one.
+    // For each pair of callee and caller, the number of calls.
     let mut calls: BTreeMap<(usize, usize), u64> = BTreeMap::new();
     for edge in flow.edges.iter().filter(|edge| edge.kind == Kind::Call) {
         let owner = |block| index_of.get(&code.owner(block)?).copied();
@@ -89,7 +90,7 @@ pub fn order(
     let mut hottest: Vec<usize> = (0..functions.len()).collect();
     hottest.sort_by_key(|&index| (std::cmp::Reverse(entered(index)), index));
     for callee in hottest {
-        // The caller with the most calls; of equal ones the first.
+        // Take the caller with the most calls. Of several such callers, take the first.
         let callers = calls.range((callee, 0)..=(callee, usize::MAX));
         let Some((caller, weight)) = callers
             .map(|(&(_, caller), &weight)| (caller, weight))
@@ -99,8 +100,8 @@ pub fn order(
         };
         let cluster = |function: usize| cluster_of.get(function).copied().unwrap_or(function);
         let (from, to) = (cluster(caller), cluster(callee));
-        // A cluster is appended to another one only for the sake of its first function: each other function must stay after
-        // the one before it.
+        // The cluster of the callee is moved only if the callee is its first function. Every other function has to stay
+        // directly after the function before it.
         let (Some(source), Some(sink)) = (clusters.get(from), clusters.get(to)) else {
             continue;
         };
@@ -130,7 +131,7 @@ pub fn order(
         }
     }
     clusters.retain(|cluster| !cluster.functions.is_empty());
-    // The densest first; a stable sort keeps equal ones in order.
+    // The densest cluster comes first. The sort is stable, so clusters of equal density keep their order.
     clusters.sort_by(|one, two| {
         let left = u128::from(one.weight).saturating_mul(u128::from(two.size.max(1)));
         let right = u128::from(two.weight).saturating_mul(u128::from(one.size.max(1)));

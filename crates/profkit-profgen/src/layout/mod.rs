@@ -1,10 +1,10 @@
-//! The order of basic blocks and functions, from branches that were sampled: the inputs of
+//! The order of basic blocks and functions, computed from sampled branches. The results are the inputs of
 //! `-fbasic-block-sections=list=` (clang) and `--symbol-ordering-file` (lld), as Propeller makes them.
 //!
-//! The steps: [`CodeMap::read`] finds the basic blocks of a program; [`Flow::new`] counts how often control went from
-//! one to the other; [`Layout::new`] orders the blocks of each function so that code that runs in sequence lies in
-//! sequence (extended TSP), and functions so that callers lie near what they call. [`Layout::cc_profile`] and
-//! [`Layout::ld_profile`] write it.
+//! The steps are: [`CodeMap::read`] finds the basic blocks of a program. [`Flow::new`] counts how often control went
+//! from one block to another. [`Layout::new`] orders the blocks of each function, so that code that runs in sequence is
+//! placed in sequence (extended TSP), and orders the functions, so that callers are near their callees.
+//! [`Layout::cc_profile`] and [`Layout::ld_profile`] write the results.
 //!
 //! The algorithms are those that google/autofdo's and google/llvm-propeller's sources describe, and Newell and Pupyrev,
 //! "Improved Basic Block Reordering" (2020).
@@ -37,15 +37,15 @@ pub struct LayoutOptions {
 pub struct FunctionLayout {
     /// The index of the function in [`CodeMap::functions`].
     pub function: usize,
-    /// The blocks that ran, in the new order: indices of the function's blocks. The entry is the first.
+    /// The blocks that ran, in the new order, as indices of the function's blocks. The entry is the first.
     pub hot: Vec<usize>,
-    /// The number of blocks that did not run. They go to a section of their own.
+    /// The number of blocks that did not run. They are placed in a section of their own.
     pub cold: usize,
     /// How often the function was entered in the samples.
     pub entered: u64,
-    /// The score of extended TSP of the blocks that ran, as they lie now.
+    /// The extended-TSP score of the blocks that ran, in the order of the program.
     pub score_before: f64,
-    /// The score of extended TSP in the new order.
+    /// The extended-TSP score of the blocks that ran, in the new order.
     pub score_after: f64,
 }
 
@@ -53,19 +53,20 @@ pub struct FunctionLayout {
 #[derive(Clone, Debug)]
 pub struct Layout<'code> {
     code: &'code CodeMap,
-    /// The functions that ran, in the order of their addresses.
+    /// The functions that ran, sorted by address.
     pub functions: Vec<FunctionLayout>,
-    /// The order of functions: indices of [`functions`](Self::functions).
+    /// The new order of the functions, as indices of [`functions`](Self::functions).
     pub order: Vec<usize>,
-    /// What was left out of the counts.
+    /// The numbers of branches and ranges that were left out.
     pub losses: FlowLosses,
 }
 
-/// If a larger share of the branches goes into the middle of blocks, or of the code between branches does not follow the
-/// blocks, the program is not the recorded one, in percent. Processors record a few of both.
+/// The largest shares, in percent, of branches into the middle of blocks, and of ranges that do not follow the blocks.
+/// Above them, the program is not the recorded one. Processors record a few of both even for the right program.
 const MOST_INTO_MIDDLE: u64 = 30;
 const MOST_BROKEN: u64 = 10;
-/// Programs with fewer of their branches in known blocks are not the recorded one: one in this many.
+/// The smallest share of the branches that must touch known blocks: one in this number. Below it, the program is not
+/// the recorded one.
 const FEWEST_MAPPED: u64 = 2000;
 
 impl<'code> Layout<'code> {
@@ -98,7 +99,7 @@ impl<'code> Layout<'code> {
     }
 }
 
-/// Whether the counts are of this program.
+/// Returns an error if the counts are not from this program.
 fn check(flow: &Flow) -> Result<()> {
     let losses = &flow.losses;
     if losses.branches == 0 {
@@ -151,7 +152,7 @@ fn lay_out(code: &CodeMap, flow: &Flow, function: usize) -> Option<FunctionLayou
         return None;
     }
     let pads = mapped.blocks.iter().zip(0..);
-    // LLVM wants the landing pads of a function in one section.
+    // LLVM requires all landing pads of a function to be in one section.
     let any_pad = pads
         .clone()
         .any(|(block, index)| block.flags.is_landing_pad() && weight(index) > 0);
@@ -171,7 +172,7 @@ fn lay_out(code: &CodeMap, flow: &Flow, function: usize) -> Option<FunctionLayou
             })
         })
         .collect();
-    // The number of a block among the hot ones.
+    // The position of a block in the list of hot blocks.
     let rank = |block: usize| hot.binary_search(&block).ok();
     let jumps: Vec<Jump> = flow
         .jumps_within(first, blocks)

@@ -1,4 +1,4 @@
-//! What a layout is made of, for people and programs.
+//! The report of a layout, for people and programs.
 use super::Layout;
 use serde_json::{Value, json};
 use std::fmt;

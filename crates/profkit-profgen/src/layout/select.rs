@@ -1,14 +1,14 @@
-//! The counts of a program among those of a recording.
+//! Selects the counts of one program from the counts of a recording.
 use profkit_data::ids::BuildId;
 use profkit_data::{Error, ErrorKind, Result, printable};
 use profkit_perf::collect::{BinaryCounts, Counts};
 use std::path::Path;
 
-/// The number of binaries that a message lists.
+/// The largest number of binaries that a message lists.
 const MOST: usize = 5;
 
-/// Returns the counts of a program: by its build id; by the name of its file, if the counts have no build id; or all, if
-/// they name no binary.
+/// Returns the counts of a program. They are found by its build id; or by the name of its file, if the counts have no
+/// build id. If the counts name no binary, all are returned.
 ///
 /// # Errors
 /// [`ErrorKind::CannotCorrelate`] if there are none. The message lists what there is.

@@ -1,9 +1,9 @@
 //! Sample profiles by source line.
 //!
-//! Each instruction of a range gives its count to its line; a line gets the largest count of its instructions, times the
-//! number of copies that the compiler made of them. Each function on the inline stack gets count times size of the
-//! instruction as its total. A branch to the entry of a function is a call: the line of the branch gets a call target, the
-//! function a head sample.
+//! Each instruction of a range gives its count to its line. A line gets the largest count of its instructions, times
+//! the number of copies that the compiler made of them. Each function on the inline stack adds the count times the size
+//! of the instruction to its total. A branch to the entry of a function is a call. It adds a call target to the line of
+//! the branch, and a head sample to the function.
 use crate::checked::{CheckedCounts, Figures, add};
 use crate::finish::{Density, density, drop_ambiguous};
 use crate::probes;
@@ -21,19 +21,20 @@ use profkit_perf::collect::{Numbering, Sums};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// The line offsets of sample profiles have 16 bits.
+/// The bits of a line offset in a sample profile: 16.
 const OFFSET_MASK: u32 = 0xffff;
 
 /// How a profile is made.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct LineOptions {
-    /// Whether the places of samples are counted instead of branch stacks. A line then gets the sum of its samples; there
-    /// are no calls.
+    /// Whether the places of samples are counted, and not the branch stacks. A line then gets the sum of its samples,
+    /// and there are no calls.
     pub plain_addresses: bool,
-    /// Whether functions without any sample get lines with count 0 too.
+    /// Whether functions without any sample are in the profile too, with lines of count 0.
     pub zero_for_all: bool,
-    /// Whether the total of a function is the sum of its lines, and not of the bytes of its instructions.
+    /// Whether the total of a function is the sum of its lines. Otherwise it is the sum over the bytes of its
+    /// instructions.
     pub totals_of_lines: bool,
 }
 
@@ -43,16 +44,16 @@ pub struct LineOptions {
 pub struct Made {
     /// The profile.
     pub profile: SampleProfile,
-    /// The numbers of what was used and left out.
+    /// The numbers of ranges, branches and samples that were used or left out.
     pub figures: Figures,
-    /// Whether there are enough samples.
+    /// The density of the profile, which shows whether there are enough samples.
     pub density: Density,
-    /// Debug info that could not be read.
+    /// The errors in debug info that could not be read.
     pub warnings: Vec<Error>,
 }
 
-/// Makes the profile of a binary from its counts: by pseudo probe if the program has them, otherwise by source line. If
-/// inputs number its places in several ways, there are several sums.
+/// Makes the profile of a binary from its counts: by pseudo probe if the program has probes, otherwise by source line.
+/// `counts` has several elements if the inputs give the places in the binary in different numberings.
 ///
 /// # Errors
 /// If the sections of the pseudo probes are damaged.
@@ -77,8 +78,8 @@ pub fn make_profile(
     })
 }
 
-/// Makes the profile of a binary, with all functions: by pseudo probe if the program has them, otherwise by source line.
-/// Adds to the figures. Returns the errors in the debug info, too.
+/// Makes the profile of a binary, with all its functions: by pseudo probe if the program has probes, otherwise by
+/// source line. Adds to `figures`. Also returns the errors in the debug info.
 ///
 /// # Errors
 /// If the sections of the pseudo probes are damaged.
@@ -146,7 +147,8 @@ pub fn profile_of(
     Ok((profile, locations.warnings().to_vec()))
 }
 
-/// Adds all ranges of the functions that have samples, with count 0, so that lines without samples get 0.
+/// Adds, with count 0, all ranges of the functions that have samples, so that their other lines get the count 0. With
+/// `all`, adds the ranges of all functions.
 pub(crate) fn add_zeros(program: &Program<'_>, ranges: &mut BTreeMap<(u64, u64), u64>, all: bool) {
     let mut zeros: Vec<(u64, u64)> = Vec::new();
     if all {
@@ -168,7 +170,8 @@ pub(crate) fn add_zeros(program: &Program<'_>, ranges: &mut BTreeMap<(u64, u64),
     }
 }
 
-/// A place in the tree of samples: the function, the functions inlined into it one in the other, and the line.
+/// The place of an instruction in the tree of samples: the function, the chain of functions inlined into it, and the
+/// line in the innermost function.
 struct Path {
     function: NameId,
     inlined: Vec<(Location, NameId)>,
@@ -193,9 +196,9 @@ impl Builder<'_> {
         Location::new(location.line, discriminator)
     }
 
-    /// Returns the place of a frame. `None` if the outermost function has no name, or if more functions are inlined into each
-    /// other than a profile can hold. Functions inlined into a function without
-    /// a name are left out.
+    /// Returns the place of a frame. `None` if the outermost function has no name, or if the inline stack is deeper
+    /// than a profile allows. If an inlined function has no name, it is left out, and so are the functions inlined into
+    /// it.
     fn path(&mut self, leaf: FrameId) -> Option<Path> {
         let locations = self.locations;
         let frames = std::iter::successors(Some(leaf), |&frame| locations.caller(frame));
@@ -242,10 +245,10 @@ impl Builder<'_> {
         Some(samples)
     }
 
-    /// Adds instructions: address, size, count. They are the first addresses of the locations. Returns the number of those
-    /// without a line.
+    /// Adds instructions, each with its address, size and count. Their addresses are the first in `locations`. Returns
+    /// the number of instructions without a line.
     fn add_instructions(&mut self, instructions: &[(u64, u8, u64)]) -> u64 {
-        /// The counts of a frame: the total, and that of the line.
+        /// The counts of a frame: one for the totals of its functions, one for its line.
         #[derive(Clone, Copy, Default)]
         struct Counts {
             total: u64,
@@ -319,7 +322,7 @@ impl Builder<'_> {
     }
 }
 
-/// Returns the count of a line, which is 0 if the function did not have the line.
+/// Returns the count of a line. If the function does not have the line, it is added with the count 0.
 pub(crate) fn line_at(samples: &mut Samples, location: Location) -> &mut u64 {
     let found = samples
         .body
@@ -339,7 +342,7 @@ pub(crate) fn line_at(samples: &mut Samples, location: Location) -> &mut u64 {
     &mut samples.body[at].samples
 }
 
-/// Raises each line with calls to the sum of its calls.
+/// Raises the count of each line with calls to the sum of its calls, if that is larger.
 pub(crate) fn raise_lines_to_targets(samples: &mut Samples) {
     let mut sums: BTreeMap<Location, u64> = BTreeMap::new();
     for target in &samples.targets {
@@ -351,8 +354,8 @@ pub(crate) fn raise_lines_to_targets(samples: &mut Samples) {
     }
 }
 
-/// Sets the total of a function, and of those inlined into it, to the sum of its lines. Functions are nested at most as
-/// deep as [`SAMPLE_INLINE_DEPTH`].
+/// Sets the total of a function to the sum of its lines, and likewise for the functions inlined into it. Functions are
+/// nested at most as deep as [`SAMPLE_INLINE_DEPTH`].
 pub(crate) fn total_of_lines(samples: &mut Samples) -> u64 {
     let own = samples
         .body

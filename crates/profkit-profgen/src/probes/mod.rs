@@ -1,8 +1,8 @@
 //! Sample profiles by pseudo probe, for programs that clang compiled with `-fpseudo-probe-for-profiling`.
 //!
-//! Each probe gets the sum of the counts of its code, wherever the compiler copied it. The functions that it was inlined
-//! into get the count in their totals. The entry probe counts the calls of its function, and a branch from a call's probe to
-//! the entry of a function is a call target.
+//! Each probe gets the sum of the counts of its code, in all places to which the compiler copied it. The count is also
+//! added to the totals of the functions that the probe was inlined into. The entry probe counts the calls of its
+//! function. A branch from the probe of a call to the entry of a function adds a call target.
 mod section;
 
 pub use section::{
@@ -22,7 +22,7 @@ use profkit_data::sample::{
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Reads the probes of these functions of a program.
+/// Reads the probes of some functions of a program.
 pub(crate) fn probes_of(
     program: &Program<'_>,
     functions: &FxHashSet<FunctionId>,
@@ -50,7 +50,7 @@ pub(crate) fn probes_of(
     ProbeMap::read(sections, &wanted)
 }
 
-/// The functions in which ranges begin, or that branches leave or reach.
+/// Adds to `functions` all functions in which a range begins, or in which a branch begins or ends.
 pub(crate) fn functions_of(
     program: &Program<'_>,
     ranges: impl IntoIterator<Item = (u64, u64)>,
@@ -67,7 +67,7 @@ pub(crate) fn functions_of(
     }
 }
 
-/// Makes the profile of counts, with all functions. Adds to the figures.
+/// Makes the profile from the counts, with all functions. Adds to `figures`.
 pub(crate) fn profile_of(
     program: &Program<'_>,
     mut counts: CheckedCounts,
@@ -83,7 +83,7 @@ pub(crate) fn profile_of(
     );
     let map = probes_of(program, &functions)?;
     add_zeros(program, &mut counts.ranges, options.zero_for_all);
-    // The count of each probe that is in code with samples.
+    // The counts of all probes that are in code with samples.
     let mut sampled: FxHashMap<usize, u64> = FxHashMap::default();
     for (first, last, count) in disjoint(&counts.ranges) {
         for (number, _) in map.between(first, last) {
@@ -135,7 +135,8 @@ pub(crate) fn profile_of(
     Ok(profile)
 }
 
-/// The calls of inlined functions are no entries that a processor saw, and no encoding has a place for them.
+/// Sets the head samples of inlined functions to 0. No branch enters an inlined function, and no encoding stores its
+/// head samples.
 fn clear_inlined_heads(samples: &mut Samples) {
     for inlined in &mut samples.inlined {
         inlined.samples.head = 0;
@@ -146,7 +147,7 @@ fn clear_inlined_heads(samples: &mut Samples) {
 struct Builder<'m> {
     profile: SampleProfile,
     map: &'m ProbeMap,
-    /// The name and the checksum of each function.
+    /// The name and the checksum of each function. The keys are MD5s of names.
     names: FxHashMap<u64, (NameId, u64)>,
 }
 
@@ -162,8 +163,8 @@ impl Builder<'_> {
         Some(known)
     }
 
-    /// Returns the samples of the function in which a probe is. Adds `total` to the functions that it was inlined into, and
-    /// to itself. `None` if a function has no description.
+    /// Returns the samples of the function that contains a probe. Adds `total` to this function and to the functions
+    /// that it was inlined into. `None` if one of the functions has no description.
     fn enter(&mut self, probe: &Probe, total: u64) -> Option<&mut Samples> {
         let (frames, _) = self.map.known_frames(probe);
         let mut path = Vec::with_capacity(frames.len());

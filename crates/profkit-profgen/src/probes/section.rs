@@ -1,10 +1,10 @@
 //! Reads the sections of pseudo probes.
 //!
-//! `.pseudo_probe_desc` describes functions: the MD5 of the name, the checksum of the control flow graph, the name.
-//! `.pseudo_probe` lists the probes of each function: where each probe is, and which functions were inlined at which probe,
-//! with their probes. Addresses are distances from the probe before; the first of a function is a distance from the
-//! function. A probe of the kind "sentinel" stands for no place in the source: it only says where a part of a function
-//! that has another symbol begins.
+//! `.pseudo_probe_desc` describes functions: the MD5 of the name, the checksum of the control flow graph, and the name.
+//! `.pseudo_probe` lists the probes of each function with their addresses. After the probes come the functions that
+//! were inlined, each with the probe of its call and with its own probes. An address is a distance from the probe
+//! before; the first address in a function is a distance from the function. A probe with the attribute "sentinel" is
+//! not a place in the source. It marks where another part of a function begins, if this part has a symbol of its own.
 //!
 //! Sources: `llvm/include/llvm/MC/MCPseudoProbe.h`, `llvm/include/llvm/IR/PseudoProbe.h`.
 use object::{Object as _, ObjectSection as _};
@@ -21,14 +21,15 @@ pub const PROBES: &str = ".pseudo_probe";
 
 /// The index of the probe at the entry of a function.
 const ENTRY: u32 = 1;
-/// The kind of a probe that counts a block. The other kinds are calls.
+/// The kind of a probe that counts a block. All other kinds are probes of calls.
 const BLOCK: u8 = 0;
-/// The bits of the byte with the kind: the kind itself, the attributes, and whether the address is a distance.
+/// The bits of a probe's byte: the mask of the kind, the place and mask of the attributes, and the flag that the
+/// address is a distance.
 const KIND: u8 = 0xf;
 const ATTRIBUTES_SHIFT: u32 = 4;
 const ATTRIBUTES: u8 = 7;
 const IS_DISTANCE: u8 = 0x80;
-/// The attribute of a probe that stands for no place in the source.
+/// The attribute of a probe that is not a place in the source, but marks where a part of a function begins.
 const SENTINEL: u8 = 2;
 /// The attribute of a probe that has a discriminator.
 const HAS_DISCRIMINATOR: u8 = 4;
@@ -45,7 +46,7 @@ pub struct Sections<'data> {
 }
 
 impl<'data> Sections<'data> {
-    /// Finds the sections of a program. `None` if it does not have both.
+    /// Finds the sections of a program. `None` if one of them is missing.
     ///
     /// # Errors
     /// If the file ends before a section does.
@@ -82,40 +83,40 @@ pub struct Description {
     pub name: Vec<u8>,
 }
 
-/// The number of a function, or of an inlined copy of one: an index of [`ProbeMap::copies`].
+/// The number of a [`FunctionCopy`]: an index of [`ProbeMap::copies`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CopyId(u32);
 
-/// The code of a function of its own, or an inlined copy of a function.
+/// One copy of a function's code: the function itself, or a copy that was inlined into a caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FunctionCopy {
     /// The MD5 of the function's name.
     pub guid: u64,
-    /// The copy of the caller that this copy was inlined into, and the index of the call's probe in it. `None` for a function
-    /// that was not inlined here.
+    /// The copy of the caller into which this copy was inlined, and the index of the call's probe in the caller. `None`
+    /// if this is the function itself.
     pub caller: Option<(CopyId, u32)>,
-    /// The indices of its probes in [`ProbeMap::probes`].
+    /// The range of this copy's probes in [`ProbeMap::probes`].
     pub probes: std::ops::Range<usize>,
-    /// The copies that were inlined into it.
+    /// The copies of other functions that were inlined into this copy.
     pub inlined: Vec<CopyId>,
 }
 
-/// A probe: a place in the source, and the address of its code.
+/// A probe: a marked place in the source, and the address of its code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probe {
     /// The address.
     pub address: u64,
     /// The index of the probe in its function, from 1.
     pub index: u32,
-    /// The discriminator that FS-AFDO gave to a copy of the code.
+    /// The discriminator that FS-AFDO gave to this copy of the code; 0 if there is none.
     pub discriminator: u32,
-    /// The copy of the function in which the probe is.
+    /// The copy of the function that contains the probe.
     pub copy: CopyId,
     kind: u8,
 }
 
 impl Probe {
-    /// Whether the probe counts a block, and not the calls of a call site.
+    /// Whether the probe counts a block. Otherwise it counts the calls of a call site.
     pub fn is_block(&self) -> bool {
         self.kind == BLOCK
     }
@@ -126,7 +127,7 @@ impl Probe {
     }
 }
 
-/// A frame of a probe: a function, and the index of a probe in it.
+/// A frame of a probe: the MD5 of a function's name, and the index of a probe in this function.
 pub type ProbeFrame = (u64, u32);
 
 /// All probes of a program.
@@ -134,15 +135,15 @@ pub type ProbeFrame = (u64, u32);
 pub struct ProbeMap {
     /// The functions, by the MD5 of their names.
     pub descriptions: FxHashMap<u64, Description>,
-    /// The functions and their inlined copies, callers before what was inlined into them.
+    /// The functions and their inlined copies. A caller comes before the copies that were inlined into it.
     pub copies: Vec<FunctionCopy>,
-    /// The probes, those of a copy in the order of the section.
+    /// The probes. Those of one copy are together, in the order of the section.
     pub probes: Vec<Probe>,
-    /// Indices of `probes`, by address. Probes of one address are in the order of the section.
+    /// Indices of `probes`, sorted by address. Probes with equal addresses are in the order of the section.
     by_address: Vec<u32>,
 }
 
-/// Where functions are, and which are wanted.
+/// What has to be known to read the probes: the addresses of functions, and the functions whose probes are kept.
 #[derive(Clone, Debug, Default)]
 pub struct Wanted {
     /// The address of each symbol, by the MD5 of its name.
@@ -152,7 +153,7 @@ pub struct Wanted {
 }
 
 impl ProbeMap {
-    /// Reads the sections. The memory is a small multiple of their size.
+    /// Reads the sections. The result takes a small multiple of their size in memory.
     ///
     /// # Errors
     /// The first fault: [`ErrorKind::Truncated`] or [`ErrorKind::Malformed`], with its offset in the section.
@@ -194,12 +195,13 @@ impl ProbeMap {
         Ok(())
     }
 
-    /// Returns a copy of a function.
+    /// Returns a copy of a function by its number.
     pub fn copy(&self, id: CopyId) -> Option<&FunctionCopy> {
         self.copies.get(id.0 as usize)
     }
 
-    /// Returns the probes from `first` to `last`, both inclusive, in the order of their addresses.
+    /// Returns the probes with addresses from `first` to `last`, both inclusive, sorted by address. Each has its index
+    /// in [`probes`](Self::probes).
     pub fn between(&self, first: u64, last: u64) -> impl Iterator<Item = (usize, &Probe)> {
         let address = |index: &u32| self.probes.get(*index as usize).map(|probe| probe.address);
         let from = self
@@ -212,14 +214,15 @@ impl ProbeMap {
             .take_while(move |(_, probe)| probe.address <= last)
     }
 
-    /// Returns the probe of the call at an address. If several calls were merged, it is the first.
+    /// Returns the probe of the call at an address. If the compiler merged several calls, the first probe is returned.
     pub fn call_at(&self, address: u64) -> Option<&Probe> {
         let mut probes = self.between(address, address).map(|(_, probe)| probe);
         probes.find(|probe| !probe.is_block())
     }
 
-    /// Returns the frames of a probe that a compiler knows, the outermost first, and whether frames further out were cut off,
-    /// because the call site of one has no probe: its index is 0. More than [`SAMPLE_INLINE_DEPTH`] frames are cut off, too.
+    /// Returns the frames of a probe that a compiler can know, outermost first, and whether other frames were cut off.
+    /// A call site without a probe has the index 0; its frame and all frames outside of it are cut off. At most
+    /// [`SAMPLE_INLINE_DEPTH`] frames are returned.
     pub fn known_frames(&self, probe: &Probe) -> (Vec<ProbeFrame>, bool) {
         let mut frames = self.frames(probe);
         let mut known: Vec<ProbeFrame> = frames.next().into_iter().collect();
@@ -235,7 +238,8 @@ impl ProbeMap {
         (known, is_cut)
     }
 
-    /// Returns the frames of a probe, the innermost first: each function with the index of its probe.
+    /// Returns the frames of a probe, innermost first. The innermost frame has the probe's own index; each other frame
+    /// has the index of the call's probe.
     pub fn frames(&self, probe: &Probe) -> impl Iterator<Item = ProbeFrame> {
         let leaf = self.copy(probe.copy).map(|copy| (copy, probe.index));
         std::iter::successors(leaf, |(copy, _)| {
@@ -246,9 +250,9 @@ impl ProbeMap {
     }
 }
 
-/// A copy whose inlined copies are not all read yet.
+/// A copy of a function whose inlined copies have not all been read.
 struct Open {
-    /// `None` if the function is not wanted.
+    /// The number of the copy; `None` if the function is not wanted.
     id: Option<CopyId>,
     inlined_left: u64,
 }
@@ -263,9 +267,10 @@ struct Reader<'r, 'data> {
 
 impl Reader<'_, '_> {
     fn read(&mut self) -> Result<()> {
-        // Copies can be inlined into one another as deep as the section is long, so this does not recurse.
+        // The depth of inlining is limited only by the size of the section, so this uses a loop and not recursion.
         let mut open: Vec<Open> = Vec::new();
-        // Whether any address so far was not a distance: then no function's address is needed.
+        // Whether an address was stored as a whole, and not as a distance. Then the addresses of functions are not
+        // needed.
         let mut whole_addresses = false;
         loop {
             while open.last().is_some_and(|copy| copy.inlined_left == 0) {
@@ -297,7 +302,8 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// Reads the start of a function: its number if it is wanted, and the number of its probes.
+    /// Reads the start of a function. Returns the number of its copy, which is `None` if the function is not wanted,
+    /// and the number of its probes.
     fn function(&mut self, whole_addresses: bool) -> Result<(Option<CopyId>, u64)> {
         let guid = self.cursor.u64()?;
         let is_wanted = self.wanted.functions.as_ref();
@@ -371,7 +377,7 @@ impl Reader<'_, '_> {
         } else {
             let address = self.cursor.u64()?;
             if is_sentinel {
-                // The MD5 of the name of the symbol at which this part of the function begins.
+                // The eight bytes are the MD5 of the symbol at which this part of the function begins.
                 self.wanted.starts.get(&address).copied().unwrap_or(address)
             } else {
                 *whole_addresses = true;
@@ -398,14 +404,14 @@ impl Reader<'_, '_> {
         Ok(())
     }
 
-    /// Reads a number with sign in LEB128.
+    /// Reads a signed number in LEB128 form.
     fn distance(&mut self) -> Result<i64> {
         let at = self.cursor.offset();
         let (mut value, mut shift) = (0u64, 0u32);
         loop {
             let byte = self.cursor.u8()?;
             let bits = u64::from(byte & 0x7f);
-            // The tenth byte has one bit of the number, and the sign.
+            // The tenth byte holds only the top bit of the number, which is its sign.
             if shift == 63 && bits != 0 && bits != 0x7f {
                 return Err(Error::new(
                     ErrorKind::Malformed,
@@ -436,7 +442,8 @@ mod tests {
     #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
     use super::*;
 
-    /// One function with an entry probe, and a copy of another with a call inlined at its probe 2.
+    /// The sections of a function with an entry probe. Another function, which has a call, is inlined into it at probe
+    /// 2.
     fn sections() -> (Vec<u8>, Vec<u8>) {
         let mut descriptions = Vec::new();
         for (guid, checksum, name) in [(7u64, 70u64, "outer"), (9, 90, "inner")] {
@@ -447,11 +454,11 @@ mod tests {
         }
         let mut probes = Vec::new();
         probes.extend(7u64.to_le_bytes());
-        // One probe, one inlined copy; the probe is 0x10 after the function.
+        // The function has one probe and one inlined copy. The probe is 0x10 bytes after the start of the function.
         probes.extend([1, 1, 1, 0x80, 0x10]);
         probes.push(2);
         probes.extend(9u64.to_le_bytes());
-        // A direct call 8 before, with discriminator 5.
+        // The inlined copy has one probe: a direct call 8 bytes before the last probe, with the discriminator 5.
         probes.extend([1, 0, 3, 0x80 | 0x40 | 2, 0x78, 5]);
         (descriptions, probes)
     }

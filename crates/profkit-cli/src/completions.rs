@@ -52,7 +52,7 @@ pub fn print_script(args: &CompletionsArgs) -> Result {
     print(script.as_bytes())
 }
 
-/// The native command line, whose personalities have the options of LLVM's tools.
+/// The native command line. Its subcommands `llvm-profdata` and `llvm-profgen` have the options of LLVM's tools.
 fn native() -> Command {
     Cli::command()
         .mut_subcommand(profdata::NAME, |_| {

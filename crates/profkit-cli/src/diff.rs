@@ -174,8 +174,8 @@ impl DiffArgs {
         inputs.iter().all(may_be) && (asks || inputs.iter().any(is_heap))
     }
 
-    /// Ends a command that has printed the differences: reports names that no function has, and a gate that does not
-    /// hold.
+    /// Ends a command that has printed the differences. Reports function names that neither profile has, or a gate that
+    /// does not hold.
     fn finish(&self, missing: &[String], moved: Option<f64>, unit: &str) -> exit::Result {
         if let Some((first, more)) = missing.split_first() {
             let none = |name| format!("neither profile has a function {name}");
@@ -197,7 +197,7 @@ impl DiffArgs {
     }
 }
 
-/// Compares two profiles. `matches` says which options stand on the command line.
+/// Compares two profiles. `matches` shows which options are on the command line.
 ///
 /// # Errors
 /// If a file cannot be read, if the profiles cannot be compared, or if the result cannot be printed.

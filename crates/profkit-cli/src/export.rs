@@ -48,7 +48,7 @@ pub struct ExportArgs {
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 
-    /// The table, for the forms that are tables
+    /// The table to export, if the output is a table
     #[arg(long, value_enum, value_name = "TABLE")]
     table: Option<TableName>,
 
@@ -187,7 +187,8 @@ fn write_table(form: Form, table: &Table, bytes: &mut Vec<u8>) -> exit::Result<(
     written.map_err(|error| Failure::print(&error))
 }
 
-/// The heap profile of an input that is one, or of an indexed profile that it is asked of.
+/// Opens the heap profile of an input. An indexed profile counts only if the options ask for its heap profile, or if it
+/// holds nothing else. `None` if the input has no heap profile to export.
 fn heap(args: &ExportArgs, input: &Input) -> exit::Result<Option<HeapProfile>> {
     let asked = args.memory || args.table == Some(TableName::Contexts);
     let indexed = detect(input.bytes()) == FileKind::InstrIndexed;

@@ -41,7 +41,7 @@ pub struct OrderArgs {
     #[arg(long = "for", value_enum, default_value_t, value_name = "LINKER")]
     linker: Linker,
 
-    /// Leave out functions that this program does not have, and report the text that its start touches
+    /// Leave out functions that this program does not have, and report how much of its code the start touches
     #[arg(long, value_name = "PROGRAM")]
     binary: Option<PathBuf>,
 
@@ -120,7 +120,8 @@ pub fn run(args: &OrderArgs) -> exit::Result {
     write(output, is_stdio(&args.output), args.format, &report)
 }
 
-/// Writes the order file, and the report to standard error. The JSON takes the place of both on standard output.
+/// Writes the order file, and the report to standard error. If `stdout` is true and the format is JSON, writes only one
+/// JSON document, which has the report and the order.
 ///
 /// # Errors
 /// If the file cannot be written.

@@ -66,14 +66,15 @@ pub struct ReportArgs {
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 
-    /// The largest size of the page in bytes. If it would be larger, it leaves out details and cold functions, and says so
+    /// The largest size of the page in bytes. A page that would be larger leaves out details and cold functions, and
+    /// says so
     #[arg(long, value_name = "BYTES", default_value_t = DEFAULT_SIZE_LIMIT)]
     size_limit: usize,
 
     /// Show the source of the hottest functions, from files below this folder
     ///
-    /// The debug info of --binaries says in which file a function is. The file below DIR whose path has the most last parts
-    /// in common with that path is shown; files outside DIR are never read.
+    /// The debug info of --binaries gives the path of each source file. In DIR, the file is used whose path agrees with
+    /// it in the most names at the end. Files outside DIR are never read.
     #[arg(long, value_name = "DIR", requires = "binaries")]
     source: Option<PathBuf>,
 
@@ -163,7 +164,7 @@ fn page_of(args: &ReportArgs, input: &Input) -> Result<(Page, Status), Failure> 
     Ok((page, damage(name, &faults)))
 }
 
-/// Adds what the profile means for the binaries, and for the order of their functions.
+/// Adds how much of the profile the binaries can use, and a better order for their functions.
 fn add_binaries(args: &ReportArgs, input: &Input, page: &mut Page) -> exit::Result<()> {
     let paths = &args.binaries.binaries;
     if !paths.is_empty()
@@ -198,7 +199,7 @@ fn add_binaries(args: &ReportArgs, input: &Input, page: &mut Page) -> exit::Resu
     Ok(())
 }
 
-/// Adds the source files of functions, and with `--source` the source of the hottest.
+/// Adds the source files of functions. With `--source`, also adds the source code of the hottest functions.
 fn add_source(args: &ReportArgs, profile: &AnyProfile<'_>, page: &mut Page) -> exit::Result<()> {
     let paths = &args.binaries.binaries;
     if paths.is_empty() {
@@ -209,7 +210,8 @@ fn add_source(args: &ReportArgs, profile: &AnyProfile<'_>, page: &mut Page) -> e
     };
     let declarations = match Declarations::read(paths, &folders) {
         Ok(declarations) => declarations,
-        // The binaries have other uses; only the source files of functions are not known.
+        // Not an error: the binaries are also used for other parts of the page. Only the source files of functions are
+        // missing.
         Err(error) if args.source.is_none() => {
             page.fact("Source files", format_args!("not known: {error}"));
             return Ok(());
@@ -247,12 +249,12 @@ pub fn damage(name: &str, faults: &Faults) -> Status {
     }
 }
 
-/// The status of a command that read two files.
+/// The status of a command that read two files, from the status of each.
 fn worse(one: Status, other: Status) -> Status {
     if one == Status::Done { other } else { one }
 }
 
-/// Adds to the page what changed.
+/// Adds to the page what changed between two profiles.
 fn compare(page: &mut Page, old: &Input, new: &Input) -> exit::Result {
     let names = [old.name(), new.name()];
     let mut profiles = ComparedProfile::open_all(&[old.bytes(), new.bytes()]).into_iter();
@@ -274,7 +276,7 @@ fn compare(page: &mut Page, old: &Input, new: &Input) -> exit::Result {
     Ok(damage(names[0], &first.damage))
 }
 
-/// Makes the page of a heap profile, with what changed since an older one.
+/// Makes the page of a heap profile. With `old`, the page also has what changed since that profile.
 fn heaps(args: &ReportArgs, input: &Input, old: Option<&Input>) -> Result<(Page, Status), Failure> {
     let thresholds = args.thresholds.thresholds();
     let mut heap = Heap::open(&args.binaries, input)?;

@@ -69,7 +69,8 @@ pub struct SampleArgs {
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
 
-    /// Count the places of samples instead of branch stacks, for recordings without them: no calls, no function entries
+    /// Count the places of samples instead of branch stacks, for recordings without branch stacks; the profile then has
+    /// no calls and no function entries
     #[arg(long)]
     ips: bool,
 
@@ -77,7 +78,7 @@ pub struct SampleArgs {
     #[arg(long)]
     strict: bool,
 
-    /// Exit with code 3 if hot functions have fewer samples per line, such as 50
+    /// Exit with code 3 if hot functions have fewer samples per line than this; 50 is a good number
     #[arg(long, value_name = "DENSITY")]
     fail_under: Option<f64>,
 
@@ -117,7 +118,8 @@ pub struct SelectArgs {
     #[arg(long, value_name = "NAME")]
     comm: Vec<String>,
 
-    /// Count only samples from this time up to before that one, in seconds as `perf script` prints them; one may be empty
+    /// Count only samples from the time FROM until before the time UNTIL, in seconds as `perf script` prints them;
+    /// either may be left out
     #[arg(long, value_name = "FROM,UNTIL", value_parser = parse_times)]
     time: Option<(Option<u64>, Option<u64>)>,
 }
@@ -227,7 +229,8 @@ fn select(args: &SelectArgs) -> Selection {
     selection
 }
 
-/// The binaries to make a profile of: those that were named, and those in folders or on servers that have samples.
+/// The binaries from which the profile is made: those that the user named one by one, and those from folders or servers
+/// for which there are samples.
 fn programs(args: &SampleArgs, index: &Binaries, counts: &Counts) -> exit::Result<Vec<PathBuf>> {
     let mut list = args.binary.clone();
     list.iter().try_for_each(|path| must_exist(path))?;
@@ -249,7 +252,7 @@ fn programs(args: &SampleArgs, index: &Binaries, counts: &Counts) -> exit::Resul
     Ok(list)
 }
 
-/// Adds the profile of a binary.
+/// Makes the profile of a binary and adds it to `profile`.
 fn make(
     args: &SampleArgs,
     path: &Path,
@@ -263,7 +266,7 @@ fn make(
     let failure = |error| Failure::file(&name, &error);
     let mut files = ProgramFiles::open(path, &index.debug_folders).map_err(failure)?;
     let id = build_id(&files.program().map_err(failure)?).map_err(failure)?;
-    // Servers are asked for debug info that no folder has, if there are samples.
+    // If the binary has samples and no folder has its debug info, servers are asked for the debug info.
     if let Some(id) = &id
         && !find(counts, path, Some(id), only).counts.is_empty()
         && files.debug_file().is_none()

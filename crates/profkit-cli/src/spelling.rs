@@ -116,7 +116,7 @@ fn of_llvm(command: &Command, of: &str, written: &str, name: &str) -> Failure {
     }
 }
 
-/// What to write instead of an option that a command does not have.
+/// Returns what the user can write instead of an option that a command does not have; `None` if there is no advice.
 fn advice(command: &str, name: &str) -> Option<&'static str> {
     SPELLINGS.lines().find_map(|line| {
         let (option, advice) = line.split_once(": ")?;

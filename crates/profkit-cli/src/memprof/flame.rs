@@ -32,7 +32,8 @@ impl From<Weight> for HeapWeight {
     }
 }
 
-/// Writes a flame graph. `nothing` is what is 0 if there is no picture.
+/// Writes a flame graph. `svg` is `None` if there is nothing to draw. `nothing` names the quantity that is 0 in this
+/// case.
 ///
 /// # Errors
 /// If there is nothing to draw, or if the file cannot be written.

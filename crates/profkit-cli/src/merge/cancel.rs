@@ -37,7 +37,7 @@ pub fn watch(report: Option<&Path>) {
     });
 }
 
-/// Sets where the number of inputs that are done is counted.
+/// Sets the counter from which the report about a cancelled merge takes the number of merged inputs.
 pub fn count(progress: &Arc<Progress>) {
     let mut merge = MERGE.lock().unwrap_or_else(PoisonError::into_inner);
     merge.progress = Some(Arc::clone(progress));

@@ -40,7 +40,7 @@ impl Progress {
         }
     }
 
-    /// Also prints each step of the merge if `verbose` is true.
+    /// Sets whether each step of the merge is printed too.
     #[must_use]
     pub fn verbose(mut self, verbose: bool) -> Self {
         self.kinds = verbose.then(Mutex::default);
@@ -67,7 +67,7 @@ impl Progress {
         });
         let rate = u128::from(bytes) * 1000 / elapsed.as_millis().max(1);
         let rate = size(u64::try_from(rate).unwrap_or(u64::MAX));
-        // The bar's own estimate would count from the moment it appeared, and be too low.
+        // The estimate is computed here, because the bar would measure the time only from the moment when it appeared.
         let rest = u128::from(self.total.saturating_sub(done));
         let left = elapsed.as_millis() * rest / u128::from(done) / 1000;
         bar.set_message(format!("{}, {rate}/s, {}", size(bytes), minutes(left)));

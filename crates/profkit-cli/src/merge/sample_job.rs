@@ -118,7 +118,7 @@ pub struct SampleJob<'a> {
     pub args: &'a SampleArgs,
     /// The encoding to write.
     pub form: SampleForm,
-    /// The LLVM release that reads the result, if it was named.
+    /// The LLVM release that shall be able to read the result; `None` if the user did not name one.
     pub llvm: Option<Release>,
     /// The file to write.
     pub output: PathBuf,

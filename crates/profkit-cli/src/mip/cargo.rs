@@ -1,4 +1,5 @@
-//! `profkit mip cargo`: cargo whose crates are instrumented. docs/mip-cargo.md describes it for users.
+//! `profkit mip cargo`: runs cargo, and instruments the crates that it compiles. docs/mip-cargo.md describes it for
+//! users.
 use super::cc::{CodeArgs, parse_again, typed_words};
 use crate::exit::{Result, Status};
 use crate::print;
@@ -44,7 +45,7 @@ pub fn run(args: &CargoArgs) -> Result {
     Err(cargo::run(&args.arguments, &setup).into())
 }
 
-/// Runs this program as the compiler, the linker or the rustdoc of cargo.
+/// Does the work of the compiler, the linker or rustdoc when cargo starts this program in its place.
 ///
 /// # Errors
 /// If a crate cannot be instrumented or linked.

@@ -90,7 +90,7 @@ pub fn run(args: &CcArgs) -> Result {
     }
 }
 
-/// The options of a command, and the output options, which may stand among them.
+/// The options of a command, mixed with the output options.
 #[derive(Parser)]
 struct Words<T: Args> {
     #[command(flatten)]

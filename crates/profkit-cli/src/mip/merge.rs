@@ -81,9 +81,9 @@ struct Place {
 struct Profiles {
     targets: Vec<MipTarget>,
     places: Vec<Place>,
-    /// The folder for the new profiles of builds that have no profile yet.
+    /// The folder for new profiles; `None` if the user named no folder.
     folder: Option<PathBuf>,
-    /// The path of a profile that does not exist yet.
+    /// The path of the new profile, until a build takes it. `None` if no path of a new profile is named.
     new_file: Option<PathBuf>,
     notes: Vec<String>,
 }

@@ -72,7 +72,7 @@ pub fn open(path: &Path) -> Result<Opened> {
     of(&crate::io::open(path)?)
 }
 
-/// Opens a profile, its YAML, or a map. A map is a profile of no run.
+/// Opens a profile, its YAML, or a map. A map becomes an empty profile.
 ///
 /// # Errors
 /// If the file cannot be read, or is none of these.
@@ -103,7 +103,7 @@ pub fn open_any(path: &Path) -> Result<(Opened, MipForm)> {
     Ok((opened, form))
 }
 
-/// Reads a profile that is open.
+/// Reads the profile in an input that is already open.
 ///
 /// # Errors
 /// If it is not a MIP profile, or is damaged.

@@ -24,8 +24,8 @@ enum Annotate {
 }
 
 impl AnnotateArgs {
-    /// Writes annotations, if the option is given. They go to standard error, which GitHub reads like standard output, so
-    /// that profiles and JSON on standard output stay clean.
+    /// Writes annotations, if the option is given. They go to standard error, so that profiles and JSON on standard
+    /// output stay clean. GitHub reads annotations from standard error too.
     pub fn write(self, fill: impl FnOnce(&mut Annotations)) {
         let Some(Annotate::Github) = self.annotate else {
             return;

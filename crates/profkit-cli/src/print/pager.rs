@@ -5,9 +5,10 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// A shell ends with this code if it does not find the program.
+/// The exit code of a shell that does not find the program.
 const NOT_FOUND: i32 = 127;
-/// The number of bytes after which a text is no longer kept. Pipes hold less, so that the pager has read some of it.
+/// The number of bytes after which the written text is no longer kept. A pipe holds fewer bytes, so the pager must have
+/// been found and have read some of the text.
 const MOST_KEPT: usize = 2 << 20;
 
 /// Standard output, or a pager in front of it.
@@ -24,7 +25,8 @@ enum State {
     /// The text that was written so far fits on the terminal. The fields are this text and the number of rows of the
     /// terminal that are still free.
     Short { text: Vec<u8>, rows: usize },
-    /// The pager runs. The text that was written is kept until a shell that does not find the pager would have ended.
+    /// The pager runs. `kept` is the text that was written so far, in case the shell does not find the pager. It
+    /// becomes `None` as soon as the pager must have been found.
     Pages {
         pager: Child,
         to: ChildStdin,
@@ -153,7 +155,7 @@ impl Write for Pager {
 }
 
 impl Pager {
-    /// Ends the text for the pager. If the shell did not find the pager, the text is printed without one.
+    /// Closes the pipe to the pager. If the shell did not find the pager, prints the kept text without a pager.
     fn leave(&mut self) -> io::Result<()> {
         let State::Pages {
             mut pager,

@@ -170,9 +170,9 @@ pub struct ShowArgs {
 
     /// Show sums for each source file, Rust crate, or namespace (C++ namespaces and Rust modules, with the types in them)
     ///
-    /// The names of the functions say where they belong. Profiles name the source files of local functions only; raw heap
-    /// profiles have the files of all functions that allocate. With --by file, --binaries names programs whose debug info
-    /// says where all other functions are declared.
+    /// The group of a function comes from its name. Profiles name the source files of local functions only, but raw
+    /// heap profiles name those of all functions that allocate. With --by file, --binaries names programs whose debug
+    /// info gives the source files of all other functions.
     #[arg(long, value_enum, value_name = "WHAT")]
     pub by: Option<By>,
 

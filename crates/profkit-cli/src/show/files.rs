@@ -8,10 +8,10 @@ use profkit_object::debug_files::DebugFolders;
 use profkit_object::symbolize::{Declarations, DeclaringBinary};
 use profkit_report::{Grouping, grouped, plural};
 
-/// The largest number of programs in folders that could not be read and that notes name.
+/// The largest number of unreadable programs in folders that notes name.
 const MOST_NOTES: usize = 10;
 
-/// What `--by` groups by, with the debug info that it needs.
+/// The grouping that `--by` asks for, with the debug info that it needs.
 #[derive(Debug)]
 pub struct Groups {
     by: GroupBy,
@@ -19,8 +19,8 @@ pub struct Groups {
 }
 
 impl Groups {
-    /// Reads the debug info of the binaries if the options ask for source files and name binaries. `None` if there is no
-    /// `--by`. What could not be read is reported on standard error.
+    /// Reads the debug info of the binaries if `--by file` is given with binaries. `None` if `--by` is not given. Files
+    /// that could not be read are reported on standard error.
     ///
     /// # Errors
     /// If a binary cannot be read, or if no binary has debug info.
@@ -97,7 +97,7 @@ fn read(args: &ShowArgs) -> Result<Declarations> {
     Ok(declarations)
 }
 
-/// ` and 2 more`, or nothing.
+/// Returns ` and 2 more`, or an empty text if `more` is 0.
 fn and_more(more: usize) -> String {
     match more {
         0 => String::new(),

@@ -66,7 +66,7 @@ const PROFILES: &[Kind] = &[
     Kind::Mip,
 ];
 
-/// The options that do not fit all kinds, with the kinds that they fit.
+/// The options that do not fit all kinds of profiles, each with the kinds that it fits.
 const FITS: [(&str, &[Kind]); 30] = [
     ("functions", WITH_FUNCTIONS),
     ("function", WITH_FUNCTIONS),
@@ -100,10 +100,10 @@ const FITS: [(&str, &[Kind]); 30] = [
     ("mangled", PROFILES),
 ];
 
-/// The options that fit all kinds with `--by file`.
+/// The options that fit all kinds of profiles if `--by file` is given.
 const FOR_FILES: [&str; 2] = ["binaries", "debug-file-directory"];
 
-/// Whether an option stands on the command line.
+/// Whether an option is on the command line.
 pub fn is_given(matches: &ArgMatches, option: &str) -> bool {
     let id = option.replace('-', "_");
     matches.value_source(&id) == Some(ValueSource::CommandLine)
@@ -173,7 +173,8 @@ pub fn check(args: &ShowArgs, matches: &ArgMatches, kind: Kind, input: &Input) -
     })
 }
 
-/// Refuses an order of contexts for functions, and the other way round.
+/// Refuses `--sort` with an order of contexts if functions are shown, or with an order of functions if contexts are
+/// shown.
 fn check_sort(args: &ShowArgs, kind: Kind, input: &Input) -> Result<()> {
     let Some(sort) = args.sort else {
         return Ok(());

@@ -37,7 +37,7 @@ use profkit_report::show::text::TextPrinter;
 use profkit_report::show::{Context, Layout, Printer, RecordView, RowPrinter};
 use std::io;
 
-/// Shows a profile. `matches` says which options stand on the command line.
+/// Shows a profile. `matches` shows which options are on the command line.
 ///
 /// # Errors
 /// If the file cannot be opened, if an option does not fit the kind of the profile, or if nothing of the profile can be
@@ -215,7 +215,7 @@ impl Show<'_> {
             self.layouts(&source)?;
         }
         let order = args.order().unwrap_or_default();
-        // Programs get every instance, and people who ask for them.
+        // Instances of a generic function are united only in text for people, unless the options ask for all instances.
         let unite = args.format == RowFormat::Text && args.spelling() == Spelling::Demangled;
         let mut totals = Totals::new(
             Ranking::new(order, args.most_functions().unwrap_or(0), unite),
@@ -224,7 +224,8 @@ impl Show<'_> {
         let (details, printer) = (args.details(), &mut *self.printer);
         let by = self.by;
         let mut groups = Groups::default();
-        // Records in an order other than the file's, and the first of them, have to be read before one is printed.
+        // If the functions are sorted, or only the first rows are wanted, all records have to be read before one is
+        // printed.
         let first = args.top.filter(|_| args.format.rows().is_some());
         let keeps = args.shows_functions() && (args.sort.is_some() || first.is_some());
         let mut kept: Vec<Record> = Vec::new();

@@ -8,7 +8,8 @@ use profkit_perf::Recording;
 use profkit_report::recording::{RecordingShow, recording_damage};
 use std::path::{Path, PathBuf};
 
-/// In a folder that `perf record --threads` wrote, the file that has the header. `None` for any other path.
+/// Returns the file `data`, which has the header, of a folder that `perf record --threads` wrote. `None` for any other
+/// path.
 pub fn head_of_folder(path: &Path) -> Option<PathBuf> {
     let head = path.join("data");
     let is_recording = path.is_dir() && head.is_file() && {
@@ -18,7 +19,7 @@ pub fn head_of_folder(path: &Path) -> Option<PathBuf> {
     is_recording.then_some(head)
 }
 
-/// The other files of the folder: `data.0`, `data.1` and so on.
+/// Opens the other files of such a folder: `data.0`, `data.1` and so on.
 pub fn parts(folder: &Path) -> Result<Vec<Input>, Failure> {
     (0..)
         .map(|number| folder.join(format!("data.{number}")))

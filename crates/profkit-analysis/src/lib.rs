@@ -7,7 +7,6 @@
 //! | [`correlate`] | which raw profile belongs to which binary, and what are the names of its functions? |
 //! | [`diff`] | what changed between two profiles? |
 //! | [`doctor`] | what is a file, who can use it, what is wrong with it? |
-//! | [`families`] | what is the family of each input? |
 //! | [`heap`] | which functions contain the addresses of a raw heap profile? |
 //! | [`instr`] | what is in an instrumentation profile of any form? |
 //! | [`matching`] | how much of a profile can the functions of a binary use? |
@@ -23,7 +22,6 @@ pub mod any;
 pub mod correlate;
 pub mod diff;
 pub mod doctor;
-pub mod families;
 pub mod faults;
 pub mod heap;
 pub mod instr;

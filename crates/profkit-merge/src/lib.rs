@@ -56,6 +56,7 @@ mod accumulate;
 mod driver;
 mod engine;
 mod error;
+pub mod families;
 pub mod files;
 mod kinds;
 mod layout;

@@ -23,7 +23,7 @@ use crate::spelling::pattern;
 use args::Format;
 use job::{Destination, Form, Job};
 use profkit_analysis::correlate::Plan;
-use profkit_analysis::families::{keep_family, not_heap_profiles, program_among};
+use profkit_merge::families::{keep_family, not_heap_profiles, program_among};
 use profkit_analysis::heap::{IndexedBinaries, LoadedHeap};
 use profkit_data::memprof::MemProfile;
 use profkit_data::remap::Remapping;

@@ -2,7 +2,6 @@
 use crate::correlate::args::BinaryArgs;
 use crate::exit::{self, Failure, Status};
 use crate::memprof::heap::{Heap, ThresholdArgs};
-use crate::memprof::is_memprof_input;
 use crate::print::{self, Format, RowFormat, stdout_for};
 use crate::show::is_given;
 use crate::spelling::{between, pattern, percent};
@@ -168,7 +167,7 @@ impl DiffArgs {
 
     /// Whether the heap profiles of the files are compared.
     fn compares_heaps(&self, inputs: &[Input; 2]) -> bool {
-        let is_heap = |input: &Input| is_memprof_input(input) || is_heap_alone(input);
+        let is_heap = |input: &Input| detect(input).is_memprof() || is_heap_alone(input);
         let may_be = |input: &Input| is_heap(input) || detect(input) == FileKind::InstrIndexed;
         let asks = self.memory || self.by.is_some();
         inputs.iter().all(may_be) && (asks || inputs.iter().any(is_heap))

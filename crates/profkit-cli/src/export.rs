@@ -2,7 +2,6 @@
 use crate::correlate::args::BinaryArgs;
 use crate::exit::{self, Failure, Status};
 use crate::memprof::heap::Heap;
-use crate::memprof::is_memprof_input;
 use crate::report::damage;
 use clap::{Args, ValueEnum};
 use profkit_analysis::any::AnyProfile;
@@ -192,7 +191,7 @@ fn write_table(form: Form, table: &Table, bytes: &mut Vec<u8>) -> exit::Result<(
 fn heap(args: &ExportArgs, input: &Input) -> exit::Result<Option<HeapProfile>> {
     let asked = args.memory || args.table == Some(TableName::Contexts);
     let indexed = detect(input.bytes()) == FileKind::InstrIndexed;
-    if (indexed && (asked || is_heap_alone(input))) || is_memprof_input(input) {
+    if (indexed && (asked || is_heap_alone(input))) || detect(input).is_memprof() {
         return Ok(Some(Heap::open(&args.binaries, input)?.heap));
     }
     Ok(None)

@@ -2,7 +2,6 @@
 use crate::correlate::args::BinaryArgs;
 use crate::exit::{self, Failure, Status};
 use crate::memprof::heap::{Heap, ThresholdArgs};
-use crate::memprof::is_memprof_input;
 use crate::print;
 use crate::show::correlation::join;
 use clap::Args;
@@ -133,7 +132,7 @@ pub fn run(args: &ReportArgs) -> exit::Result {
 }
 
 fn is_heap(input: &Input) -> bool {
-    is_memprof_input(input) || is_heap_alone(input)
+    detect(input).is_memprof() || is_heap_alone(input)
 }
 
 /// Makes the page of a profile that is not only a heap profile. The errors of a damaged file go to standard error.

@@ -1,7 +1,7 @@
 //! Finds out the family of each input of a merge, before the inputs are merged.
-use profkit_data::detect::{Family, FileKind, detect};
 use crate::files::{InputList, is_stdio};
 use crate::{InputStore, Inputs};
+use profkit_data::detect::{Family, FileKind, detect};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read};

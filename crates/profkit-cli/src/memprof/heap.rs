@@ -1,5 +1,4 @@
 //! Heap profiles of any form: opens them, and reports their errors.
-use super::inputs;
 use crate::correlate::args::BinaryArgs;
 use crate::exit::{self, Failure, Status, must_exist};
 use crate::print::{grouped, plural};
@@ -12,7 +11,7 @@ use profkit_data::detect::{FileKind, detect};
 use profkit_data::memprof::Thresholds;
 use profkit_merge::RunOptions;
 use profkit_merge::files::{Input, SingleInput};
-use profkit_report::heap::HeapView;
+use profkit_report::heap::{HeapView, heap_notes};
 
 /// The limits that decide which contexts are cold or hot.
 #[derive(Debug, Args)]
@@ -65,7 +64,7 @@ impl Heap {
         let source = IndexedBinaries::of(&found);
         let loaded = load_heap(&SingleInput(input), &RunOptions::new(), &source);
         let loaded = loaded.map_err(Failure::input)?;
-        notes.extend(inputs::notes(&loaded));
+        notes.extend(heap_notes(&loaded));
         if loaded.kept() == 0 || loaded.profile.is_empty() {
             let first = loaded.errors().next();
             let failure = match first {

@@ -17,22 +17,22 @@ pub use convert::{ConvertArgs, convert};
 
 use crate::exit::{Failure, Result, Status};
 use crate::io::input_note;
-use crate::memprof::{self, module_name};
 use crate::print::{self, plural};
 use crate::spelling::pattern;
 use args::Format;
 use job::{Destination, Form, Job};
 use profkit_analysis::correlate::Plan;
-use profkit_merge::families::{keep_family, not_heap_profiles, program_among};
 use profkit_analysis::heap::{IndexedBinaries, LoadedHeap};
 use profkit_data::memprof::MemProfile;
 use profkit_data::remap::Remapping;
+use profkit_merge::families::{keep_family, not_heap_profiles, program_among};
 use profkit_merge::files::{InputList, InputNote, Subset};
 use profkit_merge::files::{is_stdio, read_into};
 use profkit_merge::memprof::{HeapParts, SectionChoice};
 use profkit_merge::{
     InputStore, MergeOptions, Report, RunOptions, Threads, TraceOptions, ValueWeights,
 };
+use profkit_report::heap::{heap_modules, heap_notes, module_name};
 use profkit_report::merge::{CorrelationReport, MergeReport};
 use profkit_report::quoted;
 use progress::Progress;
@@ -269,8 +269,8 @@ fn symbolize(
             format!("these profiles need the binaries of {}", ids.join(", "))
         }));
     }
-    remarks.heap_modules = memprof::modules(&loaded);
-    remarks.notes.extend(memprof::notes(&loaded));
+    remarks.heap_modules = heap_modules(&loaded);
+    remarks.notes.extend(heap_notes(&loaded));
     if loaded.dumps() > 0 && loaded.profile.is_empty() {
         let failure = Failure::input("no context of the heap profiles could be symbolised");
         // With --quiet, the report does not print the notes, so they are added to the failure as hints.

@@ -2,7 +2,6 @@
 use super::{By, ShowArgs};
 use crate::exit::{Failure, Result};
 use crate::memprof::flame::Weight;
-use crate::memprof::is_memprof_input;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, ValueEnum};
 use profkit_analysis::heap::is_heap_alone;
@@ -35,7 +34,7 @@ impl Kind {
             kind if kind.family() == Some(Family::Sample) => Some(Kind::Sample),
             FileKind::MipProfile => Some(Kind::Mip),
             FileKind::PerfData => Some(Kind::Recording),
-            _ if is_memprof_input(input.bytes()) => Some(Kind::Heap),
+            kind if kind.is_memprof() => Some(Kind::Heap),
             _ => None,
         }
     }

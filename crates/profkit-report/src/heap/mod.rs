@@ -1,6 +1,8 @@
 //! Heap profiles as text and as JSON.
+mod loaded;
 mod show;
 
+pub use loaded::{heap_modules, heap_notes, module_name};
 pub use show::HeapShow;
 
 use crate::{Console, Style, cut_middle};

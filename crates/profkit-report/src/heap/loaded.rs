@@ -1,23 +1,16 @@
-//! Detects the heap profiles among inputs, and makes notes about the heap profiles that were read.
-use crate::print::{grouped, plural};
+//! What is reported about heap profiles after they were read and symbolised.
+use crate::merge::HeapModule;
+use crate::{grouped, plural};
 use profkit_analysis::heap::{LoadedHeap, ModuleReport};
 use profkit_data::Error;
-use profkit_data::detect::detect;
 use profkit_merge::memprof::Module;
-use profkit_report::merge::HeapModule;
-
-/// Whether a file holds only a heap profile: it is a raw heap profile, or YAML that begins with a key of LLVM's heap
-/// profiles.
-pub fn is_memprof_input(bytes: &[u8]) -> bool {
-    detect(bytes).is_memprof()
-}
 
 /// The largest number of modules that messages name.
 const MOST_NAMED: usize = 8;
 
-/// Notes about addresses that could not be symbolised, per module, and about contexts that are left out because none of
-/// their frames is known.
-pub fn notes(loaded: &LoadedHeap) -> Vec<String> {
+/// Returns notes about what was read, about the addresses of each module that could not be symbolised, and about contexts
+/// that were left out because none of their frames is known. Each note is a line of text.
+pub fn heap_notes(loaded: &LoadedHeap) -> Vec<String> {
     let mut notes = Vec::new();
     if loaded.dumps() > 0 {
         notes.push(format!(
@@ -76,8 +69,8 @@ pub fn notes(loaded: &LoadedHeap) -> Vec<String> {
     notes
 }
 
-/// The modules, for the JSON report.
-pub fn modules(loaded: &LoadedHeap) -> Vec<HeapModule> {
+/// Returns the modules of raw heap profiles in the form for the JSON report of a merge.
+pub fn heap_modules(loaded: &LoadedHeap) -> Vec<HeapModule> {
     let of_module = |module: &ModuleReport| HeapModule {
         module: module_name(module),
         binary: module
@@ -116,7 +109,7 @@ fn functions_without_debug_info(module: &ModuleReport) -> String {
     text
 }
 
-/// The name of a module in messages.
+/// Returns the name of a module for messages; `None` for addresses outside of all modules.
 pub fn module_name(module: &ModuleReport) -> Option<String> {
     match &module.module {
         Module::Linked { build_id } => Some(format!("build id {build_id}")),

@@ -101,8 +101,8 @@ pub fn relocate(section: &MemProfSection, offset: u64) -> Result<Vec<u8>> {
     if section.offset == offset {
         return Ok(mover.bytes);
     }
-    // Adjust the tables before the header words, because the tables are found by the header words that are not adjusted
-    // yet.
+    // Adjust the tables before the header words. A table is found through its header word, which must still have the
+    // old offset.
     for &table in tables {
         mover
             .table(table)

@@ -247,10 +247,11 @@ impl HashOrigin {
     }
 
     /// Returns the indexed version that implies the hashing scheme of a front-end profile, and whether the scheme is
-    /// uncertain. For an indexed profile, this is the version of the file. For a raw profile, the result depends on the
-    /// releases that write its raw version. If all these releases use the same scheme, the result is the newest indexed
-    /// version that the oldest of the releases reads. If the schemes of the releases differ (raw versions 4, 5 and 10),
-    /// the result is the newest indexed version that any of the releases reads, and the scheme is uncertain.
+    /// uncertain. For an indexed profile, the result is the version of the file, but at most 13. For a raw profile, the
+    /// result depends on the releases that write its raw version. If all these releases use the same scheme, the result
+    /// is the newest indexed version that the oldest of the releases reads. If the schemes of the releases differ (raw
+    /// versions 4, 5 and 10), the result is the newest indexed version that any of the releases reads, and the scheme
+    /// is uncertain.
     pub fn front_end_version(&self) -> (u32, bool) {
         let last = profkit_abi::indexed::VERSION_DEFAULT;
         if !self.is_raw {

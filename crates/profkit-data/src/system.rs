@@ -8,8 +8,8 @@
 /// ```
 pub fn system_text(error: &std::io::Error) -> String {
     let mut text = error.to_string();
-    // An error of the crate `tempfile` ends with the path of its temporary file. The path does not help the user, so it
-    // is removed too.
+    // An error of the crate `tempfile` ends with the path of its temporary file. The path does not help the user, so
+    // the path is removed too.
     if let Some(end) = text.find(" (os error ") {
         text.truncate(end);
     }

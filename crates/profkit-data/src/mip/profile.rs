@@ -23,7 +23,7 @@ pub enum ProfileVersion {
     V9,
 }
 
-// The sizes of the structures in the file (docs/formats/mip.md).
+// The sizes in bytes of the structures in the file (docs/formats/mip.md).
 const HEADER: usize = 64;
 const SECTION: u64 = 24;
 const FUNCTION: u64 = 88;

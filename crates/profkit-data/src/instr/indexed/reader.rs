@@ -486,8 +486,8 @@ pub struct IndexedReader<'data> {
     /// number of functions with such records, and the name and offset of the first one. `None` if there is no such
     /// function.
     widened: Option<(u64, String, u64)>,
-    /// What was lost in a damaged file, as errors that are still to be reported after the last function; `None` before
-    /// the last function was read.
+    /// The errors that report the losses of a damaged file and were not returned yet. They are returned after the last
+    /// function; `None` before that.
     at_last: Option<std::vec::IntoIter<Error>>,
     symbols: OnceLock<SymbolTable>,
 }

@@ -256,8 +256,8 @@ impl<'data> TextReader<'data> {
         Ok(())
     }
 
-    /// Reads the block of value data, if there is one. A block begins with a number that fits 32 bits. LLVM does not
-    /// accept such a line as a function name.
+    /// Reads the block of value data, if there is one. A block begins with a line that consists of a number of at most
+    /// 32 bits. LLVM does not accept such a line as a function name.
     fn read_values(&mut self, record: &mut Record) -> Result<()> {
         let start = self.lexer.position();
         let kinds = match self.lexer.decimal() {

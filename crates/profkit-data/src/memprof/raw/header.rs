@@ -62,8 +62,8 @@ impl Version {
         })
     }
 
-    /// Whether a segment states the length of its build id. In these versions (from 3 on), a segment also states the
-    /// load address of its module instead of a file offset.
+    /// Whether a segment states the length of its build id, as it does from version 3 on. From that version on, a
+    /// segment also states the load address of its module instead of a file offset.
     pub fn has_build_id_size(self) -> bool {
         self.0 >= 3
     }

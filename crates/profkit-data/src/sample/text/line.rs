@@ -319,8 +319,8 @@ impl<'data> Iterator for Targets<'data> {
         }
         for colon in memchr::memchr_iter(b':', text) {
             let rest = text.get(colon + 1..).unwrap_or_default();
-            // The digits after a colon are parsed before the blank after them is looked for. If the blank were looked
-            // for first, the time would be quadratic in the number of colons.
+            // Parse the digits after a colon first, and only then look for the blank after the digits. In the opposite
+            // order, the time would be quadratic in the number of colons.
             let (Some(count), end) = leading(rest) else {
                 continue;
             };

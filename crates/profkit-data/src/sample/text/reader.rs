@@ -192,8 +192,8 @@ impl Reader<'_> {
         let as_llvm = self.as_llvm;
         let is_metadata = matches!(parsed, Line::Checksum(_) | Line::Attributes(_) | Line::Flat);
         if !is_metadata && depth == self.metadata_depth {
-            // As in LLVM, a fault in the targets of the line is reported first, and only without such a fault the error
-            // that the line comes after metadata.
+            // As in LLVM, a fault in the targets of the line comes first. If there is no such fault, the error is that
+            // the line comes after metadata.
             if let Line::Body { targets, .. } = &parsed {
                 targets.check().map_err(located)?;
             }
@@ -270,7 +270,8 @@ impl Reader<'_> {
                 if as_llvm {
                     facts.attributes = 0;
                 }
-                // As in LLVM, the checksum of a top-level function shows that the profile is of pseudo probes.
+                // As in LLVM, the checksum of a top-level function shows that the profile is a profile of pseudo
+                // probes.
                 if checksum != 0 && depth == 1 {
                     self.kind |= ProfileKind::PROBE_BASED;
                 }

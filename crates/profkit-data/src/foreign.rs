@@ -245,7 +245,7 @@ fn is_json(text: &[u8]) -> bool {
 }
 
 /// Whether a line is a branch as perf2bolt writes it. Such a line has eight fields: the kind, name and offset of the
-/// source, the same three of the target, the number of mispredictions, and the count.
+/// source; the kind, name and offset of the target; the number of mispredictions; and the count.
 fn is_branch_of_bolt(line: &[u8]) -> bool {
     let words: Vec<&[u8]> = line.split(|&byte| byte == b' ').collect();
     let [from_kind, _, from, to_kind, _, to, missed, count] = words[..] else {

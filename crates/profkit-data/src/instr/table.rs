@@ -278,7 +278,8 @@ impl FunctionTable {
     }
 
     /// Adds the uniformity bits of another record of the same function and hash. A block stays uniform if it is uniform
-    /// in both records. A record without bits says nothing about uniformity and changes nothing.
+    /// in both records. If `bits` is empty, nothing changes, because the other record does not show whether its blocks
+    /// are uniform.
     pub fn add_uniformity(&mut self, id: RecordId, bits: &[u8]) {
         if bits.is_empty() {
             return;

@@ -75,8 +75,8 @@ impl Entry for Inlined {
         inlined
     }
 
-    /// The capacity of a list of inlined functions grows by half instead of doubling, because the entries are large and
-    /// most functions contain only one or two inlined functions.
+    /// Lets the capacity of a list of inlined functions grow by half instead of doubling, because the entries are large
+    /// and most functions contain only one or two inlined functions.
     #[inline]
     fn make_room(list: &mut Vec<Self>) {
         if list.len() == list.capacity() {

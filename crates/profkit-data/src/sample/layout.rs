@@ -18,7 +18,7 @@ pub enum SampleLayout {
     Flat,
 }
 
-/// LLVM's attribute `ContextDuplicatedIntoBase`, one of the bits of a function's attributes.
+/// The bit for LLVM's attribute `ContextDuplicatedIntoBase` in the attributes of a function.
 const DUPLICATED_INTO_BASE: u32 = 4;
 
 /// Estimates how often a function was entered, from its samples (`getHeadSamplesEstimate`). The estimate is the count

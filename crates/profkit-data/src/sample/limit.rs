@@ -78,8 +78,8 @@ pub fn encode_within<L>(
     }
 }
 
-/// Adds the symbols in a text, which has one symbol per line, to the symbol list of a profile. Blanks around a symbol
-/// are removed.
+/// Adds symbols to the symbol list of a profile. `list` is a text with one symbol per line. Blanks around a symbol are
+/// removed.
 pub fn add_symbols(profile: &mut SampleProfile, list: &[u8]) {
     let blank = |byte: &u8| b" \t\n\x0b\x0c\r".contains(byte);
     for line in list.split(|&byte| byte == b'\n') {

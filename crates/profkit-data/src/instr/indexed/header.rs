@@ -184,25 +184,25 @@ pub(super) struct Section {
     name: &'static str,
 }
 
-/// The MemProf section, which exists since LLVM 15.
+/// The MemProf section, which LLVM 15 introduced.
 pub(super) const MEMPROF: Section = Section {
     since: 8,
     at: 40,
     name: "MemProf section",
 };
-/// The section of build ids, which exists since LLVM 16.
+/// The section of build ids, which LLVM 16 introduced.
 pub(super) const BINARY_IDS: Section = Section {
     since: 9,
     at: 48,
     name: "build ids",
 };
-/// The section of temporal traces, which exists since LLVM 17.
+/// The section of temporal traces, which LLVM 17 introduced.
 pub(super) const TRACES: Section = Section {
     since: 10,
     at: 56,
     name: "temporal traces",
 };
-/// The section of vtable names, which exists since LLVM 19.
+/// The section of vtable names, which LLVM 19 introduced.
 pub(super) const VTABLE_NAMES: Section = Section {
     since: VTABLES_SINCE,
     at: 64,

@@ -34,7 +34,7 @@ impl NameTable {
             1,
             "the name table claims more names than its bytes can hold",
         );
-        // If the stated number of names is damaged, the names that the file contains are read nevertheless.
+        // If the stated number of names is wrong, the names that the file contains are still read.
         let (count, claim) = match count {
             Ok(count) => (count, None),
             Err(error) => (cursor.remaining(), Some(error)),

@@ -95,7 +95,7 @@ pub struct GcovLosses {
 }
 
 impl GcovLosses {
-    /// Returns the counts that are not 0, each with a text that says what was counted.
+    /// Returns the counts that are not 0, each with a text that names the counted things.
     pub fn counts(&self) -> impl Iterator<Item = (u64, &'static str)> {
         [
             (

@@ -37,8 +37,8 @@ pub const SAMPLE_INFLATE_RATIO: usize = 128;
 pub const SAMPLE_FAULTS: usize = 16;
 /// The maximum number of bytes of damaged functions that are decoded in a sample section, as a multiple of the size of
 /// the section. After a damaged function, reading continues at the start of the next function, which a table states. In
-/// a malicious file, very many damaged functions can extend to the end of the section, so that the same bytes would be
-/// decoded once per function.
+/// a malicious file, very many damaged functions can extend to the end of the section. Without the limit, the same
+/// bytes would be decoded once per function.
 pub const SAMPLE_REREADS: usize = 8;
 /// The maximum total number of frames of the call stacks of a MemProf section, per byte of the file. Call stacks share frames
 /// in a tree, so a small malicious file can have many long call stacks. An allocation context of a real profile takes

@@ -1,6 +1,6 @@
 //! Sorted vectors that accept new entries in any order. If a new entry belongs far from the end of its vector, it is
-//! kept outside the vector until the additions end. So adding n entries takes at most about n log n moves of entries,
-//! and not n², in any order of the entries.
+//! kept outside the vector until the additions end. So adding n entries moves at most about n log n entries, and not
+//! n², whatever the order of the new entries is.
 use super::model::{BodyLine, Inlined, Location, Samples, Target};
 use super::names::NameId;
 use std::collections::HashMap;

@@ -55,14 +55,18 @@ pub struct SampleReadOptions {
     pub summary_by_context: bool,
     /// Whether profiles are read as LLVM 22 reads them.
     ///
-    /// In extensible binary profiles, only the low half of the number that states a section's kind is used. Bytes after
-    /// the last item of a section are damage, and metadata of a function that is not in the tables are damage too. A
-    /// missing name table, metadata of inlined functions that have no samples, and a compressed section that ends
-    /// before or after its stated end are accepted.
+    /// Extensible binary profiles are then read like this:
+    /// - Only the low half of the number that states a section's kind is used.
+    /// - Bytes after the last item of a section are damage, and so are metadata of a function that is in no table.
+    /// - A missing name table is accepted, and so are metadata of inlined functions without samples.
+    /// - A compressed section may end before or after its stated end.
     ///
-    /// A text ends at its first zero byte. The head line of a function may be a number or `A:B`, the character after
-    /// the first colon of an indented line is skipped, and a part of a call site in a calling context that is not a
-    /// number counts as 0. A metadata line without attributes resets the attributes.
+    /// Text profiles are then read like this:
+    /// - The text ends at its first zero byte.
+    /// - The head line of a function may be a number or `A:B`.
+    /// - The character after the first colon of an indented line is skipped.
+    /// - A part of a call site in a calling context counts as 0 if it is not a number.
+    /// - A metadata line without attributes resets the attributes.
     pub llvm_checks: bool,
 }
 

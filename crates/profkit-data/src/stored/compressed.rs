@@ -79,8 +79,8 @@ impl Compression {
     }
 
     /// Decompresses the bytes of a file that may be cut off. If the file ends too early, the result has the bytes
-    /// before the cut and, as its second part, the error. If the file has wrong bytes, no bytes are returned, because
-    /// bytes that were decompressed before a checksum shows the damage may be wrong too.
+    /// before the cut and, as its second part, the error. If the file has wrong bytes, no bytes are returned. A
+    /// checksum shows the damage only later, so the bytes that were already decompressed may be wrong too.
     ///
     /// # Errors
     /// The errors of [`expand`](Self::expand), except for a cut after at least one decompressed byte.

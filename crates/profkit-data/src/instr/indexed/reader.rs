@@ -21,8 +21,8 @@ use std::sync::OnceLock;
 pub struct IndexedReadOptions {
     /// Whether to read the intact parts of a damaged file. Only complete sections are used. The function table contains
     /// a table of buckets, which states where the functions are. If the table of buckets is cut off or wrong, the
-    /// functions are read one after the other without it ([`HashTable::walk`]). After the last record, the reader
-    /// reports what is lost.
+    /// functions are read one after the other without this table ([`HashTable::walk`]). After the last record, the
+    /// reader reports what is lost.
     ///
     /// If the file is undamaged, opening it with this option reads the start of each function once more. For a
     /// malicious file, opening may take up to 16 passes over the function table.
@@ -30,10 +30,10 @@ pub struct IndexedReadOptions {
     /// The newest version of the indexed format to accept. A tool that imitates an LLVM release sets this option,
     /// because the release rejects files of newer versions.
     pub newest: u32,
-    /// Whether functions are read as LLVM 22 reads them. They are then read one after the other, without the table of
-    /// buckets ([`HashTable::file_order`]). If one record of a name is damaged, no record of the name is returned.
-    /// Value data whose TotalSize is 0 are read as empty. A reader of one share of the records uses the table of
-    /// buckets nevertheless. The option has no effect if [`salvage`](Self::salvage) is set.
+    /// Whether functions are read as LLVM 22 reads them. The functions are then read one after the other, without the
+    /// table of buckets ([`HashTable::file_order`]). If one record of a name is damaged, no record of the name is
+    /// returned. Value data whose TotalSize is 0 are read as empty. A reader of one share of the records still uses the
+    /// table of buckets. The option has no effect if [`salvage`](Self::salvage) is set.
     pub llvm_checks: bool,
 }
 

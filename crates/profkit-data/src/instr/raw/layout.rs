@@ -9,7 +9,7 @@ use std::ops::Range;
 pub const MAX_VALUE_KINDS: usize = profkit_abi::value_kind::COUNT;
 
 /// The offsets of the fields in a data record (LLVM's `__llvm_profile_data`), in bytes. An offset is `None` if the
-/// version does not have the field. The text of each field states its width; a pointer has the pointer width of the
+/// version does not have the field. The comment of each field states its width; a pointer has the pointer width of the
 /// program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordLayout {

@@ -48,8 +48,11 @@ impl TextOptions {
     }
 
     /// Sets the LLVM release that will read the text. The parts of the profile that this release would reject are left
-    /// out: temporal traces before LLVM 17, bitmaps before LLVM 18, value profiles of vtables before LLVM 19, and
-    /// header lines that the release does not know.
+    /// out:
+    /// - before LLVM 17: temporal traces;
+    /// - before LLVM 18: bitmaps;
+    /// - before LLVM 19: value profiles of vtables;
+    /// - header lines that the release does not know.
     #[must_use]
     pub fn for_llvm(mut self, release: Release) -> Self {
         self.release = Some(release);

@@ -406,9 +406,9 @@ struct Segments {
 /// Two numbers that convert an address in the process to an address in the module.
 #[derive(Clone, Copy)]
 struct Base {
-    /// The number to subtract from an address in the process.
+    /// The number that is subtracted from an address in the process.
     minus: u64,
-    /// The number to add to the result of the subtraction.
+    /// The number that is added after `minus` was subtracted.
     plus: u64,
 }
 

@@ -45,9 +45,10 @@ impl TextOptions {
     }
 
     /// Sets the LLVM release that will read the text. The parts of the profile that this release rejects or misreads
-    /// are left out and counted in [`Losses`]: vtables before LLVM 22, because earlier releases read them as an inlined
-    /// function; checksums and attributes of inlined functions before LLVM 14; all checksums and attributes before LLVM
-    /// 13.
+    /// are left out and counted in [`Losses`]:
+    /// - before LLVM 22: vtables, because these releases read vtables as an inlined function;
+    /// - before LLVM 14: checksums and attributes of inlined functions;
+    /// - before LLVM 13: all checksums and attributes.
     #[must_use]
     pub fn for_llvm(mut self, release: Release) -> Self {
         self.release = Some(release);

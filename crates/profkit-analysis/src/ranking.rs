@@ -188,7 +188,7 @@ pub struct Group {
     pub functions: u64,
     /// The number of functions that ran.
     pub entered: u64,
-    /// The sum of the counters, samples or bytes of these functions.
+    /// The sum of the counters, samples or bytes of the functions in the group.
     pub sum: u128,
 }
 

@@ -122,8 +122,7 @@ pub enum InputNote {
         /// The path under which the file or folder is used.
         other: PathBuf,
     },
-    /// The number of further files and folders that are left out because they were found at two paths, and are not
-    /// listed.
+    /// The number of further files and folders for which no [`Same`](Self::Same) note was made.
     MoreSame(u64),
     /// A path in a folder is left out, because it is neither a file nor a link to a file, for example a pipe.
     PassedOver {
@@ -132,8 +131,7 @@ pub enum InputNote {
         /// The kind of the object at the path, as text: for example, a pipe.
         what: String,
     },
-    /// The number of further paths that are left out because they are neither files nor links to files, and are not
-    /// listed.
+    /// The number of further paths for which no [`PassedOver`](Self::PassedOver) note was made.
     MorePassedOver(u64),
     /// The user named a file several times. The counts of the file are added each time.
     Repeated {
@@ -142,7 +140,7 @@ pub enum InputNote {
         /// The number of times that the file is named.
         times: u64,
     },
-    /// The number of further files that the user named several times and that are not listed.
+    /// The number of further files for which no [`Repeated`](Self::Repeated) note was made.
     MoreRepeated(u64),
 }
 

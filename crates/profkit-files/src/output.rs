@@ -22,7 +22,7 @@ pub enum Content {
     Text,
 }
 
-/// An output that can be written, as far as this can be checked before the first byte is written.
+/// An output to which nothing was written yet. All checks that are possible before the first byte have succeeded.
 ///
 /// A regular file is written completely or not at all. The bytes go to a temporary file in the same folder, and this
 /// file replaces the target at the end. The permissions of an existing target are kept, and a symbolic link is

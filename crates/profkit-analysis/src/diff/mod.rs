@@ -81,7 +81,7 @@ pub struct BlockChange {
     pub place: Place,
     /// The counts of the counter or line in the old and in the new profile.
     pub counts: [u64; 2],
-    /// The shares of these counts in the sum of the function's counts, in the old and in the new profile.
+    /// The share of the counter or line in the sum of the function's counts, in the old and in the new profile.
     pub shares: [f64; 2],
 }
 
@@ -94,7 +94,7 @@ pub struct TargetChange {
     pub target: Target,
     /// The counts of the target in the old and in the new profile.
     pub counts: [u64; 2],
-    /// The shares of these counts in the sum of the call site's counts, in the old and in the new profile.
+    /// The share of the target in the sum of the call site's counts, in the old and in the new profile.
     pub shares: [f64; 2],
 }
 
@@ -135,9 +135,9 @@ pub struct FunctionChange {
 pub struct ChangeSum {
     /// The number of functions.
     pub functions: u64,
-    /// The shares of these functions in the old and in the new total.
+    /// The sum of the shares of the changed functions, in the old and in the new profile.
     pub shares: [f64; 2],
-    /// The share of the total that moved because of these functions.
+    /// The share of the total that moved because of the changed functions.
     pub moved: f64,
 }
 

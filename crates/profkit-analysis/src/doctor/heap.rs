@@ -56,7 +56,7 @@ fn dump(diagnosis: &mut Diagnosis, dump: &RawDump<'_>) -> profkit_data::Result<u
     Ok(contexts)
 }
 
-/// Examines a heap profile as YAML.
+/// Examines a heap profile in YAML form.
 pub fn yaml(data: &[u8]) -> Diagnosis {
     let mut diagnosis = Diagnosis::new(Some(data.len() as u64), What::HeapYaml);
     match yaml::parse(data) {

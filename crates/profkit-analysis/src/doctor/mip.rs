@@ -98,7 +98,7 @@ fn map(diagnosis: &mut Diagnosis, data: &[u8]) {
     }
 }
 
-/// Examines a MIP profile as YAML.
+/// Examines a MIP profile in YAML form.
 pub fn yaml(data: &[u8]) -> Diagnosis {
     let mut diagnosis = Diagnosis::new(Some(data.len() as u64), What::MipYaml);
     match profkit_data::mip::yaml::parse(data) {

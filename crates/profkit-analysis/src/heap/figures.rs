@@ -47,9 +47,10 @@ pub enum ContextOrder {
     /// Most bytes first.
     #[default]
     Bytes,
-    /// Shortest average lifetime first.
+    /// The context with the shortest average lifetime comes first.
     ShortLife,
-    /// Fewest accesses per byte and second first; if these are equal, the longest lifetime first.
+    /// The context with the fewest accesses per byte and second comes first; if these are equal, the context with the
+    /// longest lifetime.
     Cold,
 }
 

@@ -48,7 +48,7 @@ pub struct IndexedBinaries<'a> {
     pub folders: &'a DebugFolders,
     /// The servers that are asked for a binary if no folder contains it.
     pub servers: Option<&'a dyn BinaryServers>,
-    /// The mappings of each binary's code. Computed when the first mapping without build id is met.
+    /// The mappings of each binary's code. Computed when a mapping without build id is searched for the first time.
     code_mappings: OnceLock<Vec<Vec<CodeMapping>>>,
 }
 
@@ -179,7 +179,7 @@ impl BinarySource for NoBinaries {
     }
 }
 
-/// The number of addresses of one module that were symbolised, and why the others could not be symbolised.
+/// A report about one module: how many of its addresses were symbolised, and why the others could not be symbolised.
 #[derive(Clone, Debug)]
 pub struct ModuleReport {
     /// The module.

@@ -94,10 +94,11 @@ impl Binary {
 /// The functions with one name in all binaries.
 #[derive(Clone, Debug, Default)]
 pub struct NamedFunctions {
-    /// The different hashes of these functions. A hash is `None` if only the symbol of the function is known.
+    /// The different hashes of the functions with this name. A hash is `None` if only the symbol of the function is
+    /// known.
     pub hashes: Vec<Option<FuncHash>>,
-    /// The position of the first of these functions in the order that the binaries and the profile share; `None` if
-    /// there is no such order.
+    /// The position of the first function with this name in the order that the binaries and the profile share; `None`
+    /// if there is no such order.
     pub position: Option<u32>,
 }
 

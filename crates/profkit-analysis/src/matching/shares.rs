@@ -14,7 +14,7 @@ const HOT_SHARE: f64 = 0.99;
 /// The numbers of functions in the binaries: those that match the profile, those that have different hashes in the
 /// profile, and those that the profile lacks. Each name is counted once. A binary has functions that no profile
 /// contains, such as `_start`. So fewer than 100 percent of its functions match even if the profile is fresh.
-/// [`CountShares`] divides the counts of the profile instead.
+/// [`CountShares`] has no such gap, because it starts from the functions of the profile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FunctionShares {
     /// The number of all functions in the binaries.

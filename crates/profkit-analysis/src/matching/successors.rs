@@ -13,9 +13,9 @@ const MOST_GUESSED: usize = 1000;
 /// The function that a lost function probably has become.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Successor {
-    /// Its name in the binaries.
+    /// The name of the successor in the binaries.
     pub name: Vec<u8>,
-    /// The reason why this function is probably the successor.
+    /// The reason why the function is probably the successor.
     pub reason: SuccessorReason,
 }
 

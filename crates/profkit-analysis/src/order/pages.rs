@@ -9,16 +9,17 @@ const FUNCTION_ALIGN: u64 = 16;
 pub struct Footprint {
     /// The number of functions.
     pub functions: usize,
-    /// The sum of the sizes of the functions.
+    /// The sum of the sizes of the called functions, in bytes.
     pub bytes: u64,
-    /// The number of pages that contain bytes of these functions in the layout of the linked binary.
+    /// The number of pages that contain bytes of the called functions in the layout of the linked binary.
     pub pages_before: u64,
-    /// The number of pages that these functions would need if they followed each other from the start of a page, each
-    /// aligned to 16 bytes.
+    /// The number of pages that the called functions would need if they followed each other from the start of a page,
+    /// each aligned to 16 bytes.
     pub pages_after: u64,
 }
 
-/// Computes the number of pages that these functions occupy.
+/// Computes the size of the functions in `order`: in bytes, in pages of the linked binary, and in pages if the
+/// functions were placed in this order.
 pub fn footprint(profile: &MipProfile, order: &[FunctionId], page_size: u64) -> Footprint {
     let page_size = page_size.max(1);
     let functions = || order.iter().map(|&id| &profile.functions[id]);

@@ -327,12 +327,12 @@ fn pages(start: u64, size: u64, page_size: u64) -> impl Iterator<Item = u64> {
     first..=last.min(first.saturating_add(MOST_PAGES))
 }
 
-/// The size of some functions in the binary, in bytes, and in pages before and after they are ordered.
+/// The size of some functions of a start-up order: in bytes, in pages of the binary, and in pages after ordering.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StartupText {
-    /// The number of these functions that the binary has.
+    /// The number of the functions that the binary has.
     pub functions: usize,
-    /// The sum of their sizes.
+    /// The sum of the sizes of the functions, in bytes.
     pub bytes: u64,
     /// The number of pages that the functions touch in the binary.
     pub pages_before: usize,

@@ -123,7 +123,8 @@ pub(crate) fn is_long(values: &ValueData) -> bool {
     kinds.any(|(_, kind)| kind.sites().any(|site| site.len() > MAX_VALUES_PER_SITE))
 }
 
-/// Sorts the values of all sites into their final order, and cuts each site to the largest number of values.
+/// Sorts the values of all sites into their final order, and cuts each site to the largest number of values that a site
+/// may have.
 pub(crate) fn finish(values: &mut ValueData) {
     for (_, kind) in values.kinds_mut() {
         finish_kind(kind);

@@ -75,7 +75,7 @@ impl ValueSums {
         (padding && self.fits(staged)).then_some(bits)
     }
 
-    /// Whether these values have the same number of value sites as those that were added before.
+    /// Whether `staged` has the same numbers of value sites as the profiles that were added before.
     pub(super) fn fits(&self, staged: &[ValueData]) -> bool {
         let mut pairs = self.sums.iter().zip(staged);
         self.sums.is_empty()

@@ -11,8 +11,7 @@ pub struct MipDetails {
     pub profiles: u64,
     /// The number of runs that were added.
     pub runs: u64,
-    /// The number of return-address samples that were left out, because the function that they call is not in the
-    /// profile.
+    /// The number of return-address samples that were left out, because the called function is not in the profile.
     pub samples_dropped: u64,
     /// The MIP profiles that inputs were merged into.
     pub targets: Vec<TargetReport>,

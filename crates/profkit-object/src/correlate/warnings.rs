@@ -112,7 +112,8 @@ pub struct CorrelationWarnings {
     pub suppressed: u64,
 }
 
-/// The default limit, which is also that of LLVM's option `--max-debug-info-correlation-warnings`.
+/// The number of warnings that are listed by default. LLVM's option `--max-debug-info-correlation-warnings` has the
+/// same default.
 pub const DEFAULT_LIMIT: usize = 5;
 
 impl Default for CorrelationWarnings {

@@ -12,7 +12,7 @@ pub(super) const NONE: u32 = u32::MAX;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Strings {
     bytes: Vec<u8>,
-    /// The end of each string in `bytes`. A string begins at the end of the string before it.
+    /// For each string, the offset of its end in `bytes`. A string begins at the end of the string before it.
     ends: Vec<usize>,
     /// For each hash, the indices of the strings with that hash.
     lookup: FxHashMap<u64, Vec<u32>>,

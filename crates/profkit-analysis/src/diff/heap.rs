@@ -33,8 +33,7 @@ impl Measure {
         }
     }
 
-    /// The amount that a context adds to the total whose shares are compared: its bytes, its allocations, or the sum of
-    /// their lifetimes.
+    /// The amount of a context in the total of all contexts: its bytes, its allocations, or the sum of their lifetimes.
     fn amount(self, block: &MemInfoBlock) -> u128 {
         let field = match self {
             Measure::Bytes => Field::TotalSize,

@@ -102,8 +102,7 @@ pub fn of_samples(releases: std::ops::RangeInclusive<u8>) -> Vec<Support> {
     })
 }
 
-/// The oldest release whose text reader accepts the directives that text profiles of this kind of instrumentation
-/// contain.
+/// The oldest release whose text reader accepts all directives of a text profile with this kind of instrumentation.
 pub fn oldest_for_kind(kind: InstrKind) -> Release {
     const SINCE: [(InstrKind, u8); 5] = [
         (InstrKind::CONTEXT_SENSITIVE, 9),

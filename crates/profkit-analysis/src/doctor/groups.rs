@@ -25,7 +25,8 @@ pub struct Counts {
     pub sound: u64,
     /// The number of damaged files.
     pub damaged: u64,
-    /// The number of profiles of a version that profkit cannot read, or without the program that they belong to.
+    /// The number of profiles that cannot be read, because profkit does not know their version or because their program
+    /// is missing.
     pub unsupported: u64,
     /// The number of files that are not profiles.
     pub foreign: u64,

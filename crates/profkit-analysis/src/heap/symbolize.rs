@@ -20,7 +20,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// The hint that names the flags with which clang writes all debug info that frames need.
+/// The hint that names clang's flags for all debug info that frames need.
 const FLAGS_HINT: &str = "compile and link with -gmlt -fdebug-info-for-profiling (or -g), or give the folder of the debug file with --debug-file-directory";
 
 /// The largest number of functions without debug info that are listed per module.

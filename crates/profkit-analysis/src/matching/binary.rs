@@ -181,8 +181,8 @@ impl BinaryFunctions {
     /// added; symbolic links to folders are not followed.
     ///
     /// # Errors
-    /// If the file cannot be read, is not a binary, or has neither profile sections nor symbols; if it is a profile of
-    /// another kind, or without functions; if a folder holds no program or library.
+    /// If the file cannot be read, or is neither a binary nor a profile. If it is a binary without profile sections and
+    /// without symbols, or a profile of another kind or without functions. If a folder holds no program or library.
     pub fn open(&mut self, path: &Path) -> Result<()> {
         if !path.is_dir() {
             return self.open_file(path);

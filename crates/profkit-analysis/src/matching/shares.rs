@@ -101,8 +101,8 @@ pub struct LostFunction {
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct MatchShares {
-    /// The numbers of the binaries' functions that match the profile, that have different hashes in it, and that it
-    /// lacks.
+    /// Numbers of functions in the binaries: of those that match the profile, that have different hashes in it, and
+    /// that it lacks.
     pub functions: FunctionShares,
     /// The sums of the profile's counts that the binaries can and cannot use.
     pub counts: CountShares,

@@ -323,9 +323,9 @@ impl Exchange {
     }
 }
 
-/// Moves the items for which `first` is true to the front, as libstdc++'s `std::partition` does: the first item that
-/// has to go to the back is exchanged with the last item that has to go to the front. Returns the number of items at
-/// the front.
+/// Moves the items for which `first` is true to the front. The order of the result is that of libstdc++'s
+/// `std::partition`: the first misplaced item is exchanged with the last misplaced one, again and again. Returns the
+/// number of items at the front.
 fn partition<T>(items: &mut [T], first: impl Fn(&T) -> bool) -> usize {
     let (mut start, mut end) = (0, items.len());
     loop {

@@ -529,9 +529,9 @@ impl Accumulator {
         last.max().map_or(0, |last| last.saturating_add(1))
     }
 
-    /// Finishes the sum: chooses one of several records that have the same name and hash but do not fit each other,
-    /// sorts values into their final order, and removes the functions that `keep` rejects. Reports the records that
-    /// were not chosen.
+    /// Finishes the sum. If several records have the same name and hash but do not fit each other, one of them is
+    /// chosen and the others are reported. Values are sorted into their final order. Functions that `keep` rejects are
+    /// removed.
     pub(crate) fn finish(mut self, keep: Option<Keep<'_>>, log: &mut EventLog) -> Finished {
         let (losers, records_dropped) = if self.rules.first_shape_wins {
             (Vec::new(), 0)

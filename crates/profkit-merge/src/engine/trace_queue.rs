@@ -47,8 +47,8 @@ impl Reservoirs {
     }
 }
 
-/// Temporal traces of inputs that were read before an input earlier in the list. The traces wait here, because
-/// reservoirs must receive traces in input order.
+/// Holds the temporal traces of inputs that were read too early: an input before them in the list is not read yet. The
+/// traces wait here, because reservoirs must receive traces in input order.
 #[derive(Default)]
 pub(crate) struct TraceQueue {
     next: usize,

@@ -1,5 +1,5 @@
-//! Finds the indexed version that implies the right hashing scheme for the inputs' function hashes, and finds inputs whose
-//! hashes do not fit each other.
+//! Finds the indexed version to write: it must imply the hashing scheme of the inputs' function hashes. Also finds
+//! inputs whose hashes do not fit each other.
 //!
 //! A compiler that reads a front-end profile decides by the *version* of the indexed file how it must hash functions
 //! (docs/formats, `FrontEndScheme`). A raw file has only a raw version, which several LLVM releases with different

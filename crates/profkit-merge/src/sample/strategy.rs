@@ -52,8 +52,8 @@ pub(super) trait Strategy: Sync {
         Ok(judge_by_functions(index, report))
     }
 
-    /// Whether the kind of an input with this number of functions matters. If so, the input must have probes if and
-    /// only if the other inputs have probes, and calling contexts if and only if the other inputs have contexts.
+    /// Whether an input with this number of functions must have the same properties as the other inputs: all must have
+    /// probes or none, and all must have calling contexts or none.
     fn decides_kind(&self, functions: u64) -> bool {
         functions > 0
     }

@@ -22,7 +22,7 @@ use std::sync::OnceLock;
 const TEXT_OF_UNIT: usize = 1 << 16;
 const TEXT_PER_BYTE: usize = 4;
 
-/// The largest number of declarations of one name that are compared with the file in the name of a profile's function.
+/// The largest number of declarations of one name among which the one in a given source file is searched.
 const MOST_OF_A_NAME: usize = 1024;
 
 /// The place where a function is declared.

@@ -57,7 +57,7 @@ impl RankedFunction {
     }
 }
 
-/// The sort key, the number of the function in the sequence of additions, and the function. If two keys are equal, the
+/// The sort key, the number of functions that were added up to this one, and the function. If two keys are equal, the
 /// function that was added first is the greater one.
 type Ranked = ((u128, Reverse<String>), Reverse<u64>, RankedFunction);
 
@@ -82,8 +82,8 @@ pub struct Ranking {
     seen: u64,
     /// The functions that are kept. The last one in the order is on top of the heap.
     heap: BinaryHeap<Reverse<Ranked>>,
-    /// The Rust functions whose instances are counted together, by the name without the hash. Each has the number of
-    /// its first instance in the sequence of additions.
+    /// The Rust functions whose instances are counted together, by the name without the hash. Each comes with the
+    /// number of functions that were added up to its first instance.
     united: FxHashMap<String, (u64, RankedFunction)>,
 }
 

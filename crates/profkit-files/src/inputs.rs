@@ -78,7 +78,7 @@ pub enum InputData<'s> {
 }
 
 impl InputData<'_> {
-    /// The reason why these are only the first bytes of the input; `None` if they are all bytes.
+    /// The reason why only the first bytes of the input are here; `None` if all its bytes are here.
     pub fn problem(&self) -> Option<&str> {
         match self {
             InputData::Cut(_, problem) => Some(problem),

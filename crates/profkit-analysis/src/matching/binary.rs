@@ -461,8 +461,8 @@ impl BinaryFunctions {
     }
 }
 
-/// Whether a compiler can use counts that belong to this hash, if the binaries have functions of the same name with
-/// `hashes`. If one of the hashes is not known, the equal name is enough.
+/// Whether a compiler can use the counts of a function with this hash. `hashes` are the hashes that the binaries have
+/// for the same name. A hash that is not known fits every hash.
 pub(super) fn fits(hashes: &[Option<FuncHash>], hash: Option<FuncHash>) -> bool {
     hash.is_none() || hashes.contains(&hash) || hashes.contains(&None)
 }

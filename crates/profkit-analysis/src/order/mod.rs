@@ -20,7 +20,7 @@ use rustc_hash::FxHashSet;
 use std::cmp::Ordering;
 use std::fmt;
 
-/// The linker that reads the order file, which decides the form of the file.
+/// The linker that reads the order file. The linker decides the form of the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum OrderFile {
     /// For `--symbol-ordering-file` of lld for ELF. Each line is the name of a symbol.

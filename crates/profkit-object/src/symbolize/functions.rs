@@ -9,7 +9,7 @@ use gimli::{
 use std::collections::BTreeMap;
 
 /// The largest number of address ranges of a compile unit, per byte of its entries and range lists. Every range needs
-/// some of these bytes, unless several entries share a range list, which compilers do not do.
+/// some of these bytes. Entries that share a range list would be an exception, but compilers do not write such entries.
 const RANGES_PER_BYTE: usize = 1;
 
 /// A function that has code, or an inlined copy of a function.

@@ -1,12 +1,12 @@
-//! The instrumenter on any bytes.
+//! Fuzzes the instrumenter for assembly.
 use profkit_mip::instrument::{Counter, IgnoreList, Mode, Options, Target, instrument};
 use std::borrow::Cow;
 
-/// Instruments the input for a target and in a mode that its bytes choose, and reads it as an ignore list.
+/// Reads the input as an ignore list, and instruments it. The bytes choose the target and the mode.
 ///
 /// # Panics
-/// If a file without a probe is not the same bytes, if what was put in moved a line or left out a byte of x86-64
-/// assembly, or if what was instrumented can be instrumented again.
+/// If a file in which nothing was instrumented changes, if an instrumented file can be instrumented again, or if an
+/// x86-64 line is moved or loses a byte.
 pub(crate) fn assembly(data: &[u8]) {
     let _ = IgnoreList::default().add(data, "input");
     let choice = data.iter().fold(data.len(), |sum, &byte| {
@@ -43,12 +43,13 @@ pub(crate) fn assembly(data: &[u8]) {
         instrument(&made.text, "input", Some(target), &options).is_err(),
         "instrumented twice"
     );
-    // Other targets rewrite jump tables and branches that no longer reach.
+    // For other targets, the instrumenter also rewrites jump tables and branches whose targets are too far away.
     if matches!(target, Target::X86_64Elf) {
         let mut lines = made.text.split(|&byte| byte == b'\n');
         for (number, old) in data.split(|&byte| byte == b'\n').enumerate() {
             let new = lines.next().expect("no line is left out");
-            // After `.end` nothing is assembled, and what is added stands before it.
+            // Nothing after `.end` is assembled, and additions are placed before it. So the lines from here on need not
+            // match.
             if old.windows(4).any(|word| word == b".end") {
                 break;
             }

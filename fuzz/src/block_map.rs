@@ -1,13 +1,13 @@
-//! `.llvm_bb_addr_map`, the section with the ids of machine basic blocks.
+//! Fuzzes the reader of `.llvm_bb_addr_map`, the section with the ids of machine basic blocks.
 use crate::source::located;
 use profkit_data::bytes::Endian;
 use profkit_object::bb_addr_map;
 
-/// Reads any bytes as the section, for both widths and byte orders. Errors say where; a block takes three bytes at
-/// least.
+/// Reads any bytes as the section, with each address width and byte order. An error must have a place, and a block must
+/// take at least three bytes.
 ///
 /// # Panics
-/// If that does not hold.
+/// If one of these rules does not hold.
 pub(crate) fn block_map(data: &[u8]) {
     for endian in [Endian::Little, Endian::Big] {
         for width in [4, 8] {

@@ -1,4 +1,4 @@
-//! Comparisons of profiles, and orders of functions.
+//! Fuzzes comparisons of profiles, and orders of functions.
 use crate::source::located;
 use profkit_analysis::diff::{DiffOptions, ProfileDiff};
 use profkit_analysis::order::{OrderFile, Startup, page_fault_area};
@@ -6,12 +6,12 @@ use profkit_analysis::overlap::{ComparedProfile, PairOverlap};
 use profkit_data::{Error, ErrorKind};
 use std::collections::HashSet;
 
-/// The number of functions that are listed.
+/// The largest number of functions that a comparison lists.
 const LISTED: usize = 20;
-/// Sums of many shares are not exact.
+/// The largest error of a sum of many shares, which is not exact.
 const NEARLY: f64 = 1e-6;
 
-/// Damage has a place. An error about a file as a whole says what else is expected.
+/// Checks an error. Damage must have a place. An error about a whole file must have a message.
 fn says_why(error: &Error) {
     match error.kind() {
         ErrorKind::UnrecognizedFormat | ErrorKind::Unsupported | ErrorKind::Empty => {
@@ -21,11 +21,11 @@ fn says_why(error: &Error) {
     }
 }
 
-/// A profile compared with itself, with its first half and with a profile of another program: shares are numbers, and
-/// nothing differs between a profile and itself.
+/// Compares a profile with itself, with its first half, and with a profile of another program. All shares must be
+/// numbers, and a profile must not differ from itself.
 ///
 /// # Panics
-/// If that does not hold, or a fault has no place.
+/// If one of these rules does not hold, or if a fault has no place.
 pub(crate) fn overlap(data: &[u8]) {
     let profile = match ComparedProfile::open(data) {
         Ok(profile) => profile,
@@ -53,10 +53,11 @@ pub(crate) fn overlap(data: &[u8]) {
     }
 }
 
-/// Nothing differs between a profile and itself. Of two profiles, the share that moved is the same in both directions.
+/// Compares a profile with itself and with others. A profile must not differ from itself. The share that moved must be
+/// the same in both directions.
 ///
 /// # Panics
-/// If that does not hold, or a fault has no place.
+/// If one of these rules does not hold, or if a fault has no place.
 pub(crate) fn diff(data: &[u8]) {
     let profile = match ComparedProfile::open(data) {
         Ok(profile) => profile,
@@ -122,10 +123,10 @@ fn check(pair: &PairOverlap) {
     }
 }
 
-/// An order has each symbol once, and every linker's file has every symbol.
+/// Orders functions. The order must contain each symbol once, and the file for each linker must contain every symbol.
 ///
 /// # Panics
-/// If that does not hold, or a fault has no place.
+/// If one of these rules does not hold, or if a fault has no place.
 pub(crate) fn order(data: &[u8]) {
     let mut startup = Startup::default();
     match startup.add(data) {

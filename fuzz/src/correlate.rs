@@ -1,4 +1,5 @@
-//! Correlation: metadata from sections and from DWARF of any bytes, and the file that binaries are remembered in.
+//! Fuzzes correlation, which reads metadata from sections and from DWARF, and the file that stores an index of
+//! binaries.
 use profkit_data::instr::raw::{RawDialect, RawMetadata, RecordLayout};
 use profkit_object::build_id::build_id;
 use profkit_object::correlate::binary::{self, Outside, SectionSet};
@@ -6,11 +7,11 @@ use profkit_object::correlate::dwarf::{self, DwarfOptions};
 use profkit_object::correlate::{Correlated, CorrelationWarnings, CounterSection, machine};
 use profkit_object::index::IndexCache;
 
-/// Reads metadata in every way.
+/// Reads metadata from any bytes in every way.
 ///
 /// # Panics
-/// If a function's counters lie outside the section, counters are found twice, more warnings are kept than were asked
-/// for, or what was found cannot be encoded.
+/// If a function's counters lie outside of the section, if two functions have the same counters, if more warnings are
+/// kept than the limit allows, or if the result cannot be encoded.
 pub(crate) fn correlate(data: &[u8]) {
     let Ok(image) = object::File::parse(data) else {
         return;
@@ -75,16 +76,17 @@ fn check(
         offsets.is_sorted_by(|one, next| one < next),
         "counters twice"
     );
-    // Names may be damaged; nothing else is wrong with it.
+    // Only damaged names may make the encoding fail.
     if let Ok(encoded) = RawMetadata::new(&found.program, dialect, layout) {
         assert_eq!(encoded.record_count(), found.program.records.len());
     }
 }
 
-/// The index of binaries: what is understood of it stays as it is.
+/// Reads any bytes as the index of binaries. The part that is understood must stay the same when it is written and read
+/// again.
 ///
 /// # Panics
-/// If it does not.
+/// If it does not stay the same.
 pub(crate) fn index_cache(data: &[u8]) {
     let cache = IndexCache::parse(&String::from_utf8_lossy(data));
     let text = cache.to_text();

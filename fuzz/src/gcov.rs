@@ -1,7 +1,8 @@
-//! GCC's sample profiles: what was read can be written, and is then sound and the same.
+//! Fuzzes the reader of GCC's sample profiles.
 use profkit_data::sample::gcov::{GcovOptions, GcovProfile, GcovVersion, write};
 
-/// Reads any bytes; writes what was read in every version, reads that, and writes it again.
+/// Reads any bytes as a GCC profile. The result is written in every version, read, and written again. The written
+/// profiles must be sound and equal.
 pub fn gcov(data: &[u8]) {
     let Ok(read) = GcovProfile::parse(data) else {
         return;

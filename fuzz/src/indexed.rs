@@ -1,4 +1,4 @@
-//! Indexed instrumentation profiles.
+//! Fuzzes indexed instrumentation profiles.
 use crate::source::{located, read_all};
 use profkit_data::ids::NameRef;
 use profkit_data::instr::indexed::{
@@ -6,12 +6,15 @@ use profkit_data::instr::indexed::{
 };
 use profkit_data::instr::{InstrSource, Record};
 
-/// Reads any bytes as an indexed profile. Every record that is found under the right hash must be found by its name;
-/// shares must make up the whole; what reads without an error must come back the same after it was written; and to
-/// salvage gives what strict reading gives, or says what is wrong.
+/// Reads any bytes as an indexed profile, and checks these rules:
+///
+/// - A record whose hash is that of its name is found by this name.
+/// - The shares into which the records are divided make up the whole.
+/// - If there is no error, the profile is the same after it is written and read again.
+/// - Salvaging gives the records of strict reading, or reports damage.
 ///
 /// # Panics
-/// If one of that does not hold, or a law of [`read_all`].
+/// If one of these rules or a rule of [`read_all`] does not hold.
 pub(crate) fn indexed(data: &[u8]) {
     if let Ok(view) = IndexedProfile::parse_with(data, &IndexedReadOptions::new().llvm_checks(true))
     {
@@ -58,7 +61,8 @@ pub(crate) fn indexed(data: &[u8]) {
     let options = IndexedWriteOptions::for_version(14);
     let mut out = Vec::new();
     if write(&profile, &options, &mut out).is_err() {
-        // The section's own offsets may be wrong: nothing else can fail.
+        // Writing can fail only because of wrong offsets inside the MemProf section. So it is written without this
+        // section.
         profile.memprof = None;
         out.clear();
         write(&profile, &options, &mut out).expect("what was read can be written");
@@ -85,7 +89,7 @@ fn records(view: &IndexedProfile<'_>, share: usize, shares: usize) -> Vec<Record
     records
 }
 
-/// In an order that does not depend on the table.
+/// Sorts records, so that their order does not depend on the hash table of the file.
 fn sorted(mut records: Vec<Record>) -> Vec<Record> {
     records.sort_by_cached_key(|record| {
         let (counts, bitmap) = (record.counts.clone(), record.bitmap.clone());

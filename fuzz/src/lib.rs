@@ -1,6 +1,6 @@
-//! Fuzz targets: each is a plain function that takes any bytes and panics if a law does not hold. `tests/smoke.rs`
-//! runs all of [`TARGETS`] over a corpus and thousands of mutations of it with a fixed seed, as part of `cargo test`
-//! and, longer, of `cargo xtask fuzz-smoke`. A fuzzing engine needs no more than to call one of them.
+//! Fuzz targets. Each is a function that takes any bytes and panics if a rule does not hold. `tests/smoke.rs` runs all
+//! of [`TARGETS`] on a corpus, and on thousands of mutations of it with a fixed seed. It is part of `cargo test`, and
+//! of `cargo xtask fuzz-smoke` with more mutations. A fuzzing engine only has to call one of the functions.
 #![allow(
     clippy::expect_used,
     clippy::panic,
@@ -32,9 +32,9 @@ mod text;
 pub struct Target {
     /// Its name.
     pub name: &'static str,
-    /// The function. It panics if a law does not hold.
+    /// The function. It panics if a rule does not hold.
     pub run: fn(&[u8]),
-    /// File extensions of the fixtures that are its corpus.
+    /// The file extensions of the fixtures that are the target's corpus.
     pub seeds: &'static [&'static str],
 }
 

@@ -1,11 +1,12 @@
-//! The line formats around profiles: lists of inputs, and tables of new names.
+//! Fuzzes two text formats that are not profiles: lists of inputs, and remapping files with new names.
 use profkit_data::list::parse_list;
 use profkit_data::remap::Remapping;
 
-/// Reads a list of inputs and a remapping file.
+/// Reads any bytes as a list of inputs, and as a remapping file.
 ///
 /// # Panics
-/// If an entry of the list has no line of the input, or two have the same; if a new name cannot be looked up.
+/// If the line number of an entry is not that of a line, or is not larger than the one before; if a remapping has more
+/// entries than lines, or an error without a line.
 pub(crate) fn list(data: &[u8]) {
     let lines = data.split(|&byte| byte == b'\n').count();
     for some_exist in [false, true] {

@@ -1,4 +1,4 @@
-//! Heap profiles: raw dumps, sections of indexed profiles, YAML.
+//! Fuzzes heap profiles: raw dumps, sections of indexed profiles, and YAML.
 use crate::source::located;
 use profkit_data::instr::indexed::IndexedProfile;
 use profkit_data::memprof::diff::diff;
@@ -7,10 +7,11 @@ use profkit_data::memprof::raw::RawMemProf;
 use profkit_data::memprof::{MemProfile, yaml};
 use profkit_merge::memprof::{ContextRule, MemProfSum, RawContexts};
 
-/// Reads any bytes as raw dumps and adds them up: twice in one sum is as two sums.
+/// Reads any bytes as raw dumps, and adds them up. Adding a dump twice to one sum must give the same as adding two
+/// sums.
 ///
 /// # Panics
-/// If that does not hold, or an error does not know its place.
+/// If the two sums differ, or if an error has no place.
 pub(crate) fn raw(data: &[u8]) {
     let profile = match RawMemProf::parse(data) {
         Ok(profile) => profile,
@@ -31,10 +32,11 @@ pub(crate) fn raw(data: &[u8]) {
     assert_eq!(twice.contexts().len(), contexts, "contexts do not meet");
 }
 
-/// Reads any bytes as an indexed profile with a section: what is read can be written in every version and read again.
+/// Reads any bytes as an indexed profile with a MemProf section. The result must be writable in every version and
+/// readable again.
 ///
 /// # Panics
-/// If that does not hold.
+/// If one of these rules does not hold.
 pub(crate) fn indexed(data: &[u8]) {
     let Ok(profile) = IndexedProfile::parse(data) else {
         return;
@@ -55,7 +57,7 @@ pub(crate) fn indexed(data: &[u8]) {
 /// Reads any bytes as YAML.
 ///
 /// # Panics
-/// If what was read is not the same after it was written.
+/// If the profile is not the same after it is written and read again.
 pub(crate) fn yaml_text(data: &[u8]) {
     let profile = match yaml::parse(data) {
         Ok(profile) => profile,
@@ -84,7 +86,7 @@ fn rewritten(profile: &MemProfile) {
         let again = again.to_profile().expect("our own section");
         assert_eq!(again.records().len(), profile.records().len());
     }
-    // Neither with itself nor with its sum has a profile a context that the other lacks.
+    // A profile has the same contexts as itself, and as the sum of two copies of itself.
     for other in [profile, &sum] {
         let found = diff(profile, other);
         assert!(found.appeared.is_empty() && found.gone.is_empty());

@@ -11,17 +11,18 @@ use std::num::NonZeroUsize;
 
 use crate::source::located;
 
-/// The largest count of a raw profile that is not taken for damage. Indexed and text profiles hold sums.
+/// The largest count in a raw profile that is not regarded as damage. Indexed and text profiles may have larger counts,
+/// because they hold sums.
 const LARGEST_PLAUSIBLE: u64 = 1 << 56;
-/// Counts that mark a function as hot or warm.
+/// The count values that mark a function as hot or warm.
 const PSEUDO_COUNTS: [u64; 2] = [u64::MAX, u64::MAX - 1];
 
-/// Merges the bytes with damaged copies of themselves. The result is the same with any number of threads and without
-/// the same-binary fast path, and no count of a raw profile that is beyond all reason reaches it. Merging as LLVM does
-/// ends too.
+/// Merges the bytes with damaged copies of themselves. The result must not depend on the number of threads, nor on the
+/// fast path for profiles of the same binary. It must not contain an impossible count from a raw profile. A merge with
+/// LLVM's rules must end too.
 ///
 /// # Panics
-/// If that does not hold.
+/// If one of these rules does not hold.
 pub(crate) fn merge(data: &[u8]) {
     let mixed = mixed(data);
     let inputs = Memory {
@@ -35,7 +36,7 @@ pub(crate) fn merge(data: &[u8]) {
     let compare = |other, how: &dyn Debug| same(&reference, other, how);
     compare(result(&inputs, merge_instr(&inputs, &three)), &three);
     compare(result(&inputs, merge_instr(&inputs, &ordinary)), &ordinary);
-    // Threads go as the scheduler likes: what they rarely do is done on purpose.
+    // The scheduler decides what threads do. Rare orders of their steps are therefore tried explicitly.
     for round in 0..SCHEDULES {
         let schedule = schedule(mixed.wrapping_add(round), inputs.files.len());
         let merged = merge_scheduled(&inputs, &one, &schedule);
@@ -53,7 +54,7 @@ pub(crate) fn merge(data: &[u8]) {
         result(&weighted, merge_instr(&weighted, &slow)),
         &slow,
     );
-    // Its result depends on the order of inputs and the number of writers.
+    // This result depends on the order of the inputs and the number of writers, so it is not compared.
     let _ = merge_instr(&weighted, &MergeOptions::new().policy(Policy::Llvm));
 }
 
@@ -73,10 +74,10 @@ fn same(
     }
 }
 
-/// How many schedules of workers are tried on one input.
+/// The number of schedules of workers that are tried for one input.
 const SCHEDULES: usize = 2;
 
-/// What a merge makes and says.
+/// The result of a merge: the written profile and the report.
 #[derive(PartialEq)]
 struct Merged {
     bytes: Vec<u8>,
@@ -92,7 +93,7 @@ fn result(
     let is_raw = |data: &Vec<u8>| detect(data) == FileKind::InstrRaw;
     let all_raw = inputs.files.iter().all(is_raw);
     let mut bytes = Vec::new();
-    // A damaged file may name one function in several records.
+    // The counts of one function can come from several records of a damaged file.
     let records = outcome.report.totals.records_merged;
     let weights = (0..inputs.len()).filter_map(|input| inputs.weight(input).as_integer());
     let heaviest = weights.max().unwrap_or(1);
@@ -113,13 +114,13 @@ fn result(
         let options = IndexedWriteOptions::for_version(13);
         match write(&merged.profile, &options, &mut bytes) {
             Ok(_) => {}
-            // It is carried through unread, so its damage is found only now.
+            // The MemProf section is copied without being read, so its damage is found only when it is written.
             Err(error) if error.structures() == [Structure::MemProfSection] => located(&error),
             Err(error) => panic!("the result of a merge cannot be written: {error}"),
         }
     }
     let mut totals = outcome.report.totals;
-    // How it was done, which is another matter.
+    // These totals tell how the merge was done, so they may differ.
     (totals.fast_profiles, totals.layouts) = (0, 0);
     Ok(Merged {
         bytes,
@@ -128,18 +129,18 @@ fn result(
     })
 }
 
-/// A number of the bytes. Any function of them will do, as long as it is always the same.
+/// Computes a number from the bytes. Any function is suitable that always gives the same number for the same bytes.
 pub(crate) fn mixed(data: &[u8]) -> usize {
     data.iter().fold(data.len(), |mixed, &byte| {
         mixed.wrapping_mul(31).wrapping_add(usize::from(byte))
     })
 }
 
-/// Inputs in some order, each with one of as many workers.
+/// Returns the inputs in a random order, each with a random worker. There are as many workers as inputs.
 fn schedule(seed: usize, inputs: usize) -> Vec<(usize, usize)> {
     let mut state = seed as u64;
     let mut below = |limit: usize| {
-        // Steps of a multiplicative generator; the high bits are the good ones.
+        // The steps of a multiplicative generator, of whose numbers only the high bits are random enough.
         state = state
             .wrapping_mul(0x5851_f42d_4c95_7f2d)
             .wrapping_add(0x1405_7b7e_f767_814f);
@@ -152,7 +153,7 @@ fn schedule(seed: usize, inputs: usize) -> Vec<(usize, usize)> {
     schedule
 }
 
-/// The bytes as they are; cut; with one bit changed; and as they are again.
+/// Returns four variations of the bytes: unchanged, cut, with one bit changed, and unchanged again.
 pub(crate) fn variations(data: &[u8], mixed: usize) -> Vec<Vec<u8>> {
     let cut = data.len() - mixed % 257 % (data.len() + 1);
     let mut flipped = data.to_vec();

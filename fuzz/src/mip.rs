@@ -1,4 +1,4 @@
-//! MIP files: raw files, maps, profiles and YAML.
+//! Fuzzes MIP files: raw files, maps, profiles and YAML.
 use crate::source::located;
 use profkit_data::mip::{
     Function, ImageFacts, MipMap, MipProfile, MipWriteOptions, ProfileVersion, RawParts, write,
@@ -8,7 +8,7 @@ use profkit_merge::mip::{MipMergeOptions, MipTarget, add_profile, merge_mip};
 use profkit_merge::{InputData, Inputs};
 use std::sync::OnceLock;
 
-/// The map that the raw files among the fixtures belong to.
+/// The map to which the raw files among the fixtures belong.
 const MAP: &[u8] = include_bytes!("../../tests/fixtures/mip/mixed.mipmap");
 
 struct One<'a>(&'a [u8]);
@@ -25,10 +25,11 @@ impl Inputs for One<'_> {
     }
 }
 
-/// Reads any bytes as a raw file, and merges them into a profile: what is kept of them can be written and read again.
+/// Reads any bytes as a raw file, and merges them into a profile. The merged profile must be the same after it is
+/// written and read again.
 ///
 /// # Panics
-/// If that does not hold.
+/// If one of these rules does not hold.
 pub(crate) fn raw(data: &[u8]) {
     let mut parts = 0;
     for part in RawParts::new(data) {
@@ -60,10 +61,11 @@ pub(crate) fn raw(data: &[u8]) {
     }
 }
 
-/// Reads any bytes as a map, and makes a profile of it, which can be written and read again.
+/// Reads any bytes as a map, and makes a profile of it. The profile must be the same after it is written and read
+/// again.
 ///
 /// # Panics
-/// If that does not hold.
+/// If one of these rules does not hold.
 pub(crate) fn map(data: &[u8]) {
     let created = MipMap::parse(data).and_then(|map| MipProfile::create(&map, &ImageFacts::new()));
     match created {
@@ -75,10 +77,11 @@ pub(crate) fn map(data: &[u8]) {
     }
 }
 
-/// Reads any bytes as a profile, which can then be written, read again, added to itself, and written as YAML.
+/// Reads any bytes as a profile. It must be possible to write the profile and read it again, to add it to itself, and
+/// to write it as YAML.
 ///
 /// # Panics
-/// If that does not hold.
+/// If one of these rules does not hold.
 pub(crate) fn profile(data: &[u8]) {
     match MipProfile::parse(data) {
         Ok(profile) => {
@@ -99,10 +102,10 @@ pub(crate) fn profile(data: &[u8]) {
     }
 }
 
-/// Reads any bytes as YAML; what is a profile can be written and read again.
+/// Reads any bytes as YAML. If they are a profile, it must be possible to write the profile and read it again.
 ///
 /// # Panics
-/// If that does not hold.
+/// If one of these rules does not hold.
 pub(crate) fn yaml(data: &[u8]) {
     match text::parse(data) {
         Ok((profile, version)) => {
@@ -138,7 +141,7 @@ fn written_and_read(profile: &MipProfile) {
     assert!(read == *profile, "a profile reads as another");
 }
 
-/// A profile without the order in which its tables were filled.
+/// Returns a profile in a form that does not depend on the order of its tables.
 fn shape(profile: &MipProfile) -> (MipProfile, Vec<Vec<String>>) {
     let mut bare = profile.clone();
     let mut frames = Vec::new();

@@ -1,4 +1,4 @@
-//! The HTML page of any profile.
+//! Fuzzes the HTML page of a profile.
 use profkit_analysis::heap::HeapProfile;
 use profkit_analysis::instr::InstrReader;
 use profkit_analysis::names::Spelling;
@@ -9,8 +9,8 @@ use profkit_data::mip::{MipProfile, ProfileVersion};
 use profkit_page::{DEFAULT_SIZE_LIMIT, Page};
 use profkit_report::heap::HeapView;
 
-/// Names of a profile never become elements: a page has the elements of the template, and as many scripts as it has data
-/// blocks, plus its own. The same profile makes the same page.
+/// Makes the page of any profile. Names in the profile must not become HTML elements: the page has only the elements of
+/// the template, its own scripts, and a script per data block. The same profile must give the same page.
 pub(crate) fn page(data: &[u8]) {
     for limit in [DEFAULT_SIZE_LIMIT, 1000] {
         let Some(text) = html(data, limit) else {

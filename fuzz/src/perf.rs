@@ -1,15 +1,15 @@
-//! Recordings of Linux perf.
+//! Fuzzes recordings of Linux perf.
 use crate::source::located;
 use profkit_data::ErrorKind;
 use profkit_perf::Recording;
 use profkit_perf::collect::{CollectOptions, Counts, collect};
 use profkit_perf::text::{TextOptions, read_text, write_addresses};
 
-/// A recording is read to an error with a place, or to samples that all are in the figures: none is counted twice and none
-/// is lost without a number that says so.
+/// Reads any bytes as a recording. The result must be an error with a place, or samples. Each sample must be in the
+/// figures exactly once: either counted, or in the number of a loss.
 ///
 /// # Panics
-/// If that does not hold.
+/// If one of these rules does not hold.
 pub(crate) fn perf(data: &[u8]) {
     let recording = match Recording::open(data) {
         Ok(recording) => recording,
@@ -43,7 +43,7 @@ pub(crate) fn perf(data: &[u8]) {
     counted(&recording, samples);
 }
 
-/// Every sample is counted or left out with a number that says so, and adding counts loses none.
+/// Collects the counts. Every sample must be counted, or be in the number of a loss. Adding counts must lose none.
 fn counted(recording: &Recording<'_>, samples: u64) {
     let mut options = CollectOptions::default();
     options.count_marked = true;
@@ -60,7 +60,7 @@ fn counted(recording: &Recording<'_>, samples: u64) {
         .iter()
         .all(|event| event.attr.has(profkit_perf::sample_type::IP));
     assert!(!addresses || placed + losses.unmapped_samples == samples);
-    // A branch between two binaries counts in both.
+    // A branch between two binaries counts in each of them.
     let taken = sum(|binary| binary.sums.taken()) + losses.unmapped_branches;
     assert!((losses.branches..=2 * losses.branches).contains(&taken));
     let stacks: u64 = counts.stacks.samples.iter().map(|it| it.count).sum();
@@ -75,10 +75,11 @@ fn counted(recording: &Recording<'_>, samples: u64) {
     }
 }
 
-/// A text with samples is read to an error with a place, or to counts that a file of addresses keeps.
+/// Reads any bytes as a text with samples. The result must be an error with a place, or counts. The counts must be the
+/// same after they are written to a file of addresses and read again.
 ///
 /// # Panics
-/// If that does not hold.
+/// If one of these rules does not hold.
 pub(crate) fn perf_text(data: &[u8]) {
     let counts = match read_text(data, TextOptions::default()) {
         Ok(counts) => counts,

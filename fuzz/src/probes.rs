@@ -1,13 +1,13 @@
-//! The sections of pseudo probes.
+//! Fuzzes the sections of pseudo probes.
 use crate::source::located;
 use profkit_data::bytes::Endian;
 use profkit_profgen::probes::{ProbeMap, Sections, Wanted};
 
-/// Reads any bytes as both sections: the first four are the size of the descriptions. Errors say where. Every probe is
-/// found by its address, and its frames come to an end.
+/// Reads any bytes as the two sections. The first four bytes are the size of the descriptions. An error must have a
+/// place. Every probe must be found by its address and have a finite number of frames.
 ///
 /// # Panics
-/// If that does not hold.
+/// If one of these rules does not hold.
 pub(crate) fn probes(data: &[u8]) {
     let Some((size, data)) = data.split_first_chunk() else {
         return;
@@ -31,7 +31,7 @@ pub(crate) fn probes(data: &[u8]) {
         assert_eq!(map.between(0, u64::MAX).count(), map.probes.len());
         for (index, probe) in map.probes.iter().enumerate() {
             let mut here = map.between(probe.address, probe.address);
-            // Many probes can be at one address.
+            // Many probes can have one address, so only the first 16 there are looked at.
             let found = here.by_ref().take(16).any(|(number, _)| number == index);
             assert!(found || here.next().is_some());
             let frames = map.frames(probe).take(data.len() + 1).count();

@@ -1,4 +1,4 @@
-//! Sample profiles of recordings, and llvm-profgen.
+//! Fuzzes sample profiles made from recordings, and llvm-profgen.
 use profkit_data::sample::SampleProfile;
 use profkit_data::sample::ext_binary::ExtBinaryProfile;
 use profkit_llvm::{Io, profgen};
@@ -17,7 +17,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// Runs llvm-profgen, and returns what it wrote, if it ended with success.
+/// Runs llvm-profgen. Returns what it wrote; `None` if it failed.
 fn run(folder: &Path, args: &[&str]) -> Option<Vec<u8>> {
     let output = folder.join("out");
     let binary = fixture_path("debug_info/clang-22-dwarf-5.elf");
@@ -31,11 +31,12 @@ fn run(folder: &Path, args: &[&str]) -> Option<Vec<u8>> {
     (code == 0).then(|| std::fs::read(&output).expect("what was written"))
 }
 
-/// A text gives the same profile at once and by way of the counts by address, or an error both times. As counts by address,
-/// it gives an error or a profile.
+/// Runs llvm-profgen on any text. The profile must be the same whether it is made directly or from counts by address
+/// that were written first; if one way fails, the other must fail too. The text is also read as counts by address,
+/// which must give an error or a profile.
 ///
 /// # Panics
-/// If that does not hold.
+/// If one of these rules does not hold.
 pub(crate) fn profgen_text(data: &[u8]) {
     let folder = tempfile::tempdir().expect("a folder");
     let file = |name: &str, bytes: &[u8]| {
@@ -48,7 +49,7 @@ pub(crate) fn profgen_text(data: &[u8]) {
     let profile = run(folder.path(), &[&script, "--format=text"]);
     let counts = run(folder.path(), &[&script, "--skip-symbolization"]);
     assert_eq!(profile.is_some(), counts.is_some());
-    // Without a count there is nothing to read again: LLVM's tool crashes, ours reports it.
+    // If there are no counts, there is nothing to read again: LLVM's tool crashes, and profkit reports an error.
     if let Some(counts) = counts.filter(|counts| !counts.is_empty()) {
         let counts = format!("--unsymbolized-profile={}", file("counts", &counts));
         let again = run(folder.path(), &[&counts, "--format=text"]);
@@ -60,13 +61,13 @@ pub(crate) fn profgen_text(data: &[u8]) {
     );
 }
 
-/// The ranges between all pairs of addresses of a small window in a binary of any bytes are used, or left out for one
-/// reason.
+/// Takes any bytes as a binary, and counts the ranges between all pairs of addresses in a small window. Each range must
+/// be used, or left out for exactly one reason.
 ///
 /// # Panics
-/// If that does not hold.
+/// If one of these rules does not hold.
 pub(crate) fn profgen_binary(data: &[u8]) {
-    /// The addresses of the window.
+    /// The number of addresses in the window.
     const WINDOW: u64 = 64;
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("program");
@@ -82,7 +83,7 @@ pub(crate) fn profgen_binary(data: &[u8]) {
         .next()
         .map_or(0, |segment| segment.1);
     let mut sums = Sums::default();
-    // The code of the fixtures begins there.
+    // In the fixtures, the code begins at this offset.
     let window = |place: u64| first.wrapping_add(0x280).wrapping_add(place);
     for start in 0..WINDOW {
         for end in 0..WINDOW {
@@ -104,7 +105,7 @@ pub(crate) fn profgen_binary(data: &[u8]) {
         &[(&sums, Numbering::Address)],
         &LineOptions::default(),
     ) else {
-        // The pseudo probes are damaged.
+        // This is an error only if the pseudo probes are damaged.
         return;
     };
     let figures = &made.figures;
@@ -117,7 +118,7 @@ pub(crate) fn profgen_binary(data: &[u8]) {
     assert!(figures.calls <= figures.branches && figures.branches <= WINDOW * WINDOW);
 }
 
-/// A recording of a simulated run of a program.
+/// Returns a recording of a simulated run of a program.
 fn recorded(program: &Path) -> &'static [u8] {
     static RECORDING: OnceLock<Vec<u8>> = OnceLock::new();
     RECORDING.get_or_init(|| {
@@ -135,12 +136,13 @@ fn recorded(program: &Path) -> &'static [u8] {
     })
 }
 
-/// A damaged recording of a known program gives profiles in all ways of counting, or errors: no way counts a sample more than
-/// once. Every three bytes of the data are the place of a byte of a sound recording, and its new value; without data the
-/// recording is sound, and each way gives a profile with functions.
+/// Changes bytes of a recording of a known program, and makes profiles in all ways of counting. Each way must give a
+/// profile or an error, and must not count a sample more than once. Every three bytes of `data` are the position of a
+/// byte in the recording and its new value. If `data` is empty, the recording is unchanged, and each way must give a
+/// profile with functions.
 ///
 /// # Panics
-/// If that does not hold.
+/// If one of these rules does not hold.
 pub(crate) fn profgen_recording(data: &[u8]) {
     let path = fixture_path("debug_info/clang-22-dwarf-5.elf");
     let files = ProgramFiles::open(&path, &DebugFolders::default()).expect("the program");
@@ -192,7 +194,7 @@ pub(crate) fn profgen_recording(data: &[u8]) {
                 assert!(contexts.samples <= counts.losses.samples);
             }
         }
-        // What was made can be written and read again.
+        // It must be possible to write the profile and read it again.
         let mut written = Vec::new();
         Encoding::ExtBinary
             .write(&profile, &mut written)

@@ -1,4 +1,4 @@
-//! Sample profiles of LLVM's encodings.
+//! Fuzzes sample profiles in LLVM's encodings.
 use crate::merge::{Memory, mixed, variations};
 use crate::source::located;
 use profkit_data::remap::Remapping;
@@ -13,11 +13,11 @@ use profkit_merge::sample::{SampleMergeError, SampleMergeOptions, merge_sample};
 use profkit_merge::{Event, Policy, Threads, Totals};
 use std::num::NonZeroUsize;
 
-/// Reads any bytes as the encoding that they claim to be. What could be read must come back the same from the
-/// extensible binary encoding, and from text where its names can be spelled in it.
+/// Reads any bytes in the encoding that they seem to have. The result must be the same after it is written in the
+/// extensible binary encoding and read again. The same must hold for text, if text can represent all names.
 ///
 /// # Panics
-/// If that does not hold, or a fault has no place.
+/// If the result is not the same, or if a fault has no place.
 pub(crate) fn sample(data: &[u8]) {
     let as_llvm = SampleReadOptions::new().llvm_checks(true);
     let report = read_with(data, &mut SampleProfile::new(), 1, &as_llvm);
@@ -30,7 +30,7 @@ pub(crate) fn sample(data: &[u8]) {
     report.faults.iter().for_each(located);
     assert_eq!(report.faults.is_empty(), report.fault_count == 0);
     let (wanted, text_losses) = as_text(&profile);
-    // Their names are digits of hashes afterwards, or bytes that end a name.
+    // Names that are hashes become digits in text, and a zero byte ends a name. Such names do not come back the same.
     let is_spelled = profile.names.iter().all(|(_, name)| match name {
         SampleName::Guid(_) => false,
         SampleName::Text(text) => !text.contains(&0),
@@ -63,7 +63,8 @@ pub(crate) fn sample(data: &[u8]) {
         .functions()
         .iter()
         .any(|function| !function.samples.inlined.is_empty());
-    // LLVM's text brackets the names of inlined functions where there are contexts.
+    // If there are contexts, LLVM's text puts the names of inlined functions in brackets, so the text does not come
+    // back the same.
     let is_odd = has_inlined && profile.kind.contains(ProfileKind::CONTEXT_SENSITIVE);
     if is_plain && !is_odd && text_losses.large_lines == 0 {
         let mut again = SampleProfile::new();
@@ -96,11 +97,11 @@ fn as_text(profile: &SampleProfile) -> (Vec<u8>, Losses) {
     (out, losses)
 }
 
-/// Merges the bytes with damaged copies of themselves. The result is the same with any number of threads and input by
-/// input, and can be written. Merging as LLVM does ends too.
+/// Merges the bytes with damaged copies of themselves. The result must not depend on the number of threads, must be the
+/// same if the inputs are merged one by one, and must be writable. A merge with LLVM's rules must end too.
 ///
 /// # Panics
-/// If that does not hold.
+/// If one of these rules does not hold.
 pub(crate) fn merge(data: &[u8]) {
     let inputs = |weighted| Memory {
         files: variations(data, mixed(data)),
@@ -120,7 +121,7 @@ pub(crate) fn merge(data: &[u8]) {
             &|options| options.run.threads = Threads::new(NonZeroUsize::new(3)),
             weighted,
         );
-        // New names for functions are given input by input.
+        // With a remapping, the merge reads the inputs one by one.
         let names = |options: &mut SampleMergeOptions| {
             options.remapping = Some(Remapping::parse(b"").expect("no names"));
         };
@@ -136,7 +137,7 @@ pub(crate) fn merge(data: &[u8]) {
     with(&|options| options.policy = Policy::Llvm, true);
 }
 
-/// The sum as text, and what was said about it.
+/// Returns the merged profile as text, with the events and totals of the report. `None` if the merge failed.
 fn merged(inputs: &Memory, options: &SampleMergeOptions) -> Option<(Vec<u8>, Vec<Event>, Totals)> {
     let outcome = match merge_sample(inputs, options) {
         Ok(outcome) => outcome,

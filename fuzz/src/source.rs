@@ -1,13 +1,14 @@
-//! What holds for every reader, whatever the bytes.
+//! Rules that hold for every reader and all bytes.
 use profkit_data::detect::FileKind;
 use profkit_data::instr::raw::{RawReadOptions, RawReader};
 use profkit_data::instr::{InstrSource, Record};
 use profkit_data::{Error, Result};
 
-/// Reads a raw file strictly and to salvage it. Where strict reading finds no fault, both find the same records.
+/// Reads a raw file strictly, and again with salvaging. If strict reading finds no fault, both must give the same
+/// records.
 ///
 /// # Panics
-/// If that does not hold, or a law of [`read_all`].
+/// If the records differ, or if a rule of [`read_all`] does not hold.
 pub(crate) fn raw(data: &[u8]) {
     let strict = RawReader::parse(data).map(|reader| read_all(reader, data.len()));
     let salvage = RawReadOptions::default().salvage(true);
@@ -23,10 +24,10 @@ pub(crate) fn raw(data: &[u8]) {
     }
 }
 
-/// Says what any bytes are.
+/// Detects the kind of any bytes.
 ///
 /// # Panics
-/// If an empty file is anything else, or anything else is empty.
+/// If no bytes are not detected as an empty file, or other bytes are.
 pub(crate) fn detect(data: &[u8]) {
     let kind = profkit_data::detect::detect(data);
     assert_eq!(kind == FileKind::Empty, data.is_empty());
@@ -41,17 +42,18 @@ pub(crate) struct Contents {
     pub(crate) errors: Vec<Error>,
 }
 
-/// Reads to the end, past every error that can be passed.
+/// Reads all records. Goes on after each error that the reader can resume after.
 ///
 /// # Panics
-/// If reading does not end, goes on after it said that it cannot, or an error has no place.
+/// If reading does not end, if it continues after the reader said that it cannot, or if an error has no place.
 pub(crate) fn read_all(mut source: impl InstrSource, len: usize) -> Contents {
     let mut contents = Contents {
         records: Vec::new(),
         errors: Vec::new(),
     };
     let mut record = Record::default();
-    // Every record and every error costs at least one byte of the file; profiles of a file may add a few.
+    // Every record and every error takes at least one byte of the file; a file of several profiles may have a few more.
+    // So this loop must return before it ends.
     for _ in 0..2 * len + 64 {
         match source.read_record(&mut record) {
             Ok(true) => contents.records.push(record.clone()),
@@ -85,10 +87,10 @@ fn check<T>(result: Result<T>) {
     }
 }
 
-/// Every error says what was being read, and where.
+/// Checks that an error says what was being read, and at which place.
 ///
 /// # Panics
-/// If it does not.
+/// If the error does not say so.
 pub(crate) fn located(error: &Error) {
     let placed = error.offset().is_some() || error.line_column().is_some();
     let empty = error.kind() == profkit_data::ErrorKind::Empty;

@@ -1,18 +1,18 @@
-//! What profiles are stored in: compressed files and archives.
+//! Fuzzes files that contain profiles: compressed files and archives.
 use profkit_data::stored::{
     Archive, Compression, expand_member, is_archive, is_compressed_tar, members_of_compressed_tar,
 };
 use std::borrow::Cow;
 
-/// The most bytes that are expanded of one file. Smaller than the limit of the readers, because a few bytes can stand
-/// for very many.
+/// The largest number of bytes to which a file is expanded. It is smaller than the limit of the readers, because a few
+/// bytes can expand to very many.
 const MOST: u64 = 4 << 20;
 
 /// Expands a compressed file, and reads the members of an archive.
 ///
 /// # Panics
-/// If a limit is not kept; if the whole of a file is not what its front is; if a member is different when it is read
-/// again, or there is a member more than are listed.
+/// If a limit is exceeded; if expanding the front of a file and expanding the whole file give different results; if a
+/// member differs when it is read again, or if there are more members than listed.
 pub(crate) fn stored(data: &[u8]) {
     if let Some(compression) = Compression::of(data) {
         compressed(data, compression);
@@ -38,7 +38,7 @@ fn compressed(data: &[u8], compression: Compression) {
     }
 }
 
-/// Lists an archive twice: once without reading its members, and once with the bytes of the first ones.
+/// Lists an archive twice: once without reading its members, and once with reading the first members.
 fn compressed_tar(data: &[u8], compression: Compression) {
     let mut names = Vec::new();
     let listed = members_of_compressed_tar(data, compression, |name, _| {
@@ -74,7 +74,7 @@ fn archive(data: &[u8]) {
     assert!(archive.read(count).is_err());
 }
 
-/// Expands a member that is compressed itself, if it is small.
+/// Expands a member if it is compressed itself.
 fn nested(member: (Cow<'_, [u8]>, Option<profkit_data::stored::StoredError>)) {
     match Compression::of(&member.0) {
         Some(compression) => compressed(&member.0, compression),

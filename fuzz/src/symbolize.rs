@@ -1,11 +1,10 @@
-//! Debug info of any bytes.
+//! Fuzzes the reader of debug info.
 use profkit_object::symbolize::{Inputs, Options, Symbolizer};
 
-/// Symbolises many addresses of a binary, and again in the other order.
+/// Symbolises many addresses of a binary, and then the same addresses in reverse order. Both must give the same stacks.
 ///
 /// # Panics
-/// If a stack is longer than the table, if the order of addresses changes a stack, or if names are taken from symbols
-/// against the wish.
+/// If a stack has more frames than the whole result, or if the order of the addresses changes a stack.
 pub(crate) fn symbolize(data: &[u8]) {
     let addresses: Vec<u64> = (0x1200..0x1400).chain([u64::MAX, 1 << 40]).collect();
     let reversed: Vec<u64> = addresses.iter().rev().copied().collect();

@@ -1,13 +1,13 @@
-//! Text instrumentation profiles.
+//! Fuzzes text instrumentation profiles.
 use crate::source::{located, read_all};
 use profkit_data::instr::text::{TextReader, TextWriter};
 use profkit_data::instr::{InstrSource, Record};
 
-/// Reads any bytes as text. What reads without an error must come back the same after it was written; otherwise
-/// reading must go on only where the reader says so, and come to an end.
+/// Reads any bytes as text. If there is no error, the result must be the same after it is written and read again. After
+/// an error, reading must continue only where the reader allows it, and must end.
 ///
 /// # Panics
-/// If one of that does not hold, or a law of [`read_all`].
+/// If one of these rules or a rule of [`read_all`] does not hold.
 pub(crate) fn text(data: &[u8]) {
     match TextReader::parse(data) {
         Ok(reader) => read_all(reader, data.len()),
@@ -49,7 +49,8 @@ pub(crate) fn text(data: &[u8]) {
     );
 }
 
-/// Whether a name is read back as one wherever its record stands. The text form cannot quote.
+/// Whether a name is always read back as the same name. The text form has no quotes or escapes, so some names are read
+/// as something else.
 fn is_spellable(name: &[u8]) -> bool {
     !name.starts_with(b":")
         && !matches!(name, [b'$', b'0'..=b'9' | b' ' | 0x09..=0x0d, ..])

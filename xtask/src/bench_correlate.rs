@@ -1,6 +1,6 @@
-//! `cargo xtask bench-correlate`: 500 raw profiles without metadata of 20 programs, and a folder of 200 binaries. One
-//! profkit command beside the loop over `llvm-profdata-22` that does the same, alternately, in one run, as a ratio. The
-//! merged profiles are compared byte for byte.
+//! `cargo xtask bench-correlate`: merges 500 raw profiles without metadata, which come from 20 programs, with a folder
+//! of 200 binaries. One profkit command is compared with a loop over `llvm-profdata-22` that does the same. The two run
+//! alternately, and their times are given as a ratio. The merged profiles are compared byte for byte.
 use anyhow::{Context, Result, bail, ensure};
 use profkit_testkit::{Measured, measure, target_folder};
 use std::fmt::Write as _;
@@ -16,12 +16,12 @@ Times `profkit merge RAW… --binaries FOLDER` beside a loop over llvm-profdata-
 ";
 
 const PROGRAMS: usize = 20;
-/// Builds per program in the folder. One of them wrote the profiles.
+/// The number of builds per program in the folder. Only one of the builds wrote the profiles.
 const BUILDS: usize = 10;
 /// Runs of each program.
 const RUNS: usize = 25;
 const FUNCTIONS: usize = 400;
-/// The target: profkit is this many times faster.
+/// The target: how many times faster profkit must be.
 const WANTED: f64 = 10.0;
 
 /// The steps that LLVM's tools need: read the build id of each binary and of each profile, merge per program, and merge
@@ -172,7 +172,7 @@ fn inputs(folder: &Path, kind: &str) -> Result<()> {
     Ok(())
 }
 
-/// A program whose functions run as often as its argument says.
+/// The source of a program whose functions run as often as the program's argument says.
 fn text(program: usize) -> String {
     let mut text = String::from("#include <stdlib.h>\n");
     // Writing to a string does not fail.

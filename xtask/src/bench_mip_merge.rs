@@ -1,5 +1,6 @@
-//! `cargo xtask bench-mip-merge`: `profkit mip merge` of 10,000 raw files of 10,000 functions beside `cat` of the same
-//! files, alternately, in one run, as a ratio; and the memory it takes.
+//! `cargo xtask bench-mip-merge`: compares `profkit mip merge` of 10,000 raw files with 10,000 functions each to `cat`
+//! of the same files. The two run alternately, and their times are given as a ratio. The memory of the merge is
+//! measured too.
 use anyhow::{Context, Result, ensure};
 use profkit_testkit::mip::{CALLS, COVERAGE, MipFunction, MipImage};
 use profkit_testkit::{Rng, measure, target_folder};
@@ -11,10 +12,10 @@ use std::time::Duration;
 const FUNCTIONS: usize = 10_000;
 const FILES: usize = 10_000;
 const ROUNDS: usize = 5;
-/// The target: at least this share of the speed of `cat`.
+/// The target: the smallest speed of the merge, as a share of the speed of `cat`.
 const WANTED: f64 = 1.0 / 3.0;
 
-/// Makes the files below `target/bench-mip-merge` (some 900 MB, kept), measures, and prints a table.
+/// Makes the files below `target/bench-mip-merge` (about 900 MB, kept), measures, and prints a table.
 pub fn run(_arguments: &[String]) -> Result<()> {
     let status = Command::new(env!("CARGO"))
         .args(["build", "--release", "-p", "profkit-cli"])
@@ -51,7 +52,8 @@ fn mib(bytes: u64) -> f64 {
     bytes as f64 / f64::from(1 << 20)
 }
 
-/// A map, and raw files in which two thirds of the functions were called. Returns their size.
+/// Writes a map, and raw files in which two thirds of the functions were called. Returns the total size of the raw
+/// files.
 fn inputs(folder: &Path, modes: u16) -> Result<u64> {
     let raw = folder.join("raw");
     let done = folder.join("done");
@@ -71,7 +73,7 @@ fn inputs(folder: &Path, modes: u16) -> Result<u64> {
             .collect();
         let mut records = image.run(&called);
         for file in 0..FILES {
-            // Each run calls one other function.
+            // The runs differ: each file has one more called function than the file before.
             let changed = image.layout().0.get(file % FUNCTIONS).copied().unwrap_or(0);
             if let Some(byte) = records.get_mut(changed) {
                 *byte = 0;
@@ -84,7 +86,7 @@ fn inputs(folder: &Path, modes: u16) -> Result<u64> {
     Ok(size * FILES as u64)
 }
 
-/// The best time of each, and the peak of the merge.
+/// Returns the best time of `cat`, the best time of the merge, and the peak memory of the merge.
 fn rounds(folder: &Path, profkit: &Path) -> Result<(Duration, Duration, u64)> {
     let profile: PathBuf = folder.join("out.mip");
     let (mut cat, mut merge, mut peak) = (Duration::MAX, Duration::MAX, 0);

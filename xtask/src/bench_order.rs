@@ -1,5 +1,6 @@
-//! `cargo xtask bench-order`: what an order of functions saves at a cold start: pages of text that are read, and page
-//! faults, with the order of profkit and with that of llvm-profdata-22.
+//! `cargo xtask bench-order`: measures how much an order of functions saves when a program starts with a cold page
+//! cache. It counts the pages of text that are read, and the page faults, with the order of profkit and with that of
+//! llvm-profdata-22.
 use crate::bench::inputs::scramble;
 use crate::mip::{fresh, succeed};
 use crate::steps::built_profkit;
@@ -25,7 +26,7 @@ a task are, from the symbols of the program: read-ahead hides how many a start r
 Needs clang-22, lld-22, llvm-22, and fincore (util-linux).
 ";
 
-/// Functions of the program, the files that they are spread over, and its tasks.
+/// The numbers of functions of the program, of files over which they are spread, and of tasks.
 const FUNCTIONS: u64 = 5000;
 const FILES: u64 = 10;
 const TASKS: u32 = 3;
@@ -81,7 +82,7 @@ pub fn run(args: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Sums over all starts of a program.
+/// The sums over all starts of a program.
 #[derive(Clone, Debug, Default)]
 struct Sums {
     major: f64,
@@ -90,7 +91,7 @@ struct Sums {
 }
 
 impl Sums {
-    /// Starts a task with nothing of the program in the page cache.
+    /// Starts a task while no page of the program is in the page cache, and adds the results.
     #[expect(clippy::cast_precision_loss, reason = "a start has few page faults")]
     fn add(&mut self, program: &Path, task: u32) -> Result<()> {
         forget(program)?;
@@ -108,7 +109,7 @@ impl Sums {
     }
 }
 
-/// The mean number of text pages with the functions of a task, from the places of the functions in the program.
+/// The mean number of text pages that contain the functions of a task, computed from the addresses of the functions.
 fn text_pages(profkit: &Path, program: &Path, folder: &Path) -> Result<f64> {
     let mut order = Command::new(profkit);
     order
@@ -203,7 +204,7 @@ fn build(folder: &Path, profkit: &Path) -> Result<Vec<(&'static str, PathBuf)>> 
         ("profkit", profkit, &["order"]),
     ] {
         let said = succeed(Command::new(command).args(prefix).arg(&profile))?;
-        // llvm-profdata explains its order in lines that lld does not take.
+        // llvm-profdata explains its order in additional lines, which lld does not accept.
         let lines = said.lines().filter(|line| !line.starts_with('#'));
         let order = folder.join(format!("{name}.txt"));
         fs::write(
@@ -246,7 +247,7 @@ fn main_source() -> String {
     }
     for task in 0..TASKS {
         let _ = writeln!(text, "static unsigned task{task}(unsigned x) {{");
-        // Some functions are called by all tasks, others by one.
+        // Some functions are called by all tasks, others by only one task.
         let is_called = |&function: &u64| {
             scramble(function) % 100 < 6 || scramble(function * 7 + u64::from(task)) % 100 < 6
         };

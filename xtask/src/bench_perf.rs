@@ -1,5 +1,5 @@
-//! `cargo xtask bench-perf`: llvm-profgen-22, create_llvm_prof and profkit make sample profiles of the same recordings,
-//! alternately, in one run, as ratios of time and memory.
+//! `cargo xtask bench-perf`: llvm-profgen-22, create_llvm_prof and profkit make sample profiles from the same
+//! recordings. The tools run alternately; their times and memory are given as ratios.
 //!
 //! Recordings are made below `target/bench-perf` and deleted afterwards.
 use anyhow::{Context, Result, bail, ensure};
@@ -28,10 +28,11 @@ Times llvm-profgen-22, create_llvm_prof (Debian's package autofdo) and profkit o
 Example: cargo xtask bench-perf --only lbr --rounds 9
 ";
 
-/// How many times faster than the others profkit must be, and how many bytes a core must count in a second.
+/// The targets: how many times faster than the other tools profkit must be, and how many bytes per second a core must
+/// count.
 const WANTED: f64 = 10.0;
 const WANTED_RATE: f64 = 0.5e9;
-/// How often the shared recording is repeated.
+/// How many times the records of the recording in the repository are repeated.
 const REPEATS: usize = 10;
 
 struct Options {
@@ -43,7 +44,7 @@ struct Options {
     library: PathBuf,
 }
 
-/// A command that is measured.
+/// A command that is measured, with its results.
 struct Contender {
     label: &'static str,
     command: Box<dyn Fn() -> Command>,
@@ -132,7 +133,7 @@ fn built() -> Result<PathBuf> {
     Ok(target_folder().join("release/profkit"))
 }
 
-/// The shared recording ten times over.
+/// Measures the recording in the repository, with its records repeated [`REPEATS`] times.
 fn lbr(options: &Options, profkit: &Path, scratch: &Path) -> Result<()> {
     let shared = repo_root().join("../shared/data/perf/autofdo");
     let bytes = std::fs::read(shared.join("test.lbr")).context("the shared recordings")?;
@@ -146,14 +147,14 @@ fn lbr(options: &Options, profkit: &Path, scratch: &Path) -> Result<()> {
     Ok(std::fs::remove_file(data)?)
 }
 
-/// Writes a recording with its records several times over. It is not made in memory first, because Linux counts the peak
-/// memory of this process for each program that it starts.
+/// Writes a recording with its records repeated. The result is not built in memory, because Linux includes the peak
+/// memory of this process in that of each started program.
 fn write_repeated(file: &[u8], times: usize, out: &mut impl Write) -> Result<()> {
     let word = |at: usize| -> Result<usize> {
         let bytes = file.get(at..at + 8).context("the recording is too short")?;
         Ok(usize::try_from(u64::from_le_bytes(bytes.try_into()?))?)
     };
-    // The places of the offset and the size of the records, and of the bits of features, in the header.
+    // The header has the offset and the size of the records at 40 and 48, and the bits of the features from 72 on.
     let (start, size) = (word(40)?, word(48)?);
     let features: u32 = (0..4)
         .map(|index| Ok(word(72 + 8 * index)?.count_ones()))
@@ -166,7 +167,7 @@ fn write_repeated(file: &[u8], times: usize, out: &mut impl Write) -> Result<()>
     for _ in 0..times {
         out.write_all(file.get(start..end).context("records")?)?;
     }
-    // The table of features has their offsets and sizes.
+    // The table of features has the offset and the size of each feature. The offsets grow with the records.
     let table = end + 16 * usize::try_from(features)?;
     for at in (end..table).step_by(16) {
         out.write_all(&(u64::try_from(word(at)?)? + more).to_le_bytes())?;
@@ -176,7 +177,7 @@ fn write_repeated(file: &[u8], times: usize, out: &mut impl Write) -> Result<()>
     Ok(())
 }
 
-/// A simulated recording of a program with debug info.
+/// Measures a simulated recording of a program with debug info.
 fn program(options: &Options, profkit: &Path, scratch: &Path) -> Result<()> {
     let binary = options.program.as_deref().unwrap_or(profkit);
     let data = simulated(options, scratch, binary)?;
@@ -205,7 +206,7 @@ fn simulated(options: &Options, scratch: &Path, binary: &Path) -> Result<PathBuf
     Ok(path)
 }
 
-/// All three tools on one recording.
+/// Measures all three tools on one recording.
 fn contest(
     options: &Options,
     profkit: &Path,
@@ -269,13 +270,13 @@ fn contest(
     table(name, data, &contenders)
 }
 
-/// Whether this profkit makes sample profiles.
+/// Whether this build of profkit can make sample profiles.
 fn has_sample(profkit: &Path) -> bool {
     let help = Command::new(profkit).args(["sample", "--help"]).output();
     help.is_ok_and(|output| output.status.success())
 }
 
-/// A simulated recording of a library, counted on one core and on all.
+/// Measures the counting of a simulated recording of a library, on one core and on all cores.
 fn library(options: &Options, profkit: &Path, scratch: &Path) -> Result<()> {
     let data = simulated(options, scratch, &options.library)?;
     let count = |cores: Option<&'static str>| {
@@ -324,7 +325,7 @@ fn bytes(path: &Path) -> Result<f64> {
     Ok(std::fs::metadata(path)?.len() as f64)
 }
 
-/// Runs all, one after the other, in each round. The first round fills the page cache and does not count.
+/// Runs all commands, one after the other, in each round. Round 0 fills the page cache and is not measured.
 fn measure_all(rounds: usize, contenders: &mut [Contender]) -> Result<()> {
     for round in 0..=rounds {
         for contender in &mut *contenders {
@@ -345,7 +346,7 @@ fn measure_all(rounds: usize, contenders: &mut [Contender]) -> Result<()> {
     Ok(())
 }
 
-/// Prints the best times. The last contender is ours.
+/// Prints the best time of each command. The last command is profkit's.
 fn table(name: &str, data: &Path, contenders: &[Contender]) -> Result<()> {
     let (size, own) = (bytes(data)?, contenders.last().context("a contender")?);
     println!("{name}: {:.0} MB", size / 1e6);

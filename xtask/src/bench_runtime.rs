@@ -1,5 +1,6 @@
-//! `cargo xtask bench-runtime`: what the profile runtime costs beside LLVM's C runtime: bytes in a linked program, time
-//! from start to exit, adding to one pool, value profiling. Both runtimes are measured in turn in the same run.
+//! `cargo xtask bench-runtime`: measures the costs of profkit's profile runtime and of LLVM's C runtime: the bytes in a
+//! linked program, the time from start to exit, the time to add to a shared profile file, and the time of value
+//! profiling. The two runtimes are measured in turn.
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,8 +26,9 @@ and prints what each costs. The runtimes take turns; times are medians of all ro
 Example: cargo xtask bench-runtime --only size
 ";
 
-/// The releases of clang, and the raw version that each writes. No clang of 18 and 23, which write 9 and 11, is used: the
-/// sizes of these two libraries are measured in programs of clang 22, which would report them as wrong when they run.
+/// The releases of clang, each with a raw version of the runtime. The runtimes of raw versions 9 and 11 are only linked
+/// for their sizes, into programs of clang 22. Clang 18 and 23, which write these versions, are not used. The programs
+/// would report a wrong version if they ran.
 const RELEASES: [(u32, u32); 7] = [
     (13, 7),
     (14, 8),
@@ -37,23 +39,24 @@ const RELEASES: [(u32, u32); 7] = [
     (22, 11),
 ];
 
-/// The release of clang for all measurements of time.
+/// The release of clang that is used for all measurements of time.
 const TIMED: u32 = 22;
 
-/// Processes that are started for one measurement of start and exit.
+/// The number of processes that are started for one measurement of start and exit.
 const STARTS: usize = 200;
-/// Processes that add to one pool.
+/// The number of processes that add their counts to one pool (a shared profile file).
 const PROCESSES: usize = 100;
-/// Functions of the program with a pool.
+/// The number of functions in the program whose processes add to a pool.
 const FUNCTIONS: usize = 2000;
 
-/// A program that does nothing that takes time.
+/// A program that does almost nothing.
 const SMALL: &str = "\
 static int odd(int n) { return n % 2 ? n : -n; }
 int main(int count, char **words) { return odd(count) == -odd(-count) + 12345; }
 ";
 
-/// A program in which nearly all time is value profiling: calls through pointers, copies of many sizes.
+/// A program that spends nearly all its time on value profiling: it calls through pointers, and copies memory in many
+/// sizes.
 const VALUES: &str = r#"
 #include <string.h>
 static int a(int n) { return n + 1; }
@@ -81,7 +84,7 @@ enum Runtime {
 
 const BOTH: [Runtime; 2] = [Runtime::C, Runtime::Profkit];
 
-/// The folder and the commands of a run.
+/// The state of a run of the benchmark: folder, commands, results.
 struct Bench {
     folder: PathBuf,
     profkit: PathBuf,
@@ -149,14 +152,14 @@ pub fn run(args: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Bytes of a program by kind.
+/// The size of a program in bytes, by the kind of its sections.
 #[derive(Clone, Copy, Default)]
 struct Bytes {
-    /// What is loaded and not written: code, constants, tables.
+    /// Sections that are loaded but not written: code, constants, tables.
     text: u64,
-    /// What is loaded from the file and written.
+    /// Sections that are loaded from the file and can be written.
     data: u64,
-    /// What is zero at the start.
+    /// Sections that are not in the file, because they are zero at the start.
     zero: u64,
 }
 
@@ -184,7 +187,7 @@ impl Bytes {
         Ok(sums)
     }
 
-    /// What is here and not in a smaller program.
+    /// The difference to a smaller program, for each kind.
     fn beyond(self, smaller: Self) -> Self {
         Self {
             text: self.text.saturating_sub(smaller.text),
@@ -195,7 +198,7 @@ impl Bytes {
 }
 
 impl Bench {
-    /// The library of profkit's runtime for a raw version.
+    /// Returns the library with profkit's runtime for a raw version.
     fn library(&self, raw: u32) -> Result<PathBuf> {
         let path = self.folder.join(format!("libprofile-{raw}.a"));
         succeed(
@@ -231,7 +234,7 @@ impl Bench {
         Ok(program)
     }
 
-    /// Notes whether a ratio keeps its target, and returns it as a cell of a table.
+    /// Records a missed target if a ratio is above `wanted`. Returns the ratio as a cell of a table.
     fn judged(&mut self, what: &str, ratio: f64, wanted: f64) -> String {
         if ratio > wanted {
             self.missed
@@ -240,7 +243,7 @@ impl Bench {
         format!("{ratio:.3}")
     }
 
-    /// The bytes that the runtimes add to a small program.
+    /// Measures the bytes that each runtime adds to a small program.
     fn sizes(&mut self) -> Result<()> {
         const WANTED: f64 = 0.5;
         let file = self.folder.join("small.c");
@@ -296,8 +299,8 @@ impl Bench {
         );
     }
 
-    /// Measures both runtimes in turn, and prints a line of a table: the medians and their ratio. One round more is not
-    /// counted.
+    /// Measures both runtimes in turn, and prints a row of a table: the medians and their ratio. An additional first
+    /// round is not counted.
     fn compare(
         &mut self,
         what: &str,
@@ -319,7 +322,7 @@ impl Bench {
         Ok(())
     }
 
-    /// Small processes from start to exit.
+    /// Measures small processes from start to exit.
     fn starts(&mut self) -> Result<()> {
         self.head(&format!(
             "{STARTS} processes of a small program, one after the other"
@@ -346,7 +349,7 @@ impl Bench {
         Ok(())
     }
 
-    /// Many processes that add their counts to one file when they end.
+    /// Measures many processes that each add their counts to one file when they end.
     fn pools(&mut self) -> Result<()> {
         self.head(&format!(
             "{PROCESSES} processes at once add to one pool of {FUNCTIONS} functions; each count is looked at"
@@ -393,7 +396,7 @@ impl Bench {
         Ok(())
     }
 
-    /// A program that mostly records values.
+    /// Measures a program that spends its time on recording values.
     fn values(&mut self) -> Result<()> {
         self.head("User and system time of a program that mostly records values");
         let words = ["-O1", "-fprofile-generate"];
@@ -425,7 +428,7 @@ fn quotient(a: u64, b: u64) -> f64 {
     a as f64 / b as f64
 }
 
-/// Runs a program whose exit code is 0.
+/// Runs a program that must end with exit code 0.
 fn run_quietly(program: &Path, raw: &Path) -> Result<()> {
     let status = Command::new(program)
         .env("LLVM_PROFILE_FILE", raw)
@@ -435,7 +438,7 @@ fn run_quietly(program: &Path, raw: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A program with many functions, which calls each once, through pointers.
+/// The source of a program with many functions. It calls each function once, through a pointer.
 fn many_functions() -> Result<String> {
     let mut source = String::new();
     for number in 0..FUNCTIONS {
@@ -454,7 +457,7 @@ fn many_functions() -> Result<String> {
     Ok(source)
 }
 
-/// The sum of all counters in the profile of a folder, which has one.
+/// The sum of all counters in the only profile of a folder.
 fn counts_in(llvm: &Llvm, folder: &Path) -> Result<u64> {
     let mut raws = fs::read_dir(folder)?
         .map(|entry| Ok(entry?.path()))

@@ -1,5 +1,5 @@
-//! `cargo xtask clients`: cargo-llvm-cov, cargo-pgo and grcov run end to end on a small Rust project, once with LLVM's
-//! llvm-profdata and once with profkit under that name. Their results must be equal.
+//! `cargo xtask clients`: runs cargo-llvm-cov, cargo-pgo and grcov from start to end on a small Rust project, once with
+//! LLVM's llvm-profdata and once with profkit under this name. The results must be equal.
 use anyhow::{Context, Result, bail};
 use profkit_testkit::{Llvm, repo_root, target_folder};
 use std::ffi::OsString;
@@ -18,7 +18,7 @@ make. They are installed from crates.io into target/clients, or taken from PATH 
 Example: cargo xtask clients --only grcov
 ";
 
-/// The clients, and the versions whose source was read and which were run.
+/// The clients. Each has its name, the version that was examined and run, and the function that runs it.
 const CLIENTS: [(&str, &str, Use); 3] = [
     ("cargo-llvm-cov", "0.9.1", llvm_cov),
     ("cargo-pgo", "0.3.0", pgo),
@@ -28,17 +28,17 @@ const CLIENTS: [(&str, &str, Use); 3] = [
 /// Runs a client and returns its results.
 type Use = fn(&Setting) -> Result<Artefact>;
 
-/// The results of a client to compare: name and bytes.
+/// The results of a client that are compared. Each has a name and its bytes.
 type Artefact = Vec<(String, Vec<u8>)>;
 
 /// One run of a client: which llvm-profdata it uses, and where it runs.
 #[derive(Debug)]
 struct Setting {
-    /// A copy of the project. Both tools use the same path, because objects differ with the path.
+    /// A copy of the project. Both runs use the same path, because the path influences the object files.
     project: PathBuf,
     /// A folder with `llvm-profdata` and `llvm-cov`.
     tools: PathBuf,
-    /// PATH with `tools` and the clients first.
+    /// The value of `PATH`: `tools` and the folder of the clients come first.
     path: OsString,
 }
 
@@ -146,7 +146,7 @@ fn prepare(
     cov: &Path,
 ) -> Result<Setting> {
     let tools = folder.join("tools").join(label);
-    // An old link is removed first: writing to it would overwrite the file that it points to.
+    // An old link must be removed first: writing to it would overwrite the file that it points to.
     if tools.exists() {
         fs::remove_dir_all(&tools)?;
     }
@@ -155,7 +155,7 @@ fn prepare(
     fs::create_dir_all(&real)?;
     symlink(profdata, real.join("llvm-profdata"))?;
     symlink(cov, tools.join("llvm-cov"))?;
-    // A wrapper that records each call. Without the record, a client could use another llvm-profdata unnoticed.
+    // A wrapper that records each call, so that a client cannot use another llvm-profdata unnoticed.
     let calls = tools.join("calls.log");
     fs::write(&calls, "")?;
     let wrapper = tools.join("llvm-profdata");
@@ -183,7 +183,7 @@ fn prepare(
     })
 }
 
-/// `cargo llvm-cov`: unit tests, exported as JSON and as text.
+/// Runs `cargo llvm-cov`: the unit tests, with the coverage exported as JSON and as text.
 fn llvm_cov(setting: &Setting) -> Result<Artefact> {
     let json = setting.project.join("coverage.json");
     succeed(
@@ -200,7 +200,7 @@ fn llvm_cov(setting: &Setting) -> Result<Artefact> {
     read_all(&[json, lcov])
 }
 
-/// `cargo pgo`: instrumented build, two runs, optimised build. The program must be equal to the byte.
+/// Runs `cargo pgo`: an instrumented build, two runs, an optimised build. The programs must be equal byte for byte.
 fn pgo(setting: &Setting) -> Result<Artefact> {
     succeed(&mut setting.cargo(&["pgo", "build"]))?;
     let program = setting
@@ -222,7 +222,8 @@ fn pgo(setting: &Setting) -> Result<Artefact> {
     read_all(&[program])
 }
 
-/// `grcov`: unit tests built with coverage, raw profiles given to grcov, which feeds a list on standard input.
+/// Runs `grcov` on the raw profiles of unit tests that were built with coverage. grcov gives llvm-profdata a list of
+/// them on standard input.
 fn grcov(setting: &Setting) -> Result<Artefact> {
     let raw = setting.project.join("raw");
     let mut test = setting.cargo(&["test"]);
@@ -251,7 +252,7 @@ fn grcov(setting: &Setting) -> Result<Artefact> {
 
 impl Setting {
     fn cargo(&self, args: &[&str]) -> Command {
-        // cargo is started by name, not through $CARGO, because it looks for its subcommands on PATH.
+        // cargo is started by name and not through `$CARGO`, because it looks for its subcommands in `PATH`.
         let mut command = Command::new("cargo");
         command
             .args(args)
@@ -260,7 +261,7 @@ impl Setting {
         command
             .env("LLVM_PROFDATA", self.tools.join("llvm-profdata"))
             .env("LLVM_COV", self.tools.join("llvm-cov"));
-        // This chore itself runs under cargo, whose variables must not reach the client.
+        // This task itself runs under cargo. cargo's variables must not reach the client.
         for variable in ["RUSTFLAGS", "CARGO_TARGET_DIR", "CARGO_ENCODED_RUSTFLAGS"] {
             command.env_remove(variable);
         }
@@ -310,7 +311,7 @@ fn copy_tree(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Runs a command and captures its output, which becomes part of the error.
+/// Runs a command that must succeed. Its output is captured, and becomes part of the error if it fails.
 fn succeed(command: &mut Command) -> Result<()> {
     let output = command.output().with_context(|| format!("{command:?}"))?;
     if !output.status.success() {

@@ -1,5 +1,5 @@
-//! profkit beside LLVM's tools, over the whole matrix of compilers, modes and programs, and over sample profiles of every
-//! release and encoding.
+//! Compares profkit with LLVM's tools: for all combinations of compilers, modes and programs, and for sample profiles
+//! of every release and encoding.
 use std::collections::BTreeMap;
 
 use anyhow::{Result, ensure};
@@ -9,8 +9,8 @@ use profkit_testkit::skip;
 
 use crate::steps::built_profkit;
 
-/// Compares everything and prints a table. With arguments: only sets whose name contains one of them, and sample
-/// profiles only where one of them is `sample`.
+/// Compares everything and prints a table. With arguments, compares only the sets whose name contains an argument.
+/// Sample profiles are then compared only if an argument is `sample`.
 pub fn run(arguments: &[String]) -> Result<()> {
     let conformance = Conformance::new(&built_profkit()?, Scope::Full);
     let mut sets = all_sets();

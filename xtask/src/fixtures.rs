@@ -1,4 +1,4 @@
-//! Makes `tests/fixtures` again: small real profiles of every installed release in every mode.
+//! Makes `tests/fixtures` anew: small real profiles from every installed release in every mode.
 mod walked;
 
 use std::fmt::Write as _;
@@ -9,13 +9,14 @@ use anyhow::{Context, Result, ensure};
 use profkit_testkit::matrix::{Compiler, Mode, RawSet, Set, all_sets};
 use profkit_testkit::{Llvm, fixture_path, heap_dump, repo_root};
 
-/// The run of each program whose raw profile is kept.
+/// The index of the run whose raw profile is kept, for each program.
 const KEPT_RUN: usize = 1;
 
-/// The releases whose front-end profiles the README merges. Their functions have the same hashes (formats.md B.1).
+/// The releases whose front-end profiles are merged in the README. Their functions have the same hashes (formats.md
+/// B.1).
 const README_RELEASES: [u32; 4] = [14, 16, 19, 22];
 
-/// Rewrites the folders of [`FOLDERS`], and `MANIFEST`, which says for each file who made it and how.
+/// Rewrites the folders in [`FOLDERS`], and `MANIFEST`, which says for each file how and by which tool it was made.
 pub fn run(_arguments: &[String]) -> Result<()> {
     let mut writer = Writer::new()?;
     for set in all_sets() {
@@ -40,7 +41,7 @@ pub fn run(_arguments: &[String]) -> Result<()> {
     writer.finish()
 }
 
-/// Profiles as LLVM 23 writes them. Its tools are not installed, so the test support writes the files byte by byte.
+/// Writes profiles of LLVM 23. Its tools are not installed, so the test support writes the files byte by byte.
 fn llvm_23(writer: &mut Writer) -> Result<()> {
     for (name, bytes) in profkit_testkit::llvm_23::llvm_23_fixtures() {
         writer.add(&format!("llvm-23/{name}"), &bytes, LLVM_23)?;
@@ -50,7 +51,7 @@ fn llvm_23(writer: &mut Writer) -> Result<()> {
 
 const LLVM_23: &str = "written by crates/profkit-testkit/src/llvm_23, not by LLVM's tools";
 
-/// What profiles are stored in: compressed files, archives, and archives of compressed files.
+/// Writes files that contain profiles: compressed files, archives, and archives of compressed files.
 fn stored(writer: &mut Writer) -> Result<()> {
     const TAR: &str = "tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner --mode=644";
     let scratch = tempfile::tempdir()?;
@@ -84,7 +85,7 @@ fn stored(writer: &mut Writer) -> Result<()> {
     Ok(())
 }
 
-/// The sections `.llvm_bb_addr_map` of one program, in each version that a compiler writes.
+/// Writes the section `.llvm_bb_addr_map` of one program, in each version that a compiler writes.
 fn block_maps(writer: &mut Writer) -> Result<()> {
     let scratch = tempfile::tempdir()?;
     for (release, option) in [
@@ -124,7 +125,8 @@ fn block_maps(writer: &mut Writer) -> Result<()> {
     Ok(())
 }
 
-/// A small program with debug info of either version, linked at address 0 so that a test can ask for all its addresses.
+/// Writes a small program with debug info, for each of the two DWARF versions. It is linked at address 0, so that a
+/// test can look up all its addresses.
 fn debug_info(writer: &mut Writer) -> Result<()> {
     let llvm = Llvm::find(22).context("LLVM 22")?;
     let scratch = tempfile::tempdir()?;
@@ -153,8 +155,8 @@ fn debug_info(writer: &mut Writer) -> Result<()> {
     Ok(())
 }
 
-/// GCC's sample profiles, by Debian's autofdo package, of a program whose functions are taken to have run from start to
-/// end, each a thousand times more often than the one before.
+/// Writes GCC's sample profiles of a program, made by Debian's autofdo package. The counts are invented: each function
+/// ran from its start to its end, the first 1000 times, the second 2000 times, and so on.
 fn gcov(writer: &mut Writer) -> Result<()> {
     let scratch = tempfile::tempdir()?;
     let file = |name: &str| scratch.path().join(name);
@@ -176,7 +178,7 @@ fn gcov(writer: &mut Writer) -> Result<()> {
             ranges.push((start, start + u64::from_str_radix(size, 16)? - 1));
         }
     }
-    // Addresses count from where the program is loaded.
+    // The addresses are distances from the address at which the program is loaded.
     let base = 0x40_0000;
     let mut samples = format!("{}\n", ranges.len());
     for (number, (start, end)) in (1u64..).zip(&ranges) {
@@ -209,8 +211,8 @@ fn gcov(writer: &mut Writer) -> Result<()> {
     Ok(())
 }
 
-/// GCC's sample profiles of two real runs of `tests/programs/station`, sampled by `perf` without branch stacks. No two runs
-/// give the same samples.
+/// Writes GCC's sample profiles of two real runs of `tests/programs/station`, sampled by `perf` without branch stacks.
+/// The samples differ each time.
 fn gcov_of_perf(writer: &mut Writer) -> Result<()> {
     let scratch = tempfile::tempdir()?;
     let file = |name: &str| scratch.path().join(name).display().to_string();
@@ -228,7 +230,7 @@ fn gcov_of_perf(writer: &mut Writer) -> Result<()> {
     let compile = format!("{compile} -o OUT/program");
     run(&compile)?;
     for (name, arguments) in [("one", "run 300000 1"), ("two", "run 100000 2")] {
-        // The program ends with status 0.
+        // The program ends with exit code 0.
         let record =
             format!("perf record -q -e cpu-clock -F 2000 -o OUT/perf.data OUT/program {arguments}");
         let create = "create_gcov --binary=OUT/program --profile=OUT/perf.data --gcov=OUT/profile --use_lbr=false \
@@ -244,8 +246,8 @@ fn gcov_of_perf(writer: &mut Writer) -> Result<()> {
     Ok(())
 }
 
-/// Recordings of a real run of `tests/programs/station`: as a file, and compressed with call chains as perf writes them to
-/// a pipe. No two runs give the same samples.
+/// Writes recordings of a real run of `tests/programs/station`: as a file, and in the form that perf writes to a pipe,
+/// compressed and with call chains. The samples differ each time.
 fn recordings(writer: &mut Writer) -> Result<()> {
     let scratch = tempfile::tempdir()?;
     let out = scratch.path().display().to_string();
@@ -270,7 +272,7 @@ fn recordings(writer: &mut Writer) -> Result<()> {
             "perf record -q -z -g -e cpu-clock:u,page-faults:u -F 997 -o - OUT/program run 100000 1 2>&1 >OUT/recording",
         ),
     ] {
-        // The program writes to the standard output too; a pipe must have the recording alone.
+        // The program writes to standard output too, but the pipe must contain only the recording.
         let record = record.replace(
             "OUT/program run",
             "sh -c 'exec OUT/program \"$@\" >OUT/output' sh run",
@@ -285,7 +287,7 @@ fn recordings(writer: &mut Writer) -> Result<()> {
     Ok(())
 }
 
-/// Linked files of every object format whose raw profiles hold counters only.
+/// Writes linked files of every object format whose raw profiles contain only counters.
 fn correlation(writer: &mut Writer) -> Result<()> {
     let folder = repo_root().join("tests/programs");
     let scratch = tempfile::tempdir()?;
@@ -339,7 +341,7 @@ fn correlation(writer: &mut Writer) -> Result<()> {
     Ok(())
 }
 
-/// Sample profiles of our own text, in every encoding of every release.
+/// Writes sample profiles in every encoding of every release, from texts that this repository has.
 fn samples(writer: &mut Writer) -> Result<()> {
     let folder = repo_root().join("tests/programs/samples");
     for llvm in Llvm::installed() {
@@ -352,7 +354,7 @@ fn samples(writer: &mut Writer) -> Result<()> {
                 ("ext-md5", "--extbinary --use-md5"),
                 ("ext-compressed", "--extbinary --compress-all-sections"),
             ];
-            // The others have no place for contexts and checksums.
+            // The other texts have contexts or checksums, which these encodings cannot store.
             if source == "nested" {
                 encodings.push(("binary", "--binary"));
                 encodings.push(("ext-split", "--extbinary --split-layout"));
@@ -360,7 +362,8 @@ fn samples(writer: &mut Writer) -> Result<()> {
                     encodings.push(("compact", "--compbinary"));
                 }
             }
-            // LLVM 13 knows no checksums of inlined functions, and the option for the split layout is younger than 19.
+            // LLVM 13 does not know checksums of inlined functions. LLVM 19 does not have the option for the split
+            // layout.
             if release == 13 && source == "probes" {
                 encodings.clear();
             }
@@ -383,7 +386,7 @@ fn samples(writer: &mut Writer) -> Result<()> {
     Ok(())
 }
 
-/// Assembly of compilers and of hands, for the instrumenter's fuzz target.
+/// Writes assembly from compilers and assembly written by hand, for the fuzz target of the instrumenter.
 fn assembly(writer: &mut Writer) -> Result<()> {
     let folder = repo_root().join("tests/programs");
     writer.add(
@@ -434,7 +437,7 @@ fn assembly(writer: &mut Writer) -> Result<()> {
     Ok(())
 }
 
-/// An indexed profile with a MemProf section, alone and beside counters.
+/// Writes indexed profiles with a MemProf section: one with only this section, and one that has counters too.
 fn memprof(writer: &mut Writer) -> Result<()> {
     let llvm = Llvm::find(22).context("LLVM 22")?;
     let scratch = tempfile::tempdir()?;
@@ -458,7 +461,7 @@ fn memprof(writer: &mut Writer) -> Result<()> {
     ensure!(compile.status()?.success(), "{compile:?}");
     heap_dump(&mut Command::new(&program), scratch.path(), "raw")?;
     let raw = scratch.path().join("raw.memprofraw");
-    // Both from raw files: LLVM 22 loses the MemProf data of an indexed input.
+    // Both are made from raw files, because LLVM 22 loses the MemProf data of an indexed input.
     let option = format!("--profiled-binary={}", program.display());
     let alone = merged(&llvm, &[&option], &raw)?;
     let compile = "clang-22 -O1 -fmemory-profile -gmlt … heap.c -o OUT/program";
@@ -502,7 +505,7 @@ fn one_set(writer: &mut Writer, built: &RawSet) -> Result<()> {
     Ok(())
 }
 
-/// The commands up to the kept run: those of the runs are the same for all sets.
+/// The commands of a set without those that run the program, because these are the same for all sets.
 fn build_steps(set: Set) -> String {
     let mut steps = set.describe();
     steps.retain(|step| !step.starts_with("LLVM_PROFILE_FILE=OUT/run-"));
@@ -522,7 +525,7 @@ fn merged(llvm: &Llvm, options: &[&str], input: &Path) -> Result<Vec<u8>> {
     Ok(std::fs::read(output.path())?)
 }
 
-/// Front-end profiles of one program from four releases, and one that was cut in its names.
+/// Writes front-end profiles of one program from four releases, and one profile that is cut in the middle of its names.
 fn readme(writer: &mut Writer) -> Result<()> {
     let mut last = Vec::new();
     for (run, release) in README_RELEASES.into_iter().enumerate() {
@@ -533,7 +536,7 @@ fn readme(writer: &mut Writer) -> Result<()> {
         writer.add(&format!("readme/clang-{release}.profraw"), &last, &how)?;
         if release == 22 {
             let cut = built.run_at_fixed_addresses(1);
-            // The names are the last section of this file (it has no value data): half of them are lost.
+            // The names are the last section of this file, because it has no value data. Half of the names are cut off.
             let names_size = usize::try_from(header_word(&cut, NAMES_SIZE_WORD)?)?;
             let kept = cut.len() - names_size.next_multiple_of(8) + names_size / 2;
             writer.add(
@@ -553,7 +556,7 @@ fn readme(writer: &mut Writer) -> Result<()> {
     Ok(())
 }
 
-/// Index of `NamesSize` in the header of a raw version 10 (formats.md A.3).
+/// The index of the word `NamesSize` in the header of raw version 10 (formats.md A.3).
 const NAMES_SIZE_WORD: usize = 9;
 
 fn header_word(raw: &[u8], index: usize) -> Result<u64> {
@@ -561,14 +564,14 @@ fn header_word(raw: &[u8], index: usize) -> Result<u64> {
     Ok(u64::from_le_bytes(bytes.try_into()?))
 }
 
-/// Collects files and the manifest; replaces the old folders at the end.
+/// Collects the files and the manifest, and replaces the old folders at the end.
 struct Writer {
     fresh: tempfile::TempDir,
     manifest: String,
     total: usize,
 }
 
-/// The folders that this task owns below `tests/fixtures`.
+/// The folders below `tests/fixtures` that this task writes.
 const FOLDERS: [&str; 13] = [
     "raw",
     "indexed",

@@ -1,21 +1,23 @@
-//! Coverage-guided fuzzing on the stable toolchain: the fuzz targets, instrumented by LLVM's own pass, under libFuzzer.
+//! Coverage-guided fuzzing with the stable toolchain. The fuzz targets are instrumented by LLVM's own pass and run
+//! under libFuzzer.
 //!
-//! `cargo fuzz` wants a nightly compiler for the address sanitizer; the pass that counts edges is part of every one.
+//! `cargo fuzz` needs a nightly compiler because of the address sanitizer. The pass that counts edges is part of every
+//! compiler.
 use anyhow::{Context, Result, bail, ensure};
 use profkit_testkit::{corpus, fixture_path, fixtures_with, repo_root, target_folder};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Options of LLVM's coverage pass: a counter per edge, a table of their addresses, and the operands of comparisons,
-/// which help libFuzzer to find magics and lengths.
+/// Options of LLVM's coverage pass. They add a counter per edge and a table of the edges' addresses. They also report
+/// the operands of comparisons, which help libFuzzer to find magic numbers and lengths.
 const INSTRUMENTATION: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=3 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
     -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1 -Copt-level=2 \
     -Cdebug-assertions=yes -Coverflow-checks=yes";
-/// Inputs larger than this many bytes are not tried: they take time and show little that smaller ones do not.
+/// The size in bytes above which inputs are not tried. Larger inputs take time, and rarely show more than small ones.
 const MOST_BYTES: u32 = 64 << 10;
-/// Inputs kept in the repository are at most this many bytes.
+/// The largest size in bytes of an input that is kept in the repository.
 const MOST_KEPT: u32 = 1 << 10;
 
 struct Target {
@@ -23,7 +25,8 @@ struct Target {
     seeds: Vec<String>,
 }
 
-/// Fuzzes each target for so many seconds, from what is in the repository and what earlier runs found.
+/// Fuzzes each target for the given number of seconds. It starts from the inputs in the repository, and from those that
+/// earlier runs found.
 pub fn run(arguments: &[String]) -> Result<()> {
     let Some((seconds, names)) = arguments.split_first() else {
         bail!("usage: cargo xtask fuzz SECONDS [TARGET…]");
@@ -49,7 +52,7 @@ pub fn run(arguments: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Writes a small set of inputs to the repository, one file per target. The set reaches everything that all known
+/// Writes a small set of inputs to the repository, one file per target. The set reaches all the code that all known
 /// inputs reach.
 pub fn minimize(arguments: &[String]) -> Result<()> {
     let program = build()?;
@@ -95,7 +98,7 @@ fn fuzzer(program: &Path, target: &Target) -> Command {
 }
 
 fn build() -> Result<PathBuf> {
-    // With a named triple, build scripts and macros are built without the instrumentation.
+    // Because the target triple is given, cargo builds build scripts and macros without the instrumentation.
     let host = host()?;
     let folder = target_folder().join("fuzz");
     let status = Command::new("cargo")
@@ -126,7 +129,7 @@ fn host() -> Result<String> {
     Ok(line.context("rustc -vV states no host")?.to_owned())
 }
 
-/// The targets with these names; all without names.
+/// Returns the targets with these names, or all targets if no name is given.
 fn targets(names: &[String]) -> Result<Vec<Target>> {
     let output = Command::new("cargo")
         .current_dir(repo_root())
@@ -163,19 +166,20 @@ fn targets(names: &[String]) -> Result<Vec<Target>> {
     Ok(all.into_iter().filter(wanted).collect())
 }
 
-/// A folder for the inputs that runs on this machine find: `corpus` or `artifacts`.
+/// Returns the folder for the inputs that runs on this machine find. `what` is `corpus` or `artifacts`.
 fn found(target: &str, what: &str) -> Result<PathBuf> {
     let folder = target_folder().join("fuzz").join(what).join(target);
     fs::create_dir_all(&folder)?;
     Ok(folder)
 }
 
-/// Where the repository keeps the inputs of a target.
+/// The file in the repository that contains the inputs of a target.
 fn corpus_file(target: &str) -> PathBuf {
     repo_root().join(format!("fuzz/corpus/{target}.pack"))
 }
 
-/// Folders with the inputs that the repository has for a target. Those of its corpus file are unpacked.
+/// Returns folders with the inputs that the repository has for a target. The inputs in its corpus file are unpacked
+/// into a folder.
 fn kept(target: &str) -> Result<Vec<PathBuf>> {
     let mut folders = Vec::new();
     let regressions = repo_root().join("fuzz/regressions").join(target);

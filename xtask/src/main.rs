@@ -1,4 +1,4 @@
-//! Chores of the repository: `cargo xtask` lists them.
+//! Tasks for work on this repository. `cargo xtask` lists them.
 mod bench;
 mod bench_correlate;
 mod bench_mip_merge;
@@ -24,7 +24,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 
-/// A chore: its name, what it does, and its function, which takes the arguments after the name.
+/// A task: its name, its description, and its function, which takes the arguments after the name.
 struct Task(&'static str, &'static str, fn(&[String]) -> Result<()>);
 
 /// One line per task.

@@ -1,8 +1,8 @@
-//! `cargo xtask pictures`: what the command prints, as pictures for the README.
+//! `cargo xtask pictures`: makes pictures for the README that show what the command prints.
 //!
-//! Each picture is made from a real run on the fixtures, as SVG text without scripts: the prompt, the command and what it
-//! printed, in rows of one width. The same output gives the same bytes, so `--check` says when a picture is out of date. Of the
-//! recording, `--check` compares all but the times.
+//! Each picture is made from a real run on the fixtures, as SVG text without scripts. It shows the prompt, the command
+//! and the output, in rows of one width. The same output gives the same bytes, so that `--check` can report a picture
+//! that is out of date. For the recording of a terminal, `--check` ignores the times.
 mod recording;
 
 use std::fmt::Write as _;
@@ -17,13 +17,13 @@ use crate::steps::cargo;
 
 /// A picture of a terminal.
 struct Screen {
-    /// The name of the file, without `.svg`.
+    /// The file name of the picture without `.svg`.
     name: &'static str,
     /// The commands, run one after the other in the same folder.
     commands: &'static [&'static str],
 }
 
-/// The pictures. Files of the commands are copies of fixtures: [`prepare`].
+/// The pictures. Their commands work on copies of fixtures, which [`prepare`] makes.
 const SCREENS: &[Screen] = &[
     Screen {
         name: "show",
@@ -61,17 +61,18 @@ const RECORDING: Screen = Screen {
     ],
 };
 
-/// The flame graph, which the command draws itself. The dump and the debug info of its program are beside the pictures.
-/// They are of tests/programs/heap_contexts.cpp, built by clang 22 with the options of `profkit_testkit::heap::HEAP_FLAGS`
-/// and -O1. The debug info was taken out by `objcopy --only-keep-debug`, and its symbols and empty space removed.
+/// The name of the flame graph, and the command that draws it. The heap dump and the debug info of its program
+/// are beside the pictures. The program is tests/programs/heap_contexts.cpp, built by clang 22 with -O1 and the options
+/// in `profkit_testkit::heap::HEAP_FLAGS`. The debug info was extracted by `objcopy --only-keep-debug`; its symbols and
+/// empty space were removed.
 const FLAME_GRAPH: (&str, &str) = (
     "flamegraph",
     "profkit show heap.memprofraw --binaries heap.debug --flamegraph flamegraph.svg",
 );
 
-/// Rows are cut into pieces of this many characters.
+/// The number of characters in a row. Longer lines are cut into several rows.
 const COLUMNS: usize = 108;
-/// The height of the terminal.
+/// The height of the terminal in rows.
 const ROWS: usize = 1000;
 /// The width of a character in hundredths of a unit of the picture.
 const CHARACTER: usize = 783;
@@ -79,7 +80,7 @@ const CHARACTER: usize = 783;
 const ROW: usize = 19;
 const MARGIN: usize = 16;
 
-/// Makes the pictures in `docs/pictures`, or with `--check` says which are out of date.
+/// Makes the pictures in `docs/pictures`. With `--check`, reports those that are out of date.
 pub fn run(arguments: &[String]) -> Result<()> {
     let check = match arguments {
         [] => false,
@@ -137,7 +138,7 @@ pub fn run(arguments: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// The files that the commands name.
+/// Prepares the files that the commands use.
 fn prepare(folder: &Path) -> Result<()> {
     let fixtures = repo_root().join("tests/fixtures");
     let runs = folder.join("runs");
@@ -167,7 +168,8 @@ fn prepare(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What a command prints on a terminal of the pictures' width, which is so high that no pager is started.
+/// Returns the output of a command on a terminal as wide as the pictures. The terminal is so high that no pager is
+/// started.
 fn output(command: &str, folder: &Path) -> Result<String> {
     let line = format!("stty cols {COLUMNS} rows {ROWS} -onlcr\n{command}");
     let mut script = Command::new("script");
@@ -182,14 +184,14 @@ fn output(command: &str, folder: &Path) -> Result<String> {
     String::from_utf8(run.stdout).with_context(|| command.to_string())
 }
 
-/// Bash that runs a command whose output is read as it comes.
+/// Returns a bash process that runs `command`. The caller can read its output while it is written.
 fn shell(command: &str, folder: &Path) -> Command {
     let mut shell = Command::new("bash");
     at_home(shell.args(["-c", command]), folder);
     shell
 }
 
-/// Runs a program in a folder, with profkit on `PATH` and with colours.
+/// Sets the folder of a program, and variables so that it finds profkit in `PATH` and prints colours.
 fn at_home<'c>(program: &'c mut Command, folder: &Path) -> &'c mut Command {
     let bin = target_folder().join("debug");
     let path = std::env::var("PATH").unwrap_or_default();
@@ -209,12 +211,12 @@ struct Piece {
     style: Style,
 }
 
-/// How a terminal shows text.
+/// The style in which a terminal shows text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Style {
     bold: bool,
     dim: bool,
-    /// The number of the colour, 0 to 15.
+    /// The number of the colour, from 0 to 15; `None` for the default colour.
     colour: Option<u8>,
 }
 
@@ -241,8 +243,8 @@ impl Row {
         ])
     }
 
-    /// The rows that show a line: colours are applied, and what is too long goes on in the next row, if possible at a
-    /// space.
+    /// Returns the rows that show a line. Escape sequences become styles. A line that is too long continues in the next
+    /// row; it is cut at a space if possible.
     fn cut(line: &str) -> Vec<Row> {
         let mut cells: Vec<(char, Style)> = Vec::new();
         let (mut style, mut rest) = (Style::default(), line);
@@ -269,7 +271,7 @@ impl Row {
         rows
     }
 
-    /// The row of these characters.
+    /// Returns a row with these characters.
     fn of(cells: &[(char, Style)]) -> Row {
         let piece = |cells: &[(char, Style)]| {
             let &(_, style) = cells.first()?;
@@ -284,7 +286,7 @@ impl Row {
 }
 
 impl Style {
-    /// Applies the numbers of an escape sequence, separated by semicolons.
+    /// Changes the style by the numbers of an escape sequence, which semicolons separate.
     fn apply(&mut self, codes: &str) {
         for code in codes.split(';') {
             match code.parse::<u8>().unwrap_or(0) {
@@ -300,7 +302,7 @@ impl Style {
         }
     }
 
-    /// The classes of the text in the picture.
+    /// Returns the CSS classes of the style.
     fn classes(self) -> String {
         let mut classes = Vec::new();
         if self.bold {
@@ -327,7 +329,7 @@ fn svg(commands: &[&str], rows: &[Row]) -> String {
     text
 }
 
-/// The beginning of a picture with so many rows: its size, title, styles and background.
+/// Returns the beginning of a picture with `rows` rows: its size, title, styles and background.
 fn svg_start(commands: &[&str], rows: usize, style: &str) -> String {
     let width = COLUMNS * CHARACTER / 100 + 2 * MARGIN;
     let height = rows * ROW + 2 * MARGIN;
@@ -348,11 +350,11 @@ text {{ fill: #d8dce3; font: 13px "DejaVu Sans Mono", Menlo, Consolas, monospace
     )
 }
 
-/// Adds the row of this number, from 1.
+/// Appends a row to the text of a picture. Rows are numbered from 1.
 fn text_of(text: &mut String, Row(pieces): &Row, number: usize) {
     let y = MARGIN + number * ROW - 5;
     let characters: usize = pieces.iter().map(|piece| piece.text.chars().count()).sum();
-    // The width of the row is stated, so that columns stand below each other in every font.
+    // The width of the row is stated, so that columns are aligned in every font.
     let length = characters * CHARACTER / 100;
     let _ = write!(
         text,

@@ -1,4 +1,4 @@
-//! Tasks that are lists of other commands.
+//! Tasks that run other commands in sequence.
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Instant;
@@ -7,7 +7,7 @@ use crate::pictures;
 use anyhow::{Context, Result, ensure};
 use profkit_testkit::{SLOW_VARIABLE, repo_root, target_folder};
 
-/// Format, lints, tests, conformance, fuzz smoke: what a change must pass.
+/// Runs all checks that a change must pass: format, lints, tests, conformance, and short fuzzing.
 pub fn ci(_arguments: &[String]) -> Result<()> {
     cargo(&["fmt", "--all", "--check"], &[])?;
     cargo(
@@ -43,7 +43,7 @@ pub fn ci(_arguments: &[String]) -> Result<()> {
     cargo(&["xtask", "fuzz-smoke"], &[])
 }
 
-/// All tests, exhaustive ones whole: `cargo test --workspace` runs a sample of those.
+/// Runs all tests. Exhaustive tests run completely; `cargo test --workspace` runs only a sample of their cases.
 pub fn slow(arguments: &[String]) -> Result<()> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let what: &[&str] = if words.is_empty() {
@@ -54,7 +54,7 @@ pub fn slow(arguments: &[String]) -> Result<()> {
     cargo(&[&["test"], what].concat(), &[(SLOW_VARIABLE, "1")])
 }
 
-/// What to run while working: two minutes after a build.
+/// Runs the checks that are useful while working. They take two minutes after a build.
 pub fn quick(_arguments: &[String]) -> Result<()> {
     cargo(&["fmt", "--all", "--check"], &[])?;
     cargo(&["check", "--workspace", "--all-targets"], &[])?;
@@ -62,25 +62,27 @@ pub fn quick(_arguments: &[String]) -> Result<()> {
     cargo(&["test", "-p", "profkit-cli", "--test", "cli"], &[])
 }
 
-/// The documentation of all crates, without a warning.
+/// Builds the documentation of all crates. Warnings are errors.
 pub fn doc(_arguments: &[String]) -> Result<()> {
     let deny = [("RUSTDOCFLAGS", "-D warnings")];
     cargo(&["doc", "--workspace", "--no-deps"], &deny)
 }
 
-/// The target that sanitizers are built for, named so that build scripts and macros are built without them.
+/// The target for which tests with sanitizers are built. Because the target is given, build scripts and macros are
+/// built without sanitizers.
 const SANITIZED_TARGET: &str = "x86_64-unknown-linux-gnu";
-/// Packages with `unsafe` code or with the merge driver's threads, and the arguments of `cargo test` for each.
+/// Packages with `unsafe` code or with the threads of a merge, and the arguments of `cargo test` for each.
 const SANITIZED: &[(&str, &[&str])] = &[
     ("profkit-rt", &["--lib"]),
     ("profkit-merge", &["--lib", "--test", "schedules"]),
 ];
 
-/// Runs tests of unsafe code and of merging on several threads under the address and the thread sanitizer.
+/// Runs the tests of unsafe code and of merging on several threads, once under the address sanitizer and once under the
+/// thread sanitizer.
 ///
 /// Both sanitizers are part of every toolchain, but their options are not stable. The standard library is compiled with
-/// them too, which needs the component rust-src: the thread sanitizer does not see the locks of a library compiled
-/// without it, and would report everything that they protect.
+/// them too, which needs the component rust-src. In a library compiled without it, the thread sanitizer does not see
+/// the locks, and would report everything that they protect.
 pub fn sanitize(_arguments: &[String]) -> Result<()> {
     let libraries = sysroot()?.join("lib/rustlib/src/rust/library/std");
     if !libraries.is_dir() {
@@ -109,12 +111,12 @@ pub fn sanitize(_arguments: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Systems that no test runs on, and the crates that must compile for them.
+/// Systems on which no test runs, each with the crates that must compile for it.
 const TARGETS: &[(&str, &[&str])] = &[
     ("wasm32-unknown-unknown", PORTABLE),
     ("x86_64-pc-windows-gnu", PORTABLE),
 ];
-/// All libraries but MIP's compiler driver, which is for Unix, and those that use it.
+/// All libraries except MIP's compiler driver, which is for Unix, and the crates that use it.
 const PORTABLE: &[&str] = &[
     "profkit-abi",
     "profkit-data",
@@ -130,7 +132,7 @@ const PORTABLE: &[&str] = &[
     "profkit-mip",
 ];
 
-/// Checks the libraries that are not for Unix alone for other systems.
+/// Checks that the portable libraries compile for other systems.
 pub fn targets(_arguments: &[String]) -> Result<()> {
     for (target, packages) in TARGETS {
         if !has_target(target)? {
@@ -171,7 +173,7 @@ fn sysroot() -> Result<PathBuf> {
     Ok(PathBuf::from(path.trim_end()))
 }
 
-/// Rewrites what `tests/cli` expects.
+/// Rewrites the expected outputs in `tests/cli`.
 pub fn bless(_arguments: &[String]) -> Result<()> {
     cargo(
         &["test", "--package", "profkit-cli", "--test", "cli"],
@@ -179,7 +181,7 @@ pub fn bless(_arguments: &[String]) -> Result<()> {
     )
 }
 
-/// Runs every fuzz target over its corpus and, by default, 100,000 mutations of it.
+/// Runs every fuzz target on its corpus and on mutations of it, 100,000 by default.
 pub fn fuzz_smoke(arguments: &[String]) -> Result<()> {
     let argument = |index, default| arguments.get(index).map_or(default, String::as_str);
     let environment = [
@@ -192,8 +194,8 @@ pub fn fuzz_smoke(arguments: &[String]) -> Result<()> {
     )
 }
 
-/// Builds the command, without optimising it further than tests are, and returns its path. `PROFKIT` names another
-/// program to use instead: a release build, or LLVM's own tool to test the comparison itself.
+/// Builds the command with the optimisation level of tests, and returns its path. The variable `PROFKIT` can name
+/// another program: a release build, or LLVM's own tool to test the comparison itself.
 pub fn built_profkit() -> Result<PathBuf> {
     if let Some(other) = std::env::var_os("PROFKIT") {
         return Ok(other.into());
@@ -202,7 +204,7 @@ pub fn built_profkit() -> Result<PathBuf> {
     Ok(target_folder().join("debug/profkit"))
 }
 
-/// Runs cargo at the root. Prints the command before, and its duration after.
+/// Runs cargo in the root of the repository. Prints the command before it runs, and its duration afterwards.
 pub fn cargo(arguments: &[&str], environment: &[(&str, &str)]) -> Result<()> {
     eprintln!("── cargo {}", arguments.join(" "));
     let start = Instant::now();

@@ -1,5 +1,5 @@
-//! `cargo xtask two-commits`: a real program before and after an edit that changes one function, renames one and deletes
-//! one. `profkit match` and `profkit diff` must say exactly that.
+//! `cargo xtask two-commits`: builds a real program before and after an edit that changes one function, renames one and
+//! deletes one. `profkit match` and `profkit diff` must report exactly these changes.
 use crate::mip::packages::{LUA, Sources};
 use crate::mip::{fresh, succeed};
 use crate::steps::built_profkit;
@@ -26,7 +26,7 @@ and no other, and their gates must exit with 0 and 3.
 Example: cargo xtask two-commits
 ";
 
-/// The change that was made to the program between its two builds.
+/// The edit that was made to the program between its two builds: the names of the functions.
 struct Edited {
     changed: &'static str,
     renamed: [&'static str; 2],
@@ -45,11 +45,11 @@ const RUST_EDITS: Edited = Edited {
     deleted: "demo::deleted",
 };
 
-/// Where a function of a profile was lost: its name, how, and its likely successor.
+/// The lost functions of a profile. Each has its name, how it was lost, and its likely successor.
 type Lost = BTreeSet<(String, String, Option<String>)>;
 
 impl Edited {
-    /// What `match` must list. Without hashes a changed function looks as before.
+    /// Returns the lost functions that `match` must list. Without hashes, a changed function cannot be noticed.
     fn lost(&self, has_hashes: bool) -> Lost {
         let text = str::to_owned;
         let [old, new] = self.renamed;
@@ -127,7 +127,7 @@ pub fn run(args: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Makes tables that grow, with keys of both kinds, and asks for their lengths.
+/// A lua script that makes growing tables with number and string keys, and asks for their lengths.
 const SCRIPT: &str = "\
 local sum = 0
 for round = 1, 20000 do
@@ -139,7 +139,8 @@ end
 print(sum)
 ";
 
-/// Applies the edits. The program prints the same before and after, and only these functions change their control flow.
+/// Applies the edits to lua. The output of the program stays the same, and only the edited functions change their
+/// control flow.
 fn edit_lua(folder: &Path) -> Result<()> {
     let edit = |file: &str, from: &str, to: &str| -> Result<()> {
         let path = folder.join(file);
@@ -150,7 +151,8 @@ fn edit_lua(folder: &Path) -> Result<()> {
     let head = "lua_Unsigned luaH_getn (Table *t) {\n  unsigned int limit = t->alimit;\n";
     let more = "  if (l_unlikely(limit == MAXASIZE)) t->flags = 0;\n";
     edit("ltable.c", head, &format!("{head}{more}"))?;
-    // The macro hides the range of its result, so that the compiler keeps the branches of the functions that use it.
+    // The inline assembly hides the range of the result from the compiler. Without it, the compiler would remove
+    // branches in functions that use the macro.
     edit(
         "lobject.h",
         "LUAI_FUNC int luaO_ceillog2 (unsigned int x);",
@@ -198,7 +200,8 @@ impl Checks {
         let is_part =
             |path: &PathBuf| !path.ends_with("luac.c") && path.extension() == Some("c".as_ref());
         let mut clang = Command::new("clang-22");
-        // In the folder of the sources, so that the names of local functions do not depend on it.
+        // clang runs in the folder of the sources, so that the names of local functions do not contain the path of this
+        // folder.
         clang.current_dir(tree.join("src")).arg("-O2").args(options);
         clang
             .args(["-DLUA_COMPAT_5_3", "-DLUA_USE_LINUX", "-Wl,-E", "-o"])
@@ -212,7 +215,7 @@ impl Checks {
         Ok(program)
     }
 
-    /// Runs a program with the script, and merges its profile.
+    /// Runs a program with the script. Returns its merged profile, and what the program printed.
     fn profile(&self, program: &Path, arguments: &[&Path]) -> Result<(PathBuf, String)> {
         let raw = program.with_extension("profraw");
         let merged = program.with_extension("profdata");
@@ -239,7 +242,7 @@ impl Checks {
         self.compare(&old, [&programs[0], &programs[1]], &new, &LUA_EDITS)
     }
 
-    /// Compares a profile with the binaries of both states, and with the profile of the new state.
+    /// Compares a profile with the binaries of the old and the new state, and with the profile of the new state.
     fn compare(
         &self,
         old: &Path,
@@ -263,7 +266,8 @@ impl Checks {
         Ok("match and diff name the changed, the renamed and the deleted function".to_owned())
     }
 
-    /// A profile passes every gate beside its own build, and fails a strict one beside the new build.
+    /// Checks that `match --fail-under` accepts a profile for its own build even at 100 %, and rejects it for the new
+    /// build at 99.9 %.
     fn gates(&self, profile: &Path, [own, new]: [&Path; 2]) -> Result<()> {
         for (other, least, code) in [(own, "100", 0), (new, "1", 0), (new, "99.9", 3)] {
             let mut command = Command::new(&self.profkit);
@@ -280,7 +284,7 @@ impl Checks {
         Ok(())
     }
 
-    /// The JSON of `match`, whose list of lost functions must be this one.
+    /// Returns the JSON of `match`, and checks that it lists exactly the lost functions in `wanted`.
     fn expect_lost(&self, profile: &Path, other: &Path, wanted: &Lost) -> Result<Value> {
         let mut command = Command::new(&self.profkit);
         command
@@ -302,8 +306,8 @@ impl Checks {
         Ok(json)
     }
 
-    /// `diff` must list as new, gone and changed these functions alone, and its gates must hold. The shares of others move
-    /// a little, because the counts of the deleted function are no longer in the total.
+    /// Checks that `diff` lists only the edited functions as new, gone and changed, and that its gates hold. The shares
+    /// of other functions move a little, because the counts of the deleted function are no longer in the total.
     fn expect_diff(&self, old: &Path, new: &Path, edited: &Edited, has_hashes: bool) -> Result<()> {
         let mut command = Command::new(&self.profkit);
         command
@@ -349,7 +353,7 @@ impl Checks {
         Ok(())
     }
 
-    /// Samples are made from the counters of the instrumented build: one line per function.
+    /// Checks sample profiles. They are made from the counters of the instrumented build, with one line per function.
     fn samples(&self, trees: &[PathBuf; 2]) -> Result<String> {
         let script = self.folder.join("work.lua");
         let (mut probed, mut plain, mut texts) = (Vec::new(), Vec::new(), Vec::new());
@@ -439,8 +443,9 @@ impl Checks {
     }
 }
 
-/// The functions are called by a table, and the edits move no line: rustc's hashes for coverage change with the text and
-/// the place of a function, also if what it calls gets another name.
+/// The Rust program before the edit. Its functions are called through a table, and the edit moves no line. Otherwise
+/// rustc's coverage hashes of unedited functions would change: they depend on the text and the place of a function, and
+/// on the names of the functions that it calls.
 const RUST_OLD: &str = "\
 fn main() {
     let mut sum = 0;
@@ -511,14 +516,14 @@ fn edited_rust() -> Result<String> {
         })
 }
 
-/// A name without the file of a local function, which rustc makes of hashes.
+/// Returns a name without the file name of a local function. rustc makes this file name from hashes.
 fn shown(value: &Value) -> String {
     let text = value.as_str().unwrap_or_default();
     text.rsplit(';').next().unwrap_or(text).to_owned()
 }
 
-/// The checksums of a binary's functions, from `.pseudo_probe_desc`: the hash of the name, the checksum, the length of
-/// the name (ULEB128) and the name.
+/// Returns the checksums of a binary's functions by name. An entry of `.pseudo_probe_desc` has the hash of the name,
+/// the checksum, the length of the name (ULEB128) and the name.
 fn checksums(program: &Path) -> Result<BTreeMap<String, u64>> {
     let data = fs::read(program)?;
     let file = object::File::parse(&*data)?;

@@ -1,5 +1,6 @@
-//! A fuzz target under libFuzzer, which looks for inputs that reach new code. `PROFKIT_FUZZ_TARGET` names the target;
-//! the arguments are libFuzzer's. `cargo xtask fuzz` builds it with the instrumentation that it needs, and runs it.
+//! Runs a fuzz target under libFuzzer, which looks for inputs that reach new code. `PROFKIT_FUZZ_TARGET` names the
+//! target. The arguments are those of libFuzzer. `cargo xtask fuzz` builds this program with the necessary
+//! instrumentation and runs it.
 #![no_main]
 #![allow(
     clippy::panic,

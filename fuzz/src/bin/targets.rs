@@ -1,4 +1,4 @@
-//! Prints a line per fuzz target: its name, then the file extensions of the fixtures that it starts from.
+//! Prints a line per fuzz target: its name, followed by the file extensions of the fixtures from which it starts.
 use profkit_fuzz::TARGETS;
 
 fn main() {

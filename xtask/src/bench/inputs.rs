@@ -1,4 +1,4 @@
-//! Inputs of the benchmark, made once from generated sources of our own.
+//! Inputs of the benchmark. They are generated once, from sources that this module writes.
 use anyhow::{Context, Result, bail};
 use std::fmt::Write as _;
 use std::fs;
@@ -6,13 +6,13 @@ use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Functions of the generated program.
+/// The number of functions in the generated program.
 const FUNCTIONS: u64 = 16_000;
-/// Source files that they are spread over.
+/// The number of source files over which the functions are spread.
 const SOURCES: u64 = 8;
-/// Runs of the program, each leaving one raw file.
+/// The number of runs of the program. Each run writes one raw file.
 const RUNS: u64 = 200;
-/// Functions of the generated text profiles.
+/// The number of functions in the generated text profiles.
 const TEXT_FUNCTIONS: u64 = 400_000;
 
 /// How the generated program is built.
@@ -24,7 +24,7 @@ pub enum Instrumentation {
     IrValues,
 }
 
-/// A program on the search path.
+/// Finds a program in the folders of `PATH`.
 pub fn tool(name: &str) -> Result<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
@@ -35,7 +35,7 @@ pub fn tool(name: &str) -> Result<PathBuf> {
         })
 }
 
-/// A list file with the raw profiles of [`RUNS`] runs.
+/// Makes the raw profiles of [`RUNS`] runs. Returns the path of a file that lists them.
 pub fn raw_files(folder: &Path, instrumentation: Instrumentation) -> Result<String> {
     let (name, flags): (_, &[&str]) = match instrumentation {
         Instrumentation::Coverage => (
@@ -97,7 +97,7 @@ pub fn raw_files(folder: &Path, instrumentation: Instrumentation) -> Result<Stri
     Ok(list.display().to_string())
 }
 
-/// A raw profile of a program of three functions.
+/// Makes a raw profile of a program with three functions, and returns its path.
 pub fn small_raw_file(folder: &Path) -> Result<String> {
     let folder = folder.join("small");
     let file = folder.join("small.profraw");
@@ -122,7 +122,7 @@ pub fn small_raw_file(folder: &Path) -> Result<String> {
     Ok(file.display().to_string())
 }
 
-/// Two text profiles of the same functions with different counts.
+/// Makes two text profiles of the same functions with different counts, and returns their paths.
 pub fn text_files(folder: &Path) -> Result<[String; 2]> {
     fs::create_dir_all(folder)?;
     let mut files = [String::new(), String::new()];
@@ -159,7 +159,7 @@ pub fn text_files(folder: &Path) -> Result<[String; 2]> {
     Ok(files)
 }
 
-/// The text profiles, indexed by LLVM's tool.
+/// Converts the text profiles to indexed profiles by LLVM's tool, and returns their paths.
 pub fn indexed_files(folder: &Path) -> Result<[String; 2]> {
     let texts = text_files(folder)?;
     let mut files = [String::new(), String::new()];
@@ -177,7 +177,7 @@ pub fn indexed_files(folder: &Path) -> Result<[String; 2]> {
     Ok(files)
 }
 
-/// A shared library with the symbols of the functions of the text profiles.
+/// Makes a shared library whose symbols are the functions of the text profiles, and returns its path.
 pub fn library(folder: &Path) -> Result<String> {
     let library = folder.join("functions.so");
     if !library.is_file() {
@@ -202,13 +202,13 @@ pub fn library(folder: &Path) -> Result<String> {
     Ok(library.display().to_string())
 }
 
-/// Functions of the profile with temporal traces, and of each trace.
+/// The number of functions in the profile with temporal traces. Each trace contains all of them.
 const TRACED_FUNCTIONS: u64 = 10_000;
-/// Its traces. LLVM keeps 100 by default.
+/// The number of traces in that profile. LLVM keeps 100 traces by default.
 const TRACES: u64 = 100;
 
-/// An indexed profile with temporal traces. Each run calls all functions: parts of the program one after the other, in
-/// an order of its own.
+/// Makes an indexed profile with temporal traces, and returns its path. Each run calls all functions, part by part. The
+/// parts have a different order in each run.
 pub fn traces(folder: &Path) -> Result<String> {
     const PARTS: u64 = 50;
     fs::create_dir_all(folder)?;
@@ -289,7 +289,8 @@ fn part_source(part: u64, values: bool) -> String {
     }
     source.push_str("  return sum");
     if values {
-        // Call sites whose target changes, and copies whose size changes; value profiling records both.
+        // The sites call a function whose target changes, or copy memory whose size changes. Value profiling records
+        // both.
         for group in 0..40 {
             let _ = write!(source, " + sites{part}_{group}(x)");
         }
@@ -323,8 +324,9 @@ fn part_source(part: u64, values: bool) -> String {
     source
 }
 
-/// A name as rustc's older mangling makes them for a method of a generic type: words, the type's hash, words, the
-/// function's hash. About 130 bytes; the hashes in it do not compress: with 16,000 functions, raw files of 2 MB.
+/// Returns a name in rustc's older mangling, as for a method of a generic type: words, the hash of the type, words, the
+/// hash of the function. It has about 130 bytes. The hashes do not compress, so that raw files of 16,000 functions have
+/// 2 MB.
 fn mangled(function: u64) -> String {
     const WORDS: [&str; 16] = [
         "collections",
@@ -368,7 +370,8 @@ fn mangled(function: u64) -> String {
     name
 }
 
-/// A fixed permutation of the 64-bit numbers that looks random (the finaliser of SplitMix64).
+/// Maps each 64-bit number to another one that looks random. The map is a fixed permutation (the finaliser of
+/// SplitMix64).
 pub fn scramble(number: u64) -> u64 {
     let mut mixed = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -19,9 +19,9 @@ pub struct Measured {
 /// One run.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
-    /// From start to end of the process, in milliseconds.
+    /// The time from the start to the end of the process, in milliseconds.
     pub wall_ms: f64,
-    /// Largest resident set, in MiB.
+    /// The largest resident set of the process, in MiB.
     pub peak_mib: f64,
 }
 
@@ -30,8 +30,8 @@ pub struct Sample {
 /// # Errors
 /// If it does not start or does not exit with 0.
 pub fn run_measured(measured: &Measured) -> Result<Sample> {
-    // The old output is removed first. Some file systems write a file to the disk when it is replaced, which would be
-    // measured too.
+    // The old output is removed before the measurement. Some file systems write a replaced file to the disk at once,
+    // and this would be measured too.
     match std::fs::remove_file(&measured.output) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
         _ => {}

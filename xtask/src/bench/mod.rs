@@ -1,7 +1,8 @@
-//! `cargo xtask bench-llvm`: LLVM's tool and profkit on the same inputs, alternately, in one run, as a ratio.
+//! `cargo xtask bench-llvm`: compares the time of LLVM's tool and of profkit on the same inputs, as a ratio. The tools
+//! run alternately.
 //!
-//! Inputs are generated below `target/bench-llvm` (some 2 GB) and kept. Every round runs each command once, so that
-//! a machine that slows down slows both. Outputs are compared byte for byte.
+//! Inputs are generated below `target/bench-llvm` (about 2 GB) and kept. Every round runs each command once, so that a
+//! slow phase of the machine affects all commands. Outputs are compared byte for byte.
 pub mod inputs;
 mod measure;
 pub mod sample;
@@ -109,8 +110,8 @@ pub fn run(args: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Makes the inputs in a process of its own. Linux counts the memory of the process that starts a command as the
-/// command's peak; making the inputs needs more memory than some of the commands that are measured.
+/// Makes the inputs in a separate process. Linux includes the memory of the starting process in the peak of a started
+/// command, and making the inputs needs more memory than some of the measured commands.
 fn prepare(options: &Options) -> Result<()> {
     let mut command = std::process::Command::new(std::env::current_exe()?);
     command.args(["bench-llvm", "--prepare", "--profkit"]);
@@ -136,12 +137,12 @@ fn build_release() -> Result<PathBuf> {
     Ok(std::env::current_dir()?.join("target/release/profkit"))
 }
 
-/// The samples of one work: one list a command, in the order of `Work::commands`.
+/// The samples of one work: a list for each command, in the order of `Work::commands`.
 type Samples = Vec<Vec<Sample>>;
 
 fn measure_work(work: &Work, rounds: usize) -> Result<Samples> {
     let mut samples: Samples = work.commands.iter().map(|_| Vec::new()).collect();
-    // One round that does not count: page cache, and the comparison of what was written.
+    // Round 0 is not measured. It fills the page cache, and its outputs are compared.
     for round in 0..=rounds {
         for (index, command) in work.commands.iter().enumerate() {
             let sample = run_measured(command)
@@ -177,7 +178,8 @@ fn compare_outputs(work: &Work) -> Result<()> {
     Ok(())
 }
 
-/// Compares the files piece by piece. Memory that this process holds would count in the peak of the next child.
+/// Compares the files piece by piece. If this process held whole files, their memory would count in the peak of the
+/// next command.
 fn same_bytes(first: &Path, second: &Path) -> Result<bool> {
     let open = |path: &Path| File::open(path).with_context(|| path.display().to_string());
     let (mut first, mut second) = (open(first)?, open(second)?);

@@ -1,4 +1,5 @@
-//! `cargo xtask bench-sample`: LLVM's tool and profkit on generated sample profiles, alternately, in one run.
+//! `cargo xtask bench-sample`: compares the time of LLVM's tool and of profkit on generated sample profiles. The tools
+//! run alternately.
 use super::inputs::tool;
 use super::measure::Measured;
 use super::works::Work;
@@ -11,11 +12,12 @@ use std::process::Command;
 
 /// Rounds that are measured.
 const ROUNDS: usize = 5;
-/// Inputs of the merge that both tools do.
+/// The number of inputs of the merge that both tools run.
 const FEW: usize = 40;
-/// Inputs of the merge that only profkit does: LLVM's tool keeps every reader, some 12 MB each, until the end.
+/// The number of inputs of the merge that only profkit runs. LLVM's tool keeps every reader, about 12 MB each, until
+/// the end.
 const MANY: usize = 1000;
-/// The profiles that are merged: runs of one program of 20,000 functions.
+/// The shape of the merged profiles: runs of one program with 20,000 functions.
 const MERGED: SampleOptions = SampleOptions {
     functions: 8_000,
     pool: 20_000,
@@ -23,7 +25,7 @@ const MERGED: SampleOptions = SampleOptions {
     shape: SampleShape::Nested,
     one_program: true,
 };
-/// The profile whose one function is shown.
+/// The shape of the profile of which one function is shown.
 const LARGE: SampleOptions = SampleOptions {
     functions: 200_000,
     pool: 200_000,
@@ -31,7 +33,7 @@ const LARGE: SampleOptions = SampleOptions {
     shape: SampleShape::Nested,
     one_program: false,
 };
-/// The text that is converted.
+/// The shape of the text profile that is converted.
 const TEXT: SampleOptions = SampleOptions {
     functions: 400_000,
     pool: 400_000,
@@ -40,8 +42,8 @@ const TEXT: SampleOptions = SampleOptions {
     one_program: false,
 };
 
-/// Makes the inputs below `target/bench-sample` (some 2 GB, kept), measures, and prints a table. An argument names a
-/// work: merge, many, text or function.
+/// Makes the inputs below `target/bench-sample` (about 2 GB, kept), measures, and prints a table. `only` names the
+/// works to run: merge, many, text or function.
 ///
 /// # Errors
 /// If a tool is missing or fails, or two outputs differ. A missed target is not an error: the table says so.
@@ -100,7 +102,7 @@ pub fn run(only: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// A list of extensible binary profiles that LLVM's tool wrote.
+/// Makes extensible binary profiles by LLVM's tool. Returns the path of a file that lists them.
 fn merged_inputs(folder: &Path, llvm: &Path, count: usize) -> Result<String> {
     let inputs = folder.join("merge-runs");
     fs::create_dir_all(&inputs)?;
@@ -119,7 +121,7 @@ fn merged_inputs(folder: &Path, llvm: &Path, count: usize) -> Result<String> {
     Ok(path.display().to_string())
 }
 
-/// Writes text as extensible binary.
+/// Converts a profile to the extensible binary encoding by LLVM's tool.
 fn convert(llvm: &Path, from: &Path, to: &Path) -> Result<()> {
     let status = Command::new(llvm)
         .args(["merge", "--sample"])
@@ -132,7 +134,7 @@ fn convert(llvm: &Path, from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A merge by LLVM's tool, in its words by profkit, and natively.
+/// A merge in three forms: by LLVM's tool, by profkit under the name of LLVM's tool, and by profkit's own command.
 fn work(
     name: &'static str,
     ratio: f64,

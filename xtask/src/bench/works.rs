@@ -1,4 +1,4 @@
-//! The works of the benchmark, with what each must reach.
+//! The works of the benchmark, with the target of each.
 use super::inputs;
 use super::measure::Measured;
 use anyhow::Result;
@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 /// One row of the benchmark.
 #[derive(Debug)]
 pub struct Work {
-    /// Its name on the command line.
+    /// The name by which the command line selects the work.
     pub name: &'static str,
-    /// How many times less wall time than LLVM's tool is wanted.
+    /// The target for the wall time: the time of LLVM's tool divided by that of profkit.
     pub wanted_ratio: f64,
-    /// What share of LLVM's peak memory is allowed.
+    /// The target for the peak memory: the share of LLVM's peak that profkit may use.
     pub wanted_memory: f64,
-    /// LLVM's command first, then ours.
+    /// The commands: first LLVM's, then profkit's.
     pub commands: Vec<Measured>,
     /// Whether all commands must write the same bytes.
     pub same_output: bool,
@@ -137,7 +137,7 @@ fn diff(folder: &Path, profkit: &Path) -> Result<Work> {
 
 fn order(folder: &Path, profkit: &Path) -> Result<Work> {
     let file = inputs::traces(folder)?;
-    // Memory is not limited by LLVM's: the issue asks for time only.
+    // The memory has no limit, because the issue asks for time only.
     personality_work(
         "order",
         [2.0, f64::INFINITY],
@@ -147,7 +147,7 @@ fn order(folder: &Path, profkit: &Path) -> Result<Work> {
     )
 }
 
-/// A command that writes text to the file of `-o`: LLVM's tool and the personality.
+/// A work whose commands write text to the file of `-o`: LLVM's tool, and profkit under the name of LLVM's tool.
 fn personality_work(
     name: &'static str,
     [wanted_ratio, wanted_memory]: [f64; 2],
@@ -206,7 +206,7 @@ fn match_binary(folder: &Path, profkit: &Path) -> Result<Work> {
     ))
 }
 
-/// A command that may take twice the time that reading its inputs takes.
+/// A work in which a command is compared with reading its inputs. The command may take twice as long.
 fn beside_reading(
     name: &'static str,
     folder: &Path,

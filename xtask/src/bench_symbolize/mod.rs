@@ -1,5 +1,5 @@
-//! `cargo xtask bench-symbolize`: `llvm-symbolizer-22` and profkit symbolise the same addresses, alternately, in one
-//! run, as a ratio. Both print text, which is compared byte for byte.
+//! `cargo xtask bench-symbolize`: `llvm-symbolizer-22` and profkit symbolise the same addresses. The tools run
+//! alternately, and their times are given as a ratio. Both print text, which is compared byte for byte.
 mod program;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -18,7 +18,7 @@ Times llvm-symbolizer-22 and profkit on addresses spread evenly over a program's
   --program FILE  the program (default: one of some 100 MB, made in target/bench-symbolize)
 ";
 
-/// How many times faster profkit must be.
+/// The target: how many times faster profkit must be.
 const WANTED: f64 = 5.0;
 
 /// Runs the benchmark.
@@ -75,13 +75,13 @@ pub fn run(args: &[String]) -> Result<()> {
             left.stdout = Vec::new();
         }
         let right = one(profkit(), &addresses)?;
-        // A first round that does not count fills the page cache.
+        // The first round fills the page cache and is not measured.
         if round == 0 {
             ensure!(left.stdout == right.stdout, "the outputs differ");
             println!("outputs are equal: {} bytes", left.stdout.len());
             continue;
         }
-        // What this process holds would count as the peak of the next child.
+        // The text is dropped here: memory that this process holds would count in the peak of the next command.
         of_llvm.push(Measured {
             stdout: Vec::new(),
             ..left
@@ -112,7 +112,7 @@ fn one(mut command: Command, addresses: &Path) -> Result<Measured> {
     Ok(measured)
 }
 
-/// Prints a line of the table; minimum and median of the wall time in seconds.
+/// Prints a row of the table. Returns the minimum and the median of the wall time in seconds.
 fn print(label: &str, runs: &[Measured]) -> (f64, f64) {
     let mut wall: Vec<f64> = runs.iter().map(|run| run.wall.as_secs_f64()).collect();
     let mut cpu: Vec<f64> = runs.iter().map(|run| run.cpu.as_secs_f64()).collect();
@@ -127,7 +127,7 @@ fn print(label: &str, runs: &[Measured]) -> (f64, f64) {
     (low, middle)
 }
 
-/// Addresses at equal distances over the program's `.text`, one per line.
+/// Returns addresses at equal distances in the program's `.text`, one per line.
 fn addresses_of(program: &Path, count: u64) -> Result<String> {
     let output = Command::new("llvm-readelf-22")
         .args(["-S", "--wide"])

@@ -1,21 +1,21 @@
-//! A large program with debug info. Compiling a hundred megabytes would take an hour, so a few large sources are
-//! compiled, and each object is linked many times under new symbol names: to a symboliser the copies are units of
-//! their own, with their own code, lines and functions.
+//! A large program with debug info. Compiling a hundred megabytes of code would take an hour. So only a few large
+//! sources are compiled, and each object file is linked many times with renamed symbols. To a symboliser, each copy is
+//! a compile unit of its own, with its own code, lines and functions.
 use anyhow::{Context, Result, ensure};
 use profkit_testkit::{Llvm, Rng};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Sources that are compiled; some 250 KB of code each.
+/// The number of sources that are compiled. Each gives about 250 KB of code.
 const SOURCES: usize = 6;
-/// Copies of each that are linked.
+/// The number of copies of each object file that are linked.
 const COPIES: usize = 18;
 const FUNCTIONS: usize = 400;
-/// Inlined helpers, which call each other some levels deep.
+/// The number of inlined helper functions. They call each other, some levels deep.
 const STEPS: usize = 60;
 
-/// Makes the program in `folder`, unless it is there.
+/// Makes the program in `folder`, unless it exists already.
 pub(super) fn make(folder: &Path) -> Result<PathBuf> {
     let program = folder.join("program");
     if program.exists() {

@@ -1,4 +1,4 @@
-//! Random command lines over a corpus of profiles.
+//! Makes random command lines for a corpus of profiles.
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -7,16 +7,16 @@ use profkit_data::detect::{Family, detect};
 use profkit_testkit::{Rng, mutate};
 use profkit_testkit::{repo_root, target_folder};
 
-/// Files above this size are left out, so that a run stays short.
+/// The size in bytes above which a file is left out, so that a run stays short.
 const LARGEST: u64 = 100_000;
 
 /// A file of a command line.
 #[derive(Clone)]
 pub struct Input {
-    /// The name in the folder in which the tools run.
+    /// The name of the file in the folder where the tools run.
     pub name: String,
     pub bytes: Vec<u8>,
-    /// Where the bytes come from.
+    /// A description of the file's source: its name in the corpus, and whether it was damaged.
     pub origin: String,
 }
 
@@ -29,7 +29,7 @@ pub struct Case {
 }
 
 impl Case {
-    /// The arguments after the program's name.
+    /// The arguments of the command line, without the program's name.
     pub fn arguments(&self) -> Vec<String> {
         let names = self.inputs.iter().map(|input| input.name.clone());
         [self.command.to_owned()]
@@ -39,7 +39,7 @@ impl Case {
             .collect()
     }
 
-    /// Whether an option with this name is there, in any spelling.
+    /// Whether the command line has an option with this name, in any spelling.
     pub fn has(&self, name: &str) -> bool {
         self.options.iter().any(|option| {
             let option = option.trim_start_matches('-');
@@ -62,7 +62,7 @@ impl Case {
         )?)
     }
 
-    /// The cases with one option or one input less.
+    /// Returns all cases that have one option or one input less than this case.
     pub fn shorter(&self) -> impl Iterator<Item = Case> {
         let options = (0..self.options.len()).map(|index| {
             let mut case = self.clone();
@@ -81,15 +81,15 @@ impl Case {
 /// The values of an option.
 #[derive(Clone, Copy)]
 enum Values {
-    /// A flag: without value, or with 0 or 1.
+    /// A flag without a value, or with the value 0 or 1.
     Flag,
-    /// A number of the usual sizes.
+    /// A number of a size that is usual for options.
     Number,
     /// A share in millionths.
     Millionths,
     /// Several shares in millionths.
     Cutoffs,
-    /// A function's name, or a part or pattern of one.
+    /// The name of a function, or a part or pattern of a name.
     Function,
     /// One of these words.
     Word(&'static [&'static str]),
@@ -200,8 +200,8 @@ const OVERLAP: &[(&str, Values)] = &[
 /// The options of ordering functions.
 const ORDER: &[(&str, Values)] = &[("num-test-traces", V::Number), ("output", V::Output)];
 
-/// A kind of command line: the subcommand, the options that choose the kind of profile, the other options, whether the
-/// inputs are sample profiles, and the usual number of inputs.
+/// The shape of a command line: the subcommand, the options that choose the kind of profile, the other options, whether
+/// the inputs are sample profiles, and the usual number of inputs.
 type Shape = (
     &'static str,
     &'static [&'static str],
@@ -210,7 +210,8 @@ type Shape = (
     usize,
 );
 
-/// The kinds of command lines. Merges use one thread, because which input wins a conflict depends on LLVM's threads.
+/// The shapes of command lines. Merges use one thread, because the result of a conflict between inputs depends on
+/// LLVM's threads.
 const SHAPES: [Shape; 7] = [
     ("merge", &["-j=1"], MERGE_INSTR, false, 2),
     ("merge", &["-sample"], MERGE_SAMPLE, true, 2),
@@ -221,14 +222,15 @@ const SHAPES: [Shape; 7] = [
     ("order", &[], ORDER, false, 1),
 ];
 
-/// The profiles that command lines use.
+/// The profiles from which command lines take their inputs.
 pub struct Corpus {
     instr: Vec<Input>,
     sample: Vec<Input>,
 }
 
 impl Corpus {
-    /// Collects the inputs of LLVM's tests, if `llvm-suite` has fetched them, and the fixtures of this repository.
+    /// Collects the profiles: the inputs of LLVM's tests, if `llvm-suite` has fetched them, and the fixtures of this
+    /// repository.
     ///
     /// # Errors
     /// If a folder cannot be read, or if there are no profiles.
@@ -304,7 +306,8 @@ impl Corpus {
             _ => usual,
         };
         for number in 0..count {
-            // One input in ten is of the other kind.
+            // One input in ten is of the wrong kind: a sample profile instead of an instrumentation profile, or the
+            // reverse.
             let other = rng.below(10) == 0;
             case.inputs
                 .push(self.input(rng, is_sample != other, number));
@@ -319,7 +322,7 @@ impl Corpus {
         case
     }
 
-    /// One profile in four is damaged.
+    /// Chooses a random input. One input in four is damaged.
     fn input(&self, rng: &mut Rng, is_sample: bool, number: usize) -> Input {
         let list = if is_sample { &self.sample } else { &self.instr };
         let mut input = list[rng.below(list.len())].clone();
@@ -333,7 +336,7 @@ impl Corpus {
     }
 }
 
-/// Writes an option with a random value. Short and long dashes are both used.
+/// Returns an option with a random value, after one dash or two.
 fn option(rng: &mut Rng, name: &str, values: Values, inputs: &[Input]) -> String {
     let dashes = ["-", "--"][rng.below(2)];
     let value = match values {
@@ -362,7 +365,7 @@ fn option(rng: &mut Rng, name: &str, values: Values, inputs: &[Input]) -> String
     format!("{dashes}{name}={value}")
 }
 
-/// A word of an input that may be a function's name, or a usual pattern.
+/// Returns a word from an input that may be the name of a function, or a usual pattern.
 fn function(rng: &mut Rng, inputs: &[Input]) -> String {
     let patterns = ["main", "foo", "^_Z", "a|b", "[a-m]", "("];
     let words: Vec<&[u8]> = inputs

@@ -1,5 +1,5 @@
-//! `cargo xtask differential`: random command lines of llvm-profdata, run with LLVM's tool and with profkit. Both must
-//! have the same exit code, the same standard output and error, and write the same files.
+//! `cargo xtask differential`: runs random command lines of llvm-profdata with LLVM's tool and with profkit. The exit
+//! code, standard output, standard error and written files must be equal.
 mod allowed;
 mod cases;
 mod run;
@@ -18,7 +18,8 @@ use allowed::reason;
 use cases::{Case, Corpus};
 use run::{Tools, difference};
 
-/// So many cases are made before they run: few enough for memory, and enough for all cores.
+/// The number of cases that are made before they run. It is small enough for the memory, and large enough to use all
+/// cores.
 const AT_ONCE: usize = 64;
 
 const HELP: &str = "\
@@ -113,15 +114,15 @@ pub fn run(args: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// How the tools behaved on a case.
+/// The result of comparing the tools on a case.
 enum Outcome {
     Same,
-    /// They differ for this reason.
+    /// The tools differ, and this reason allows it.
     Allowed(&'static str),
     Different,
 }
 
-/// Runs the cases on all cores. The outcomes have the order of the cases.
+/// Runs the cases on all cores. Returns the outcomes in the order of the cases.
 fn outcomes(tools: &Tools, cases: &[Case]) -> Result<Vec<Outcome>> {
     cases
         .par_iter()
@@ -136,7 +137,7 @@ fn outcomes(tools: &Tools, cases: &[Case]) -> Result<Vec<Outcome>> {
         .collect()
 }
 
-/// Removes options and inputs one at a time while the tools still differ without a reason.
+/// Removes options and inputs one at a time, as long as the tools still differ without an allowed reason.
 fn shortest(tools: &Tools, case: Case) -> Result<Case> {
     let mut shortest = case;
     'again: loop {

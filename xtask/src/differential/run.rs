@@ -50,7 +50,7 @@ pub fn ran(program: &Path, case: &Case) -> Result<Ran> {
     // Both tools are started under the same name, because messages contain it.
     let name = folder.path().join("llvm-profdata");
     std::os::unix::fs::symlink(program.canonicalize()?, &name)?;
-    // LLVM's tool cannot write a binary profile to a pipe, so standard output is a file.
+    // Standard output is a file, because LLVM's tool cannot write a binary profile to a pipe.
     let stdout = folder.path().join("standard-output");
     let output = command
         .args(["20", "./llvm-profdata"])
@@ -78,7 +78,7 @@ pub fn ran(program: &Path, case: &Case) -> Result<Ran> {
             files.insert(name, bytes);
         }
     }
-    // timeout reports a signal as 128 and its number.
+    // If a signal ended the tool, `timeout` exits with 128 plus the number of the signal.
     let code = output.status.code().filter(|&code| code < 128);
     let stdout = fs::read(stdout)?;
     Ok(Ran {
@@ -89,7 +89,7 @@ pub fn ran(program: &Path, case: &Case) -> Result<Ran> {
     })
 }
 
-/// Says how the runs of a case differ.
+/// Describes how the results of the two tools differ.
 pub fn difference(case: &Case, theirs: &Ran, ours: &Ran) -> String {
     let mut text = format!("llvm-profdata {}\n", case.arguments().join(" "));
     for input in &case.inputs {

@@ -1,4 +1,5 @@
-//! Whether `cargo binstall` would find what is made: its templates stand in the manifest of the command.
+//! Checks that `cargo binstall` finds the archive of a release. The templates for it are in the manifest of the
+//! command's crate.
 use std::path::Path;
 use std::process::Command;
 
@@ -6,8 +7,9 @@ use anyhow::{Context, Result, ensure};
 use profkit_testkit::repo_root;
 use serde_json::Value;
 
-/// Fills in the templates for a system as cargo-binstall does. The file that they name is this archive, and the command is
-/// in it where they say. That the file is on the server is seen only after a release.
+/// Fills in the templates for a system as cargo-binstall does. The file name must be that of this archive, and the
+/// command must be at the stated place in the archive. Whether the server has the file can only be seen after a
+/// release.
 pub fn check(target: &str, archive: &Path) -> Result<()> {
     let package = package()?;
     let text = |value: &Value| value.as_str().map(str::to_owned);

@@ -1,4 +1,4 @@
-//! Installs the files of a release in clean places and tries the command there.
+//! Installs the files of a release in empty places and tries the command there.
 use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use profkit_testkit::fixture_path;
 
 use super::{System, fresh, succeed};
 
-/// What an archive and a package hold beside the command, below `share`.
+/// Files that an archive and a package contain besides the command, below `share`.
 const SHARED: &[&str] = &[
     "man/man1/profkit.1",
     "man/man1/profkit-merge.1",
@@ -25,19 +25,19 @@ const SHARED: &[&str] = &[
     "fish/vendor_completions.d/llvm-profdata.fish",
 ];
 
-/// Where the files of one system are installed and tried.
+/// The place where the files for one system are installed and tried.
 pub struct Place<'a> {
     system: &'a System,
     scratch: &'a Path,
 }
 
 impl<'a> Place<'a> {
-    /// Files of this system are installed below `scratch`.
+    /// Makes the place for a system. Files are installed below `scratch`.
     pub fn new(system: &'a System, scratch: &'a Path) -> Self {
         Place { system, scratch }
     }
 
-    /// Unpacks the archive into an empty folder.
+    /// Unpacks the archive into an empty folder and tries the command.
     pub fn archive(&self, archive: &Path) -> Result<()> {
         let folder = fresh(self.scratch.join("unpacked"))?;
         succeed(
@@ -59,8 +59,8 @@ impl<'a> Place<'a> {
         self.works(&folder.join("bin/profkit"), archive)
     }
 
-    /// Installs the Debian package by dpkg into an empty root with a database of its own, and compares what is there with the
-    /// checksums of the package.
+    /// Installs the Debian package by dpkg into an empty root with its own package database. Compares the installed
+    /// files with the checksums of the package.
     pub fn deb(&self, package: &Path) -> Result<()> {
         let root = fresh(self.scratch.join("root"))?;
         let database = root.join("var/lib/dpkg");
@@ -78,7 +78,7 @@ impl<'a> Place<'a> {
             );
             command
         };
-        // The root has no libc6 to depend on; the machine has it.
+        // The empty root does not have libc6, on which the package depends. The command uses the libc6 of the machine.
         let mut install = dpkg();
         install.args([
             "--force-depends",
@@ -109,8 +109,8 @@ impl<'a> Place<'a> {
         self.works(&root.join("usr/bin/profkit"), package)
     }
 
-    /// Installs the wheel by pip without a network: into an empty virtual environment, or, for another architecture, into an
-    /// empty folder.
+    /// Installs the wheel by pip without a network. A wheel for this machine goes into an empty virtual environment,
+    /// and one for another architecture into an empty folder.
     pub fn wheel(&self, wheel: &Path) -> Result<()> {
         let environment = fresh(self.scratch.join("venv"))?;
         succeed(
@@ -125,7 +125,7 @@ impl<'a> Place<'a> {
             "--disable-pip-version-check",
             "--no-index",
         ]);
-        // musllinux wheels are for systems without glibc: pip installs them there alone.
+        // musllinux wheels are for systems without glibc; only there does pip install them.
         if self.system.is_here() && !self.system.is_static {
             succeed(install.arg(wheel))?;
             return self.works(&environment.join("bin/profkit"), wheel);
@@ -141,7 +141,8 @@ impl<'a> Place<'a> {
         self.works(&folder.join("bin/profkit"), wheel)
     }
 
-    /// The command says its version, merges the README's profiles, and is LLVM's tool under that name.
+    /// Checks that the command prints its version, merges the profiles of the README, and behaves as LLVM's tool under
+    /// the tool's name.
     fn works(&self, program: &Path, of: &Path) -> Result<()> {
         let folder = fresh(self.scratch.join("tried"))?;
         let said = self.printed(program, &["--version"])?;
@@ -180,7 +181,7 @@ impl<'a> Place<'a> {
         Ok(())
     }
 
-    /// What the command prints when it succeeds, started without the surrounding environment.
+    /// Runs the command without the surrounding environment variables, and returns what it prints. It must succeed.
     fn printed(&self, program: &Path, arguments: &[&str]) -> Result<String> {
         let mut command = match &self.system.emulator {
             Some(emulator) if !self.system.is_here() => {
@@ -228,7 +229,7 @@ fn path(path: &Path) -> Result<&str> {
     path.to_str().context("a path in UTF-8")
 }
 
-/// Formats all manual pages: groff has nothing to complain about.
+/// Formats all manual pages. Fails if groff complains about one.
 fn pages(folder: &Path) -> Result<()> {
     let mut pages = 0;
     for entry in fs::read_dir(folder)? {
@@ -250,7 +251,7 @@ fn pages(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Asks each shell that is installed to complete an option of each command.
+/// Asks each installed shell to complete an option of each command.
 fn completions(share: &Path, scratch: &Path) -> Result<()> {
     for (command, words, wanted) in [
         ("profkit", "merge --norm", "--normalize"),
@@ -276,7 +277,7 @@ fn completions(share: &Path, scratch: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What a shell completes a command line to; nothing if it is not installed.
+/// Returns the words to which a shell completes a command line; `None` if the shell is not installed.
 fn answer(
     shell: &str,
     share: &Path,
@@ -292,7 +293,8 @@ function=$(complete -p {command} | sed 's/.* -F \([^ ]*\) .*/\1/')
 "$function" {command} "${{COMP_WORDS[COMP_CWORD]}}" "${{COMP_WORDS[COMP_CWORD-1]}}"
 echo "${{COMPREPLY[@]}}""#
         ),
-        // The completion system of zsh works in an interactive shell alone, which a second zsh runs on a pseudo terminal.
+        // The completion system of zsh works only in an interactive shell. So a second zsh runs it on a pseudo
+        // terminal.
         "zsh" => format!(
             r#"zmodload zsh/zpty
 zpty z zsh -f -i
@@ -325,8 +327,8 @@ complete --do-complete '{command} {words}'"
     Ok(Some(String::from_utf8_lossy(&output.stdout).into_owned()))
 }
 
-/// The libraries that a program is linked with: none if the C library is part of it. Fails if the program needs a symbol of a
-/// glibc after `newest`.
+/// Returns the libraries that a program is linked with. A program that contains the C library must have none. Fails if
+/// the program needs a symbol of a glibc newer than `newest`.
 pub fn libraries(program: &Path, system: &System, newest: &str) -> Result<Vec<String>> {
     let data = fs::read(program)?;
     let file = ElfFile64::<Endianness>::parse(data.as_slice())?;

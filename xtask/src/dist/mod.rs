@@ -25,33 +25,33 @@ use profkit_testkit::{repo_root, target_folder};
 
 pub use publish::publish;
 
-/// What is fetched from PyPI.
+/// The Python packages that are fetched from PyPI.
 const TOOLS: &[&str] = &["maturin==1.14.1", "ziglang==0.15.2"];
-/// The oldest glibc that the command runs on: that of RHEL 7, and what Rust's standard library needs.
+/// The oldest glibc with which the command runs. RHEL 7 has this version, and Rust's standard library needs it.
 const GLIBC: &str = "2.17";
 
-/// A system that releases are made for.
+/// A system for which releases are made.
 struct System {
     /// Rust's name of the system.
     target: &'static str,
     /// Debian's name of the processor architecture; `None` if no Debian package is made.
     debian: Option<&'static str>,
-    /// The tag of the Python wheel, which names the oldest C library that it runs with.
+    /// The platform tag of the Python wheel. It names the oldest C library with which the command runs.
     wheel: &'static str,
     /// Whether the C library is linked into the command.
     is_static: bool,
-    /// How its programs run on another machine.
+    /// The emulator for programs of this system, if the machine has another architecture.
     emulator: Option<Emulator>,
 }
 
-/// A program that runs those of another architecture.
+/// An emulator: a program that runs programs of another architecture.
 struct Emulator {
     program: &'static str,
     /// The folder with the C library of that architecture (Debian: `libc6-arm64-cross`).
     libraries: &'static str,
 }
 
-/// The systems that releases are made for.
+/// The systems for which releases are made.
 const SYSTEMS: &[System] = &[
     System {
         target: "x86_64-unknown-linux-gnu",
@@ -80,7 +80,7 @@ const SYSTEMS: &[System] = &[
 ];
 
 impl System {
-    /// Whether this machine runs its programs without an emulator.
+    /// Whether this machine runs programs of the system without an emulator.
     fn is_here(&self) -> bool {
         self.target.starts_with(std::env::consts::ARCH)
     }
@@ -89,9 +89,9 @@ impl System {
 /// The places of a run.
 struct Dist {
     system: &'static System,
-    /// `bin` of the virtual environment with the tools.
+    /// The folder `bin` of the virtual environment that contains the tools.
     tools: PathBuf,
-    /// Where the files of the release go.
+    /// The folder for the files of the release.
     out: PathBuf,
     /// A folder for intermediate files.
     scratch: PathBuf,
@@ -99,8 +99,8 @@ struct Dist {
     build: PathBuf,
 }
 
-/// Makes the files of a release and tries them out: for the systems named, or for all of [`SYSTEMS`] whose standard library is
-/// installed.
+/// Makes the files of a release and tries them out. This is done for the systems in `arguments`, or else for all of
+/// [`SYSTEMS`] whose standard library is installed.
 ///
 /// # Errors
 /// If a tool cannot be had or fails, or if an installed command does not work.
@@ -187,7 +187,7 @@ impl Dist {
         place.wheel(&wheel)
     }
 
-    /// The folder that archives are made of: `profkit-VERSION-TARGET`.
+    /// Makes the folder `profkit-VERSION-TARGET`, from which the archives are packed.
     fn tree(&self, program: &Path) -> Result<PathBuf> {
         let name = format!(
             "profkit-{}-{}",
@@ -207,7 +207,7 @@ impl Dist {
         for name in ["README.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT"] {
             copy(&repo_root().join(name), name)?;
         }
-        // Pages and scripts are those of the command as it is built for tests: they do not depend on the system.
+        // The pages and scripts do not depend on the system. They come from the command as it is built for tests.
         let native = crate::steps::built_profkit()?;
         succeed(
             Command::new(&native)
@@ -244,8 +244,9 @@ impl Dist {
         Ok(tree)
     }
 
-    /// The command and the wheel that holds it, by maturin: whole-program optimisation, no symbols, and symbols of no C
-    /// library after [`GLIBC`]. `pip install profkit` gives the command and nothing to import.
+    /// Builds the command and its wheel by maturin: with whole-program optimisation, without symbols, and without a
+    /// symbol of a C library newer than [`GLIBC`]. `pip install profkit` installs the command; the package has nothing
+    /// to import.
     fn wheel(&self) -> Result<PathBuf> {
         let folder = fresh(self.scratch.join("wheel"))?;
         let mut path = self.tools.as_os_str().to_owned();
@@ -265,7 +266,8 @@ impl Dist {
                 .arg(&folder)
                 .env("PATH", path)
                 .env("CARGO_TARGET_DIR", &self.build)
-                // The oldest time that a zip archive can hold: the same files give the same bytes.
+                // The time of all files is the oldest one that a zip archive can hold, so that the same files give the
+                // same bytes.
                 .env("SOURCE_DATE_EPOCH", "315532800"),
         )?;
         for entry in fs::read_dir(&folder)? {
@@ -281,7 +283,7 @@ impl Dist {
     }
 }
 
-/// A virtual environment with [`TOOLS`]; made once.
+/// Makes a virtual environment with [`TOOLS`], unless it exists.
 fn tools(root: &Path) -> Result<PathBuf> {
     let environment = root.join("tools");
     let stamp = environment.join("installed");

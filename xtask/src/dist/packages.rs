@@ -1,4 +1,4 @@
-//! Archives, Debian packages and checksums, by the tools that every Debian has.
+//! Makes archives, Debian packages and checksums, with tools that every Debian system has.
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,7 +7,8 @@ use anyhow::{Context, Result, ensure};
 
 use super::{GLIBC, fresh, succeed};
 
-/// Packs a folder as `NAME.tar.gz`. The same files give the same bytes: no times, no owners, sorted names.
+/// Packs a folder as `NAME.tar.gz`. It stores no times and no owners, and sorts the names, so that the same files give
+/// the same bytes.
 pub fn archive(tree: &Path, out: &Path) -> Result<PathBuf> {
     let name = tree.file_name().context("the folder's name")?;
     let mut file = name.to_owned();
@@ -31,7 +32,8 @@ pub fn archive(tree: &Path, out: &Path) -> Result<PathBuf> {
     Ok(archive)
 }
 
-/// Makes a Debian package of the same files below `/usr`. `libraries` are those that the command is linked with.
+/// Makes a Debian package with the files of the archive below `/usr`. `libraries` are those that the command is linked
+/// with.
 pub fn deb(
     tree: &Path,
     architecture: &str,
@@ -73,7 +75,7 @@ pub fn deb(
     }
     let control = root.join("DEBIAN");
     fs::create_dir(&control)?;
-    // What `dpkg --verify` compares with.
+    // `dpkg --verify` compares the installed files with these checksums.
     let sums = Command::new("sh")
         .args([
             "-c",
@@ -104,7 +106,7 @@ pub fn deb(
     Ok(package)
 }
 
-/// What the files of a folder take, in KiB.
+/// The size of the files in a folder, in KiB.
 fn installed_kib(folder: &Path) -> Result<u64> {
     let output = Command::new("du")
         .args(["-sk", "--apparent-size"])
@@ -119,7 +121,7 @@ fn installed_kib(folder: &Path) -> Result<u64> {
     size.parse().context("the size that du prints")
 }
 
-/// Writes `SHA256SUMS`, and lets `sha256sum --check` read it.
+/// Writes `SHA256SUMS`, and checks it with `sha256sum --check`.
 pub fn checksums(out: &Path) -> Result<()> {
     let mut names = Vec::new();
     for entry in fs::read_dir(out)? {

@@ -1,4 +1,4 @@
-//! `cargo xtask publish`: what would happen if all crates were published, without doing it.
+//! `cargo xtask publish`: checks that all crates can be published, without publishing them.
 use std::fs;
 use std::process::Command;
 use std::time::Instant;
@@ -9,9 +9,9 @@ use serde_json::Value;
 
 use super::succeed;
 
-/// Packs all crates that are published and compiles each from its package, in the order of their dependencies. Cargo takes the
-/// crates that are not published yet from their packages (since Rust 1.90), so that each is compiled with the others as they
-/// will be.
+/// Packs all crates that are to be published, and compiles each from its package, in the order of their dependencies.
+/// If a crate depends on another one that is not published yet, cargo takes the other one from its package (since Rust
+/// 1.90). So each crate is compiled with the crates as they will be published.
 ///
 /// # Errors
 /// If a crate cannot be published as it is.
@@ -28,13 +28,14 @@ pub fn publish(arguments: &[String]) -> Result<()> {
             .args(["publish", "--dry-run", "--workspace", "--locked"])
             .args(arguments)
             .env("CARGO_TARGET_DIR", &build)
-            // Errors are what matters: code is checked once by the compiler, and not optimised.
+            // Only errors matter, so the code is not optimised.
             .env("CARGO_PROFILE_DEV_OPT_LEVEL", "0")
             .current_dir(repo_root()),
     )?;
     for name in &crates {
         let version = env!("CARGO_PKG_VERSION");
-        // Cargo unpacks each package there to compile it. Where it keeps the package itself depends on its version.
+        // This is the folder into which cargo unpacks the package to compile it. The place of the package file itself
+        // depends on the version of cargo.
         let package = packages.join(format!("{name}-{version}"));
         for file in ["LICENSE-MIT", "LICENSE-APACHE", "src/lib.rs"] {
             ensure!(
@@ -53,7 +54,8 @@ pub fn publish(arguments: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// The crates that are published. Each has what crates.io demands or shows.
+/// Returns the names of the crates that are to be published. Checks that each has the facts that crates.io demands or
+/// shows.
 fn published() -> Result<Vec<String>> {
     let output = Command::new("cargo")
         .args(["metadata", "--format-version=1", "--no-deps"])
@@ -64,7 +66,7 @@ fn published() -> Result<Vec<String>> {
     let packages = metadata["packages"].as_array().context("no packages")?;
     let mut crates = Vec::new();
     for package in packages {
-        // An empty list of registries: `publish = false`.
+        // `publish = false` appears as an empty list of registries.
         if !package["publish"].is_null() {
             continue;
         }

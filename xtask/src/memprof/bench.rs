@@ -1,10 +1,11 @@
-//! `cargo xtask bench-memprof`: raw heap profiles of a generated C++ program (4,000 functions, 10,000 contexts a dump),
-//! merged and symbolised by profkit beside llvm-profdata-22, alternately, in one run, as ratios of time and memory.
+//! `cargo xtask bench-memprof`: merges and symbolises raw heap profiles of a generated C++ program (4,000 functions,
+//! 10,000 contexts per dump) by profkit and by llvm-profdata-22. The tools run alternately; time and memory are given
+//! as ratios.
 //!
-//! LLVM 22 symbolises every dump, but each of its threads keeps the first one that it meets and drops the others; joining
-//! the threads puts these first ones beside each other. So its result of many dumps is no sum: with one thread it is the
-//! result of the first dump, with two the contexts stand in it twice. What is compared is therefore the bytes of one dump,
-//! and the size of our sum with that of LLVM's one dump: all runs have the same contexts.
+//! LLVM 22 does not add up dumps. It symbolises every dump, but each of its threads keeps only the first dump that it
+//! meets. With one thread, the result is that of the first dump; with two threads, each context occurs twice. So the
+//! bytes are compared for one dump. For many dumps, the size of profkit's sum is compared with that of LLVM's single
+//! dump, because all runs have the same contexts.
 use super::LocationSizes;
 use anyhow::{Context, Result, bail, ensure};
 use profkit_testkit::{HEAP_FLAGS, HEAP_LINK_FLAGS, Measured, heap_dump, measure, target_folder};
@@ -21,12 +22,12 @@ Times `profkit merge RAW… --binaries PROGRAM` beside llvm-profdata-22. Needs c
   --rounds N      rounds (default 1: LLVM takes minutes)
 ";
 
-/// Functions of a level, and levels.
+/// The number of functions per level, and the number of levels.
 const WIDTH: usize = 500;
 const LEVELS: usize = 8;
-/// Paths through the levels, each a context.
+/// The number of paths through the levels. Each path is a context.
 const CONTEXTS: usize = 10_000;
-/// How many times faster profkit must be, and of LLVM's memory it may take.
+/// The targets: how many times faster profkit must be, and which share of LLVM's memory it may use.
 const WANTED: f64 = 10.0;
 const MEMORY_WANTED: f64 = 0.5;
 
@@ -100,7 +101,7 @@ pub fn run(args: &[String]) -> Result<()> {
         LocationSizes::HEAD,
         sizes.row("bench-memprof")
     );
-    // What makes the sizes comparable.
+    // This shows that the sizes are comparable: LLVM's result of several dumps is that of one dump.
     let few: Vec<&str> = names.iter().take(3).map(String::as_str).collect();
     let one_thread: Vec<&str> = ["-j", "1"].into_iter().chain(few.clone()).collect();
     merge(false, &one_thread, "first", 3)?;
@@ -179,8 +180,8 @@ fn inputs(folder: &Path, dumps: usize) -> Result<()> {
     Ok(())
 }
 
-/// A program of levels of functions, each of which calls one of three of the next by its argument; the last level
-/// allocates through an inlined function.
+/// The source of the program. It has levels of functions. The argument decides which of three functions of the next
+/// level a function calls. The last level allocates memory through an inlined function.
 fn text() -> String {
     let mut text = String::from(
         "#include <cstdlib>\n#include <cstring>\nstatic unsigned extra;\nstatic void *all[20000];\nstatic unsigned count;\n\

@@ -1,4 +1,4 @@
-//! Chores that prove and measure heap profiles on real programs.
+//! Tasks that check and measure heap profiles of real programs.
 pub mod bench;
 pub mod programs;
 mod shown;
@@ -8,8 +8,8 @@ use anyhow::{Context, Result};
 use std::path::Path;
 use std::process::Command;
 
-/// The sizes of the source locations of a dump, in the two forms that `profkit show` states: as portable tables, and as
-/// plain text.
+/// The sizes of the source locations of a dump in two forms, portable tables and plain text. `profkit show` states
+/// both.
 #[derive(Debug)]
 struct LocationSizes {
     stacks: u64,

@@ -1,5 +1,6 @@
-//! `cargo xtask memprof-programs`: re2 from Debian's sources, built by its own makefile with the heap profiling of five
-//! clangs; its tests are run, and their dumps merged and shown by LLVM's tool of the release and by profkit.
+//! `cargo xtask memprof-programs`: builds re2 from Debian's sources with its own makefile, with heap profiling, by five
+//! releases of clang. Its tests are run. Their dumps are merged and shown by the LLVM tool of the release and by
+//! profkit.
 use super::{LocationSizes, shown};
 use crate::mip::make::{Real, Toolchain, re2_tests};
 use crate::mip::packages::Sources;
@@ -31,7 +32,7 @@ Needs these clangs and llvms with their run-time libraries, dpkg-dev, make, pyth
 Example: cargo xtask memprof-programs --release 22
 ";
 
-/// Tests of re2 that allocate much, and little.
+/// Tests of re2. Some allocate much memory, others little.
 const TESTS: [&str; 5] = [
     "parse_test",
     "re2_test",
@@ -45,11 +46,11 @@ const TESTS: [&str; 5] = [
 struct Release {
     clang: u32,
     tool: u32,
-    /// Versions to ask for; without any only the default.
+    /// The versions of the MemProf section that are asked for. If empty, only the default version is written.
     versions: &'static [u32],
-    /// Whether functions stand in an order that profkit has too.
+    /// Whether the order of functions in the output is one that profkit has too.
     ordered: bool,
-    /// Whether the tool reads dumps of position-independent programs.
+    /// Whether the tool can read dumps of position-independent programs.
     pie: bool,
 }
 
@@ -178,7 +179,7 @@ pub fn run(args: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Builds the library and programs; returns these with their arguments.
+/// Builds the library and its test programs. Returns the programs with their arguments.
 fn build(
     release: Release,
     sources: &Sources,
@@ -202,7 +203,7 @@ fn build(
     Ok(programs)
 }
 
-/// One program's dump under both tools.
+/// The comparison of both tools on the dump of one program.
 struct Check<'a> {
     release: Release,
     profkit: &'a Path,
@@ -296,7 +297,7 @@ impl Check<'_> {
         same_contexts(&contexts("theirs")?, &contexts("ours")?)
     }
 
-    /// llvm-profdata-14 shows how many blocks a dump has.
+    /// Compares the number of blocks in a dump, which llvm-profdata-14 shows, with profkit's number of contexts.
     fn same_counts(&self) -> Result<()> {
         let show = ["show", "--memory", &self.raw()];
         let theirs = succeed(self.tool(self.release.clang).args(show))?;

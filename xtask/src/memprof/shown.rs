@@ -1,4 +1,4 @@
-//! What `profkit show` has of a profile.
+//! Reads the contexts of a profile from the JSON of `profkit show`.
 use crate::mip::succeed;
 use anyhow::Result;
 use profkit_testkit::heap::{HeapContext, contexts_of_profkit};
@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
-/// The contexts of a dump with its binary, or of the section of an indexed profile.
+/// Returns the contexts of a dump, which needs its binary, or of an indexed profile.
 ///
 /// # Errors
 /// If the command fails or its JSON is not as expected.

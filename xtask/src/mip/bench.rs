@@ -1,4 +1,5 @@
-//! `cargo xtask bench-mip`: what MIP costs on real programs, beside the plain ones and clang's `-fprofile-generate`.
+//! `cargo xtask bench-mip`: measures the costs of MIP on real programs, compared with plain builds and with clang's
+//! `-fprofile-generate`.
 use super::make::{Real, Toolchain};
 use super::packages::Sources;
 use super::size::{self, Image};
@@ -34,13 +35,13 @@ struct Variant {
     tools: Toolchain,
 }
 
-/// What one build of a program showed.
+/// The measurements of one build of a program.
 struct Measured {
     label: &'static str,
     image: Image,
     /// Seconds of each round.
     times: Vec<f64>,
-    /// Raw profile's size.
+    /// The size of the raw profile in bytes.
     raw: u64,
 }
 
@@ -139,7 +140,7 @@ fn variants(profkit: &Path) -> Result<Vec<Variant>> {
     Ok(all)
 }
 
-/// Builds and runs one program in all variants, the plain one first.
+/// Builds and runs one program in all variants. The plain variant comes first.
 fn program(
     profkit: &Path,
     sources: &Sources,
@@ -165,7 +166,7 @@ fn program(
             raw: 0,
         });
     }
-    // One round that does not count: page cache and raw profiles.
+    // The first round is not measured. It fills the page cache and writes the raw profiles.
     for round in 0..=rounds {
         for (number, of_variant) in lines.iter().enumerate() {
             let mut seconds = 0.0;
@@ -195,7 +196,7 @@ pub(super) fn minimum(times: &[f64]) -> f64 {
     times.iter().copied().fold(f64::INFINITY, f64::min)
 }
 
-/// The median of some numbers; the upper one of the two in the middle.
+/// The median of some numbers. If their count is even, the upper of the two middle numbers.
 pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
@@ -272,10 +273,10 @@ fn print_table(real: Real, measured: &[Measured]) -> Result<()> {
     Ok(())
 }
 
-/// Functions of the program whose profiles are merged, and how many profiles.
+/// The number of profiles that are merged, and the number of functions of their program.
 const MANY: usize = 10_000;
 
-/// `mip merge` of many raw profiles beside `cat` of them, alternately.
+/// Compares `mip merge` of many raw profiles with `cat` of the same files. The two run alternately.
 fn merge_beside_cat(profkit: &Path, folder: &Path) -> Result<String> {
     use std::fmt::Write as _;
     let folder = folder.join("merge");

@@ -1,4 +1,4 @@
-//! clang's `-fprofile-instr-generate` as the oracle of calls and coverage.
+//! Uses the counts of clang's `-fprofile-instr-generate` to check MIP's calls and coverage.
 use super::{mip_counts, mip_profile, succeed};
 use anyhow::{Context, Result, bail};
 use profkit_testkit::Llvm;
@@ -7,10 +7,11 @@ use profkit_testkit::program::{MipMode, Program, Setting, WEAK_FUNCTION, outcome
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Nothing is inlined and no call becomes a jump: then every count of clang's is one of MIP's.
+/// Options for clang with which nothing is inlined and no call becomes a jump. Then every count of clang must be one of
+/// MIP.
 pub const NOT_INLINED: [&str; 3] = ["-O0", "-fprofile-instr-generate", "-fno-inline"];
 
-/// The counts in raw profiles of clang's.
+/// Reads the counts in raw profiles of clang.
 ///
 /// # Errors
 /// If `llvm-profdata-22` fails.
@@ -29,7 +30,7 @@ pub fn counts_of_raws(raws: &[PathBuf], indexed: &Path) -> Result<Counts> {
     )?)
 }
 
-/// Fails if MIP counts something that clang does not, and with `exact` also if it counts less.
+/// Fails if MIP counts more than clang does. With `exact`, also fails if MIP counts less.
 ///
 /// # Errors
 /// The functions that differ.
@@ -51,8 +52,8 @@ pub fn judge(found: &Comparison, exact: bool) -> Result<()> {
     Ok(())
 }
 
-/// A generated program with both instrumentations at once, where nothing is inlined: the number of functions, all of
-/// whose calls are equal.
+/// Builds and runs a generated program with both instrumentations, without inlining, and compares all counts of calls.
+/// Returns the number of functions with equal counts.
 ///
 /// # Errors
 /// If it does not build or run, or a count differs.
@@ -76,7 +77,8 @@ pub fn compare_program(profkit: &Path, program: &Program, folder: &Path) -> Resu
         &[folder.join("both.profraw")],
         &folder.join("both.profdata"),
     )?;
-    // Every file has a data record of a weak function, all of one counter, which is added up as often.
+    // The weak function has a data record in every file, but all records share one counter. So clang's count is a
+    // multiple of the real one, and is not compared.
     clang.remove(WEAK_FUNCTION);
     let found = counts::compare(&clang, &mip_counts(profkit, &profile, false)?);
     judge(&found, true)?;

@@ -1,4 +1,5 @@
-//! `cargo xtask mip-fuzz`: generated programs, plain and instrumented, under many compilers and options.
+//! `cargo xtask mip-fuzz`: compares plain and instrumented builds of generated programs, with many compilers and
+//! options.
 use super::{build_profkit, clang_counts, fresh};
 use anyhow::{Context, Result, bail, ensure};
 use profkit_testkit::program::{MIP_MODES, MipMode, Program, Setting, Size, compare};
@@ -19,7 +20,8 @@ What failed stays in target/mip-fuzz.
 Example: cargo xtask mip-fuzz --programs 1 --seed 42 --mode calls
 ";
 
-/// Options that change what assembly looks like, with the compiler that has them; empty: both.
+/// Options that change the form of the assembly. Each entry names the compiler that has the options; an empty name
+/// means both compilers.
 const EXTRAS: [(&str, &[&str]); 23] = [
     ("", &[]),
     ("", &["-g"]),
@@ -131,7 +133,7 @@ pub fn run(args: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// The compiler and options of a seed.
+/// Returns the compiler and the options for a seed.
 fn setting_of(seed: u64) -> Setting {
     let mut rng = Rng::new(seed ^ 0x5e77_1465);
     let compiler = ["clang-22", "gcc-12", "clang-22", "gcc-12", "clang-16"][rng.below(5)];
@@ -163,14 +165,14 @@ fn setting_of(seed: u64) -> Setting {
     }
 }
 
-/// Whether the mode cannot be had with these options and must be refused: inside a function of the large code model no
-/// register is known to be free for a record's address.
+/// Whether the instrumenter must refuse this mode with these options. Inside a function of the large code model, no
+/// register is known to be free for the address of a record.
 fn is_refused(setting: &Setting, mode: &MipMode) -> bool {
     let is_large = setting.flags.iter().any(|flag| flag == "-mcmodel=large");
     is_large && (mode.name.contains("block") || mode.name.contains("returns"))
 }
 
-/// One program; the number of functions whose calls were compared with clang's.
+/// Tests one generated program. Returns the number of functions whose calls were compared with clang's counts.
 fn one(
     profkit: &Path,
     seed: u64,

@@ -1,5 +1,5 @@
-//! Why an optimised program calls a function less often than its source: the compiler's own word on what it inlined and
-//! which recursion it made a loop, and the debug info of the linked program.
+//! Explains why an optimised program calls a function less often than its source does. The evidence is the compiler's
+//! report about inlining and about recursion that became a loop, and the debug info of the linked program.
 use super::succeed;
 use anyhow::{Context, Result, bail};
 use profkit_testkit::program::counts::Comparison;
@@ -8,8 +8,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-/// Options for clang, so that [`Evidence::of`] finds something. The letters are those that the passes `inline` and
-/// `tailcallelim` share.
+/// Options for clang with which [`Evidence::of`] finds evidence. `li` is a part of the names of two passes, `inline`
+/// and `tailcallelim`.
 pub const FLAGS: [&str; 3] = [
     "-g",
     "-fsave-optimization-record",
@@ -19,27 +19,27 @@ pub const FLAGS: [&str; 3] = [
 /// Which evidence counts as a reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accepted {
-    /// For `-fno-inline`: only evidence that the source demands inlining.
+    /// Only evidence that the source demands inlining, for builds with `-fno-inline`.
     Forced,
-    /// Whatever the compiler inlined or made a loop.
+    /// Evidence of any inlining, and of recursion that became a loop.
     Any,
 }
 
-/// Names of functions by what happened to them.
+/// The names of functions, by what the compiler did with them.
 #[derive(Debug, Default)]
 pub struct Evidence {
-    /// The debug info has an inlined copy.
+    /// Functions of which the debug info has an inlined copy.
     copied: BTreeSet<String>,
-    /// The inliner says that it inlined a call.
+    /// Functions of which the inliner reports an inlined call.
     inlined: BTreeSet<String>,
-    /// It did so because the function has the attribute `always_inline`, which `-fno-inline` does not overrule.
+    /// Functions that were inlined because of the attribute `always_inline`, which `-fno-inline` does not overrule.
     always: BTreeSet<String>,
-    /// A call of itself became a jump.
+    /// Functions in which a recursive call became a jump.
     looped: BTreeSet<String>,
 }
 
 impl Evidence {
-    /// The evidence of a program and the tree that it was built in.
+    /// Collects the evidence from a program and from the tree in which it was built.
     ///
     /// # Errors
     /// If there is no debug info or no optimisation record.
@@ -117,7 +117,7 @@ impl Evidence {
     }
 }
 
-/// The names that `llvm-dwarfdump` prints of what inlined copies are copies of.
+/// Returns the names of the functions that have inlined copies, from the output of `llvm-dwarfdump`.
 fn of_dump(text: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let mut inside = false;
@@ -135,7 +135,7 @@ fn of_dump(text: &str) -> BTreeSet<String> {
     found
 }
 
-/// A list of every function whose calls or coverage MIP and clang report differently, each with the reason.
+/// Lists every function whose calls or coverage MIP and clang report differently, each with the reason.
 ///
 /// # Errors
 /// The functions that have none.

@@ -1,4 +1,5 @@
-//! What `mip order` and `mip use --blocks` do to real programs: pages at a cold start, hot text, time.
+//! Measures how `mip order` and `mip use --blocks` change real programs: the pages at a cold start, the size of the hot
+//! text, and the time.
 use super::make::{Real, Toolchain};
 use super::packages::Sources;
 use super::{fresh, mip_profile, raws_in, succeed};
@@ -10,10 +11,11 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// How much work each timed run does: it takes seconds, so that noise at the start does not matter.
+/// The number of rounds of work in each timed run. The run then takes seconds, so that noise at its start does not
+/// matter.
 const WORK: u32 = 8;
 
-/// One way of laying a program out.
+/// One way to lay out a program: options for the compiler and for the linker.
 struct Layout {
     label: &'static str,
     compile: Vec<String>,
@@ -31,7 +33,7 @@ struct Shown {
     cold: u64,
 }
 
-/// Trains, lays out, and measures one program.
+/// Trains one program, lays it out in several ways, and measures it.
 ///
 /// # Errors
 /// If something does not build or run, or the program's own tests fail when it is laid out.
@@ -79,7 +81,7 @@ pub fn report(
         let tools = Toolchain::plain("clang-22").with(layout.label, &flags, &link);
         let tree = place.join(number.to_string());
         real.build(sources, &tools, &tree).context(layout.label)?;
-        // The last has the order and the blocks.
+        // The last layout uses both the order and the list of blocks. With it, the program's own tests are run.
         if number + 1 == layouts.len() {
             let raws = place.join("unused-raws");
             std::fs::create_dir_all(&raws)?;
@@ -139,7 +141,7 @@ pub fn report(
     Ok(text)
 }
 
-/// The order file, the list of blocks, and what `mip order` says of pages.
+/// Returns the order file, the list of blocks, and the text that `mip order` and `mip use` print.
 fn train(
     profkit: &Path,
     sources: &Sources,
@@ -201,7 +203,7 @@ fn train(
     ))
 }
 
-/// A start with little to do.
+/// Command lines that start the program with little work to do.
 fn start_lines(real: Real, tree: &Path) -> Result<Vec<Vec<String>>> {
     let program = real.executable(tree).display().to_string();
     let words: Vec<String> = match real {
@@ -271,7 +273,8 @@ fn number(count: u64) -> f64 {
     count as f64
 }
 
-/// The pages of a file that are mapped executable, and the sizes of hot text and of text that was split off.
+/// Returns the pages of a file that are mapped as executable, the size of the hot text, and the size of the text that
+/// was split off.
 fn text_of(program: &Path) -> Result<(Range<usize>, u64, u64)> {
     let bytes = std::fs::read(program)?;
     let file = object::read::elf::ElfFile64::<object::Endianness>::parse(&*bytes)?;

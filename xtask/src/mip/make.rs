@@ -1,4 +1,4 @@
-//! Builds of the real programs by their own makefiles, and what is run of them.
+//! Builds real programs by their own makefiles, and runs them and their tests.
 use super::packages::{LUA, Package, RE2, Sources, ZSTD};
 use anyhow::{Context, Result, bail};
 use profkit_testkit::program::MipMode;
@@ -6,7 +6,7 @@ use profkit_testkit::{measure, repo_root};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A compiler, with the words before and after it on a command line.
+/// A compiler, with the words that come before and after its name on a command line.
 #[derive(Clone, Debug)]
 pub struct Toolchain {
     /// What tables call it.
@@ -20,7 +20,7 @@ pub struct Toolchain {
 }
 
 impl Toolchain {
-    /// clang or gcc of a number, plain: `clang-22`, `gcc-12`.
+    /// clang or gcc with a version number, without `profkit`: `clang-22`, `gcc-12`.
     pub fn plain(compiler: &str) -> Toolchain {
         let cxx = if let Some(number) = compiler.strip_prefix("clang-") {
             format!("clang++-{number}")
@@ -36,7 +36,7 @@ impl Toolchain {
         }
     }
 
-    /// The same with `profkit mip cc` before it.
+    /// The same compiler, started by `profkit mip cc`.
     pub fn mip(compiler: &str, profkit: &Path, mode: MipMode) -> Toolchain {
         let plain = Toolchain::plain(compiler);
         let before = format!(
@@ -52,7 +52,7 @@ impl Toolchain {
         }
     }
 
-    /// With more options for compiling and linking.
+    /// Adds options for compiling and for linking.
     pub fn with(mut self, label: &str, flags: &[&str], link_flags: &[&str]) -> Toolchain {
         self.label = format!("{} {label}", self.label);
         self.flags
@@ -126,8 +126,8 @@ impl Real {
         }
     }
 
-    /// Builds into a fresh copy of the sources, without the tests' own programs. Returns what the linkers said: lines
-    /// of stderr that have `warning` and a linker's name.
+    /// Builds the program in a fresh copy of its sources, without the programs that only its tests need. Returns the
+    /// warnings of linkers: the lines of standard error that contain `warning` and the name of a linker.
     ///
     /// # Errors
     /// If make fails.
@@ -169,7 +169,7 @@ impl Real {
             .collect())
     }
 
-    /// The main program of a built tree.
+    /// The path of the main program in a built tree.
     pub fn executable(self, tree: &Path) -> PathBuf {
         tree.join(match self {
             Real::Lua => "src/lua",
@@ -179,7 +179,7 @@ impl Real {
         })
     }
 
-    /// The binary that its own tests run, or one of them.
+    /// The path of a binary that the program's own tests run.
     pub fn tested(self, tree: &Path) -> PathBuf {
         match self {
             Real::Re2 => tree.join("obj/test/re2_test"),
@@ -187,8 +187,8 @@ impl Real {
         }
     }
 
-    /// Command lines that use the program as people do, without its own tests: deterministic, one thread each. More
-    /// rounds take longer.
+    /// Returns command lines that use the program in the usual way, and not its tests. They are deterministic and use
+    /// one thread each. With more `rounds` they take longer.
     ///
     /// # Errors
     /// If their input cannot be written.
@@ -228,9 +228,9 @@ impl Real {
         })
     }
 
-    /// Runs the program's own tests. The raw profiles are merged below `raws`, a folder that exists. Without `whole`
-    /// zstd's are `playTests.sh`, not its fuzzers, and re2's are linked with the archive, not a second time with the
-    /// shared library.
+    /// Runs the program's own tests. The raw profiles are merged below `raws`, an existing folder. The tests of zstd are
+    /// `playTests.sh`, and with `whole` also its fuzzers. The tests of re2 are linked with the static library, and with
+    /// `whole` a second time with the shared library.
     ///
     /// # Errors
     /// If a test fails.
@@ -260,7 +260,7 @@ fn is_linker(line: &str) -> bool {
 
 fn make(tree: &Path, arguments: &[&str]) -> Result<String> {
     let mut command = Command::new("make");
-    // The makefiles call python3 and mean the system's, which has the modules they need.
+    // The makefiles call python3. They need the python3 of the system, which has their modules.
     let path = std::env::var("PATH").unwrap_or_default();
     command
         .current_dir(tree)
@@ -271,7 +271,7 @@ fn make(tree: &Path, arguments: &[&str]) -> Result<String> {
     logged(&mut command)
 }
 
-/// Runs a command and returns what it said on both streams.
+/// Runs a command and returns its standard output and standard error.
 fn logged(command: &mut Command) -> Result<String> {
     let made = measure(command.stdin(std::process::Stdio::null()))
         .with_context(|| command.get_program().display().to_string())?;
@@ -284,7 +284,7 @@ fn logged(command: &mut Command) -> Result<String> {
 }
 
 fn make_re2(tree: &Path, tools: &Toolchain, targets: &[&str]) -> Result<String> {
-    // The tables are generated, as Debian does it; The sources are older than C++17's removals.
+    // The tables are generated, as Debian does. The sources need C++14, because they use parts that C++17 removed.
     let cxx = tools.cxx();
     let flags = format!("CXXFLAGS=-O2 -std=c++14 {}", tools.flags());
     let link = format!("LDFLAGS={}", tools.link_flags());
@@ -293,7 +293,7 @@ fn make_re2(tree: &Path, tools: &Toolchain, targets: &[&str]) -> Result<String> 
     make(tree, &arguments).context("re2 needs the packages unicode-data and python3-six")
 }
 
-/// Builds some of re2's tests, programs in `obj/test`, in a tree that [`Real::build`] has made.
+/// Builds some of re2's test programs in `obj/test`, in a tree that [`Real::build`] has built.
 ///
 /// # Errors
 /// If make fails.
@@ -306,7 +306,7 @@ pub fn re2_tests(tree: &Path, tools: &Toolchain, names: &[&str]) -> Result<()> {
     make_re2(tree, tools, &targets).map(|_| ())
 }
 
-/// The driver of this repository, linked with the library.
+/// Builds this repository's test driver and links it with re2's library.
 fn regex_bench(tree: &Path, tools: &Toolchain) -> Result<String> {
     let source = repo_root().join("tests/programs/regex_bench.cpp");
     let compile = format!(
@@ -362,16 +362,16 @@ fn station(tree: &Path, tools: &Toolchain) -> Result<String> {
     Ok(log)
 }
 
-/// Where tests run and where raw profiles go.
+/// The folders for a run of tests: where the tests run, and where their raw profiles go.
 struct Run<'a> {
     tree: &'a Path,
     raws: &'a Path,
-    /// The long form of the tests.
+    /// Whether the long form of the tests is run.
     whole: bool,
 }
 
 impl Run<'_> {
-    /// With profiles of all processes merged, one file per binary.
+    /// Sets the variables that merge the profiles of all processes into one file per binary.
     fn prepared<'c>(&self, command: &'c mut Command) -> &'c mut Command {
         command
             .env("LLVM_MIP_PROFILE_FILENAME", self.raws.join("%h-%m.mipraw"))
@@ -383,8 +383,8 @@ impl Run<'_> {
     }
 }
 
-/// The scripts of this repository with their output, and lua's own tests if they are at hand: Debian's package is
-/// without them.
+/// Runs the scripts of this repository and compares their output. Also runs lua's own tests if they are available;
+/// Debian's package does not contain them.
 fn test_lua(run: &Run<'_>, lua_tests: Option<&Path>) -> Result<Vec<String>> {
     let lua = run.tree.join("src/lua");
     let mut done = Vec::new();
@@ -417,7 +417,7 @@ fn test_lua(run: &Run<'_>, lua_tests: Option<&Path>) -> Result<Vec<String>> {
     Ok(done)
 }
 
-/// The scripts in `tests/programs/lua`, with what they print after 3 rounds.
+/// The scripts in `tests/programs/lua`, each with its output after 3 rounds.
 pub const LUA_SCRIPTS: &[(&str, &str)] = &[
     ("calls.lua", "calls\t118170753"),
     ("numbers.lua", "numbers\t9735\t-58851.844"),
@@ -439,7 +439,7 @@ fn test_zstd(run: &Run<'_>, tools: &Toolchain) -> Result<Vec<String>> {
     arguments.extend([cc.as_str(), &flags, &link]);
     make(run.tree, &arguments)?;
     let tests = run.tree.join("tests");
-    // What `make check` runs, on the zstd that was built already.
+    // These are the steps of `make check`, for the zstd that is already built.
     run.logged(
         Command::new("./playTests.sh")
             .current_dir(&tests)
@@ -474,7 +474,8 @@ fn test_re2(run: &Run<'_>, tools: &Toolchain) -> Result<Vec<String>> {
     let mut done = Vec::new();
     let targets = [("static-test", "TESTS"), ("shared-test", "STESTS")];
     for (target, programs) in targets.into_iter().take(1 + usize::from(run.whole)) {
-        // The test target would compile with the environment of the tests; compile first.
+        // The test programs are compiled first, without the environment variables of the tests. The target for the
+        // tests would compile them with these variables.
         let cxx = tools.cxx();
         let flags = format!("CXXFLAGS=-O2 -std=c++14 {}", tools.flags());
         let link = format!("LDFLAGS={}", tools.link_flags());
@@ -519,7 +520,7 @@ fn test_station(run: &Run<'_>) -> Result<Vec<String>> {
     Ok(vec![format!("{} runs", STATION_RUNS.len())])
 }
 
-/// What the program of two phases prints.
+/// Arguments of the program with two phases, each with its output.
 pub const STATION_RUNS: &[(&[&str], &str)] = &[
     (&["start"], "64 stages\nrefused: line 2 is no setting"),
     (&["run", "20000", "1"], "sum 18071820373898808784"),

@@ -1,4 +1,4 @@
-//! Chores that prove and measure MIP on real programs.
+//! Tasks that check and measure MIP on real programs.
 pub mod bench;
 mod clang_counts;
 pub mod fuzz;
@@ -14,7 +14,7 @@ use profkit_testkit::program::counts::{self, Counts};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The release build of the command, made first.
+/// Builds the command in release mode and returns its path.
 ///
 /// # Errors
 /// If it does not build.
@@ -34,7 +34,7 @@ pub fn build_profkit() -> Result<PathBuf> {
 /// Runs a command to its end and returns its standard output.
 ///
 /// # Errors
-/// If it does not exit with 0; the message has its last lines.
+/// If the command does not exit with 0; the message has the last lines of its output.
 pub fn succeed(command: &mut Command) -> Result<String> {
     let made = command
         .stdin(Stdio::null())
@@ -58,7 +58,7 @@ fn last_lines(text: &str) -> String {
     lines[lines.len().saturating_sub(25)..].join("\n")
 }
 
-/// A folder that is empty afterwards.
+/// Makes an empty folder; removes old contents.
 pub fn fresh(folder: &Path) -> Result<()> {
     match std::fs::remove_dir_all(folder) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -89,7 +89,8 @@ fn mip_profile(profkit: &Path, binary: &Path, raws: &[PathBuf], profile: &Path) 
     Ok(())
 }
 
-/// What `mip show` says of a profile's functions: calls, or with `covered` 1 for those that were entered.
+/// Returns the counts of a profile's functions from the JSON of `mip show`: the numbers of calls. With `covered`, a
+/// function has 1 if it was entered and otherwise 0.
 ///
 /// # Errors
 /// If it fails or its JSON is not as expected.
@@ -116,7 +117,7 @@ fn mip_counts(profkit: &Path, profile: &Path, covered: bool) -> Result<Counts> {
     Ok(counts::sorted(made))
 }
 
-/// The mip profiles (`.mipraw`) below a folder.
+/// Returns the raw MIP profiles (`.mipraw`) below a folder.
 fn raws_in(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).with_context(|| folder.display().to_string())? {
@@ -132,8 +133,8 @@ fn raws_in(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Text that compresses as logs and prose do: words of falling frequency, numbers, and repeated lines. The same every
-/// time.
+/// Makes a text that compresses like logs and prose: words of falling frequency, numbers, and repeated lines. The text
+/// is the same each time.
 fn corpus(size: usize) -> Vec<u8> {
     let mut rng = profkit_testkit::Rng::new(4711);
     let words: Vec<String> = (0..4000)
@@ -158,7 +159,7 @@ fn corpus(size: usize) -> Vec<u8> {
                 text.push_str(&piece);
             }
             _ => {
-                // The square of a fraction: early words are frequent.
+                // The index comes from the square of a fraction, so that early words are frequent.
                 let fraction = rng.below(4000);
                 text.push_str(&words[fraction * fraction / 4000]);
                 text.push(' ');

@@ -1,4 +1,4 @@
-//! Sources of real programs, as Debian has them.
+//! The sources of real programs, from Debian's source packages.
 use super::{fresh, succeed};
 use crate::suite::source::download;
 use anyhow::{Context, Result, bail};
@@ -8,15 +8,15 @@ use std::process::Command;
 /// A Debian source package.
 #[derive(Clone, Copy, Debug)]
 pub struct Package {
-    /// Its name, as `apt-get source` takes it.
+    /// The name of the package for `apt-get source`.
     pub name: &'static str,
-    /// How the names of its files begin.
+    /// The beginning of the names of the package's files.
     pub files: &'static str,
-    /// Whether Debian's patches are applied. Those of lua replace its makefile by one for libtool.
+    /// Whether Debian's patches are applied. The patches of lua replace its makefile by one for libtool.
     pub patched: bool,
 }
 
-/// lua 5.4: C, an interpreter.
+/// lua 5.4, an interpreter in C.
 pub const LUA: Package = Package {
     name: "lua5.4",
     files: "lua5.4_",
@@ -40,12 +40,12 @@ pub const RE2: Package = Package {
 pub struct Sources {
     /// Below `target`.
     folder: PathBuf,
-    /// A folder with the packages' files, if they are not to be downloaded.
+    /// A folder with the packages' files; `None` if the files are downloaded.
     given: Option<PathBuf>,
 }
 
 impl Sources {
-    /// Keeps sources below `folder`.
+    /// Sets the folder for the sources.
     pub fn new(folder: &Path, given: Option<PathBuf>) -> Sources {
         Sources {
             folder: folder.to_owned(),
@@ -53,7 +53,7 @@ impl Sources {
         }
     }
 
-    /// A copy of a package's tree at `to`, which is emptied first.
+    /// Copies a package's tree to `to`. An existing tree there is removed first.
     ///
     /// # Errors
     /// If the sources are not to be had; the message says what to do.
@@ -69,7 +69,7 @@ impl Sources {
         Ok(())
     }
 
-    /// The unpacked tree of a package, which nobody changes.
+    /// Returns the unpacked tree of a package. The tree is never changed; builds use copies.
     fn tree(&self, package: Package) -> Result<PathBuf> {
         let tree = self.folder.join("sources").join(package.name);
         if tree.is_dir() {

@@ -1,5 +1,5 @@
-//! `cargo xtask mip-programs`: lua, zstd and re2 from Debian's sources, built by their own makefiles with
-//! `profkit mip cc`, under their own tests, compared with plain builds and with clang's own counts.
+//! `cargo xtask mip-programs`: builds lua, zstd and re2 from Debian's sources by their own makefiles with `profkit mip
+//! cc`. Their own tests are run, and the results are compared with plain builds and with clang's counts.
 use super::make::{Real, Toolchain};
 use super::packages::Sources;
 use super::{
@@ -157,7 +157,7 @@ pub fn run(args: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Every mode with clang, the two main ones with gcc too.
+/// Returns every mode with clang, and the two main modes also with gcc.
 fn tested(modes: &[MipMode]) -> Vec<(&'static str, MipMode)> {
     let mut all: Vec<(&str, MipMode)> = modes.iter().map(|mode| ("clang-22", *mode)).collect();
     all.extend(
@@ -169,7 +169,7 @@ fn tested(modes: &[MipMode]) -> Vec<(&'static str, MipMode)> {
     all
 }
 
-/// The program's own tests in one mode.
+/// Runs the program's own tests in one mode.
 fn tests(options: &Options, real: Real, compiler: &str, mode: MipMode) -> Result<String> {
     let place = options
         .folder
@@ -182,14 +182,16 @@ fn tests(options: &Options, real: Real, compiler: &str, mode: MipMode) -> Result
     if !warnings.is_empty() {
         bail!("the linker warns: {}", warnings.join("\n"));
     }
-    // The long form once for each kind of record; parts that only repeat the code are left out elsewhere.
+    // The long form of the tests is run only once for each kind of record. Elsewhere, tests that only repeat the same
+    // code are left out.
     let whole = compiler == "clang-22" && ["function", "calls"].contains(&mode.name);
     let done = real.test(&tools, &tree, &raws, options.lua_tests.as_deref(), whole)?;
     let written = raws_in(&raws)?;
     if written.is_empty() {
         bail!("no profile was written to {}", raws.display());
     }
-    // A pool's file is named after the build id alone; a process that cannot be added up puts its id into the name.
+    // The shared file of a pool is named only after the build id. A process that cannot add its counts to the pool
+    // writes a file with its process id in the name.
     let apart = written
         .iter()
         .filter(|raw| {
@@ -220,7 +222,8 @@ fn tests(options: &Options, real: Real, compiler: &str, mode: MipMode) -> Result
     ))
 }
 
-/// Merges those raw profiles that are the binary's, by build id: without --strict others are reported and left out.
+/// Merges only the raw profiles of this binary, and returns their number. Without `--strict`, a merge with profiles of
+/// other builds would only report them.
 fn raws_of(profkit: &Path, binary: &Path, raws: &[PathBuf], profile: &Path) -> Result<usize> {
     let mut own = Vec::new();
     for raw in raws {
@@ -242,7 +245,7 @@ fn sum(counts: &counts::Counts) -> (u64, u64) {
     })
 }
 
-/// One run of a binary that has both instrumentations.
+/// Runs a binary once that has both MIP's and clang's instrumentation, and compares the counts.
 fn count(options: &Options, real: Real, mode: MipMode, exact: bool) -> Result<String> {
     let what = if exact { "exact" } else { "both" };
     let place = options
@@ -253,7 +256,7 @@ fn count(options: &Options, real: Real, mode: MipMode, exact: bool) -> Result<St
     std::fs::create_dir_all(&raws)?;
     let mut flags = vec!["-fprofile-instr-generate", "-fprofile-update=atomic"];
     if exact {
-        // No call may become a loop either.
+        // No recursive call may become a loop either.
         flags.extend(["-fno-inline", "-fno-optimize-sibling-calls"]);
     }
     flags.extend(inlined::FLAGS);
@@ -310,7 +313,7 @@ fn count(options: &Options, real: Real, mode: MipMode, exact: bool) -> Result<St
     ))
 }
 
-/// What is in the linked program, beside a plain one.
+/// Compares the sections and symbols of the linked program with those of a plain build.
 fn sections(options: &Options, real: Real, linker: &str) -> Result<String> {
     let place = options
         .folder

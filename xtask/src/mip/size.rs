@@ -1,4 +1,4 @@
-//! What a linked program is made of, as far as instrumenting changes it.
+//! Measures the parts of a linked program that instrumentation changes.
 use super::succeed;
 use anyhow::{Context, Result};
 use object::elf;
@@ -8,32 +8,32 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-/// Sizes and counts of one ELF file.
+/// Sizes in bytes, and counts, of one ELF file.
 #[derive(Clone, Debug, Default)]
 pub struct Image {
-    /// Bytes of executable sections.
+    /// The size of the executable sections.
     pub text: u64,
-    /// Bytes of sections that are written at run time, `.bss` included.
+    /// The size of the sections that are written at run time, including `.bss`.
     pub data: u64,
-    /// Bytes of `__llvm_mipraw`.
+    /// The size of `__llvm_mipraw`.
     pub records: u64,
-    /// Map entries: functions that are instrumented.
+    /// The number of instrumented functions, from the entries of the map.
     pub functions: u64,
-    /// Bytes of code of the runtime.
+    /// The size of the runtime's code.
     pub runtime_text: u64,
-    /// Bytes of data of the runtime.
+    /// The size of the runtime's data.
     pub runtime_data: u64,
-    /// The file without symbols, debug information and map.
+    /// The size of the file without symbols, debug info and map.
     pub stripped: u64,
     /// Dynamic relocations.
     pub dynamic_relocations: u64,
-    /// Names of symbols with their number, the runtime's aside.
+    /// The names of symbols, without those of the runtime, and how often each occurs.
     pub symbols: BTreeMap<String, usize>,
-    /// Sizes of functions by name and address.
+    /// The sizes of functions by name. A name has several sizes if it is defined at several addresses.
     pub function_sizes: BTreeMap<String, Vec<u64>>,
 }
 
-/// How the symbols begin that an instrumented program has and a plain one has not.
+/// The prefixes of symbols that an instrumented program has and a plain program does not have.
 const OWN_SYMBOLS: [&str; 5] = [
     "__profkit_mip",
     "__llvm_mip",
@@ -42,7 +42,7 @@ const OWN_SYMBOLS: [&str; 5] = [
     "profkit_rt",
 ];
 
-/// What the runtime takes from the C library and the linker: a plain program may do without.
+/// Symbols of the C library and the linker that the runtime needs. A plain program may not need them.
 const NEEDED: [&str; 5] = [
     "getenv",
     "signal",
@@ -135,7 +135,7 @@ pub fn image(path: &Path) -> Result<Image> {
     Ok(made)
 }
 
-/// Entries of a map that stand for functions: the anchor has no mode.
+/// Counts the entries of a map that describe functions. The entry of the anchor does not count; its mode is 0.
 fn entries(mut map: &[u8]) -> Result<u64> {
     let mut count = 0;
     while let Some((head, _)) = map.split_first_chunk::<6>() {
@@ -150,8 +150,9 @@ fn entries(mut map: &[u8]) -> Result<u64> {
     Ok(count)
 }
 
-/// Text that instrumented functions gained, by the sizes of their symbols, over functions that are in both programs
-/// once: the commonest gain and the mean. The mean has branches in it that a probe made longer.
+/// Returns by how many bytes instrumented functions grew: the most common growth, the sum, and the number of functions
+/// that grew. Only functions that occur once in both programs count. The sum includes branches that became longer
+/// because of a probe.
 pub fn gained(plain: &Image, instrumented: &Image) -> (i64, i64, i64) {
     let mut total = 0;
     let mut functions = 0;
@@ -173,7 +174,8 @@ pub fn gained(plain: &Image, instrumented: &Image) -> (i64, i64, i64) {
     (commonest.map_or(0, |(gain, _)| gain), total, functions)
 }
 
-/// Symbols that one program has and the other has not, `+` or `-` before the name.
+/// Lists the symbols that only one of two programs has: `+` before a name means the instrumented one, `-` the plain
+/// one.
 pub fn other_symbols(plain: &Image, instrumented: &Image) -> Vec<String> {
     let mut found = Vec::new();
     for (name, count) in &instrumented.symbols {

@@ -1,5 +1,5 @@
-//! `cargo xtask bridges`: what `profkit export` writes, opened by the programs that it is for: speedscope (in Chromium), and
-//! a reader of pprof that is not ours; and its tables, by pyarrow and DuckDB.
+//! `cargo xtask bridges`: opens the files that `profkit export` writes with the programs that they are for: speedscope
+//! (in Chromium), a reader of pprof that is not profkit's, and, for the tables, pyarrow and DuckDB.
 use super::browser::Browser;
 use crate::steps::cargo;
 use anyhow::{Context as _, Result, bail, ensure};
@@ -13,7 +13,8 @@ use std::process::Command;
 const READER: &str = "pprof-format@2.3.2";
 const SPEEDSCOPE: &str = "speedscope@1.25.0";
 
-/// Prints the stacks of a pprof file: unit names, then for each stack its frames, outermost first, and its numbers.
+/// A script that prints the stacks of a pprof file: first the names of the units, then for each stack its frames,
+/// outermost first, and its numbers.
 const PRINT: &str = r#"
 const { Profile } = require(process.argv[1]);
 const profile = Profile.decode(require("zlib").gunzipSync(require("fs").readFileSync(process.argv[2])));
@@ -31,7 +32,7 @@ for (const sample of profile.sample) {
 }
 "#;
 
-/// An export: its name, the profile, and lines that the reader of pprof prints.
+/// An export: its name, the arguments of the command, and lines that the reader of pprof must print.
 struct Export {
     name: &'static str,
     arguments: Vec<String>,
@@ -134,7 +135,8 @@ fn exports(folder: &Path) -> Result<Vec<Export>> {
     ])
 }
 
-/// Unpacks a package of npm, once. They are tools of the check; nothing of them is part of profkit.
+/// Downloads and unpacks an npm package, unless this was done before. `None` if npm cannot fetch it. The packages are
+/// tools of this check and no part of profkit.
 fn fetched(folder: &Path, package: &str) -> Result<Option<PathBuf>> {
     let name = package.split('@').next().unwrap_or(package);
     let home = folder.join(name);
@@ -161,7 +163,7 @@ fn fetched(folder: &Path, package: &str) -> Result<Option<PathBuf>> {
     Ok(Some(home.join("package")))
 }
 
-/// Reads a pprof file with the other reader.
+/// Reads a pprof file with the other reader, which must print all of `lines`.
 fn read(reader: &Path, file: &Path, lines: &[&str]) -> Result<()> {
     let output = Command::new("node")
         .args(["-e", PRINT])
@@ -197,7 +199,7 @@ fn read(reader: &Path, file: &Path, lines: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Opens a file in speedscope, as its own command does it.
+/// Opens a file in speedscope in the same way as speedscope's own command.
 fn open(browser: &Browser, speedscope: &Path, file: &Path, shown: &str) -> Result<()> {
     let name = file.file_name().context("no name")?.to_string_lossy();
     let script = file.with_extension("js");

@@ -1,4 +1,4 @@
-//! Drives Debian's Chromium by chromedriver (the WebDriver protocol).
+//! Drives Debian's Chromium through chromedriver (the WebDriver protocol).
 use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
@@ -7,14 +7,14 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Keys as WebDriver writes them.
+/// The codes of special keys in WebDriver.
 pub const ENTER: &str = "\u{e007}";
 pub const DOWN: &str = "\u{e015}";
 pub const RIGHT: &str = "\u{e014}";
 pub const ESCAPE: &str = "\u{e00c}";
 pub const TAB: &str = "\u{e004}";
 
-/// How long the browser has for what it is waited for.
+/// The longest time that a wait for the browser takes.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A browser without a window. It ends when this value is dropped.
@@ -99,7 +99,8 @@ impl Browser {
     /// # Errors
     /// If the page does not become ready.
     pub fn open(&self, file: &Path, fragment: &str) -> Result<Duration> {
-        // A page that differs only in its fragment would not be loaded again.
+        // The browser would not reload a page whose address differs only in the fragment. So an empty page is opened
+        // first.
         self.post("/url", &json!({ "url": "about:blank" }))?;
         let started = Instant::now();
         let url = format!("file://{}{fragment}", file.display());
@@ -108,7 +109,7 @@ impl Browser {
         Ok(started.elapsed())
     }
 
-    /// Opens a page of another program.
+    /// Opens a page that profkit did not make, without waiting until it is ready.
     ///
     /// # Errors
     /// If the browser does not answer.
@@ -119,7 +120,7 @@ impl Browser {
         Ok(())
     }
 
-    /// The value of a script, which is the body of a function.
+    /// Runs a script, which is the body of a function, and returns the function's value.
     ///
     /// # Errors
     /// If the script throws.
@@ -127,7 +128,7 @@ impl Browser {
         self.post("/execute/sync", &json!({ "script": script, "args": [] }))
     }
 
-    /// Runs a script whose promise is waited for.
+    /// Runs a script that makes a promise, and waits for the promise.
     ///
     /// # Errors
     /// If it fails.
@@ -140,7 +141,7 @@ impl Browser {
         Ok(value)
     }
 
-    /// The text that an expression has.
+    /// Returns the value of an expression as text.
     ///
     /// # Errors
     /// If the expression throws.
@@ -183,7 +184,7 @@ impl Browser {
         Ok(())
     }
 
-    /// Clicks on the first element of a selector.
+    /// Clicks on the first element that a selector matches.
     ///
     /// # Errors
     /// If there is none.
@@ -195,7 +196,7 @@ impl Browser {
         Ok(())
     }
 
-    /// Sets the size of the window, and whether the user prefers dark pages.
+    /// Sets the size of the window, and the user's preference for dark or light pages.
     ///
     /// # Errors
     /// If the browser does not answer.
@@ -209,7 +210,7 @@ impl Browser {
         Ok(())
     }
 
-    /// Writes what the window shows as PNG.
+    /// Writes a picture of the window as PNG.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -230,7 +231,7 @@ impl Browser {
         )
     }
 
-    /// What the console has, and the requests that the page made, since the last call.
+    /// Returns the messages in the console, and the requests of the page, since the last call.
     ///
     /// # Errors
     /// If the browser does not answer.
@@ -264,7 +265,7 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // Ends the browser; the driver is ended in any case.
+        // This ends the browser. The driver is ended in any case.
         let _ = ureq::delete(&self.session).call();
         let _ = self.driver.kill();
         let _ = self.driver.wait();

@@ -1,5 +1,6 @@
-//! `cargo xtask page`: the pages of `profkit report` in a browser. Every view of every kind of profile is opened, sorted,
-//! searched and left by mouse and by keyboard; axe-core looks for what shuts people out; the script is type-checked.
+//! `cargo xtask page`: tests the pages of `profkit report` in a browser. Every view of every kind of profile is opened,
+//! sorted, searched and left, by mouse and by keyboard. axe-core checks that the pages are accessible. The types of the
+//! script are checked.
 pub mod bridges;
 mod browser;
 mod tables;
@@ -16,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// A function that would become an element if it were not treated as text.
+/// The name of a function that would become an HTML element if the page did not treat it as text.
 const HOSTILE: &str = "</script><img src=x onerror=document.title='broken'>";
 
 /// The version of axe-core that is fetched.
@@ -82,7 +83,7 @@ pub fn run(arguments: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// A part that is not run: an error where everything has to run.
+/// Reports that a part of the check is skipped. This is an error on machines on which every part has to run.
 fn require(text: &str) -> Result<()> {
     ensure!(std::env::var_os("PROFKIT_REQUIRE_LLVM").is_none(), "{text}");
     skip(text);
@@ -138,7 +139,7 @@ fn pages(folder: &Path) -> Result<Vec<Page>> {
     };
     let sample = "main:700:1\n 1: 100\n 2.1: 200 parse:150 other:50\n 3: inner:400\n  1: 300\n  2: deeper:100\n   1: 100\nparse:90:10\n 1: 90\n";
     let contexts = "[main:3 @ work]:500:20\n 1: 500\n[main:3 @ work:1 @ leaf]:100:5\n 1: 100\n[main]:50:1\n 3: 50\n";
-    // Of tests/programs/inlined.c, whose debug info is among the fixtures.
+    // The source is tests/programs/inlined.c, whose debug info is among the fixtures.
     let source = "work:500:10\n 1: 10\n 4: 7\n 1: folded:400\n  2: 100\n  3: 90\n  3: twice:200\n   1: 200\nrare:3:3\n 1: 3\nother:9:1\n 1: 9\n";
     let counted = ":ir\nwork\n1\n2\n10\n490\n\ninlined.c;rare\n1\n1\n3\n\nother\n1\n1\n2\n\n";
     let tests = repo_root().join("tests");
@@ -247,8 +248,9 @@ fn pages(folder: &Path) -> Result<Vec<Page>> {
     Ok(pages)
 }
 
-/// Opens all views of a page in a light and a dark window and on phones, and takes pictures. The narrow phone is there because
-/// fonts differ between machines: what just fits on the other one here may not fit elsewhere.
+/// Opens all views of a page in a light window, a dark window and on two phones, and takes pictures. One of the phones
+/// is narrow, because fonts differ between machines: a text that just fits on the wider phone here may not fit
+/// elsewhere.
 fn visit(
     browser: &Browser,
     page: &Page,
@@ -318,7 +320,7 @@ fn visit(
     browser.look(1200, 850, false)
 }
 
-/// The first cell of each row that the list of functions shows.
+/// An expression with the first cell of each row in the list of functions.
 const ROWS: &str = "[...document.querySelectorAll('main tbody tr:not(.space)')].map((row) => row.cells[0].textContent)";
 
 /// Sorts, searches and follows links by keyboard.
@@ -383,7 +385,7 @@ fn functions(browser: &Browser, file: &Path) -> Result<()> {
     browser.wait("document.querySelector('h2').textContent === 'ns::parse(int)'")
 }
 
-/// A name that looks like HTML stays text.
+/// Checks that a name that looks like HTML stays text.
 fn hostile(browser: &Browser, file: &Path) -> Result<()> {
     for view in [
         "#summary",
@@ -408,7 +410,7 @@ fn hostile(browser: &Browser, file: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Filters functions by file, and looks at the source of one.
+/// Filters functions by source file, and looks at the source code of one function.
 fn source(browser: &Browser, file: &Path) -> Result<()> {
     browser.open(file, "#functions?file=inlined")?;
     browser.wait(&format!(
@@ -444,7 +446,7 @@ fn source(browser: &Browser, file: &Path) -> Result<()> {
     browser.wait("[...document.querySelectorAll('.status')].some((one) => one.textContent === 'The page does not have the source of this function.')")
 }
 
-/// Walks through the pictures by keyboard.
+/// Checks that the keyboard can move through the flame graph and the other pictures of a page.
 fn pictures(browser: &Browser, pages: &[Page]) -> Result<()> {
     let live = "document.getElementById('live').textContent";
     browser.open(&pages[0].file, "#map")?;
@@ -477,7 +479,8 @@ fn pictures(browser: &Browser, pages: &[Page]) -> Result<()> {
     Ok(())
 }
 
-/// Makes the pictures of the README and the guide: pages of lua, which `cargo xtask two-commits` profiled, and of a heap.
+/// Makes the pictures of the README and the guide. They show the pages of lua, which `cargo xtask two-commits`
+/// profiled, and the page of a heap profile.
 fn documented(browser: &Browser, folder: &Path) -> Result<()> {
     let work = target_folder().join("two-commits/work");
     for (name, profile) in [
@@ -526,7 +529,7 @@ fn documented(browser: &Browser, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The text of axe-core, which is fetched once. It is a tool of the check; nothing of it is part of profkit.
+/// Returns the script of axe-core, which is fetched once. It is a tool of this check and no part of profkit.
 fn axe(folder: &Path) -> Result<Option<String>> {
     let path = folder.join("package/axe.min.js");
     if !path.exists() {
@@ -539,7 +542,7 @@ fn axe(folder: &Path) -> Result<Option<String>> {
                 String::from_utf8_lossy(&output.stdout).trim().to_owned()
             }
             _ => {
-                // Not `skip`: the registry of npm is not a part of the machine that CI can install.
+                // This is not an error in CI, because CI cannot install the registry of npm.
                 eprintln!(
                     "skipped: axe-core does not look at the pages: npm is not installed, or has no network"
                 );
@@ -561,8 +564,8 @@ const FUNCTIONS: usize = 400_000;
 /// The number of contexts of the large heap profile.
 const CONTEXTS: usize = 100_000;
 
-/// Measures pages of many functions and of many contexts: how long they take to write, their size, how long until they
-/// can be used, and how long a search and a sort take.
+/// Measures pages with many functions and with many contexts: the time to write them, their size, the time until they
+/// can be used, and the times of a search and of a sort.
 fn measure(browser: &Browser, folder: &Path) -> Result<()> {
     let profkit = target_folder().join("release/profkit");
     let jobs = [
@@ -663,7 +666,8 @@ fn tenths(value: &Value) -> String {
     format!("{:.1}", value.as_f64().unwrap_or(f64::NAN))
 }
 
-/// A text profile with the names of functions that LLVM's libraries export, which are as long as those of real programs.
+/// Makes a text profile with the names of functions that LLVM's libraries export. Such names are as long as those of
+/// other real programs.
 fn large_functions() -> Result<String> {
     let mut names = std::collections::BTreeSet::new();
     for release in RELEASES {
@@ -710,7 +714,7 @@ fn large_functions() -> Result<String> {
         };
         let counters = 1 + next() % 8;
         let _ = write!(text, "{name}{suffix}\n{}\n{counters}\n", next() >> 4);
-        // Most functions never run, and few run often.
+        // Most functions never run, and only a few run often.
         let ran = next() % 10 < 4;
         for _ in 0..counters {
             let count = if ran {
@@ -725,7 +729,7 @@ fn large_functions() -> Result<String> {
     Ok(text)
 }
 
-/// A heap profile as YAML: call stacks of ten frames, whose outer ones are shared.
+/// Makes a heap profile as YAML. The call stacks have ten frames, and share their outer frames.
 fn large_heap() -> String {
     let mut text = "---\nHeapProfileRecords:\n- GUID: 0x1\n  AllocSites:\n".to_owned();
     for at in 0..CONTEXTS {

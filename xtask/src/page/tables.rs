@@ -1,4 +1,4 @@
-//! What `profkit export` writes as tables, read by pyarrow and queried by DuckDB.
+//! Checks the tables that `profkit export` writes: pyarrow reads them, and DuckDB runs queries on them.
 use anyhow::{Result, ensure};
 use profkit_testkit::{skip, target_folder};
 use std::fs;
@@ -7,7 +7,7 @@ use std::process::Command;
 
 const READERS: [&str; 2] = ["pyarrow==26.0.1", "duckdb==2.0.0"];
 
-/// Reads a table in three forms, compares them, and prints the answer of a query.
+/// A script that reads a table in three forms, compares them, and prints the answer to a query.
 const QUERY: &str = r#"
 import sys, duckdb, pyarrow.csv, pyarrow.feather, pyarrow.parquet
 name, query = sys.argv[1:]
@@ -21,7 +21,7 @@ assert rows.num_rows == parquet.num_rows and rows.column_names == parquet.column
 print(duckdb.sql(query.replace("TABLE", f"'{name}.parquet'")).fetchall())
 "#;
 
-/// A table: the profile, the table, a query of DuckDB, and its answer.
+/// A check: the profile, the table, a query for DuckDB, and the expected answer.
 type Check = (
     &'static str,
     &'static [&'static str],
@@ -60,7 +60,7 @@ const CHECKS: &[Check] = &[
     ),
 ];
 
-/// Writes tables of the profiles in the folder and reads them.
+/// Writes the tables of the profiles in the folder, and reads them.
 pub fn check(folder: &Path, pictures: &Path) -> Result<()> {
     let Some(python) = python(folder)? else {
         skip("tables are not read: pyarrow and duckdb cannot be had from PyPI");
@@ -100,7 +100,7 @@ pub fn check(folder: &Path, pictures: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A Python with the readers, installed once in an environment of its own.
+/// Returns a Python with pyarrow and DuckDB, installed once in its own environment. `None` if they cannot be installed.
 fn python(folder: &Path) -> Result<Option<PathBuf>> {
     let home = folder.join("python");
     let python = home.join("bin/python");

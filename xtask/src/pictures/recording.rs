@@ -1,7 +1,7 @@
-//! A recording of a terminal: the rows of a [picture](super), which appear as they did when the commands ran.
+//! A recording of a terminal: a [picture](super) whose rows appear at the times when they appeared in a real run.
 //!
-//! CSS alone moves it, so that it plays where scripts are not allowed, as in pages of GitHub. The time from the start of a
-//! command to each of its lines is that of the run. Typing, and the pauses in which one reads, are added.
+//! CSS alone animates it, so that it plays where scripts are not allowed, as in pages of GitHub. The times of output
+//! lines are those of the run, counted from the start of the command. The times for typing and reading are added.
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -11,19 +11,19 @@ use anyhow::{Context, Result};
 
 use super::{CHARACTER, COLUMNS, MARGIN, ROW, Row, shell, svg_start, text_of};
 
-/// How long typing a character takes.
+/// The time in which one character is typed.
 const KEY: Duration = Duration::from_millis(45);
-/// The pause before a command is typed, and between its last character and its start.
+/// The length of two pauses: before a command is typed, and between its last character and its start.
 const BREATH: Duration = Duration::from_millis(400);
 /// The time to read a line.
 const READ: Duration = Duration::from_millis(700);
-/// How long the end is shown before the recording starts again.
+/// The time for which the last state is shown before the recording starts again.
 const END: Duration = Duration::from_secs(6);
 
-/// Runs the commands, and returns the recording of them.
+/// Runs the commands, and returns their recording.
 pub fn record(commands: &[&str], folder: &Path) -> Result<String> {
     let mut now = BREATH;
-    // The rows with the time at which each appears, and for prompts the number of characters that are typed.
+    // The rows, each with the time when it appears. A prompt also has the number of characters that are typed.
     let mut rows: Vec<(Duration, Row, Option<usize>)> = Vec::new();
     for command in commands {
         let keys = command.chars().count();
@@ -42,14 +42,15 @@ pub fn record(commands: &[&str], folder: &Path) -> Result<String> {
     Ok(drawn(commands, &rows, now + END))
 }
 
-/// Runs a command. Returns what it printed on both streams, line by line, each with the time since the start.
+/// Runs a command. Returns the lines of its standard output and standard error, each with the time since the start.
 fn run(command: &str, folder: &Path) -> Result<Vec<(Duration, String)>> {
     let (reader, writer) = std::io::pipe()?;
     let mut shell = shell(command, folder);
     shell.stdout(writer.try_clone()?).stderr(writer);
     let start = Instant::now();
     let mut child = shell.spawn().context("bash")?;
-    // The command holds the writing end, too: reading ends when both are closed.
+    // `shell` still holds the writing end of the pipe. Reading ends only after both this end and that of the process
+    // are closed.
     drop(shell);
     let mut lines = Vec::new();
     for line in BufReader::new(reader).lines() {
@@ -59,7 +60,7 @@ fn run(command: &str, folder: &Path) -> Result<Vec<(Duration, String)>> {
     Ok(lines)
 }
 
-/// The recording without its times, for comparing two recordings of the same commands.
+/// Returns a recording without its times, so that two recordings of the same commands can be compared.
 pub fn without_times(recording: &str) -> String {
     let is_time = |line: &&str| !line.starts_with("@keyframes") && !line.starts_with(".r ");
     recording
@@ -87,7 +88,7 @@ fn drawn(commands: &[&str], rows: &[(Duration, Row, Option<usize>)], end: Durati
         let _ = write!(body, r#"<g class="r" style="animation-name:r{number}">"#);
         text_of(&mut body, row, number + 1);
         if let Some(keys) = keys {
-            // What covers the command moves away, a character at a time.
+            // A rectangle covers the command, and moves away by one character at a time.
             let typing = *time + BREATH;
             let typed = typing + KEY * u32::try_from(*keys).unwrap_or(u32::MAX);
             let (x, width) = (MARGIN + 2 * CHARACTER / 100, keys * CHARACTER / 100 + 4);

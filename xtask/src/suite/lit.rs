@@ -1,4 +1,4 @@
-//! lit, which runs LLVM's tests, and what its results say about two programs that pass or fail the same tests.
+//! Runs LLVM's tests by lit, and compares the results of two programs.
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,14 +8,15 @@ use anyhow::{Context, Result, bail, ensure};
 use profkit_testkit::Llvm;
 use serde_json::Value;
 
-/// The programs that all tests need, in the folder of LLVM 22: Debian's packages of other releases have no lit.
+/// The programs that all tests need. They are in the folder of LLVM 22, because Debian's packages of other releases
+/// have no lit.
 const PROGRAMS: [&str; 4] = ["lit", "FileCheck", "not", "split-file"];
 
-/// What lit says of one test.
+/// lit's result of one test.
 pub struct Outcome {
-    /// lit's code: PASS, FAIL, UNSUPPORTED, …
+    /// lit's code for the result: PASS, FAIL, UNSUPPORTED, …
     code: String,
-    /// What the commands of the test printed.
+    /// The output of the test's commands.
     output: String,
 }
 
@@ -25,7 +26,7 @@ impl Outcome {
     }
 }
 
-/// The outcomes of all tests by their names: the path below the folder of the suite.
+/// The outcomes of all tests. The name of a test is its path below the folder of the suite.
 pub type Outcomes = BTreeMap<String, Outcome>;
 
 /// Returns the folder of LLVM 22 with lit and the programs that tests call.
@@ -45,7 +46,7 @@ pub fn programs() -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// The folder of a program. A program in /usr/bin is a link into the folder of its release.
+/// Returns the folder of a program. A program in /usr/bin is a link into the folder of its release, which is returned.
 ///
 /// # Errors
 /// If the program does not exist.
@@ -57,8 +58,8 @@ pub fn folder_of(program: &Path) -> Result<PathBuf> {
     Ok(folder.to_path_buf())
 }
 
-/// Runs lit with a configuration, in an empty folder `work`. Only tests whose names match `filter` are run, if there is
-/// one.
+/// Runs lit with a configuration in an empty folder `work`. If `filter` is given, only tests whose names match it are
+/// run.
 ///
 /// # Errors
 /// If lit cannot be started, or writes no results.
@@ -73,7 +74,7 @@ pub fn run(
     fs::write(suite.join("lit.cfg.py"), configuration)?;
     let results = work.join("results.json");
     let mut command = Command::new(programs.join("lit"));
-    // Configurations of tests may leave files in the working folder.
+    // Tests may leave files in the working folder.
     command
         .current_dir(work)
         .args([
@@ -87,7 +88,8 @@ pub fn run(
     if let Some(filter) = filter {
         command.args(["--filter", filter]);
     }
-    // Some tests fail with LLVM's own program too, so lit's exit code decides nothing. Its file of results does.
+    // lit's exit code is ignored, because some tests fail with LLVM's own program too. The file of results is read
+    // instead.
     let output = command.arg(&suite).output()?;
     if filter.is_some() && !results.exists() {
         return Ok(BTreeMap::new());
@@ -121,21 +123,21 @@ pub fn run(
     Ok(outcomes)
 }
 
-/// The same tests with two programs.
+/// A comparison of two programs that ran the same tests.
 pub struct Comparison<'a> {
-    /// What the tests are, for the last line.
+    /// The name of the tests in the last line of the report.
     pub tests: &'a str,
     /// LLVM's program.
     pub theirs: &'a str,
-    /// The program of this repository.
+    /// The name of this repository's program.
     pub ours: &'a str,
-    /// A page with a table of the tests that LLVM's program passes and ours does not, each with the reason. A test in
-    /// this table that passes is an error too, so that the table stays true.
+    /// The text of a page with a table of tests that LLVM's program passes and this repository's program does not, each
+    /// with the reason. If a test in the table passes, that is an error too, so that the table stays true.
     pub page: &'a str,
 }
 
 impl Comparison<'_> {
-    /// The reason why our program does not pass a test: rows of the page that begin with the test's name.
+    /// Returns the reason for a test from the table of the page; `None` if the table does not have the test.
     fn reason(&self, test: &str) -> Option<&str> {
         self.page.lines().find_map(|line| {
             let (name, reason) = line.strip_prefix("| `")?.split_once("` | ")?;
@@ -143,7 +145,7 @@ impl Comparison<'_> {
         })
     }
 
-    /// Prints what both programs pass. Returns the tests that contradict the table.
+    /// Prints how many tests each program passes. Returns the tests that contradict the table.
     pub fn report(&self, theirs: &Outcomes, ours: &Outcomes) -> Vec<String> {
         let mut both = 0;
         let mut faults = Vec::new();

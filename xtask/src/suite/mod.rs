@@ -1,8 +1,8 @@
-//! `cargo xtask llvm-suite`: LLVM's own tests of llvm-profdata and llvm-profgen, run by lit with the tools of LLVM 22 and
-//! with profkit under their names. A test that passes with LLVM's tool must pass with profkit.
+//! `cargo xtask llvm-suite`: runs LLVM's own tests of llvm-profdata and llvm-profgen by lit, with the tools of LLVM 22
+//! and with profkit under their names. A test that passes with LLVM's tool must pass with profkit.
 //!
-//! The tests are those of Debian's source package of LLVM 19. They are fetched into the target folder, and nothing of
-//! them is in this repository.
+//! The tests come from Debian's source package of LLVM 19. They are fetched into the target folder; this repository
+//! contains none of them.
 mod lit;
 pub mod runtime;
 pub mod source;
@@ -29,7 +29,7 @@ Example: cargo xtask llvm-suite sample
 
 /// The tests of one tool.
 struct Suite {
-    /// The tool, and the folder of its tests.
+    /// The name of the tool, which is also the name of the folder of its tests.
     tool: &'static str,
     /// The page with the table of allowed differences.
     page: &'static str,
@@ -88,7 +88,7 @@ fn is_help(args: &[String], help: &str) -> bool {
     asked
 }
 
-/// The filter for names of tests in the arguments of a suite.
+/// Returns the filter for test names from the arguments of a suite; `None` if there is none.
 fn filter<'a>(args: &'a [String], help: &str) -> Result<Option<&'a str>> {
     match args {
         [] => Ok(None),
@@ -97,7 +97,7 @@ fn filter<'a>(args: &'a [String], help: &str) -> Result<Option<&'a str>> {
     }
 }
 
-/// Whether a suite has passed.
+/// Returns an error unless a suite has passed.
 fn verdict(found: usize, faults: &[String]) -> Result<()> {
     if found == 0 {
         bail!("no test has such a name");
@@ -127,7 +127,8 @@ fn run_lit(
     lit::run(programs, work, &configuration, filter)
 }
 
-/// lit's configuration: LLVM's own one needs a configured build of LLVM, this one only its tests and tools.
+/// Returns a configuration for lit. LLVM's own configuration needs a configured build of LLVM; this one needs only the
+/// tests and tools.
 fn configuration(
     name: &str,
     work: &Path,

@@ -1,8 +1,9 @@
-//! `cargo xtask runtime-suite`: the tests of LLVM's own profile runtime (compiler-rt/test/profile), with that runtime and
-//! with profkit's. A test that passes with LLVM's runtime must pass with profkit's.
+//! `cargo xtask runtime-suite`: runs the tests of LLVM's profile runtime (compiler-rt/test/profile) with LLVM's runtime
+//! and with profkit's runtime. A test that passes with LLVM's runtime must pass with profkit's.
 //!
-//! A test compiles and runs programs, and looks at their profiles and messages. clang links them with the runtime of its
-//! resource folder, so each run has such a folder of its own: links to everything in clang's, but for the runtime.
+//! A test compiles and runs programs, and checks their profiles and messages. clang links programs with the runtime in
+//! its resource folder. So each run has its own resource folder: it has links to everything in clang's folder except
+//! the runtime.
 use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -28,7 +29,7 @@ llvm-22-tools.
 Example: cargo xtask runtime-suite instrprof-merge
 ";
 
-/// The release of clang, its tools and its runtime: that of the tests.
+/// The release of clang, of its tools and of its runtime. It is the release of the tests.
 const RELEASE: u32 = 19;
 
 /// The start of the runtime's file name in clang's resource folder.
@@ -94,8 +95,9 @@ pub fn run(args: &[String]) -> Result<()> {
     )
 }
 
-/// Makes a resource folder for clang: links to all parts of its own one. For the profile runtime of x86-64 `replace` is
-/// called with the path that it must have; it returns whether it has written a file there.
+/// Makes a resource folder for clang, with links to all parts of clang's own folder. For the profile runtime of x86-64,
+/// `replace` is called with the path of the file. If `replace` writes a file there, it returns `true`, and no link is
+/// made.
 fn resources(
     llvm: &Llvm,
     folder: &Path,
@@ -138,35 +140,35 @@ fn resources(
     Ok(folder.to_path_buf())
 }
 
-/// What lit's configuration is made of.
+/// The values from which lit's configuration is made.
 struct Setup<'a> {
     clang: &'a Path,
     /// clang's resource folder.
     resources: &'a Path,
-    /// The folders of programs that tests call.
+    /// The value of `PATH`: the folders with programs that tests call.
     path: String,
     /// The folder of the tests.
     tests: &'a Path,
-    /// The folder for what the tests make.
+    /// The folder for files that the tests write.
     out: &'a Path,
 }
 
-/// The modes in which tests instrument programs: the word in a test, and the option. Each mode has a second form, with a
-/// file name after `=`.
+/// The modes in which tests instrument programs: the word in a test, and clang's option. Each mode has a second form in
+/// which a file name follows after `=`.
 const MODES: [(&str, &str); 3] = [
     ("profgen", "-fprofile-instr-generate"),
     ("pgogen", "-fprofile-generate"),
     ("cspgogen", "-fcs-profile-generate"),
 ];
 
-/// The modes in which tests use profiles.
+/// The modes in which tests use profiles: the word in a test, and clang's option.
 const USES: [(&str, &str); 2] = [
     ("profuse", "-fprofile-instr-use"),
     ("pgouse", "-fprofile-use"),
 ];
 
 impl Setup<'_> {
-    /// lit's configuration. compiler-rt's own one needs a configured build of LLVM.
+    /// Returns a configuration for lit. compiler-rt's own configuration needs a configured build of LLVM.
     fn configuration(&self) -> Result<String> {
         let quoted = |text: &str| serde_json::to_string(text);
         let mut words = Vec::new();

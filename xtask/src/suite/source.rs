@@ -1,4 +1,4 @@
-//! Source packages of Debian. Of that of LLVM 19, only the folders with tests are unpacked.
+//! Fetches source packages from Debian. From that of LLVM 19, only the folders with tests are unpacked.
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,7 +9,7 @@ use profkit_testkit::target_folder;
 /// The source package.
 const PACKAGE: &str = "llvm-toolchain-19";
 
-/// The lists of source packages, for apt. They are not those of the machine, which may have no source packages.
+/// The sources list for apt. The machine's own list is not used, because it may have no source packages.
 const LISTS: &str = "\
 deb-src http://deb.debian.org/debian bookworm main
 deb-src http://deb.debian.org/debian bookworm-updates main
@@ -55,10 +55,10 @@ pub fn fetched() -> Result<PathBuf> {
         .args(FOLDERS.map(|part| format!("*/{part}/*")));
     succeed(&mut tar)?;
     if root.exists() {
-        // An older version of this chore has unpacked fewer folders.
+        // A folder from an older version of this task, which unpacked fewer parts of the package.
         fs::remove_dir_all(&root)?;
     }
-    // Renamed last: a folder of this name is complete.
+    // The folder gets its name last, so that a folder with this name is always complete.
     fs::rename(&unpacked, &root)?;
     fs::remove_dir_all(&fetch)?;
     Ok(root)

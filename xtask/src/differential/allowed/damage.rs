@@ -1,4 +1,5 @@
-//! Reasons that lie in one input: damage that the two tools judge in different ways, and texts that LLVM's tool misreads.
+//! Reasons for differences that come from a single input: damage that the two tools judge differently, and texts that
+//! LLVM's tool misreads.
 use std::collections::HashSet;
 
 use anyhow::Result;
@@ -16,7 +17,8 @@ use super::{agree, contains, names, without_output, without_stderr};
 use crate::differential::cases::{Case, Input};
 use crate::differential::run::{Ran, Tools};
 
-/// Whether the tools agree, and LLVM's tool does the same, if indexed files store the hashes of their names.
+/// Whether wrong stored hashes in indexed files explain the difference. With the right hashes, the tools must agree,
+/// and LLVM's tool must give the same result as before.
 pub(super) fn stored_hashes(tools: &Tools, case: &Case, theirs: &Ran, _: &Ran) -> Result<bool> {
     let mut right = case.clone();
     let mut is_changed = false;
@@ -31,7 +33,7 @@ pub(super) fn stored_hashes(tools: &Tools, case: &Case, theirs: &Ran, _: &Ran) -
     Ok(is_changed && agree(tools, &right)?.is_some_and(|(same, _)| same == *theirs))
 }
 
-/// The offsets of the stored hashes of an indexed file that are not the hashes of their names, with the right hashes.
+/// Returns the stored hashes of an indexed file that do not match their names: the offset of each, and the right hash.
 fn wrong_hashes(bytes: &[u8]) -> Vec<(usize, u64)> {
     let options = IndexedReadOptions::new().llvm_checks(true);
     let Ok(profile) = IndexedProfile::parse_with(bytes, &options) else {
@@ -50,7 +52,7 @@ fn wrong_hashes(bytes: &[u8]) -> Vec<(usize, u64)> {
     wrong
 }
 
-/// Whether profkit refuses a damaged sample file because of its metadata, and names the file in its message.
+/// Whether profkit refuses a sample file because its metadata are damaged, and names the file in the message.
 pub(super) fn makes_up_functions(_: &Tools, case: &Case, theirs: &Ran, ours: &Ran) -> Result<bool> {
     let metadata = Structure::SampleSection(section::METADATA);
     let is_damaged = |input: &Input| {
@@ -66,8 +68,8 @@ pub(super) fn makes_up_functions(_: &Tools, case: &Case, theirs: &Ran, ours: &Ra
     Ok(case.has("sample") && refuses && case.inputs.iter().any(refused))
 }
 
-/// Whether the tools agree if the flag of heap profiles is removed from indexed files before version 8, and profkit does
-/// the same with the flag.
+/// Whether the heap profile flag in indexed files before version 8 explains the difference. Without the flag, the tools
+/// must agree, and profkit must give the same result as with the flag.
 pub(super) fn flag_of_no_heap(tools: &Tools, case: &Case, _: &Ran, ours: &Ran) -> Result<bool> {
     const HEAP: u8 = 0x40;
     let mut plain = case.clone();
@@ -86,7 +88,7 @@ pub(super) fn flag_of_no_heap(tools: &Tools, case: &Case, _: &Ran, ours: &Ran) -
     Ok(is_changed && agree(tools, &plain)?.is_some_and(|(_, same)| same == *ours))
 }
 
-/// Whether a sample text has a function as `NAME` and as `[NAME]`, and the tools differ in their output alone.
+/// Whether a sample text has a function both as `NAME` and as `[NAME]`, and the tools differ only in their output.
 pub(super) fn with_and_without_contexts(
     _: &Tools,
     case: &Case,
@@ -109,8 +111,8 @@ pub(super) fn with_and_without_contexts(
         && case.inputs.iter().any(is_such))
 }
 
-/// Whether the tools differ only in this: LLVM's tool complains about an empty name where profkit reports the damage in the
-/// table of functions before it. LLVM's tool looks for the names only with `--keep-vtable-symbols`.
+/// Whether the tools differ only in one message: LLVM's tool complains about an empty name, and profkit reports damage
+/// in the table of functions before the names. LLVM's tool reads the names only with `--keep-vtable-symbols`.
 pub(super) fn empty_name_beyond_the_end(
     _: &Tools,
     case: &Case,
@@ -130,7 +132,7 @@ pub(super) fn empty_name_beyond_the_end(
         && case.inputs.iter().any(is_damaged))
 }
 
-/// Whether the names of an indexed file cannot all be read.
+/// Whether an error occurs while the names of an indexed file are read.
 fn lies_in_its_table(input: &Input) -> bool {
     let options = IndexedReadOptions::new().llvm_checks(true);
     IndexedProfile::parse_with(&input.bytes, &options).is_ok_and(|profile| {
@@ -145,7 +147,8 @@ fn lies_in_its_table(input: &Input) -> bool {
     })
 }
 
-/// Whether LLVM's tool complains about the bitmap of a text, and the tools agree if no name of the texts begins with `$`.
+/// Whether a name that begins with `$` explains a complaint of LLVM's tool about the bitmap of a text. After such names
+/// are changed, the tools must agree.
 pub(super) fn begins_with_dollar(
     tools: &Tools,
     case: &Case,
@@ -171,8 +174,8 @@ pub(super) fn begins_with_dollar(
     Ok(theirs == ours)
 }
 
-/// Whether the header or a table of an indexed or raw file states places or sizes that cannot be, or an extensible binary
-/// sample file has a section beyond its end.
+/// Whether an indexed or raw file states impossible offsets or sizes, or an extensible binary sample file has a section
+/// beyond its end.
 pub(super) fn lies_about_places(input: &Input) -> bool {
     match detect(&input.bytes) {
         FileKind::InstrIndexed => match IndexedProfile::parse(&input.bytes) {
@@ -198,7 +201,7 @@ pub(super) fn lies_about_places(input: &Input) -> bool {
     }
 }
 
-/// Whether a text has a calling context whose last frame has a call site.
+/// Whether a text has a calling context with a call site in its last frame.
 pub(super) fn ends_in_call_site(input: &Input) -> bool {
     let is_such = |line: &[u8]| {
         let context = line.strip_prefix(b"[").unwrap_or_default();
@@ -211,7 +214,7 @@ pub(super) fn ends_in_call_site(input: &Input) -> bool {
     is_text(&input.bytes) && input.bytes.split(|&byte| byte == b'\n').any(is_such)
 }
 
-/// Whether a raw file of a 32-bit program states the distance of its counters with more than 32 bits.
+/// Whether a raw file of a 32-bit program states a counter distance of more than 32 bits.
 pub(super) fn has_wide_delta(input: &Input) -> bool {
     detect(&input.bytes) == FileKind::InstrRaw
         && RawReader::parse(&input.bytes).is_ok_and(|reader| {

@@ -1,4 +1,5 @@
-//! The differences that are allowed, each with its reason. docs/formats/llvm-profdata.md has the same rows for readers.
+//! The differences that are allowed, each with its reason. docs/formats/llvm-profdata.md lists the same reasons for
+//! readers.
 mod damage;
 
 use anyhow::Result;
@@ -19,7 +20,7 @@ use damage::{
 use super::cases::{Case, Input};
 use super::run::{Ran, Tools, ran};
 
-/// Returns why a difference is allowed, or `None` if it is not.
+/// Returns the reason why a difference is allowed, or `None` if the difference is not allowed.
 ///
 /// # Errors
 /// If a tool cannot be started.
@@ -46,7 +47,8 @@ pub fn reason(
         return crash(tools, case, theirs, ours);
     }
     if theirs.code != Some(0) && theirs.code == ours.code {
-        // What LLVM's tool left of the output, and what it lost of its buffer.
+        // A failed LLVM tool may leave a partial output file, and may lose the end of its standard output. So these are
+        // not compared.
         let (mut one, mut two) = (theirs.clone(), ours.clone());
         one.files.clear();
         two.files.clear();
@@ -60,7 +62,7 @@ pub fn reason(
         }
     }
     let unrecognized = b"Unrecognized sample profile encoding format";
-    // LLVM 22 does not know the encoding any more. A damaged file can look like a text to it.
+    // LLVM 22 no longer knows the compact binary encoding. It may take a damaged file for a text.
     let as_text = |input: &Input| {
         let line = format!("error: {}:", input.name);
         is_compact(input)
@@ -154,7 +156,7 @@ pub fn reason(
     Ok(None)
 }
 
-/// Texts without a meaning for users that LLVM's readers print while they read.
+/// The reason for debugging messages that LLVM's readers print.
 const AIDS: &str =
     "LLVM's tool prints debugging aids about fixed-length hashes and the ends of GCC's files";
 const MISREAD: &str = "text that LLVM's tool reads up to a zero byte";
@@ -180,11 +182,11 @@ const UNREADABLE: &str =
     "--split-layout of a profile with contexts: profkit warns that no tool can read the file";
 const PLACES: &str = "a file that lies about places and sizes is refused; LLVM's tool reads on";
 
-/// Finds out by further runs whether a reason explains a difference.
+/// A function that finds out, by further runs, whether a reason explains a difference.
 type Explained = fn(&Tools, &Case, &Ran, &Ran) -> Result<bool>;
 
-/// The reason why LLVM's tool may crash, if profkit did something sensible instead. A damaged input is a reason only if
-/// it causes the crash.
+/// Returns the reason why a crash of LLVM's tool is allowed. profkit must have succeeded, or failed with a message. A
+/// damaged input is a reason only if it causes the crash.
 fn crash(tools: &Tools, case: &Case, theirs: &Ran, ours: &Ran) -> Result<Option<&'static str>> {
     let is_sensible = ours.code == Some(0) || ours.code == Some(1) && !ours.stderr.is_empty();
     if !is_sensible {
@@ -237,8 +239,8 @@ fn damage_that_crashes(input: &Input) -> Option<&'static str> {
     }
 }
 
-/// Whether LLVM's tool crashes on this input alone, when it shows or merges it or does with it what the case does, or does
-/// not crash without this input.
+/// Whether an input causes a crash of LLVM's tool. This is so if the tool crashes on this input alone, when it shows
+/// it, merges it or runs the case's command; or if the tool does not crash without this input.
 fn causes_crash(tools: &Tools, case: &Case, input: &Input) -> Result<bool> {
     let kind = if case.has("sample") {
         "-sample"
@@ -275,7 +277,7 @@ fn causes_crash(tools: &Tools, case: &Case, input: &Input) -> Result<bool> {
     Ok(!without.inputs.is_empty() && ran(&tools.llvm, &without)?.code.is_some())
 }
 
-/// Whether a command line makes LLVM's tool print names of functions that it looks up after it has read the file.
+/// Whether a command line makes LLVM's tool look up and print function names after it has read the file.
 fn shows_names(case: &Case) -> bool {
     let options = ["hot-func-list", "topn", "temporal-profile-traces"];
     case.command == "order" || options.iter().any(|option| case.has(option))
@@ -291,8 +293,8 @@ fn has_several_profiles(input: &Input) -> bool {
         })
 }
 
-/// Whether the outputs are the same up to a list of names, and LLVM's tool has lost the names of all profiles of a raw
-/// file but the last.
+/// Whether the outputs are equal up to the beginning of a list of names, and a raw file has several profiles. LLVM's
+/// tool loses the names of all of them but the last.
 fn reads_freed_names(_: &Tools, case: &Case, theirs: &Ran, ours: &Ran) -> Result<bool> {
     let begins_list: [&[u8]; 5] = [
         b"-order_file.\n",
@@ -314,14 +316,15 @@ fn reads_freed_names(_: &Tools, case: &Case, theirs: &Ran, ours: &Ran) -> Result
         && others(theirs) == others(ours))
 }
 
-/// Whether the tools agree on a case, or differ for a reason.
+/// Returns the results of both tools if they are equal, or if an allowed reason explains the difference.
 fn agree(tools: &Tools, case: &Case) -> Result<Option<(Ran, Ran)>> {
     let (theirs, ours) = tools.both(case)?;
     let agree = theirs == ours || reason(tools, case, &theirs, &ours)?.is_some();
     Ok(agree.then_some((theirs, ours)))
 }
 
-/// Whether LLVM's tool reads instrumentation texts up to their first zero byte, and the tools agree on the texts cut there.
+/// Whether a zero byte in a text explains the difference. After the instrumentation texts are cut at their first zero
+/// byte, the tools must agree, and LLVM's tool must give the same result as before.
 fn misread(tools: &Tools, case: &Case, theirs: &Ran, _: &Ran) -> Result<bool> {
     let mut cut = case.clone();
     let mut is_cut = false;
@@ -339,14 +342,15 @@ fn misread(tools: &Tools, case: &Case, theirs: &Ran, _: &Ran) -> Result<bool> {
         && agree(tools, &cut)?.is_some_and(|(same, _)| same == *theirs))
 }
 
-/// Whether profkit refuses to merge profiles of two kinds, and LLVM's tool refuses two of the inputs in reverse order.
+/// Whether profkit refuses to merge profiles of two kinds, and LLVM's tool refuses two of the inputs in the reverse
+/// order.
 fn kinds_left_over(tools: &Tools, case: &Case, theirs: &Ran, ours: &Ran) -> Result<bool> {
     let refusals: [&[u8]; 2] = [
         b"error: cannot merge probe-based profile with non-probe-based profile",
         b"error: cannot merge CS profile with non-CS profile",
     ];
     let refused = |ran: &Ran| refusals.iter().any(|text| contains(&ran.stderr, text));
-    // LLVM's tool may refuse a later input.
+    // LLVM's tool may have refused another, later input.
     if case.command != "merge" || !refused(ours) || refused(theirs) && ours.stderr == theirs.stderr
     {
         return Ok(false);
@@ -365,7 +369,7 @@ fn kinds_left_over(tools: &Tools, case: &Case, theirs: &Ran, ours: &Ran) -> Resu
     Ok(false)
 }
 
-/// Whether the tools agree if all functions are listed instead of the first ones.
+/// Whether the tools agree if they list all functions, and not only the first ones.
 fn ties_at_the_cut(tools: &Tools, case: &Case, theirs: &Ran, ours: &Ran) -> Result<bool> {
     let lines = |ran: &Ran| ran.stdout.iter().filter(|&&byte| byte == b'\n').count();
     if !case.has("sample") || !case.has("topn") || lines(theirs) != lines(ours) {
@@ -380,7 +384,7 @@ fn ties_at_the_cut(tools: &Tools, case: &Case, theirs: &Ran, ours: &Ran) -> Resu
     Ok(all.options != case.options && agree(tools, &all)?.is_some())
 }
 
-/// Whether the tools agree on a profile in the flat layout if hashes are written instead of names.
+/// Whether the tools agree on a profile in the flat layout after names are replaced by their hashes.
 fn flat_names_and_hashes(tools: &Tools, case: &Case, _: &Ran, _: &Ran) -> Result<bool> {
     let is_flat = |option: &String| option.ends_with("convert-sample-profile-layout=flat");
     if case.command != "merge" || !case.options.iter().any(is_flat) || case.has("use-md5") {
@@ -395,7 +399,8 @@ fn flat_names_and_hashes(tools: &Tools, case: &Case, _: &Ran, _: &Ran) -> Result
     if agree(tools, &hashes)?.is_some() {
         return Ok(true);
     }
-    // LLVM's tool may write a hash twice, for the name and for itself. Profiles of the same meaning have the same text.
+    // LLVM's tool may write two entries for a hash: one from the name and one from the hash itself. So the profiles are
+    // compared as text.
     let (theirs, ours) = tools.both(&hashes)?;
     Ok(match (output(&theirs), output(&ours)) {
         (Some(one), Some(two)) if without_output(&theirs) == without_output(&ours) => {
@@ -405,7 +410,7 @@ fn flat_names_and_hashes(tools: &Tools, case: &Case, _: &Ran, _: &Ran) -> Result
     })
 }
 
-/// What LLVM's tool does when it writes a sample profile as a text.
+/// The result of LLVM's tool when it converts a sample profile to text.
 fn as_text(tools: &Tools, profile: &[u8]) -> Result<Ran> {
     let input = Input {
         name: "in".to_owned(),
@@ -420,7 +425,7 @@ fn as_text(tools: &Tools, profile: &[u8]) -> Result<Ran> {
     ran(&tools.llvm, &case)
 }
 
-/// Whether LLVM's tool refuses an input that has contexts or probes and goes on, and profkit writes what both tools write
+/// Whether LLVM's tool skips an unreadable input with contexts or probes, and profkit writes what both tools write
 /// without this input.
 fn flags_left_over(tools: &Tools, case: &Case, theirs: &Ran, ours: &Ran) -> Result<bool> {
     let goes_on = case.has("sample") && case.has("failure-mode");
@@ -446,7 +451,7 @@ fn flags_left_over(tools: &Tools, case: &Case, theirs: &Ran, ours: &Ran) -> Resu
         && agree(tools, &sound)?.is_some_and(|(alone, _)| output(&alone) == Some(plain)))
 }
 
-/// Whether an extensible binary sample file says that it has contexts, inlining decisions, probes or attributes.
+/// Whether the flags of an extensible binary sample file declare contexts, inlining decisions, probes or attributes.
 fn sets_flags(input: &Input) -> bool {
     let flags = [
         (section::SUMMARY, flag::CONTEXT_SENSITIVE),
@@ -464,13 +469,14 @@ fn sets_flags(input: &Input) -> bool {
     })
 }
 
-/// What a command wrote: the file of `-o`, or standard output.
+/// The bytes that a command wrote to the file of `-o`, or else to standard output. `None` if there are none.
 fn output(ran: &Ran) -> Option<&[u8]> {
     let bytes = ran.files.get("out").unwrap_or(&ran.stdout);
     (!bytes.is_empty()).then_some(bytes)
 }
 
-/// Whether LLVM's tool reports damage that profkit also reports if all functions are shown.
+/// Whether LLVM's tool reports damage outside of the selected function. profkit must report the same damage if all
+/// functions are shown.
 fn damage_elsewhere(tools: &Tools, case: &Case, theirs: &Ran, ours: &Ran) -> Result<bool> {
     if !case.has("sample")
         || !case.has("function")
@@ -485,7 +491,7 @@ fn damage_elsewhere(tools: &Tools, case: &Case, theirs: &Ran, ours: &Ran) -> Res
     Ok(agree(tools, &all)?.is_some_and(|(same, _)| same.stderr == theirs.stderr))
 }
 
-/// What profkit printed, without its warning that nobody can read a profile with contexts in the split layout.
+/// The result of profkit without one warning: that no tool can read a profile with contexts in the split layout.
 fn without_split_warning(case: &Case, ours: &Ran) -> Ran {
     let mut plain = ours.clone();
     if case.has("split-layout") {
@@ -496,13 +502,14 @@ fn without_split_warning(case: &Case, ours: &Ran) -> Ran {
     plain
 }
 
-/// Whether a message is about an input, or does not say about which.
+/// Whether a message names an input, or is the message that never names one.
 fn names(stderr: &[u8], input: &Input) -> bool {
     contains(stderr, input.name.as_bytes())
         || contains(stderr, b"error in getting profile count sums")
 }
 
-/// Removes what LLVM's readers print for debugging: about the flags of a name table, and about the end of a file of GCC's.
+/// Removes the debugging messages of LLVM's readers: those about the flags of a name table, and those about the end of
+/// a GCC profile.
 fn without_aids(case: &Case, text: &[u8]) -> Vec<u8> {
     let aid: (&[u8], FileKind) = (
         b"If FixedLengthMD5 is true, UseMD5 has to be true",
@@ -547,7 +554,7 @@ fn without_stderr(ran: &Ran) -> Ran {
     }
 }
 
-/// Whether an input has the compact binary encoding, damaged or not.
+/// Whether an input has the compact binary encoding; it may be damaged.
 fn is_compact(input: &Input) -> bool {
     encoding(&input.bytes) == Some(SampleEncoding::CompactBinary)
 }
@@ -567,7 +574,7 @@ fn sorted(text: &[u8]) -> Vec<&[u8]> {
     lines
 }
 
-/// Whether both outputs have one length, and LLVM's tool reads the same from them.
+/// Whether both outputs have the same length, and LLVM's tool reads the same contents from them.
 fn same_meaning(tools: &Tools, case: &Case, theirs: &Ran, ours: &Ran) -> Result<bool> {
     let (one, two) = match (theirs.files.get("out"), ours.files.get("out")) {
         (Some(one), Some(two)) => (one, two),
@@ -603,7 +610,8 @@ fn same_meaning(tools: &Tools, case: &Case, theirs: &Ran, ours: &Ran) -> Result<
                 },
             )
         };
-        // Which context's attributes a merged context has is decided by a hash table, too.
+        // If contexts are merged, a hash table in LLVM's tool also decides whose attributes are kept. So attributes are
+        // not compared then.
         let merges_contexts = case.has("sample-merge-cold-context");
         let facts = |ran: Ran| {
             let lines = ran.stdout.split(|&byte| byte == b'\n');

@@ -1,10 +1,10 @@
 //! `cargo xtask bench-perf`: llvm-profgen-22, create_llvm_prof and profkit make sample profiles from the same
 //! recordings. The tools run alternately; their times and memory are given as ratios.
 //!
-//! Recordings are made below `target/bench-perf` and deleted afterwards.
+//! Recordings are made below `target/bench-perf` and stay there for later runs; `--prepare` only makes them.
 use anyhow::{Context, Result, bail, ensure};
 use profkit_testkit::simulate::{PerfFile, Program, Simulation, Step};
-use profkit_testkit::{measure, on_path, repo_root, target_folder};
+use profkit_testkit::{measure, measure_with_anonymous, on_path, repo_root, target_folder};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -12,36 +12,53 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 const HELP: &str = "\
-cargo xtask bench-perf [--rounds N] [--size MEGABYTES] [--only WORK]... [--profkit FILE] [--program FILE] [--library FILE]
+cargo xtask bench-perf [--prepare] [--rounds N] [--size MEGABYTES] [--only WORK]... [--profkit FILE] [--program FILE] [--library FILE]
 
 Times llvm-profgen-22, create_llvm_prof (Debian's package autofdo) and profkit on recordings with branch stacks:
   lbr      the shared recording of real hardware ten times over
-  program  a simulated recording of a large program with debug info
-  library  a simulated recording of libLLVM, which is only counted, on one core and on all
+  program  a simulated recording of 500 MB of a large program with debug info
+  large    the same with 2,000 MB. The other tools need minutes, so each runs only once
+  library  a simulated recording of 2,000 MB of libLLVM, which is only counted, on one core and on all
+  --prepare         only build profkit and make the recordings, which takes some minutes
   --rounds N        rounds (default 3)
-  --size MEGABYTES  the size of simulated recordings (default 1000). llvm-profgen writes one and a half times as much text
-  --only WORK       lbr, program or library (default: all)
+  --size MEGABYTES  the size of the simulated recordings. llvm-profgen writes one and a half times as much text
+  --only WORK       lbr, program, large or library (default: all)
   --profkit FILE    the binary to measure (default: target/release/profkit, built first)
-  --program FILE    the program with debug info (default: the binary to measure)
+  --program FILE    the program with debug info (default: the binary to measure, as it was when the recordings were made)
   --library FILE    the library (default: libLLVM.so.22.1)
 
-Example: cargo xtask bench-perf --only lbr --rounds 9
+The recordings stay in target/bench-perf and are used again; remove the folder to have them made anew.
+
+Example: cargo xtask bench-perf --prepare && cargo xtask bench-perf --rounds 3
 ";
 
 /// The targets: how many times faster than the other tools profkit must be, and how many bytes per second a core must
 /// count.
 const WANTED: f64 = 10.0;
 const WANTED_RATE: f64 = 0.5e9;
-/// How many times the records of the recording in the repository are repeated.
+/// The memory in MiB that profkit may use for the shared recording, and, beyond the page cache, for a large one.
+const WANTED_PEAK: u64 = 40;
+const WANTED_ANONYMOUS: u64 = 1024;
+/// How often the shared recording is repeated.
 const REPEATS: usize = 10;
+/// The sizes of simulated recordings in megabytes.
+const SIZE: u64 = 500;
+const LARGE_SIZE: u64 = 2000;
 
 struct Options {
     rounds: usize,
-    size: u64,
+    size: Option<u64>,
     only: Vec<String>,
-    profkit: Option<PathBuf>,
     program: Option<PathBuf>,
     library: PathBuf,
+    /// The folder of the recordings.
+    folder: PathBuf,
+}
+
+/// A recording, and the program that it is of.
+struct Input {
+    data: PathBuf,
+    binary: PathBuf,
 }
 
 /// A command that is measured, with its results.
@@ -49,7 +66,11 @@ struct Contender {
     label: &'static str,
     command: Box<dyn Fn() -> Command>,
     times: Vec<Duration>,
+    /// The largest resident set, and the part of it that is not files.
     peak: u64,
+    anonymous: u64,
+    /// Why the command failed, if it did.
+    failure: Option<String>,
 }
 
 impl Contender {
@@ -59,6 +80,8 @@ impl Contender {
             command: Box::new(command),
             times: Vec::new(),
             peak: 0,
+            anonymous: 0,
+            failure: None,
         }
     }
 
@@ -68,27 +91,68 @@ impl Contender {
     }
 }
 
+/// What is measured: its name, what makes its recording, and what runs the tools.
+struct Work {
+    name: &'static str,
+    make: fn(&Options, &Path) -> Result<Input>,
+    run: fn(&Options, &Path, &Path, &Input) -> Result<()>,
+}
+
+const WORKS: [Work; 4] = [
+    Work {
+        name: "lbr",
+        make: make_lbr,
+        run: |options, profkit, scratch, input| {
+            contest("lbr", options.rounds, profkit, scratch, input)
+        },
+    },
+    Work {
+        name: "program",
+        make: |options, profkit| make_program(options, profkit, SIZE),
+        run: |options, profkit, scratch, input| {
+            contest("program", options.rounds, profkit, scratch, input)
+        },
+    },
+    Work {
+        name: "large",
+        make: |options, profkit| make_program(options, profkit, LARGE_SIZE),
+        run: |options, profkit, scratch, input| {
+            contest("large", options.rounds, profkit, scratch, input)
+        },
+    },
+    Work {
+        name: "library",
+        make: |options, _| {
+            let size = options.size.unwrap_or(LARGE_SIZE);
+            simulated(options, "library", &options.library, size)
+        },
+        run: library,
+    },
+];
+
 /// Runs the benchmark.
 ///
 /// # Errors
-/// If a tool is missing or fails. A missed target is not an error of the run: it is printed.
+/// If a tool is missing, or profkit fails. A missed target is not an error of the run: it is printed.
 pub fn run(args: &[String]) -> Result<()> {
     let mut options = Options {
         rounds: 3,
-        size: 1000,
+        size: None,
         only: Vec::new(),
-        profkit: None,
         program: None,
         library: PathBuf::from("/usr/lib/x86_64-linux-gnu/libLLVM.so.22.1"),
+        folder: target_folder().join("bench-perf"),
     };
+    let (mut prepare, mut profkit) = (false, None);
     let mut args = args.iter();
     while let Some(arg) = args.next() {
         let mut value = || args.next().with_context(|| format!("{arg} wants a value"));
         match arg.as_str() {
+            "--prepare" => prepare = true,
             "--rounds" => options.rounds = value()?.parse().context("--rounds")?,
-            "--size" => options.size = value()?.parse().context("--size")?,
+            "--size" => options.size = Some(value()?.parse().context("--size")?),
             "--only" => options.only.push(value()?.clone()),
-            "--profkit" => options.profkit = Some(PathBuf::from(value()?).canonicalize()?),
+            "--profkit" => profkit = Some(PathBuf::from(value()?).canonicalize()?),
             "--program" => options.program = Some(value()?.into()),
             "--library" => options.library = value()?.into(),
             "--help" | "-h" => {
@@ -102,24 +166,19 @@ pub fn run(args: &[String]) -> Result<()> {
     for tool in ["llvm-profgen-22", "create_llvm_prof", "perf"] {
         ensure!(on_path(tool).is_some(), "{tool} is not installed");
     }
-    let profkit = match &options.profkit {
-        Some(profkit) => profkit.clone(),
-        None => built()?,
-    };
-    let folder = target_folder().join("bench-perf");
-    std::fs::create_dir_all(&folder)?;
-    let scratch = tempfile::tempdir_in(&folder)?;
-    type Work = fn(&Options, &Path, &Path) -> Result<()>;
-    let works: [(&str, Work); 3] = [("lbr", lbr), ("program", program), ("library", library)];
-    let wanted = |name: &str| options.only.is_empty() || options.only.iter().any(|it| it == name);
-    ensure!(
-        works.iter().any(|(name, _)| wanted(name)),
-        "no such work: {}\n\n{HELP}",
-        options.only.join(", ")
-    );
-    for (name, work) in works {
-        if wanted(name) {
-            work(&options, &profkit, scratch.path()).with_context(|| name.to_owned())?;
+    let known = |name: &String| WORKS.iter().any(|work| work.name == name);
+    if let Some(other) = options.only.iter().find(|name| !known(name)) {
+        bail!("no such work: {other}\n\n{HELP}");
+    }
+    let profkit = profkit.map_or_else(built, Ok)?;
+    std::fs::create_dir_all(&options.folder)?;
+    let scratch = tempfile::tempdir_in(&options.folder)?;
+    for work in WORKS {
+        if options.only.is_empty() || options.only.iter().any(|name| name == work.name) {
+            let input = (work.make)(&options, &profkit).context(work.name)?;
+            if !prepare {
+                (work.run)(&options, &profkit, scratch.path(), &input).context(work.name)?;
+            }
         }
     }
     Ok(())
@@ -133,18 +192,27 @@ fn built() -> Result<PathBuf> {
     Ok(target_folder().join("release/profkit"))
 }
 
-/// Measures the recording in the repository, with its records repeated [`REPEATS`] times.
-fn lbr(options: &Options, profkit: &Path, scratch: &Path) -> Result<()> {
+/// The shared recording ten times over.
+fn make_lbr(options: &Options, _: &Path) -> Result<Input> {
     let shared = repo_root().join("../shared/data/perf/autofdo");
-    let bytes = std::fs::read(shared.join("test.lbr")).context("the shared recordings")?;
-    let data = scratch.join("lbr.data");
-    let mut out = BufWriter::new(File::create(&data)?);
-    write_repeated(&bytes, REPEATS, &mut out)?;
-    out.flush()?;
-    drop(out);
     let binary = shared.join("test.binary").canonicalize()?;
-    contest(options, profkit, scratch, "lbr", &data, &binary)?;
-    Ok(std::fs::remove_file(data)?)
+    let data = options.folder.join("lbr.data");
+    if !data.exists() {
+        let bytes = std::fs::read(shared.join("test.lbr")).context("the shared recordings")?;
+        written(&data, |file| {
+            let mut out = BufWriter::new(file);
+            write_repeated(&bytes, REPEATS, &mut out)?;
+            Ok(out.flush()?)
+        })?;
+    }
+    Ok(Input { data, binary })
+}
+
+/// Makes a file, which has its name only when it is complete.
+fn written(path: &Path, write: impl FnOnce(File) -> Result<()>) -> Result<()> {
+    let part = path.with_extension("part");
+    write(File::create(&part)?)?;
+    Ok(std::fs::rename(part, path)?)
 }
 
 /// Writes a recording with its records repeated. The result is not built in memory, because Linux includes the peak
@@ -177,43 +245,60 @@ fn write_repeated(file: &[u8], times: usize, out: &mut impl Write) -> Result<()>
     Ok(())
 }
 
-/// Measures a simulated recording of a program with debug info.
-fn program(options: &Options, profkit: &Path, scratch: &Path) -> Result<()> {
-    let binary = options.program.as_deref().unwrap_or(profkit);
-    let data = simulated(options, scratch, binary)?;
-    contest(options, profkit, scratch, "program", &data, binary)?;
-    Ok(std::fs::remove_file(data)?)
+/// A simulated recording of a program with debug info. The program is copied, so that profkit can be built again while the
+/// recordings stay.
+fn make_program(options: &Options, profkit: &Path, size: u64) -> Result<Input> {
+    let binary = match &options.program {
+        Some(program) => program.clone(),
+        None => {
+            let copy = options.folder.join("program");
+            if !copy.exists() {
+                std::fs::copy(profkit, &copy)?;
+            }
+            copy
+        }
+    };
+    simulated(options, "program", &binary, options.size.unwrap_or(size))
 }
 
-fn simulated(options: &Options, scratch: &Path, binary: &Path) -> Result<PathBuf> {
+fn simulated(options: &Options, name: &str, binary: &Path, size: u64) -> Result<Input> {
     let binary = binary.canonicalize()?;
-    let path = scratch.join("simulated.data");
-    let simulation = Simulation::new(1).truth(false).anywhere(true);
-    let samples = options.size * 1_000_000 / simulation.sample_size();
-    let mut file = PerfFile::new(simulation.writer(), File::create(&path)?)?;
-    let steps = [
-        Step::Start { pid: 7, program: 0 },
-        Step::Samples(samples.max(1)),
-    ];
-    let truth = simulation.run(&[Program::open(&binary)], &steps, &mut file)?;
-    file.finish()?;
-    println!(
-        "simulated: {} samples with {} branches of {}",
-        truth.samples,
-        truth.entries,
-        binary.display()
-    );
-    Ok(path)
+    // The name has what the recording was made of.
+    let stem = binary.file_stem().unwrap_or_default().to_string_lossy();
+    let length = std::fs::metadata(&binary)?.len();
+    let data = options
+        .folder
+        .join(format!("{name}-{stem}-{length}-{size}.data"));
+    if !data.exists() {
+        let simulation = Simulation::new(1).truth(false).anywhere(true);
+        let samples = size * 1_000_000 / simulation.sample_size();
+        let steps = [
+            Step::Start { pid: 7, program: 0 },
+            Step::Samples(samples.max(1)),
+        ];
+        written(&data, |file| {
+            let mut file = PerfFile::new(simulation.writer(), file)?;
+            let truth = simulation.run(&[Program::open(&binary)], &steps, &mut file)?;
+            file.finish()?;
+            println!(
+                "simulated: {} samples with {} branches of {}",
+                truth.samples,
+                truth.entries,
+                binary.display()
+            );
+            Ok(())
+        })?;
+    }
+    Ok(Input { data, binary })
 }
 
 /// Measures all three tools on one recording.
 fn contest(
-    options: &Options,
+    name: &str,
+    rounds: usize,
     profkit: &Path,
     scratch: &Path,
-    name: &str,
-    data: &Path,
-    binary: &Path,
+    Input { data, binary }: &Input,
 ) -> Result<()> {
     let out = |label: &str| scratch.join(format!("{name}.{label}"));
     let owned = |path: &Path| path.to_path_buf();
@@ -266,8 +351,29 @@ fn contest(
             })
         },
     ];
-    measure_all(options.rounds, &mut contenders)?;
-    table(name, data, &contenders)
+    // The other tools need minutes for a large recording.
+    let once = name == "large";
+    measure_all(if once { 1 } else { rounds }, once, &mut contenders)?;
+    table(name, data, &contenders)?;
+    let [others @ .., own] = &contenders;
+    let others = others.iter().filter(|other| other.failure.is_none());
+    let least = others.map(|it| it.best() / own.best());
+    let least = least.fold(f64::MAX, f64::min);
+    println!(
+        "{least:.1} times faster than the faster one, wanted {WANTED:.0}: {}",
+        verdict(least >= WANTED)
+    );
+    let (what, used, most) = if name == "lbr" {
+        ("peak", own.peak, WANTED_PEAK)
+    } else {
+        ("beyond the page cache", own.anonymous, WANTED_ANONYMOUS)
+    };
+    println!(
+        "{:.0} MiB {what}, at most {most}: {}",
+        mebibytes(used),
+        verdict(used <= most << 20)
+    );
+    Ok(())
 }
 
 /// Whether this build of profkit can make sample profiles.
@@ -276,9 +382,13 @@ fn has_sample(profkit: &Path) -> bool {
     help.is_ok_and(|output| output.status.success())
 }
 
-/// Measures the counting of a simulated recording of a library, on one core and on all cores.
-fn library(options: &Options, profkit: &Path, scratch: &Path) -> Result<()> {
-    let data = simulated(options, scratch, &options.library)?;
+/// A simulated recording of a library, counted on one core and on all.
+fn library(
+    options: &Options,
+    profkit: &Path,
+    scratch: &Path,
+    Input { data, .. }: &Input,
+) -> Result<()> {
     let count = |cores: Option<&'static str>| {
         let (data, profkit) = (data.clone(), profkit.to_path_buf());
         let out = scratch.join("library.addresses");
@@ -304,16 +414,16 @@ fn library(options: &Options, profkit: &Path, scratch: &Path) -> Result<()> {
         Contender::new("profkit, one core", count(Some("0"))),
         Contender::new("profkit, all cores", count(None)),
     ];
-    measure_all(options.rounds, &mut contenders)?;
-    table("library", &data, &contenders)?;
-    let rate = bytes(&data)? / contenders[0].best();
+    measure_all(options.rounds, false, &mut contenders)?;
+    table("library", data, &contenders)?;
+    let rate = bytes(data)? / contenders[0].best();
     println!(
         "{:.2} GB/s a core, wanted {:.1}: {}",
         rate / 1e9,
         WANTED_RATE / 1e9,
         verdict(rate >= WANTED_RATE)
     );
-    Ok(std::fs::remove_file(data)?)
+    Ok(())
 }
 
 fn verdict(met: bool) -> &'static str {
@@ -325,21 +435,42 @@ fn bytes(path: &Path) -> Result<f64> {
     Ok(std::fs::metadata(path)?.len() as f64)
 }
 
-/// Runs all commands, one after the other, in each round. Round 0 fills the page cache and is not measured.
-fn measure_all(rounds: usize, contenders: &mut [Contender]) -> Result<()> {
+#[expect(clippy::cast_precision_loss, reason = "for people")]
+fn mebibytes(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 20)
+}
+
+/// Runs all, one after the other, in each round. The first round fills the page cache and does not count; with `once` only
+/// the last contender has it. Anonymous memory is looked at in rounds that do not count, so that this takes no time; with
+/// `once` in each round.
+fn measure_all(rounds: usize, once: bool, contenders: &mut [Contender]) -> Result<()> {
+    let last = contenders.len() - 1;
     for round in 0..=rounds {
-        for contender in &mut *contenders {
+        for (index, contender) in contenders.iter_mut().enumerate() {
+            let is_own = index == last;
+            if contender.failure.is_some() || once && round == 0 && !is_own {
+                continue;
+            }
             let mut command = (contender.command)();
-            let used = measure(command.stdin(Stdio::null())).context(contender.label)?;
-            ensure!(
-                used.status.success(),
-                "{command:?}: {}\n{}",
-                used.status,
-                String::from_utf8_lossy(&used.stderr)
-            );
+            command.stdin(Stdio::null());
+            let used = if round == 0 || once && !is_own {
+                let (used, anonymous) =
+                    measure_with_anonymous(&mut command).context(contender.label)?;
+                contender.anonymous = contender.anonymous.max(anonymous);
+                used
+            } else {
+                measure(&mut command).context(contender.label)?
+            };
+            if !used.status.success() {
+                let text = String::from_utf8_lossy(&used.stderr).into_owned();
+                ensure!(!is_own, "{command:?}: {}\n{text}", used.status);
+                let first = text.lines().next_back().unwrap_or_default();
+                contender.failure = Some(format!("{}: {first}", used.status));
+                continue;
+            }
+            contender.peak = contender.peak.max(used.peak_rss);
             if round > 0 {
                 contender.times.push(used.wall);
-                contender.peak = contender.peak.max(used.peak_rss);
             }
         }
     }
@@ -350,30 +481,24 @@ fn measure_all(rounds: usize, contenders: &mut [Contender]) -> Result<()> {
 fn table(name: &str, data: &Path, contenders: &[Contender]) -> Result<()> {
     let (size, own) = (bytes(data)?, contenders.last().context("a contender")?);
     println!("{name}: {:.0} MB", size / 1e6);
-    println!("| command | best, ms | MB/s | peak MiB | times profkit's |");
-    println!("|---|---|---|---|---|");
+    println!("| command | best, ms | MB/s | peak MiB | of that anonymous | times profkit's |");
+    println!("|---|---|---|---|---|---|");
     let mut out = std::io::stdout();
     for contender in contenders {
-        let ratio = contender.best() / own.best();
-        #[expect(clippy::cast_precision_loss, reason = "for people")]
-        let peak = contender.peak as f64 / f64::from(1 << 20);
+        if let Some(failure) = &contender.failure {
+            writeln!(out, "| {} | failed: {failure} | | | | |", contender.label)?;
+            continue;
+        }
         writeln!(
             out,
-            "| {} | {:.0} | {:.0} | {peak:.0} | {ratio:.1} |",
+            "| {} | {:.0} | {:.0} | {:.0} | {:.0} | {:.1} |",
             contender.label,
             contender.best() * 1e3,
             size / 1e6 / contender.best(),
+            mebibytes(contender.peak),
+            mebibytes(contender.anonymous),
+            contender.best() / own.best()
         )?;
-    }
-    if let [others @ .., own] = contenders
-        && name != "library"
-    {
-        let least = others.iter().map(|it| it.best() / own.best());
-        let least = least.fold(f64::MAX, f64::min);
-        println!(
-            "{least:.1} times faster than the faster one, wanted {WANTED:.0}: {}",
-            verdict(least >= WANTED)
-        );
     }
     Ok(())
 }

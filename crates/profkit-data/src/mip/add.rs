@@ -12,18 +12,19 @@ pub enum Refused {
     /// The whole profile was not added, because it belongs to a different image, or because its record section has a
     /// different address.
     Profile {
-        /// The identity or the section address of the profile that was to be added.
+        /// The identity or the section address of the profile that was not added.
         found: String,
-        /// The identity or the section address of the profile to which it was to be added.
+        /// The identity or the section address of the receiving profile, to which the other profile should have been
+        /// added.
         expected: String,
     },
     /// A function was not added, because its code differs between the two profiles.
     Function {
         /// The name of the function.
         name: Vec<u8>,
-        /// The control-flow signature of the function in the profile that was to be added.
+        /// The control-flow signature of the function in the added profile.
         found: u32,
-        /// The control-flow signature of the function in the profile to which it was to be added.
+        /// The control-flow signature of the function in the receiving profile.
         expected: u32,
     },
 }

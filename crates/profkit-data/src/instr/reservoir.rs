@@ -120,8 +120,8 @@ impl Reservoir {
             return;
         }
         // The traces of the input and those of this reservoir were already sampled. Draw one number for each trace that
-        // the input had before sampling. If the number is the index of a trace in the reservoir, a trace of the input
-        // replaces that trace.
+        // the input had before sampling. If the number is the index of a trace in the reservoir, replace that
+        // trace by a trace of the input.
         let mut replaced: Vec<usize> = Vec::new();
         let mut known = FxHashSet::default();
         for _ in 0..stream_size.min(MAX_DRAWS) {

@@ -382,11 +382,11 @@ impl MemInfoBlock {
 /// one by one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Start {
-    /// The `AllocTimestamp` of the sum's first block: the time of the last allocation in that block.
+    /// The time of the last allocation in the sum's first block (`AllocTimestamp`).
     pub alloc_timestamp: u64,
-    /// The `AllocCpuId` of the sum's first block: the CPU on which the last allocation in that block was made.
+    /// The CPU of the last allocation in the sum's first block (`AllocCpuId`).
     pub alloc_cpu: u64,
-    /// The `DeallocCpuId` of the sum's first block: the CPU on which the last allocation in that block was freed.
+    /// The CPU on which the last allocation in the sum's first block was freed (`DeallocCpuId`).
     pub dealloc_cpu: u64,
     /// The `NumLifetimeOverlaps` of the sum's first block.
     pub overlaps: u64,

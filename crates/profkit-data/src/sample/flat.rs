@@ -256,8 +256,8 @@ struct Adder<'a> {
 }
 
 impl Adder<'_> {
-    /// Adds the elements of one function up to its [`Step::Leave`]. If its checksum differs from the one that the
-    /// function has in the profile, its elements are skipped.
+    /// Adds the elements of one function up to its [`Step::Leave`]. If the function already has a different checksum
+    /// in the profile and checksums are not replaced, skips these elements.
     fn enter(
         &mut self,
         adding: &mut Adding<'_>,

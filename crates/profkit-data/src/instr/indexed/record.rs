@@ -302,7 +302,8 @@ fn read_byte_data(
     }
 }
 
-/// Appends bytes that are stored as words of 8 bytes each. `start` is the offset of the first word.
+/// Appends the bytes in `stored` to `bitmap`. Each byte is stored as a word of 8 bytes. `start` is the offset of the
+/// first word in the file.
 fn read_words_of_bytes(stored: &[u8], start: u64, bitmap: &mut Vec<u8>) -> Result<()> {
     let (chunks, _) = stored.as_chunks::<8>();
     for (index, &bytes) in chunks.iter().enumerate() {

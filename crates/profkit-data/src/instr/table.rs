@@ -13,7 +13,7 @@ pub struct FunctionId(pub u32);
 pub struct RecordId(pub u32);
 
 /// Functions and their records, stored in a few large buffers. A record takes about 100 bytes and the bytes of its
-/// counters. It needs no memory allocation of its own. Functions keep the order in which they were added.
+/// counters. No memory is allocated for a single record. Functions keep the order in which they were added.
 /// [`order`](FunctionRef::order) returns the position at which a function was first seen in the inputs. If several
 /// threads build tables, the caller can use these positions to put the functions of all tables into one order.
 ///

@@ -64,7 +64,7 @@ impl Modes {
         }
     }
 
-    /// Returns the names of the set flags, as YAML has them.
+    /// Returns the names of the flags that are set, as they are written in YAML.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         MODE_NAMES
             .iter()

@@ -14,7 +14,7 @@ pub enum SampleLayout {
     /// Inlined functions are stored inside the functions that they were inlined into. Functions have no calling
     /// contexts.
     Nest,
-    /// Each function is stored once, and no function contains another.
+    /// Each function is stored once, and no function contains inlined functions.
     Flat,
 }
 

@@ -71,8 +71,8 @@ pub struct Skipped {
 #[derive(Debug, Default)]
 struct Clashes {
     count: u64,
-    /// The first of these stack ids, and the offset in the file at which the dump with this stack id begins; `None` if
-    /// there are no such ids.
+    /// The first such stack id, and the offset in the file of the dump that contradicts an earlier dump; `None` if there
+    /// are no such ids.
     first: Option<(u64, u64)>,
 }
 
@@ -403,12 +403,12 @@ struct Segments {
     none: ModuleId,
 }
 
-/// Two numbers that convert an address in the process to an address in the module.
+/// Two numbers that convert an address in the process to an address in the module: address − `minus` + `plus`.
 #[derive(Clone, Copy)]
 struct Base {
-    /// The number that is subtracted from an address in the process.
+    /// The number that is subtracted first.
     minus: u64,
-    /// The number that is added after `minus` was subtracted.
+    /// The number that is added to the difference.
     plus: u64,
 }
 

@@ -1,7 +1,8 @@
-//! Recognises files that are not profiles of LLVM but are often given as one.
+//! Recognises files that profkit cannot read as a profile, but that users often give in place of one.
 use profkit_abi::{indexed, raw};
 
-/// A kind of file that is not a profile, or a profile that another program has changed.
+/// A kind of file that profkit cannot read as a profile. Some of these files are profiles that another program has
+/// changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ForeignFile {

@@ -15,7 +15,7 @@ enum Escape {
     /// Control characters are escaped as in Rust: `\u{1b}`.
     Text,
     /// Control characters are escaped as in JSON: `\u001b`. A JSON writer has already escaped all control characters
-    /// except DEL and those from U+0080.
+    /// except DEL and U+0080 to U+009F.
     Json,
 }
 

@@ -73,8 +73,8 @@ pub fn is_map(data: &[u8]) -> bool {
 }
 
 impl<'data> MipMap<'data> {
-    /// Opens a map. In version 8, its header is read. A map of version 9 has no header. The function searches such a
-    /// map for the anchor entry, which states the address of the record section. No memory is allocated.
+    /// Opens a map. Of a version 8 map, this reads only the header. A version 9 map has no header, so this searches for
+    /// the anchor entry, which states the address of the record section. No memory is allocated.
     ///
     /// # Errors
     /// An error if the data are not a map, or if the anchor entry is missing or wrong.

@@ -13,16 +13,16 @@ pub enum Kind {
     Calls,
 }
 
-/// A run of adjacent bytes in the record section that have the same meaning ([`Kind`]).
+/// A range of adjacent bytes in the record section that have the same meaning ([`Kind`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
     /// The meaning of the bytes.
     pub kind: Kind,
     /// The offset of the first byte in the record section.
     pub offset: usize,
-    /// The number of bytes in the run.
+    /// The number of bytes in the range.
     pub len: usize,
-    /// The slot of the run's first record: the index of the record's sum in the array of sums for this kind.
+    /// The slot of the range's first record: the index of the record's sum in the array of sums for this kind.
     pub slot: usize,
 }
 

@@ -143,8 +143,7 @@ impl<'data> NameRecords<'data> {
     }
 
     /// Checks the length of all records before the first is decoded. In version 14, also chooses the form of the stored
-    /// bytes. The packed form is the rule. If the records fit the data exactly only with a word of 8 bytes for each
-    /// byte, that form is chosen.
+    /// bytes: the packed form, unless the records fit the data exactly only with a word of 8 bytes for each byte.
     fn check_len(&mut self) -> Result<()> {
         if self.begun {
             return Ok(());

@@ -23,7 +23,7 @@
 //! | 4 | as in version 3; the count and hashes of the called functions follow each call site |
 //!
 //! Sources of these facts: `MemProf.h`, `MemProf.cpp`, `InstrProfWriter.cpp` of LLVM 19, `IndexedMemProfData.cpp` of LLVM
-//! 22, and files that both write.
+//! 22, and files that these two releases write.
 mod radix;
 mod reader;
 mod writer;

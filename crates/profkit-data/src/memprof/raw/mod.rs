@@ -7,7 +7,7 @@
 //! | 8 | magic 0xff6d70726f667281 |
 //! | 8 | version |
 //! | 8 | size of the dump |
-//! | 8, 8, 8 | offsets in the dump of segments, blocks, stacks |
+//! | 8, 8, 8 | offsets of segments, blocks and stacks, each from the start of the dump |
 //!
 //! Each of these three parts begins with the number of its items, and is padded to a multiple of 8:
 //!

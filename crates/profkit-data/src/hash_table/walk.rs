@@ -9,7 +9,8 @@ use crate::{Error, ErrorKind, Result, limits};
 ///
 /// Each damaged place gives one error. Reading then continues with the next item. If the stored hash of the next item
 /// is not the hash of its key, reading continues at the next bucket offset that the damaged table of buckets still has.
-/// No byte is part of two returned items. [`limits::WALK_HASHED`] limits the work for keys that do not match.
+/// No byte is part of two returned items. [`limits::WALK_HASHED`] limits the work for keys that do not match
+/// their hash.
 #[derive(Clone, Debug)]
 pub struct Walk<'data> {
     table: HashTable<'data>,

@@ -493,8 +493,9 @@ impl RawHeader {
         }
     }
 
-    /// Whether each build id is padded to a multiple of 8 bytes, as it is from version 8 on. In versions 6 and 7 a build
-    /// id has no padding: in files of LLVM 13, the data after a build id of 20 bytes begin at an odd multiple of 4.
+    /// Whether each build id is padded to a multiple of 8 bytes, as it is from version 8 on. In versions 6 and 7 a
+    /// build id has no padding: in files of LLVM 13, the data after a build id of 20 bytes begin at an odd multiple
+    /// of 4.
     pub fn pads_binary_ids(&self) -> bool {
         self.dialect.version >= 8
     }

@@ -406,9 +406,9 @@ struct Segments {
 /// Two numbers that convert an address in the process to an address in the module: address − `minus` + `plus`.
 #[derive(Clone, Copy)]
 struct Base {
-    /// The number that is subtracted first.
+    /// The number to subtract from an address in the process.
     minus: u64,
-    /// The number that is added to the difference.
+    /// The number to add after `minus` was subtracted.
     plus: u64,
 }
 

@@ -65,8 +65,8 @@ fn blocks_moved(old: &Function, new: &Function) -> f64 {
 /// called in the same order.
 ///
 /// Every function that was called in at least one profile has the same share of the total. A function that only one
-/// profile called moves its whole share. A function that was called earlier or later moves half of its share. Of the
-/// other half moves the share of its blocks that ran in only one profile.
+/// profile called moves its whole share. A function that was called earlier or later moves half of its share. For the
+/// other half, the moved part is the share of its blocks that ran in only one profile.
 #[expect(clippy::cast_precision_loss, reason = "a share needs no more digits")]
 pub(super) fn diff(old: &MipProfile, new: &MipProfile, options: &DiffOptions) -> ProfileDiff {
     let (old, new) = (Side::new(old), Side::new(new));

@@ -149,7 +149,7 @@ pub struct OneBinary {
     pub path: PathBuf,
     /// The build id of the binary.
     pub id: BuildId,
-    /// No folder of debug files is searched: LLVM reads only the binary itself.
+    /// An empty list of folders with debug files: as in LLVM, only the binary itself is read.
     pub folders: DebugFolders,
 }
 

@@ -37,7 +37,7 @@ pub struct Totals {
     pub counters_above_zero: u64,
     /// The oldest LLVM release that can read all records from a text profile. `None` before the first record.
     pub oldest_text_reader: Option<Release>,
-    /// The distribution of the sums of the records.
+    /// The distribution of the counter sums of the records.
     sums: SummaryBuilder,
 }
 

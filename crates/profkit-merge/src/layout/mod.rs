@@ -29,8 +29,8 @@ pub(crate) struct Layout {
     /// A number that identifies the program. `origin_of` makes it from the build ids.
     origin: u32,
     relative_counters: bool,
-    /// For a profile that contains only counters: the id of the metadata, which were read from the program or its debug
-    /// info. `None` for other profiles.
+    /// For a profile that contains only counters: the id of the function records (the metadata), which were read from
+    /// the program or its debug info. `None` for other profiles.
     metadata: Option<u64>,
     binary_ids: Box<[u8]>,
     data: Box<[u8]>,

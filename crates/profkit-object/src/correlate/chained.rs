@@ -21,9 +21,10 @@ const HIGH_BYTE: u64 = 0xff;
 /// The bit that is set in a pointer to a symbol in another file.
 const BIND: u64 = 1 << 63;
 
-/// The position of a field in the header of the chained fixups. The field is the offset of the list of segments.
+/// The position of a field in the header of the chained fixups, in bytes. The field is the offset of the list of
+/// segments.
 const STARTS_OFFSET: usize = 4;
-/// The position of the pointer format in the entry of a segment.
+/// The position of the pointer format in the entry of a segment, in bytes.
 const POINTER_FORMAT: usize = 6;
 
 impl Pointers {

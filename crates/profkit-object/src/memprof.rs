@@ -121,8 +121,8 @@ impl ModuleFrames {
         }
     }
 
-    /// Returns the symbol that contains the address with this index; `None` if it is not known. Callers need the symbol
-    /// for addresses without frames.
+    /// Returns the symbol that contains the address with this index; `None` if the symbol is not known. Callers need
+    /// the symbol for addresses without frames.
     pub fn symbol(&self, address: usize) -> Option<&[u8]> {
         self.locations.stack(address).next()?.function
     }

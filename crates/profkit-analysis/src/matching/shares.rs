@@ -274,8 +274,8 @@ fn functions<'b>(
     if let Some(samples) = &profile.samples {
         return sampled(samples, binaries);
     }
-    // Functions of the profile that have another name in the binaries: a local function may lack the name of its file
-    // there.
+    // Collects the functions that have a different name in the binaries than in the profile. For example, the name of a
+    // local function may lack the source file in the binaries.
     let others: FxHashMap<&[u8], &[Known]> = (profile.functions.iter())
         .filter_map(|(name, known)| {
             let (there, _) = binaries.named(name)?;

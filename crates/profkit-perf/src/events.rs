@@ -1,4 +1,4 @@
-//! The events of a recording, and to which of them a sample belongs.
+//! The events of a recording. Finds the event to which a sample belongs.
 use crate::file::{Attr, Features, Head, sample_type};
 use crate::limits;
 use crate::losses::Losses;
@@ -8,14 +8,15 @@ use profkit_data::bytes::{Cursor, Endian};
 use profkit_data::{Error, ErrorKind, Result, Structure};
 use rustc_hash::FxHashMap;
 
-/// An event: what was counted, and what its samples contain.
+/// An event of a recording, with its attributes and its ids.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// The name: that of the recording, or perf's name for the event. It is text from the file.
+    /// The name of the event: that in the recording, or else perf's name for such an event. It may contain any text of
+    /// the file.
     pub name: String,
-    /// What was counted and what the samples contain.
+    /// The attributes, which state what the event counts and what its samples contain.
     pub attr: Attr,
-    /// The ids with which samples say that they belong to this event.
+    /// The ids of the event. A sample contains the id of its event.
     pub ids: Vec<u64>,
 }
 
@@ -25,14 +26,13 @@ pub struct Events {
     list: Vec<Event>,
     plans: Vec<Plan>,
     by_id: FxHashMap<u64, usize>,
-    /// The position of the event's id in every sample. `None` if no id is needed to decode a sample and to find its
-    /// event.
+    /// The position of the event's id in every sample. `None` if an event is found without its id.
     id_place: Option<usize>,
     endian: Endian,
 }
 
 impl Event {
-    /// Reads an event and the ids after it, as the record `ATTR` has them.
+    /// Reads an event and its ids from a record `ATTR`.
     pub(crate) fn of_record(body: &[u8], endian: Endian) -> Result<Event> {
         let mut cursor = Cursor::new(body, 0, endian);
         let (attr, _) = Attr::parse(&mut cursor)?;
@@ -61,7 +61,7 @@ pub(crate) fn of_file(data: &[u8], head: &Head<'_>) -> Result<Vec<Event>> {
     };
     let mut table = Cursor::new(head.attrs.bytes, head.attrs.offset, head.endian);
     let mut list = Vec::new();
-    // An entry of the table ends with the section of the event's ids.
+    // At the end of an entry is the position of the section with the event's ids.
     let attr_size = head.attr_entry.checked_sub(16).filter(|&size| size >= 64);
     let Some(attr_size) = attr_size else {
         return Err(error(
@@ -91,11 +91,11 @@ pub(crate) fn of_file(data: &[u8], head: &Head<'_>) -> Result<Vec<Event>> {
 }
 
 impl Events {
-    /// Gives the events their names, and decides how the event of a sample is found.
+    /// Determines the names of the events, and how the event of a sample is found.
     ///
     /// # Errors
     /// [`ErrorKind::Malformed`] if there is no event, [`ErrorKind::Unsupported`] if the samples of the events have
-    /// different parts and no id says which event a sample belongs to.
+    /// different parts and contain no id of their event.
     pub(crate) fn new(
         mut list: Vec<Event>,
         names: &FxHashMap<u64, &[u8]>,
@@ -110,8 +110,8 @@ impl Events {
                     .with_hint("nothing in it can be read without one; record again"),
             );
         }
-        // The table of names lists the events in the same order as the header. If it also has ids, the ids are
-        // compared.
+        // The table of names has the events in the same order as the header. An entry belongs to an event if the kind
+        // or an id is the same.
         for (index, event) in list.iter_mut().enumerate() {
             let described = features.events.get(index).filter(|(attr, ids, _)| {
                 (attr.kind, attr.config) == (event.attr.kind, event.attr.config)
@@ -205,7 +205,7 @@ impl Events {
                 let id = self.endian.u64(*id);
                 match self.by_id.get(&id) {
                     Some(&index) => index,
-                    // perf takes samples without an id for samples of the first event.
+                    // perf assigns samples without an id to the first event.
                     None if id == 0 || self.by_id.is_empty() => 0,
                     None => {
                         losses.unknown_event += 1;
@@ -227,8 +227,8 @@ impl Events {
         Some(sample)
     }
 
-    /// The layout of the block of ids at the end of a record that is no sample. If there are several events, the identifier
-    /// at the end of the record says which event's layout it is.
+    /// Returns the layout of the block of ids at the end of a record that is not a sample. If there are several events,
+    /// the identifier at the end of the record selects the event. `None` if the record is too short.
     pub(crate) fn block(&self, body: &[u8]) -> Option<&Plan> {
         let first = self.plans.first()?;
         let attr = &self.list.first()?.attr;

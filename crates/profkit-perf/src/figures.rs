@@ -12,27 +12,27 @@ use std::collections::BTreeMap;
 pub struct EventFigures {
     /// The number of samples.
     pub samples: u64,
-    /// The sum of their periods: an estimate of how often the event happened.
+    /// The sum of the samples' periods, which is an estimate of the number of times that the event happened.
     pub period: u64,
-    /// How many samples have a branch stack with at least one branch.
+    /// The number of samples that have a branch stack with at least one branch.
     pub with_branches: u64,
     /// The number of branches in all branch stacks.
     pub branches: u64,
-    /// The number of entries of the largest branch stack.
+    /// The number of entries in the largest branch stack.
     pub depth: usize,
-    /// How many samples have a call chain.
+    /// The number of samples that have a call chain.
     pub with_chain: u64,
 }
 
-/// The number of samples in a binary.
+/// The number of samples and branches in a binary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BinaryFigures {
     /// The binary.
     pub binary: BinaryId,
-    /// The number of samples in it.
+    /// The number of samples in the binary.
     pub samples: u64,
-    /// The number of branches from it, in all branch stacks.
+    /// The number of branches that leave from the binary, in all branch stacks.
     pub branches: u64,
 }
 
@@ -42,11 +42,11 @@ pub struct BinaryFigures {
 pub struct ProcessFigures {
     /// The process.
     pub pid: u32,
-    /// The name of its program at the last sample.
+    /// The name that the process had at its last sample.
     pub name: Vec<u8>,
     /// The number of samples.
     pub samples: u64,
-    /// How many of them are at addresses where no file was mapped.
+    /// The number of samples at addresses where no file was mapped.
     pub unmapped: u64,
 }
 
@@ -54,29 +54,29 @@ pub struct ProcessFigures {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Figures {
-    /// The samples of each event, in the order of [`Recording::events`].
+    /// The figures of each event, in the order of [`Recording::events`].
     pub events: Vec<EventFigures>,
     /// The binaries that have samples, those with the most samples first.
     pub binaries: Vec<BinaryFigures>,
     /// The processes, those with the most samples first.
     pub processes: Vec<ProcessFigures>,
-    /// The samples in each mode of the processor.
+    /// The number of samples in each mode of the processor.
     pub modes: BTreeMap<Mode, u64>,
-    /// Samples at addresses where no file was mapped.
+    /// The number of samples at addresses where no file was mapped.
     pub unmapped: u64,
-    /// The times of the first and of the last sample, in nanoseconds.
+    /// The times of the first and of the last sample, in nanoseconds. `None` if no sample has a time.
     pub times: Option<(u64, u64)>,
     /// What was lost while the recording was made or read.
     pub losses: Losses,
 }
 
-/// The numbers that one thread counts.
+/// The numbers that one thread has counted.
 #[derive(Default)]
 struct Sums {
     events: Vec<EventFigures>,
     binaries: FxHashMap<BinaryId, (u64, u64)>,
-    /// For each process: its samples, its samples at addresses where no file was mapped, and the time of its last
-    /// sample.
+    /// For each process: the number of its samples, the number of its samples at addresses where no file was mapped,
+    /// and the time of its last sample.
     processes: FxHashMap<u32, (u64, u64, u64)>,
     modes: BTreeMap<Mode, u64>,
     times: Option<(u64, u64)>,

@@ -1,36 +1,38 @@
-//! What a recording lost: while it was made, and while it was read.
+//! The losses of a recording, both while it was made and while it was read.
 
 /// The numbers of records, samples and bytes that are missing in a recording. All numbers are 0 if nothing was lost.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Losses {
-    /// Records that the kernel could not deliver, as it reported them itself (`LOST`).
+    /// The number of records that the kernel could not deliver. The kernel reported this number itself (`LOST`).
     pub lost_records: u64,
-    /// Samples that the kernel could not deliver (`LOST_SAMPLES`).
+    /// The number of samples that the kernel could not deliver (`LOST_SAMPLES`).
     pub lost_samples: u64,
-    /// How often the kernel stopped an event for some time because there were too many samples (`THROTTLE`).
+    /// The number of times that the kernel stopped an event for a while because there were too many samples
+    /// (`THROTTLE`).
     pub throttled: u64,
-    /// Records of hardware traces that were cut or that collided (`AUX`).
+    /// The number of records of hardware traces that were cut or that collided (`AUX`).
     pub cut_traces: u64,
     /// The number of bytes between records that do not belong to any record.
     pub skipped_bytes: u64,
-    /// The offset of the first byte that does not belong to any record.
+    /// The offset of the first byte that does not belong to any record; `None` if there is no such byte.
     pub first_skipped: Option<u64>,
-    /// The offset of the last record, if the file ends before the record does.
+    /// The offset of the last record if the file ends before the end of this record; otherwise `None`.
     pub cut_at: Option<u64>,
     /// Whether the size of the data section is missing, because perf was stopped before it could write the size.
     pub unfinished: bool,
-    /// The reason why the compressed records could not be decompressed to their end.
+    /// The reason why the compressed records could not be decompressed to their end; `None` if they could.
     pub compression: Option<String>,
-    /// Feature sections and records of events that could not be read.
+    /// The number of feature sections and records of events that could not be read.
     pub damaged_features: u64,
-    /// Samples whose parts do not fit into their record.
+    /// The number of samples whose parts do not fit into their record.
     pub damaged_samples: u64,
-    /// Samples that belong to no event of the recording.
+    /// The number of samples that belong to no event of the recording.
     pub unknown_event: u64,
-    /// Records that are too short for their kind.
+    /// The number of records that are too short for their kind.
     pub damaged_records: u64,
-    /// Records about processes that were ignored because a limit of the module [`limits`](crate::limits) was reached.
+    /// The number of records about processes that were ignored because of a limit of the module
+    /// [`limits`](crate::limits).
     pub mappings_over_limit: u64,
 }
 

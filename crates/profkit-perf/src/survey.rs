@@ -41,8 +41,8 @@ pub struct Recording<'data> {
     release: &'data Release<'data>,
 }
 
-/// A function that is called with bytes of a recording after all records in them were read in one pass. They may be read
-/// again, but not soon: the owner of a mapped file can give their memory back.
+/// A function that is called with bytes of a recording after one pass has read all records in them. The bytes may be
+/// read again, but not soon. So the owner of a mapped file can free their memory.
 pub type Release<'a> = dyn Fn(&[u8]) + Sync + 'a;
 
 impl std::fmt::Debug for Recording<'_> {
@@ -69,7 +69,7 @@ enum Change<'data> {
 struct Survey<'data> {
     endian: Endian,
     events: Vec<Event>,
-    /// The names of events that a pipe has as records of their own, by the id of the event.
+    /// The names of events in a pipe, which are separate records. The key is an id of the event.
     names: FxHashMap<u64, &'data [u8]>,
     features: Features<'data>,
     build_ids: Vec<BuildIdEntry<'data>>,
@@ -78,18 +78,18 @@ struct Survey<'data> {
 }
 
 impl<'data> Recording<'data> {
-    /// Opens a recording: a file, or what perf wrote to a pipe. Reads everything but the samples.
+    /// Opens a recording, which is a file or the stream that perf wrote to a pipe. Reads everything except the samples.
     ///
     /// # Errors
     /// [`ErrorKind::Empty`] and [`ErrorKind::BadMagic`] if the bytes are no recording, [`ErrorKind::BadHeader`] if its
     /// header is damaged, [`ErrorKind::Malformed`] if it has no event, and [`ErrorKind::Unsupported`] if its samples
-    /// could belong to several events. Damage of single records is no error ([`losses`](Self::losses)).
+    /// could belong to several events. Damage in single records is not an error ([`losses`](Self::losses)).
     pub fn open(data: &'data [u8]) -> Result<Self> {
         Self::open_folder(data, &[])
     }
 
     /// Opens a recording that perf wrote to a folder with `--threads`. `head` is the file `data` of the folder; `parts`
-    /// are the files `data.0`, `data.1` and so on, which have records only.
+    /// are the files `data.0`, `data.1` and so on, which contain only records.
     ///
     /// # Errors
     /// The errors of [`open`](Self::open).
@@ -97,8 +97,8 @@ impl<'data> Recording<'data> {
         Self::open_releasing(head, parts, &|_| {})
     }
 
-    /// Opens a recording as [`open_folder`](Self::open_folder) does. `release` is called with the bytes of each run of
-    /// records that a pass has read, so that a large file needs little memory.
+    /// Opens a recording as [`open_folder`](Self::open_folder) does. After a pass has read a run of records, `release`
+    /// is called with their bytes, so that a large file needs little memory.
     ///
     /// # Errors
     /// The errors of [`open`](Self::open).
@@ -137,7 +137,7 @@ impl<'data> Recording<'data> {
             },
         };
         let in_pipe = head.form == Form::Pipe;
-        // Records that describe the recording are never compressed.
+        // The records that describe the recording are never compressed.
         if in_pipe || survey.features.build_ids.is_empty() {
             for chunk in Chunks::new(sections.clone(), head.endian, true) {
                 let Some(records) = chunk.borrowed() else {
@@ -190,12 +190,12 @@ impl<'data> Recording<'data> {
         })
     }
 
-    /// The form of the recording.
+    /// Returns the form of the recording.
     pub fn form(&self) -> Form {
         self.head.form
     }
 
-    /// The byte order of the recorded machine.
+    /// Returns the byte order of the recorded machine.
     pub fn endian(&self) -> Endian {
         self.head.endian
     }
@@ -215,17 +215,17 @@ impl<'data> Recording<'data> {
         self.events.list()
     }
 
-    /// What each process had mapped.
+    /// Returns the mappings of each process over time.
     pub fn processes(&self) -> &Processes {
         &self.processes
     }
 
-    /// How many records there are of each kind.
+    /// Returns the number of records of each kind.
     pub fn record_counts(&self) -> &BTreeMap<RecordKind, u64> {
         &self.counts
     }
 
-    /// What is missing in the recording, except for damage inside samples, which [`samples`](Self::samples) reports.
+    /// Returns the losses of the recording, except for damage inside samples, which [`samples`](Self::samples) reports.
     pub fn losses(&self) -> &Losses {
         &self.losses
     }
@@ -236,7 +236,7 @@ impl<'data> Recording<'data> {
         Chunks::new(self.sections.clone(), self.head.endian, in_pipe)
     }
 
-    /// The mappings of files as the records have them, in the order of the records. Damaged records are left out.
+    /// Calls `take` for each mapping of a file, in the order of the records. Damaged records are left out.
     pub fn mappings(&self, mut take: impl FnMut(&Mapping<'_>)) {
         for chunk in self.chunks() {
             for record in chunk.records() {
@@ -253,9 +253,9 @@ impl<'data> Recording<'data> {
         }
     }
 
-    /// Decodes all samples with the threads of rayon's current pool, and adds up something over them. Each thread has
-    /// sums of its own, made by `new`; `take` adds a sample, `join` adds the sums of another thread. The samples come in
-    /// no particular order. Returns the sum, and the losses with those that only decoding finds.
+    /// Decodes all samples with the threads of rayon's current pool, and adds up a result over them. `new` makes an
+    /// empty result for a thread, `take` adds a sample to it, and `join` adds the result of another thread. The samples
+    /// come in no particular order. Returns the result and all losses, including those that only decoding finds.
     pub fn samples<T: Send>(
         &self,
         new: impl Fn() -> T + Sync,
@@ -294,29 +294,30 @@ impl<'data> Recording<'data> {
         (sum, losses)
     }
 
-    /// Where a sample was taken: the binary and the offset in it.
+    /// Returns the place at which a sample was taken: the binary and the offset in it. `None` if no file was mapped
+    /// there.
     pub fn locate(&self, sample: &Sample<'_>) -> Option<crate::Located> {
         let in_kernel = sample.mode == Mode::Kernel;
         self.processes
             .locate_in_mode(in_kernel, sample.pid, Some(sample.when()), sample.address)
     }
 
-    /// How many samples each event, each binary and each process has.
+    /// Returns the number of samples of each event, each binary and each process.
     pub fn figures(&self) -> Figures {
         Figures::of(self)
     }
 }
 
 impl Sample<'_> {
-    /// The time of the sample. If the recording has no times, the offset of the record: records of such recordings are
-    /// in order.
+    /// Returns the time of the sample. If the recording has no times, returns the offset of the record instead, because
+    /// the records of such a recording are in the order of time.
     pub fn when(&self) -> u64 {
         self.time.unwrap_or(self.offset)
     }
 }
 
 impl<'data> Survey<'data> {
-    /// Reads records of a pipe that describe the recording: events, their names, features.
+    /// Reads a record of a pipe that describes the recording: an event, its name, or a feature.
     fn description(&mut self, record: &Record<'data>, head: &Head<'data>) {
         let mut cursor = Cursor::new(record.body, record.offset + 8, self.endian);
         let read = match record.kind {
@@ -332,7 +333,7 @@ impl<'data> Survey<'data> {
                 let number = u32::try_from(number).unwrap_or(u32::MAX);
                 self.features.take(number, section, head)
             }),
-            // perf writes these records into pipes, and `perf inject -b` writes them into files.
+            // perf writes these records to pipes, and `perf inject -b` writes them to files.
             RecordKind::BUILD_ID => BuildIdEntry::parse(&mut cursor, record.misc)
                 .map(|entry| self.build_ids.push(entry)),
             _ => Ok(()),
@@ -353,7 +354,7 @@ impl<'data> Survey<'data> {
         Ok(())
     }
 
-    /// Counts a record by its kind, and counts the losses that it reports.
+    /// Counts a record by its kind. Also counts the losses that the record reports.
     fn count(&mut self, record: &Record<'_>) {
         *self.counts.entry(record.kind).or_default() += 1;
         let word = |at: usize| {
@@ -365,7 +366,7 @@ impl<'data> Survey<'data> {
             RecordKind::LOST => word(8).map(|lost| (&mut losses.lost_records, lost)),
             RecordKind::LOST_SAMPLES => word(0).map(|lost| (&mut losses.lost_samples, lost)),
             RecordKind::THROTTLE => Some((&mut losses.throttled, 1)),
-            // In the flags, bit 0 means that the trace was cut, and bit 3 that two traces collided.
+            // Bit 0 of the flags means that the trace was cut, and bit 3 that two traces collided.
             RecordKind::AUX => {
                 word(16).map(|flags| (&mut losses.cut_traces, u64::from(flags & 0b1001 != 0)))
             }
@@ -378,7 +379,8 @@ impl<'data> Survey<'data> {
     }
 }
 
-/// The records that change mappings of processes, with their times. Records that were compressed own their bytes.
+/// The changes that records make to the mappings and names of processes, with their times. Only their paths and names
+/// are copied.
 #[derive(Default)]
 struct Changes {
     list: Vec<(u64, OwnedChange)>,
@@ -445,7 +447,7 @@ impl Changes {
                         .map(|mapping| mapping.executable.then_some(Change::Map(mapping)))
                 }
                 RecordKind::COMM => record::comm(body, endian).map(|(pid, tid, name)| {
-                    // Bit 13 of the flags means that the process starts another program.
+                    // Bit 13 of `misc` means that the process has started another program.
                     if record.misc & 1 << 13 != 0 {
                         Some(Change::Exec { pid, name })
                     } else {
@@ -476,7 +478,7 @@ impl Changes {
         }
     }
 
-    /// Adds the mappings to their processes, in the order of time.
+    /// Applies the changes to the processes in the order of time.
     fn apply(mut self, build_ids: &[BuildIdEntry<'_>], losses: &mut Losses) -> Processes {
         self.list.sort_by_key(|(time, _)| *time);
         let by_path: FxHashMap<&[u8], &BuildIdEntry<'_>> = build_ids
@@ -498,7 +500,8 @@ impl Changes {
                     let page_offset = offset_of_mapping(&path, range.0, page_offset);
                     let binary = (!anonymous).then(|| {
                         let known = by_path.get(path.as_slice()).or_else(|| {
-                            // perf names the mapping of the kernel after one of its symbols: "[kernel.kallsyms]_text".
+                            // perf appends a symbol of the kernel to the name of the kernel's mapping:
+                            // "[kernel.kallsyms]_text".
                             let end = path.iter().position(|&byte| byte == b']')?;
                             by_path.get(path.get(..=end)?)
                         });

@@ -21,8 +21,8 @@ thread_local! {
     static PEAK: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Runs a closure and returns the largest number of heap bytes that this thread held during it, minus the bytes that it
-/// held before. Returns 0 if the allocator is not installed. The result is wrong if one thread frees memory that
+/// Runs a closure. Returns its result and the largest number of heap bytes that this thread held during the run, minus
+/// the number before it. The number is 0 if the allocator is not installed, and wrong if one thread frees memory that
 /// another has allocated.
 pub fn peak_allocation<T>(run: impl FnOnce() -> T) -> (T, usize) {
     let before = LIVE.get();

@@ -1,4 +1,4 @@
-//! Builds binary files for tests. Places in a file can get names.
+//! Builds binary files for tests. Offsets in a file can get names (labels).
 use std::collections::BTreeMap;
 
 /// The byte order of appended numbers.
@@ -11,7 +11,7 @@ pub enum Endian {
     Big,
 }
 
-/// Builds a binary file field by field, or changes named fields of a good file. A test can so describe a malformed file
+/// Builds a binary file field by field, or changes named fields of a good file. So a test can describe a malformed file
 /// as a good file with one wrong field.
 ///
 /// ```
@@ -99,7 +99,7 @@ impl ByteBuilder {
         self.label_at(name, offset)
     }
 
-    /// Gives a name to an offset. This is for files that were not built with this builder.
+    /// Gives a name to an offset. Tests need this for files that were not built with this builder.
     ///
     /// # Panics
     /// If the name is already used, or the offset is beyond the end.

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::matrix::{Compiler, Mode, RawSet, Set};
 use crate::{Llvm, RELEASES};
 
-/// The number of comparisons to make.
+/// The commands that are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// Only one or two commands of each kind are compared.
@@ -66,7 +66,7 @@ struct AllowedDifference {
 /// All differences between profkit and LLVM that are intended.
 const ALLOWED: &[AllowedDifference] = &[AllowedDifference {
     // When LLVM's raw reader goes to the next profile in a file, it replaces its table of names. Pointers to names in
-    // the earlier table are then dangling or unknown.
+    // the earlier table are then invalid.
     applies: |set, what| {
         let concatenated = !set.program.library.is_empty();
         concatenated
@@ -80,11 +80,11 @@ const ALLOWED: &[AllowedDifference] = &[AllowedDifference {
     reason: "LLVM prints freed memory, or nothing, for names of all but the last profile of a concatenated file",
 }];
 
-/// The LLVM release that profkit's llvm-profdata personality imitates.
+/// The LLVM release that profkit imitates when it runs as llvm-profdata.
 const REFERENCE: u32 = 22;
 
-/// This option makes LLVM use a single writer. With several writers, LLVM adds temporal traces in another order, but
-/// `profkit merge` always adds them in the order of the inputs.
+/// The option that makes LLVM use a single writer. With several writers, LLVM adds temporal traces in a different
+/// order, but `profkit merge` always adds them in the order of the inputs.
 const ONE_WRITER: &str = "-num-threads=1";
 
 /// The older releases whose formats `profkit merge --llvm` writes, newest first.
@@ -113,11 +113,11 @@ pub fn in_parallel<T: Sync>(
         .unwrap_or_else(|poison| poison.into_inner())
 }
 
-/// A series of comparisons of profkit with LLVM's tools.
+/// Compares profkit with the installed tools of LLVM.
 #[derive(Debug)]
 pub struct Conformance {
     profkit: PathBuf,
-    /// The path of profkit under the name `llvm-profdata`, which makes it behave as LLVM's tool.
+    /// The path of a link named `llvm-profdata` to profkit. Under this name, profkit behaves like LLVM's tool.
     personality: PathBuf,
     scope: Scope,
     llvms: BTreeMap<u32, Llvm>,
@@ -126,7 +126,7 @@ pub struct Conformance {
 }
 
 impl Conformance {
-    /// Prepares comparisons of this `profkit` program with all installed LLVM releases.
+    /// Prepares the comparisons of a `profkit` program with all installed LLVM releases.
     ///
     /// # Panics
     /// If the program is missing or the temporary folder cannot be written.
@@ -145,7 +145,7 @@ impl Conformance {
         }
     }
 
-    /// Makes all comparisons for one set of raw profiles that are possible with the installed tools.
+    /// Makes all comparisons for one set of raw profiles, as far as the needed tools are installed.
     ///
     /// # Panics
     /// If a tool cannot be started or the temporary folder cannot be written.
@@ -185,7 +185,8 @@ fn release_of(compiler: Compiler) -> u32 {
     }
 }
 
-/// Whether the llvm-profdata of one release reads the raw files of another. The answers were measured (clients.md).
+/// Whether the llvm-profdata of the release `tool` reads raw files of the release `written_by`. The answers were found
+/// by experiments (clients.md).
 fn reads_raw(tool: u32, written_by: u32) -> bool {
     match tool {
         13 => written_by == 13,
@@ -221,7 +222,7 @@ struct Bench<'a> {
     found: Vec<Comparison>,
 }
 
-/// The output of a command: exit code, messages, output file.
+/// The result of a command: its exit code, messages and output file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Ran {
     code: Option<i32>,
@@ -405,8 +406,8 @@ impl Bench<'_> {
         self.native_weighted(llvm, "22", inputs);
     }
 
-    /// The option with which LLVM's tool keeps names of virtual tables, if the set has some: `profkit merge` always keeps
-    /// them.
+    /// Returns the option with which LLVM's tool keeps the names of virtual tables. `profkit merge` always keeps them.
+    /// Empty if the set has no such names.
     fn kept_names(&self) -> Vec<&'static str> {
         let has_names = self.set.mode == Mode::Vtables;
         has_names
@@ -415,8 +416,8 @@ impl Bench<'_> {
             .collect()
     }
 
-    /// Compares `profkit merge --llvm N` with the tool of that release, with weights. profkit and the tool use the same
-    /// number of writers and must write the same bytes.
+    /// Compares weighted merges by `profkit merge --llvm N` with those by the tool of that release. profkit and the
+    /// tool use the same number of writers and must write the same bytes.
     fn native_weighted(&mut self, llvm: &Llvm, release: &str, inputs: &[String; 3]) {
         let [a, b, c] = inputs.each_ref().map(String::as_str);
         // LLVM's tool reads weighted inputs after all other inputs.
@@ -443,7 +444,7 @@ impl Bench<'_> {
                 None => format!("profkit {what}, weighted"),
             };
             let ours = self.run_for(&self.conformance.profkit.clone(), &ours, "ours");
-            // With several threads, LLVM may read two inputs of one writer in another order, so LLVM's tool is run
+            // With several threads, LLVM may read the inputs of one writer in a different order. So LLVM's tool is run
             // several times.
             let attempts = if count == Some("2") { 8 } else { 1 };
             let mut runs = (0..attempts).map(|_| self.run_for(llvm.profdata(), &theirs, "own"));
@@ -474,7 +475,7 @@ impl Bench<'_> {
             return;
         }
         let raws = ["0.profraw", "1.profraw", "2.profraw"];
-        // If the tool of the older release does not read the raw files, it gets text that was made from the raw files.
+        // If the tool of the older release cannot read the raw files, it gets texts that were made from the raw files.
         let own_inputs: Vec<String> = if reads_raw(release, made_by) {
             raws.map(str::to_owned).to_vec()
         } else if self.conformance.scope == Scope::Full
@@ -524,7 +525,7 @@ impl Bench<'_> {
         }
     }
 
-    /// Converts the raw files to text with the release that wrote them.
+    /// Converts the raw files to text with the tool of the release that wrote them.
     fn texts(&self, made_by: u32) -> Option<Vec<String>> {
         let own = self.conformance.llvms.get(&made_by)?;
         let convert = |run: usize| {
@@ -578,7 +579,8 @@ impl Bench<'_> {
         self.add(&what, outcome);
     }
 
-    /// Checks that profkit's personality and LLVM's tool give the same exit code, stdout, stderr and output file.
+    /// Checks that profkit, running as llvm-profdata, and LLVM's tool give the same exit code, stdout, stderr and
+    /// output file.
     fn same_run(&mut self, what: &str, tool: &Path, arguments: &[&str]) {
         let theirs = self.run_for(tool, arguments, "out");
         let ours = self.run_for(&self.conformance.personality.clone(), arguments, "out");
@@ -648,7 +650,7 @@ impl Bench<'_> {
     }
 }
 
-/// Removes the name of the profile from a compiler's messages.
+/// Returns a compiler's messages without the name of the profile.
 fn normal(words: &str) -> String {
     words.replace("/ours", "/own")
 }
@@ -665,7 +667,7 @@ fn first_line(theirs: &str, ours: &str) -> String {
     }
 }
 
-/// Keeps two different outputs so that a person can examine them.
+/// Stores two different outputs so that a person can examine them. Returns the path of their folder.
 fn keep(set: &str, what: &str, theirs: &[u8], ours: &[u8]) -> PathBuf {
     let target = crate::target_folder();
     let name: String = what

@@ -1,7 +1,7 @@
-//! Stores many small inputs in one file: the fuzz corpus of a fuzz target, as it is kept in the repository.
+//! Stores many small inputs in one file. The repository contains the corpus of each fuzz target in this form.
 //!
-//! The file is a zlib stream. It contains the inputs sorted by their bytes, each after its length as four bytes,
-//! little-endian.
+//! The file is a zlib stream. It contains the inputs sorted by their bytes. Before each input stands its length in four
+//! bytes, little-endian.
 use flate2::Compression;
 use flate2::read::ZlibDecoder;
 use flate2::write::ZlibEncoder;

@@ -13,7 +13,7 @@ pub fn repo_root() -> PathBuf {
         .to_owned()
 }
 
-/// The folder in which cargo builds: `CARGO_TARGET_DIR` if it is set, else `target`.
+/// Returns the folder in which cargo builds: `CARGO_TARGET_DIR` if it is set, else `target` in the repository.
 pub fn target_folder() -> PathBuf {
     let named = std::env::var_os("CARGO_TARGET_DIR").filter(|folder| !folder.is_empty());
     repo_root().join(named.unwrap_or_else(|| "target".into()))

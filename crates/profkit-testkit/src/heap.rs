@@ -1,4 +1,4 @@
-//! Compiles, links and runs programs with clang's heap profiling, and reads what tools print about their dumps.
+//! Compiles, links and runs programs with clang's heap profiling. Parses what tools print about the heap dumps.
 use anyhow::{Context, Result, bail, ensure};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -48,10 +48,10 @@ pub fn heap_dump(program: &mut Command, folder: &Path, name: &str) -> io::Result
     Ok(output)
 }
 
-/// A frame: hash of the function, line offset, column, and whether the frame is inlined.
+/// A frame: the hash of the function, the line offset, the column, and whether the frame is inlined.
 type Frame = (u64, u32, u32, bool);
 
-/// An allocation context: its call stack, and the fields of its memory statistics.
+/// An allocation context. It consists of its call stack and the fields of its memory statistics.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HeapContext {
     stack: Vec<Frame>,
@@ -66,7 +66,7 @@ pub struct HeapContext {
 pub fn contexts_of_llvm(text: &str) -> Result<BTreeSet<HeapContext>> {
     let mut found = BTreeSet::new();
     let mut context = HeapContext::default();
-    // Whether the current frames belong to an allocation site and not to a call site.
+    // Whether the current frames belong to an allocation site. If false, they belong to a call site.
     let mut allocation = false;
     let mut block = false;
     for line in text.lines() {

@@ -81,8 +81,8 @@ pub fn skip(reason: &str) {
         std::env::var_os(REQUIRE_VARIABLE).is_none_or(|value| value != "1"),
         "{reason}, and {REQUIRE_VARIABLE}=1 forbids skipping"
     );
-    // The message is not printed with `eprintln!`: the test harness hides such output, and nobody would notice that the
-    // test was skipped.
+    // The test harness hides the output of `eprintln!`, so nobody would notice that the test was skipped. So the
+    // message is written to stderr directly.
     let _ = writeln!(std::io::stderr(), "skipped: {reason}");
 }
 

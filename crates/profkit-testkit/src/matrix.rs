@@ -41,8 +41,8 @@ pub enum Mode {
     Mcdc,
     /// The mode with IR counters and value profiling.
     Ir,
-    /// IR counters of a context-sensitive second instrumentation. The program is compiled with the profile of a first
-    /// instrumentation.
+    /// The mode with IR counters of a second, context-sensitive instrumentation. The program is compiled with the
+    /// profile of a first instrumentation.
     CsIr,
     /// The mode with IR counters, one of them at the entry of each function.
     EntryFirst,
@@ -52,7 +52,7 @@ pub enum Mode {
     FunctionEntry,
     /// The mode of block coverage: one byte per block.
     BlockCoverage,
-    /// IR counters with a time stamp of each function's first call.
+    /// The mode with IR counters and a time stamp of each function's first call.
     Temporal,
     /// The mode with IR counters and value profiling of virtual tables.
     Vtables,
@@ -103,12 +103,12 @@ impl Mode {
         }
     }
 
-    /// Whether the compiler's front end inserts the counters. If not, a pass over the IR does.
+    /// Whether the compiler's front end inserts the counters. If false, a pass over the IR does.
     pub fn is_front_end(self) -> bool {
         matches!(self, Mode::Fe | Mode::FeValues | Mode::Mcdc | Mode::Fe32)
     }
 
-    /// The options with which clang instruments; for [`Mode::CsIr`] those of the first instrumentation.
+    /// The options with which clang instruments. For [`Mode::CsIr`], the options of the first instrumentation.
     fn flags(self) -> &'static [&'static str] {
         match self {
             Mode::Fe => &["-fprofile-instr-generate", "-fcoverage-mapping"],
@@ -151,8 +151,8 @@ impl Mode {
         }
     }
 
-    /// The first of [`RELEASES`] whose clang supports this mode, and the reason why the older releases do not support
-    /// it.
+    /// Returns the first of [`RELEASES`] whose clang supports this mode, and the reason why older releases do not
+    /// support it.
     fn since(self) -> (u32, &'static str) {
         match self {
             Mode::FunctionEntry => (14, "-pgo-function-entry-coverage came with LLVM 14"),
@@ -165,7 +165,7 @@ impl Mode {
         }
     }
 
-    /// The option that makes a compiler use a profile of this mode, without the file name.
+    /// Returns the option, without the file name, that makes a compiler use a profile of this mode.
     fn use_flag(self) -> &'static str {
         if self.is_front_end() {
             "-fprofile-instr-use="
@@ -277,7 +277,7 @@ impl Program {
     }
 }
 
-/// The arguments of the runs of every program: SEED and COUNT.
+/// The arguments of the program in each run: SEED and COUNT.
 pub const RUNS: [[&str; 2]; 3] = [["1", "10"], ["3", "50"], ["8", "200"]];
 
 /// The reason why a set of raw profiles cannot be built.
@@ -328,8 +328,8 @@ pub struct RawSet {
 }
 
 impl RawSet {
-    /// Runs the program again, at the same addresses on every machine (util-linux's `setarch -R`), and returns the
-    /// bytes of the raw profile. Fixtures made in this way do not change each time they are generated.
+    /// Runs the program again, and returns the bytes of the raw profile. util-linux's `setarch -R` gives the program
+    /// the same addresses in each run. So fixtures made in this way do not change each time they are generated.
     ///
     /// # Panics
     /// If the program cannot be run.
@@ -343,8 +343,8 @@ impl RawSet {
     }
 }
 
-/// Returns the sets on which tests compare: all sets, or a sample with several modes of every release. All tests use
-/// the same sample, so that only few sets are built.
+/// Returns the sets on which tests compare: all sets if tests run all their cases, else a selection with several modes
+/// of every release. All tests use the same selection, so that only few sets are built.
 pub fn sets() -> Vec<Set> {
     crate::some_or_all(all_sets(), 7)
 }
@@ -384,8 +384,8 @@ impl Set {
         }
     }
 
-    /// If this set cannot exist, returns the reason: the program's language, or a compiler that does not support the
-    /// mode.
+    /// Returns the reason why this set cannot exist; `None` if it can. The reason is the program's language or a
+    /// compiler that does not support the mode.
     pub fn lacks(&self) -> Option<&'static str> {
         match self.compiler {
             Compiler::Rustc if !self.program.is_rust() => Some("rustc compiles Rust only"),
@@ -419,8 +419,8 @@ impl Set {
             std::fs::create_dir_all(&root).expect("target is writable");
             let fresh = tempfile::tempdir_in(&root).expect("target is writable");
             self.build_in(fresh.path(), &tools);
-            // Renaming fails if another test has finished the same set first. That test's result is equal, so it is
-            // used.
+            // Renaming fails if another test has finished the same set first. The folder of that test is used, because
+            // its content is equal.
             if let Err(error) = std::fs::rename(fresh.path(), &folder) {
                 assert!(folder.is_dir(), "{}: {error}", folder.display());
             }
@@ -439,7 +439,7 @@ impl Set {
         })
     }
 
-    /// Returns the command lines that build this set, for a manifest. `OUT` replaces the name of the folder.
+    /// Returns the command lines that build this set, for a manifest. `OUT` stands for the folder in them.
     pub fn describe(&self) -> Vec<String> {
         let Ok(tools) = Tools::find(self) else {
             return Vec::new();
@@ -504,8 +504,8 @@ impl Set {
         command.current_dir(programs_root());
         match tools {
             Tools::Rustc => command.args(["--edition=2024", "-O"]),
-            // Front-end counters do not depend on the optimiser. IR counters depend on passes that run before the
-            // instrumentation.
+            // Optimisation does not change front-end counters. IR counters depend on the passes that optimisation runs
+            // before the instrumentation.
             Tools::Clang(_) => command.arg("-O2"),
         };
         command
@@ -660,8 +660,8 @@ fn raw_name(run: usize) -> String {
     format!("run-{run}.profraw")
 }
 
-/// Concatenates the profiles of the program and its library into one file. The `%m` in their names was replaced by a
-/// signature of the program, so the order of the names is always the same.
+/// Concatenates the profiles of the program and of its library into one file. The signatures in their names (`%m`) are
+/// always the same, so the order of the names is too.
 fn concatenate(folder: &Path, run: usize) {
     let prefix = format!("run-{run}-");
     let mut parts: Vec<PathBuf> = std::fs::read_dir(folder)

@@ -1,19 +1,19 @@
-//! Builds MIP files byte by byte for tests of the readers. This code shares nothing with the readers.
+//! Builds MIP files byte by byte, for tests of the readers. This module shares no code with the readers.
 use crate::bytes::{ByteBuilder, Endian};
 use twox_hash::XxHash3_64;
 
 /// Mode flag: function coverage, one byte per function.
 pub const COVERAGE: u16 = 0x01;
-/// Mode flag: block coverage. The bytes of the blocks follow the entry's bytes in the record.
+/// Mode flag: block coverage. In the record, the bytes of the blocks follow the bytes of the entry.
 pub const BLOCKS: u16 = 0x02;
-/// Mode flags: eight bytes with the number of calls and the ordinal of the first call.
+/// Mode flags: the number of calls and the ordinal of the first call. They take eight bytes.
 pub const CALLS: u16 = 0x0c;
 /// Mode flag: return addresses are sampled.
 pub const RETURN_ADDRESSES: u16 = 0x10;
 /// Mode flags: function coverage with a unary counter in the byte.
 pub const UNARY: u16 = 0x21;
 
-/// The map of version 8, layout B, that the authors of the original MIP published. It contains the function foo with a
+/// A map of version 8, layout B, which the authors of the original MIP published. It contains the function foo with one
 /// block, and the function main.
 pub const V8_MAP: &[u8] = &[
     0xfb, 0x4d, 0x49, 0x50, 0x08, 0x00, 0x14, 0x00, 0x01, 0x00, 0x00, 0x00, 0xef, 0xbe, 0xad, 0xde,
@@ -25,7 +25,7 @@ pub const V8_MAP: &[u8] = &[
     0x00, 0x00, 0x00, 0x00, 0x04, 0x00, 0x00, 0x00, 0x6d, 0x61, 0x69, 0x6e,
 ];
 
-/// The raw file for the map [`V8_MAP`] that the authors of the original MIP published. In the run, foo was entered.
+/// A raw file for the map [`V8_MAP`], which the authors of the original MIP published. In its run, foo was entered.
 pub const V8_RAW: &[u8] = &[
     0xfb, 0x4d, 0x49, 0x50, 0x08, 0x00, 0x11, 0x00, 0x01, 0x00, 0x00, 0x00, 0xef, 0xbe, 0xad, 0xde,
     0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x20, 0x00, 0x00, 0x00,
@@ -141,7 +141,7 @@ impl MipImage {
         map
     }
 
-    /// Returns the records as they are before the program runs.
+    /// Returns the records as they are when the program starts.
     pub fn records(&self) -> Vec<u8> {
         vec![0xff; self.layout().1]
     }
@@ -221,7 +221,8 @@ fn entry(map: &mut ByteBuilder, label: &str, function: &MipFunction, record: u64
     map.label(&format!("{label}.name")).bytes(name).align(8);
 }
 
-/// Corrects the checksum of a raw file that a test has damaged, so that a reader finds the damage itself.
+/// Corrects the checksum of a raw file that a test has damaged, so that a reader reports the damage and not the
+/// checksum.
 ///
 /// # Panics
 /// If the file is too short for a checksum.

@@ -19,14 +19,14 @@ impl Rng {
         mixed ^ (mixed >> 31)
     }
 
-    /// Returns a random number below `bound`; 0 if `bound` is 0.
+    /// Returns a random number from 0 up to but not including `bound`; 0 if `bound` is 0.
     pub fn below(&mut self, bound: usize) -> usize {
         let drawn = u128::from(self.bits()) * (bound as u128);
         usize::try_from(drawn >> 64).expect("the number is below `bound`, which is a usize")
     }
 }
 
-/// Numbers for which computations with sizes and counts often go wrong.
+/// Numbers at which computations with sizes and counts often go wrong.
 const EDGES: [u64; 20] = [
     0,
     1,
@@ -62,7 +62,7 @@ fn mutate_once(data: &mut Vec<u8>, other: &[u8], rng: &mut Rng) {
     let len = data.len();
     let at = rng.below(len);
     match rng.below(11) {
-        // Most checks of a reader are about the header, so bits are changed near the start.
+        // Most checks of a reader concern the header, so bits near the start are changed more often.
         0 | 1 => flip(data, rng.below(len.min(160)), rng.below(8)),
         2 => flip(data, at, rng.below(8)),
         3 => {
@@ -106,7 +106,7 @@ fn mutate_once(data: &mut Vec<u8>, other: &[u8], rng: &mut Rng) {
         }
         _ => {
             // Replaces a line by another line, inserts a copy of a line, or removes a line. In a binary file, a line is
-            // a piece between two bytes 0x0a.
+            // the piece between two bytes 0x0a.
             let lines: Vec<&[u8]> = data.split(|&byte| byte == b'\n').collect();
             let (from, to) = (rng.below(lines.len()), rng.below(lines.len()));
             let mut changed = lines.clone();

@@ -1,5 +1,5 @@
-//! Generates sample profiles with everything that the text form allows: names with blanks and colons, discriminators,
-//! many targets, vtables, lines out of order and repeated, huge counts. For ordinary profiles use
+//! Generates sample profiles with all unusual things that the text form allows: names with blanks and colons,
+//! discriminators, many targets, vtables, lines out of order and repeated, huge counts. For ordinary profiles use
 //! [`sample_text`](crate::sample_text).
 use crate::Rng;
 use std::fmt::Write as _;
@@ -13,7 +13,7 @@ pub struct OddSamples {
     pub probes: bool,
     /// Whether the functions have attributes.
     pub attributes: bool,
-    /// Whether vtables occur, at locations that have samples.
+    /// Whether the profile has vtables. They are at locations that have samples.
     pub vtables: bool,
 }
 

@@ -1,5 +1,5 @@
-//! Finds the pages of a file that are in memory. After a start without cached pages, these are the pages that a program
-//! had to read.
+//! Finds out which pages of a file are in memory. If no page was in memory before a program started, these are the
+//! pages that the program had to read.
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd as _;
@@ -69,8 +69,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("pages");
         std::fs::write(&path, vec![7u8; 3 * 4096 + 1]).expect("the file is written");
-        // Whether pages are really removed depends on the file system, so the test only checks that the kernel accepts
-        // the calls.
+        // Whether the kernel really removes the pages depends on the file system. So the test only checks that the
+        // calls succeed.
         evict(&path).expect("the pages of the file are evicted");
         std::fs::read(&path).expect("the file is read");
         assert_eq!(resident(&path).expect("the file can be mapped"), [true; 4]);

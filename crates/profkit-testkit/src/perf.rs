@@ -1,9 +1,10 @@
 //! Writes recordings of Linux perf, for tests. The layouts are those of the kernel's `perf_event.h` and of perf's
-//! `perf.data-file-format.txt`; nothing is shared with the reader.
+//! `perf.data-file-format.txt`. This module shares no code with the reader.
 use crate::simulate::PerfMap;
 use crate::{ByteBuilder, Endian};
 
-/// Bits of `sample_type`, in the order of the parts in a sample.
+/// The bits of `sample_type` that are used here. A sample has its parts in the order of these bits, except that the
+/// identifier comes first.
 const IP: u64 = 1;
 const TID: u64 = 1 << 1;
 const TIME: u64 = 1 << 2;
@@ -12,10 +13,10 @@ const PERIOD: u64 = 1 << 8;
 const BRANCH_STACK: u64 = 1 << 11;
 const IDENTIFIER: u64 = 1 << 16;
 
-/// The size of an event, in bytes: the kernel's version 5.
+/// The size in bytes of `perf_event_attr` in the kernel's version 5.
 const ATTR: u32 = 112;
 
-/// The size of a file's header, in bytes.
+/// The size in bytes of a file's header.
 const HEADER: u64 = 104;
 
 /// A sample that is written.
@@ -23,21 +24,22 @@ const HEADER: u64 = 104;
 pub struct PerfSample {
     /// The number of the event.
     pub event: usize,
-    /// The process, and its main thread.
+    /// The id of the process, and of its main thread.
     pub pid: u32,
     /// The time in nanoseconds.
     pub time: u64,
     /// The address.
     pub address: u64,
-    /// The entries of the call chain, if events have call chains.
+    /// The entries of the call chain. They are written only if events have call chains.
     pub chain: Vec<u64>,
-    /// The branches from and to an address, with flags, if events have branch stacks. The newest is the first.
+    /// The branches: the address of each, its target and its flags. The newest branch is first. They are written only
+    /// if events have branch stacks.
     pub branches: Vec<(u64, u64, u64)>,
     /// Whether the kernel ran.
     pub in_kernel: bool,
 }
 
-/// A recording that is written. All events have the same parts.
+/// Builds a recording. All its events have the same parts in their samples.
 #[derive(Clone, Debug)]
 pub struct PerfWriter {
     endian: Endian,
@@ -47,7 +49,8 @@ pub struct PerfWriter {
 }
 
 impl PerfWriter {
-    /// Starts a recording of these events. Samples have call chains or branch stacks if asked for.
+    /// Starts a recording with these events. If `chains` is true, samples have call chains; if `branches` is true,
+    /// branch stacks.
     pub fn new(endian: Endian, events: &[&'static str], chains: bool, branches: bool) -> Self {
         let mut sample_type = IP | TID | TIME | PERIOD | IDENTIFIER;
         if chains {
@@ -64,7 +67,7 @@ impl PerfWriter {
         }
     }
 
-    /// The id in the samples of an event.
+    /// Returns the id that the samples of an event contain.
     fn id(event: usize) -> u64 {
         700 + event as u64
     }
@@ -73,7 +76,8 @@ impl PerfWriter {
         ByteBuilder::new(self.endian)
     }
 
-    /// A bit of a C bit field: machines with big-endian numbers fill it from the other end.
+    /// Returns the mask of a bit in a C bit field. On machines with big-endian numbers, bits are assigned from the
+    /// other end.
     pub fn bit(&self, bit: u32) -> u64 {
         match self.endian {
             Endian::Little => 1 << bit,
@@ -95,19 +99,19 @@ impl PerfWriter {
         self
     }
 
-    /// Adds bytes that need not be a record.
+    /// Adds bytes, which need not be a valid record.
     pub fn bytes(&mut self, bytes: &[u8]) -> &mut Self {
         self.records.extend(bytes);
         self
     }
 
-    /// A record of the kernel, which ends with process, time and identifier.
+    /// Adds a record of the kernel. It ends with the process, the time and the identifier of the first event.
     fn kernel_record(&mut self, kind: u32, misc: u16, mut body: ByteBuilder, pid: u32, time: u64) {
         let body = body.u32(pid).u32(pid).u64(time).u64(Self::id(0)).finish();
         self.record(kind, misc, &body);
     }
 
-    /// Text with a zero byte at its end, padded to words.
+    /// Returns the text with a zero byte at its end, and with more zero bytes up to a multiple of 8.
     fn padded(text: &str) -> Vec<u8> {
         let mut bytes = text.as_bytes().to_vec();
         bytes.resize((bytes.len() + 1).next_multiple_of(8), 0);
@@ -135,7 +139,7 @@ impl PerfWriter {
         self
     }
 
-    /// A process maps a file with a build id, from its start on.
+    /// Adds the record of a process that maps a file with a build id, from the start of the file.
     pub fn mmap2(
         &mut self,
         pid: u32,
@@ -156,7 +160,7 @@ impl PerfWriter {
         })
     }
 
-    /// A process maps a file; or the kernel has one, if the process is -1.
+    /// Adds the record of a process that maps a file, or of the kernel's mapping if the process is -1.
     pub fn mmap2_at(&mut self, map: &PerfMap) -> &mut Self {
         let mut body = self.builder();
         body.u32(map.pid)
@@ -166,7 +170,7 @@ impl PerfWriter {
             .u64(map.offset);
         let mut misc = if map.pid == u32::MAX { 1 } else { 2 };
         if map.build_id.is_empty() {
-            // Device, inode and its generation.
+            // The device, the inode and its generation.
             body.zeros(24);
         } else {
             let mut id = map.build_id.clone();
@@ -180,7 +184,7 @@ impl PerfWriter {
         self
     }
 
-    /// A process takes a name; with `exec`, it starts another program.
+    /// Adds the record of a process that gets a name. If `exec` is true, the process has started another program.
     pub fn comm(&mut self, pid: u32, time: u64, name: &str, exec: bool) -> &mut Self {
         let mut body = self.builder();
         body.u32(pid).u32(pid).bytes(Self::padded(name));
@@ -204,7 +208,7 @@ impl PerfWriter {
         self
     }
 
-    /// Records of the first event are lost.
+    /// Adds a record that reports lost records of the first event.
     pub fn lost(&mut self, count: u64, time: u64) -> &mut Self {
         let mut body = self.builder();
         body.u64(Self::id(0)).u64(count);
@@ -242,7 +246,7 @@ impl PerfWriter {
         &self.records
     }
 
-    /// Replaces all records, for example by compressed ones.
+    /// Replaces all records, for example by compressed records.
     pub fn set_records(&mut self, records: Vec<u8>) -> &mut Self {
         self.records = records;
         self
@@ -277,13 +281,13 @@ impl PerfWriter {
         }
     }
 
-    /// The recording as a file with the names of its events.
+    /// Returns the recording as a file. The names of its events are in a feature section.
     pub fn file(&self) -> Vec<u8> {
         let size = self.records.len() as u64;
         [self.head(size), self.records.clone(), self.tail(size)].concat()
     }
 
-    /// What a file has before its `size` bytes of records.
+    /// Returns the bytes of a file before its records, which have `size` bytes.
     pub fn head(&self, size: u64) -> Vec<u8> {
         let events = self.events.len() as u64;
         let ids = HEADER;
@@ -298,7 +302,7 @@ impl PerfWriter {
             .u64(self.data_offset())
             .u64(size)
             .zeros(16)
-            // One feature: the names of the events.
+            // The file has one feature, the names of the events.
             .u64(1 << 12)
             .zeros(24);
         for event in 0..self.events.len() {
@@ -312,12 +316,12 @@ impl PerfWriter {
         file.finish()
     }
 
-    /// Where the records of a file begin.
+    /// Returns the offset of the records in a file.
     fn data_offset(&self) -> u64 {
         HEADER + (8 + u64::from(ATTR) + 16) * self.events.len() as u64
     }
 
-    /// What a file has after its `size` bytes of records: the names of the events.
+    /// Returns the bytes of a file after its records, which have `size` bytes. They contain the names of the events.
     pub fn tail(&self, size: u64) -> Vec<u8> {
         let events = u32::try_from(self.events.len()).expect("few events");
         let mut names = self.builder();
@@ -339,7 +343,7 @@ impl PerfWriter {
             .finish()
     }
 
-    /// The recording as perf writes it to a pipe, with the names of its events.
+    /// Returns the recording in the form that perf writes to a pipe, with the names of its events.
     pub fn pipe(&self) -> Vec<u8> {
         let mut head = PerfWriter {
             records: Vec::new(),

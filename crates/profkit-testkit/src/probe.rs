@@ -13,7 +13,7 @@ const CXX: &str = "#include <stdexcept>\n#include <string>\n#include <vector>\n\
     int main() { std::vector<std::string> all(1); try { return all.at(0).size(); } catch (std::out_of_range &) { return 1; } }\n";
 
 /// Checks whether a compiler with these arguments compiles and links a C program that includes a header of the C
-/// library. Each process tries this only once.
+/// library. The result is remembered until the process ends.
 ///
 /// # Errors
 /// The part that does not work, and the first line that the compiler printed about it. Pass it to [`skip`](crate::skip)
@@ -131,7 +131,7 @@ mod tests {
         assert!(header.contains("stdexcept"), "{header}");
         let library = links_cxx("c++", &["-lno-such-library"]).unwrap_err();
         assert!(library.contains("no-such-library"), "{library}");
-        // The answer is remembered only for the same arguments. With other arguments the compiler is started again.
+        // The answer is remembered for each list of arguments separately.
         assert_eq!(links_cxx("c++", &["-nostdinc++"]).unwrap_err(), header);
         assert_eq!(links_cxx("c++", &[]), Ok(()));
     }

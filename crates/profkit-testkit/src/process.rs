@@ -112,9 +112,9 @@ fn anonymous(pid: u32) -> Option<u64> {
     Some((kib("RssAnon:")? + kib("RssShmem:")?) * 1024)
 }
 
-/// Returns a command that runs `program` with a limited address space, with the help of util-linux's `prlimit`.
-/// Reserved addresses count too: thread stacks, arenas of the allocator, mapped files. The limit stops a program that
-/// allocates without end; to measure memory, use [`Measured::peak_rss`].
+/// Returns a command that runs `program` with a limited address space, by means of util-linux's `prlimit`. Addresses
+/// that are only reserved count too: thread stacks, arenas of the allocator, mapped files. The limit is meant to stop a
+/// program that allocates without end. To measure memory, use [`Measured::peak_rss`].
 pub fn with_memory_cap(program: &Path, bytes: u64) -> Command {
     let mut command = Command::new("prlimit");
     command

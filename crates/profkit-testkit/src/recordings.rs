@@ -3,12 +3,12 @@ use crate::repo_root;
 use std::io::Write as _;
 use std::path::PathBuf;
 
-/// The environment variable that CI sets to 1 where the recordings are. A test that would be skipped because they are
-/// missing then fails instead.
+/// The environment variable that CI sets to 1 where the recordings are available. A test that would be skipped because
+/// they are missing then fails instead.
 pub const REQUIRE_DATA_VARIABLE: &str = "PROFKIT_REQUIRE_DATA";
 
-/// The recordings of Linux perf in `shared/data/perf` beside the repository. Empty, with a printed reason, if the folder
-/// is missing.
+/// Returns the recordings of Linux perf in `shared/data/perf` beside the repository. If the folder is missing, prints
+/// the reason and returns an empty list.
 ///
 /// # Panics
 /// If the folder is missing and [`REQUIRE_DATA_VARIABLE`] is 1.

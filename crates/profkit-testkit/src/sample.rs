@@ -6,13 +6,13 @@ use std::fmt::Write as _;
 /// The shape of a generated sample profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SampleShape {
-    /// Source lines, with inlined calls nested in the functions into which they were inlined.
+    /// The profile has source lines. Inlined calls are nested in the functions into which they were inlined.
     Nested,
-    /// Pseudo probes instead of lines, with checksums and attributes. Inlined calls are nested.
+    /// The profile has pseudo probes instead of lines, with checksums and attributes. Inlined calls are nested.
     Probes,
-    /// Source lines with calling contexts. A function occurs once for each chain of callers.
+    /// The profile has source lines and calling contexts. A function occurs once for each chain of callers.
     Context,
-    /// Pseudo probes instead of lines, with calling contexts.
+    /// The profile has pseudo probes instead of lines, and calling contexts.
     ContextProbes,
 }
 
@@ -46,15 +46,15 @@ pub struct SampleOptions {
     pub lines: usize,
     /// The shape of the profile.
     pub shape: SampleShape,
-    /// Whether all generated profiles are runs of one program. If so, the lines, inlined calls, call targets and
-    /// callers of a function are the same in each profile; only the counts and the set of functions differ. If not,
+    /// Whether all generated profiles are runs of one program. If true, the lines, inlined calls, call targets and
+    /// callers of a function are the same in each profile; only the counts and the set of functions differ. If false,
     /// every profile is generated independently.
     pub one_program: bool,
 }
 
 /// The two random number generators for a function.
 struct Dice<'r> {
-    /// The generator for locations and names.
+    /// The generator for locations and names. With `one_program` it is the same for a function in every profile.
     program: Rng,
     /// The generator for counts.
     run: &'r mut Rng,
@@ -75,7 +75,7 @@ pub fn sample_text(options: &SampleOptions, seed: u64) -> String {
     let mut rng = Rng::new(seed);
     let mut text = String::with_capacity(options.functions * 160);
     let pool = options.pool.max(options.functions).max(1);
-    // The step and the number of names have no common divisor, so all chosen numbers are different.
+    // The step and the number of names have no common divisor, so all chosen indexes are different.
     let start = rng.below(pool);
     let mut step = rng.below(pool) | 1;
     while gcd(step, pool) != 1 {
@@ -92,7 +92,7 @@ fn gcd(one: usize, two: usize) -> usize {
     if two == 0 { one } else { gcd(two, one % two) }
 }
 
-/// The lines of a function's body, and the sum of their counts.
+/// The text of a function's lines, and the sum of their counts.
 struct Body {
     text: String,
     total: usize,
@@ -108,7 +108,7 @@ fn write_function(
     let program = if options.one_program {
         function as u64
     } else {
-        // A random seed, so that the function is different in each profile.
+        // The seed is random, so that the function differs between profiles.
         rng.below(1 << 31) as u64
     };
     let rng = &mut Dice {
@@ -223,7 +223,7 @@ mod tests {
     }
     #[test]
     fn runs_of_one_program_have_its_places_and_names() {
-        // Every function is in every run, in an order that differs between runs.
+        // Every function is in each profile, in an order that differs between profiles.
         let options = SampleOptions {
             functions: 40,
             pool: 40,
@@ -235,7 +235,7 @@ mod tests {
             let text = sample_text(&options, seed);
             let mut functions: Vec<String> = Vec::new();
             for line in text.lines() {
-                // The counts, which follow the names, are removed.
+                // Removes the counts. In the text, they follow the names.
                 let line = match line.split_once(':') {
                     Some((name, _)) if !line.starts_with(' ') => format!("{name}:"),
                     _ => line

@@ -9,7 +9,7 @@ pub fn is_slow() -> bool {
     std::env::var_os(SLOW_VARIABLE).is_some_and(|value| value == "1")
 }
 
-/// Returns `whole` if tests run all their cases, else `short`. The values may be numbers of cases, strides or lists of
+/// Returns `whole` if tests run all their cases, else `short`. The values may be numbers of cases, strides, or lists of
 /// releases.
 pub fn short_or_whole<T>(short: T, whole: T) -> T {
     if is_slow() { whole } else { short }

@@ -1,40 +1,42 @@
-//! How many samples were counted, and what was left out.
+//! The numbers of samples and branches that were counted or left out.
 use crate::losses::Losses;
 
-/// The numbers of samples and branches, counted and left out.
+/// The numbers of samples and branches that were counted or left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CountLosses {
-    /// The samples that were counted.
+    /// The number of counted samples.
     pub samples: u64,
-    /// Samples that the user did not select.
+    /// The number of samples that were left out because the user did not select them.
     pub not_selected: u64,
-    /// The counted samples that have a branch stack with at least one branch.
+    /// The number of counted samples that have a branch stack with at least one branch.
     pub with_branches: u64,
-    /// The counted samples that have a call chain.
+    /// The number of counted samples that have a call chain.
     pub with_chain: u64,
-    /// Samples at addresses where no file was mapped.
+    /// The number of samples at addresses where no file was mapped.
     pub unmapped_samples: u64,
-    /// The branches that were counted, each as often as it is in a branch stack.
+    /// The number of counted branches. A branch counts as often as it occurs in branch stacks.
     pub branches: u64,
-    /// Branches with neither end in a mapped file.
+    /// The number of branches of which neither end is in a mapped file.
     pub unmapped_branches: u64,
-    /// Branches that the processor took by speculation only. They are not counted.
+    /// The number of branches that the processor took only by speculation. They are left out.
     pub wrong_path: u64,
-    /// Branches that were not taken. They are not counted.
+    /// The number of branches that were not taken. They are left out.
     pub not_taken: u64,
-    /// Branches after which another binary ran than the one in which they arrived: the branch stack has a gap there.
+    /// The number of gaps in branch stacks. There is a gap if a branch arrives in one binary and the next branch leaves
+    /// from another.
     pub gaps: u64,
-    /// Samples of events that record only some branches, so that nothing is known about the code between the branches.
+    /// The number of samples of events that record only some branches. Nothing is known about the code between their
+    /// branches.
     pub without_ranges: u64,
-    /// Lines of texts that could not be read.
+    /// The number of lines of texts that could not be read.
     pub damaged_lines: u64,
-    /// What is missing in the recordings.
+    /// The numbers of records, samples and bytes that are missing in the recordings.
     pub recording: Losses,
 }
 
 impl CountLosses {
-    /// The numbers with their names, as files of addresses have them. What is missing in recordings is not among them.
+    /// Returns the numbers with their names in files of addresses. The losses of recordings are not among them.
     pub fn numbers(&self) -> [(&'static str, u64); 12] {
         let mut copy = CountLosses {
             recording: Losses::default(),

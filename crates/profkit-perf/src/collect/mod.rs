@@ -1,7 +1,8 @@
-//! Counts of what ran, by binary: ranges of code, branches, and single addresses.
+//! Counts of the executed code of each binary: ranges of code, branches, and single addresses.
 //!
-//! All inputs end here: recordings, and the texts of other tools. What comes after it (source lines, layout) sees no
-//! process, no time and no sample any more, only sums, so that its time does not depend on the length of a recording.
+//! All inputs are converted to these counts: recordings and the texts of other tools. The later steps (source lines,
+//! layout of code) use only the sums, and no processes, times or single samples. So their time does not depend on the
+//! length of a recording.
 mod losses;
 mod places;
 mod read;
@@ -25,20 +26,20 @@ use stacks::StackTable;
 use std::collections::BTreeMap;
 use table::PairCounts;
 
-/// A place in a binary, or somewhere else.
+/// A place in a binary, or a mark for a place outside of the binary.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Place(u64);
 
 impl Place {
-    /// A place that is not in the binary: in another one, or where no file was mapped.
+    /// The mark for a place that is not in the binary. The place is in another binary, or no file was mapped there.
     pub const ELSEWHERE: Place = Place(u64::MAX);
 
-    /// A place in the binary. What the number means, the binary says ([`BinaryKey::numbering`]).
+    /// Makes a place in the binary. The meaning of the number depends on the binary ([`BinaryKey::numbering`]).
     pub fn at(place: u64) -> Place {
         Place(place)
     }
 
-    /// The place; `None` if it is not in the binary.
+    /// Returns the number of the place; `None` if the place is not in the binary.
     pub fn get(self) -> Option<u64> {
         (self != Place::ELSEWHERE).then_some(self.0)
     }
@@ -53,15 +54,15 @@ impl std::fmt::Debug for Place {
     }
 }
 
-/// Code that ran from one taken branch to the next.
+/// A range of code that was executed between two taken branches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RangeCount {
     /// Where a branch arrived.
     pub start: u64,
-    /// Where the next branch left: the place of that branch instruction. Damaged branch stacks have ranges that end
-    /// before they start.
+    /// The place of the next taken branch instruction. In damaged branch stacks, the end of a range may be before its
+    /// start.
     pub end: u64,
-    /// How often it ran in the samples.
+    /// The number of times that the range was executed, according to the samples.
     pub count: u64,
 }
 
@@ -70,9 +71,9 @@ pub struct RangeCount {
 pub struct BranchCount {
     /// The place of the branch instruction.
     pub from: Place,
-    /// Where it went. At least one end is in the binary.
+    /// The target of the branch. At least one of `from` and `to` is in the binary.
     pub to: Place,
-    /// How often it was taken in the samples.
+    /// The number of times that the branch was taken, according to the samples.
     pub count: u64,
 }
 
@@ -85,14 +86,14 @@ pub struct AddressCount {
     pub count: u64,
 }
 
-/// Sums of samples, in the order of their places.
+/// Sums of samples. Each list is sorted by the places in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sums {
-    /// Code between taken branches.
+    /// The executed ranges of code.
     pub ranges: Vec<RangeCount>,
     /// Taken branches.
     pub branches: Vec<BranchCount>,
-    /// The places of the samples themselves.
+    /// The addresses of the samples themselves.
     pub addresses: Vec<AddressCount>,
 }
 
@@ -102,7 +103,7 @@ impl Sums {
         self.ranges.is_empty() && self.branches.is_empty() && self.addresses.is_empty()
     }
 
-    /// How often branches were taken in all samples.
+    /// Returns the sum of the counts of all branches.
     pub fn taken(&self) -> u64 {
         self.branches
             .iter()
@@ -117,7 +118,7 @@ impl Sums {
     }
 }
 
-/// Sums that are being added up.
+/// Sums of samples while they are added up.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SumTable {
     ranges: PairCounts,
@@ -147,7 +148,7 @@ impl SumTable {
         self.addresses.join(other.addresses);
     }
 
-    /// Adds sums that are finished.
+    /// Adds finished sums.
     pub fn add(&mut self, sums: &Sums) {
         for range in &sums.ranges {
             self.range(range.start, range.end, range.count);
@@ -188,39 +189,41 @@ impl SumTable {
     }
 }
 
-/// What the numbers of places mean.
+/// The meaning of the numbers of places in a binary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Numbering {
-    /// Offsets in the file of the binary.
+    /// The numbers are offsets in the file of the binary.
     FileOffset,
-    /// Virtual addresses, as the linker assigned them.
+    /// The numbers are virtual addresses as the linker assigned them.
     Address,
-    /// Distances from the address of the first segment with code, rounded down to whole pages, as llvm-profgen writes
-    /// them.
+    /// The numbers are distances from the address of the first segment with code, rounded down to whole pages.
+    /// llvm-profgen writes such numbers.
     FromBase,
-    /// Distances from the kernel's symbol `_text`, wherever the kernel was loaded. Places before it wrap around.
+    /// The numbers are distances from the kernel's symbol `_text`, so they do not depend on where the kernel was
+    /// loaded. For places before the symbol, the distance wraps around.
     FromText,
-    /// Distances from the kernel's symbol `_stext`.
+    /// The numbers are distances from the kernel's symbol `_stext`.
     FromStext,
 }
 
-/// Which binary counts belong to.
+/// The binary to which counts belong.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BinaryKey {
-    /// The path on the recorded machine, or a name such as `[kernel.kallsyms]_text`. Empty if the input names no binary,
-    /// so that the counts belong to the only binary that the user names.
+    /// The path on the recorded machine, or a name such as `[kernel.kallsyms]_text`. Empty if the input names no
+    /// binary; the counts then belong to the only binary that the user names.
     pub path: Vec<u8>,
-    /// The build id, if the input has it.
+    /// The build id; `None` if the input does not state it.
     pub build_id: Option<BuildId>,
-    /// Whether it is the kernel or a module of the kernel.
+    /// Whether the binary is the kernel or a module of the kernel.
     pub kernel: bool,
-    /// What the numbers of its places mean.
+    /// The meaning of the numbers of places in the binary.
     pub numbering: Numbering,
 }
 
 impl BinaryKey {
-    /// What two keys of one binary have in common. Build ids decide if there are any, otherwise paths do. Binaries with
-    /// and without a build id are never the same, because a path can have had several contents.
+    /// Returns the part of the key that is equal for all keys of the same binary. It contains the build id, or the path
+    /// if there is no build id. A key with a build id and a key without one never have the same identity, because the
+    /// file at a path may have changed.
     fn identity(&self) -> Identity {
         let (has_id, name) = match &self.build_id {
             Some(id) => (true, significant(id).to_vec()),
@@ -235,7 +238,7 @@ impl BinaryKey {
     }
 }
 
-/// What decides whether two keys are of one binary.
+/// The part of a [`BinaryKey`] that identifies the binary.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Identity {
     has_id: bool,
@@ -245,16 +248,17 @@ struct Identity {
     numbering: Numbering,
 }
 
-/// A build id without the zeros with which perf fills short ids up.
+/// Returns a build id without the zeros that perf appends to short build ids.
 fn significant(id: &BuildId) -> &[u8] {
-    /// The shortest ids that linkers write.
+    /// The length in bytes of the shortest build ids that linkers write.
     const SHORTEST: usize = 8;
     let zeros = id.0.iter().rev().take_while(|&&byte| byte == 0).count();
     let len = (id.0.len() - zeros).max(SHORTEST.min(id.0.len()));
     id.0.get(..len).unwrap_or_default()
 }
 
-/// Whether two build ids are of one binary. Zeros at the end do not count, because perf fills short ids up with them.
+/// Whether two build ids identify the same binary. Zeros at the end are ignored, because perf appends them to short
+/// build ids.
 pub fn same_build_id(a: &BuildId, b: &BuildId) -> bool {
     significant(a) == significant(b)
 }
@@ -266,23 +270,23 @@ pub struct BinaryCounts {
     pub key: BinaryKey,
     /// The sums of all samples.
     pub sums: Sums,
-    /// The sums by the functions that were active, outermost first, as text of the input. Only texts of llvm-profgen have
-    /// them. They are not in [`sums`](Self::sums).
+    /// The sums by calling context. The key is the context as text of the input, with the outermost function first.
+    /// Only texts of llvm-profgen have contexts. These sums are not included in [`sums`](Self::sums).
     pub contexts: BTreeMap<Vec<u8>, Sums>,
 }
 
 /// What ran, by binary.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// The binaries that have counts, in the order of their keys.
+    /// The binaries for which there are counts, in the order of their keys.
     pub binaries: Vec<BinaryCounts>,
-    /// The samples themselves, if they were asked for ([`CollectOptions::stacks`]) and have call chains.
+    /// The samples themselves. Empty unless they were requested ([`CollectOptions::stacks`]) and have call chains.
     pub stacks: Stacks,
-    /// The numbers of samples, and what was left out.
+    /// The numbers of samples and branches that were counted or left out.
     pub losses: CountLosses,
 }
 
-/// The sums of a binary that are being added up.
+/// The sums of one binary while they are added up.
 #[derive(Clone, Debug)]
 pub(crate) struct BinaryTable {
     key: BinaryKey,
@@ -290,18 +294,19 @@ pub(crate) struct BinaryTable {
     pub contexts: BTreeMap<Vec<u8>, SumTable>,
 }
 
-/// Counts of several binaries that are being added up.
+/// The counts of several binaries while they are added up.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CountTable {
     binaries: Vec<BinaryTable>,
     numbers: FxHashMap<Identity, usize>,
-    /// The samples, by the index of the binary here.
+    /// The samples themselves. Their places contain the indexes of `binaries`.
     pub stacks: StackTable,
     pub losses: CountLosses,
 }
 
 impl CountTable {
-    /// The number of a binary in [`stacks`](Self::stacks).
+    /// Returns the index of a binary in `binaries`, which places in [`stacks`](Self::stacks) contain. Adds the binary
+    /// if it is new.
     pub fn number(&mut self, key: &BinaryKey) -> Option<u32> {
         self.binary(key);
         let index = self.numbers.get(&key.identity())?;
@@ -324,7 +329,8 @@ impl CountTable {
             reason = "each number is that of a binary that was pushed"
         )]
         let binary = &mut self.binaries[index];
-        // The result does not depend on the order in which the paths of a binary were met.
+        // The smallest path and the shortest build id are kept. So the result does not depend on the order in which the
+        // keys of a binary occur.
         if key.path < binary.key.path {
             binary.key.path.clone_from(&key.path);
         }
@@ -389,7 +395,7 @@ impl CountTable {
 }
 
 impl Counts {
-    /// Adds the counts of several inputs. The counts of a binary that several inputs have are added.
+    /// Adds up the counts of several inputs. If several inputs have counts for the same binary, these are added.
     pub fn sum<'c>(inputs: impl IntoIterator<Item = &'c Counts>) -> Counts {
         let mut table = CountTable::default();
         for counts in inputs {

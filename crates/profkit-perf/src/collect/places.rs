@@ -1,10 +1,11 @@
-//! A cache from addresses of processes to binaries. Nearly all addresses of a thread's samples are in a few mappings.
+//! A cache that finds the binaries for addresses of processes. Nearly all addresses of a thread's samples lie in a few
+//! mappings.
 use crate::process::{BinaryId, Processes, Window};
 
-/// The number of remembered windows. More of them only help recordings of many processes.
+/// The number of windows that are remembered. More would only help for recordings of many processes.
 const SLOTS: usize = 256;
 
-/// The places of addresses, each looked up once per mapping.
+/// A cache of windows. An address is looked up only if no remembered window covers it.
 #[derive(Debug)]
 pub(super) struct PlaceCache {
     last: Window,
@@ -21,7 +22,7 @@ impl Default for PlaceCache {
 }
 
 impl PlaceCache {
-    /// The binary of an address, and the offset in the binary.
+    /// Returns the binary that an address belongs to, and the offset in the binary.
     #[inline]
     pub fn locate(
         &mut self,
@@ -38,9 +39,9 @@ impl PlaceCache {
         self.last.place(address)
     }
 
-    /// Makes the window of an address the last one.
+    /// Finds the window that covers an address, and stores it as the last one.
     fn find(&mut self, processes: &Processes, pid: u32, time: u64, address: u64) {
-        // Addresses that are close share a slot; each process has its own.
+        // Addresses that are close to each other share a slot. Different processes usually use different slots.
         #[allow(
             clippy::cast_possible_truncation,
             reason = "the number of slots cuts it"

@@ -1,4 +1,4 @@
-//! Counts of an input of any form.
+//! Reads the counts of an input in any form.
 use super::{CollectOptions, Counts, collect};
 use crate::text::{TextOptions, read_text};
 use crate::{Recording, Release};
@@ -9,14 +9,14 @@ use profkit_data::{Error, ErrorKind, Result};
 /// recording that is a folder.
 ///
 /// # Errors
-/// [`ErrorKind::Unsupported`] if a text is to be selected from, or an event that is selected is not in the recording; the
-/// errors of the readers.
+/// [`ErrorKind::Unsupported`] if the options select samples of a text, or an event that the recording does not have.
+/// Otherwise the errors of the readers.
 pub fn read(data: &[u8], parts: &[&[u8]], options: &CollectOptions) -> Result<Counts> {
     read_releasing(data, parts, options, &|_| {})
 }
 
-/// Reads the counts of an input as [`read`] does. `release` is called with bytes of a recording that are not read again
-/// soon.
+/// Reads the counts of an input as [`read`] does. `release` is called with bytes of a recording after they were read.
+/// They may be read again, but not soon.
 ///
 /// # Errors
 /// The errors of [`read`].

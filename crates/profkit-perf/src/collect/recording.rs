@@ -11,13 +11,13 @@ use crate::survey::Recording;
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct CollectOptions {
-    /// Which samples are counted.
+    /// The samples that are counted.
     pub selection: Selection,
-    /// Whether branches that the processor took by speculation only, and those that it did not take, count like all
-    /// others. llvm-profgen counts them, because it does not read the marks.
+    /// Whether branches are counted that the processor took only by speculation, or did not take. llvm-profgen counts
+    /// them, because it does not read the marks of such branches.
     pub count_marked: bool,
-    /// Whether samples with a call chain and a branch stack are kept as they are, each different one once. Profiles with
-    /// calling contexts are made of them.
+    /// Whether samples with a call chain and a branch stack are also kept whole. Profiles with calling contexts are
+    /// made from them. Equal samples are kept once, with their number.
     pub stacks: bool,
 }
 
@@ -26,7 +26,7 @@ pub struct CollectOptions {
 struct EventPlan {
     /// Whether samples have an address.
     address: bool,
-    /// Whether all taken branches are in the branch stacks.
+    /// Whether the branch stacks contain all taken branches.
     every_branch: bool,
 }
 
@@ -36,8 +36,8 @@ struct Thread {
     places: PlaceCache,
 }
 
-/// Adds up the samples of a recording, with the threads of rayon's current pool. The result does not depend on the number
-/// of threads.
+/// Adds up the samples of a recording. Uses the threads of rayon's current pool. The result does not depend on the
+/// number of threads.
 pub fn collect(recording: &Recording<'_>, options: &CollectOptions) -> Counts {
     let processes = recording.processes();
     let plans: Vec<EventPlan> = recording

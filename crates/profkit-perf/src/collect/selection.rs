@@ -1,8 +1,8 @@
-//! Which samples are counted.
+//! The selection of the samples that are counted.
 use crate::sample::Sample;
 use crate::survey::Recording;
 
-/// Which samples are counted. Each list that is empty, and each bound that is `None`, selects all.
+/// The conditions for the samples that are counted. An empty list, and a bound that is `None`, allows all samples.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Selection {
@@ -10,15 +10,15 @@ pub struct Selection {
     pub events: Vec<String>,
     /// Processes.
     pub pids: Vec<u32>,
-    /// Names of processes, as the kernel cuts them.
+    /// Names of processes. The kernel cuts names to 15 bytes, so these names must be cut too.
     pub names: Vec<Vec<u8>>,
-    /// The time from which samples are counted, in nanoseconds of the recording's clock.
+    /// The time of the first samples that are counted, in nanoseconds of the recording's clock.
     pub from: Option<u64>,
-    /// The time before which samples are counted, in nanoseconds of the recording's clock.
+    /// The time of the first samples that are not counted any more, in nanoseconds of the recording's clock.
     pub until: Option<u64>,
 }
 
-/// A selection for one recording.
+/// A selection that was prepared for one recording.
 pub(super) struct Selected<'s> {
     selection: &'s Selection,
     /// For each event of the recording, whether it is selected.
@@ -76,10 +76,10 @@ impl Selected<'_> {
     }
 }
 
-/// Reads two times in seconds, with a comma between them, as nanoseconds. An empty one is no bound.
+/// Reads two times in seconds with a comma between them. Returns them in nanoseconds. An empty time means no bound.
 ///
 /// # Errors
-/// A sentence that says what is wrong.
+/// A message for the user.
 pub fn parse_times(text: &str) -> Result<(Option<u64>, Option<u64>), String> {
     let time = |text: &str| {
         if text.is_empty() {

@@ -1,18 +1,18 @@
-//! Whole samples: the functions that were active and the branches that were taken, for profiles with calling contexts.
-//! Equal samples are kept once.
+//! Whole samples, for profiles with calling contexts. A whole sample consists of its call chain and its branch stack.
+//! Equal samples are stored once, with their number.
 use super::thread::InBinary;
 use crate::process::BinaryId;
 use rustc_hash::FxHashMap;
 
-/// A place in one of several binaries, by its number; or a place in none of them.
+/// The index of a place in [`Stacks::places`], or a mark for a place in no mapped file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StackPlace(u32);
 
 impl StackPlace {
-    /// A place that is in no mapped file.
+    /// The mark for a place that is in no mapped file.
     pub const ELSEWHERE: StackPlace = StackPlace(u32::MAX);
 
-    /// The index in [`Stacks::places`]; beyond its end for a place that is in no mapped file.
+    /// Returns the index in [`Stacks::places`]. For a place that is in no mapped file, the index is beyond the end.
     pub fn index(self) -> usize {
         self.0 as usize
     }
@@ -21,18 +21,20 @@ impl StackPlace {
 /// Samples that are equal.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StackSample {
-    /// The call chain: the place of the sample, then the return addresses, the innermost first.
+    /// The call chain. It consists of the place of the sample, and then of the return addresses from the innermost
+    /// function to the outermost.
     pub chain: Box<[StackPlace]>,
-    /// The branch stack: where branches left and where they arrived, the newest first.
+    /// The branch stack. Each element is the place of a branch and its target; the newest branch is first.
     pub branches: Box<[(StackPlace, StackPlace)]>,
     /// The number of samples.
     pub count: u64,
 }
 
-/// The different samples with a call chain and a branch stack, in a fixed order.
+/// The distinct samples with a call chain and a branch stack. Equal inputs give the same order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stacks {
-    /// The index of the binary in [`Counts::binaries`](super::Counts::binaries), and the place in it.
+    /// The places. Each is the index of a binary in [`Counts::binaries`](super::Counts::binaries), and a place in that
+    /// binary.
     places: Vec<(usize, u64)>,
     /// The samples.
     pub samples: Vec<StackSample>,
@@ -44,28 +46,29 @@ impl Stacks {
         self.samples.is_empty()
     }
 
-    /// The places: the index of the binary in [`Counts::binaries`](super::Counts::binaries), and the place in the binary.
+    /// Returns the places. Each is the index of a binary in [`Counts::binaries`](super::Counts::binaries), and a place
+    /// in that binary.
     pub fn places(&self) -> &[(usize, u64)] {
         &self.places
     }
 }
 
-/// Places and samples that are being added up.
+/// Places and samples while they are added up.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct StackTable {
     places: Vec<(u32, u64)>,
     numbers: FxHashMap<(u32, u64), StackPlace>,
-    /// The number of samples of each chain and branch stack.
+    /// For each distinct pair of a call chain and a branch stack, the number of samples.
     samples: FxHashMap<Key, u64>,
 }
 
 type Key = (Box<[StackPlace]>, Box<[(StackPlace, StackPlace)]>);
 
 impl StackTable {
-    /// Returns the number of a place of a binary.
+    /// Returns the index of a place in a binary. Adds the place if it is new.
     fn number(&mut self, binary: u32, place: u64) -> StackPlace {
         let new = u32::try_from(self.places.len()).unwrap_or(u32::MAX);
-        // More places than numbers would take more memory than machines have.
+        // So many places would need more memory than machines have.
         if new == u32::MAX {
             return StackPlace::ELSEWHERE;
         }
@@ -96,7 +99,7 @@ impl StackTable {
         let mut places: Vec<StackPlace> = Vec::new();
         for place in chain {
             let place = self.place(place);
-            // Code of unknown files is one frame, however many functions it has.
+            // Consecutive frames in unknown files become one frame, because nothing distinguishes them.
             if place != StackPlace::ELSEWHERE || places.last() != Some(&place) {
                 places.push(place);
             }
@@ -111,7 +114,8 @@ impl StackTable {
         *sum = sum.saturating_add(count);
     }
 
-    /// Adds the samples of another table, whose binaries have other numbers here. `None` is a binary that is left out.
+    /// Adds the samples of another table. `binary` converts the index of a binary in that table to the index in this
+    /// one. It returns `None` for a binary that is left out.
     pub fn join(&mut self, other: StackTable, binary: impl Fn(u32) -> Option<u32>) {
         let renumbered: Vec<StackPlace> = other
             .places
@@ -133,7 +137,8 @@ impl StackTable {
         }
     }
 
-    /// Adds samples that are finished.
+    /// Adds finished samples. `binary` converts the index of a binary in [`Counts::binaries`](super::Counts::binaries)
+    /// to the index in this table. It returns `None` for a binary that is left out.
     pub fn add_finished(&mut self, stacks: &Stacks, binary: impl Fn(usize) -> Option<u32>) {
         let mut other = StackTable {
             places: stacks
@@ -150,7 +155,8 @@ impl StackTable {
         self.join(other, |of| (of != u32::MAX).then_some(of));
     }
 
-    /// Finishes the samples. `binary` returns the final index of a binary.
+    /// Converts the table to finished samples. `binary` converts the index of a binary in this table to the final
+    /// index. It returns `None` for a binary that is left out.
     pub fn finish(self, binary: impl Fn(u32) -> Option<usize>) -> Stacks {
         let numbered = self.places.iter().zip(0u32..);
         let mut order: Vec<(usize, u64, u32)> = numbered

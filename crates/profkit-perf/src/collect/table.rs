@@ -1,12 +1,14 @@
-//! Sums by pairs of places: the inner loop of collecting.
+//! Counts by pairs of places. Adding to these counts is the inner loop of collecting.
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::OnceLock;
 
-/// Places from here on do not fit into a packed key.
+/// The packed form of a place elsewhere. It is the largest value of 31 bits, so a place from here on does not fit into
+/// half of a packed key.
 const PACKED: u64 = (1 << 31) - 1;
 
-/// A pair of places in one number. Places are offsets in files, or addresses of the kernel; both are almost always
-/// numbers with sign of 32 bits. `u64::MAX` stands for a place elsewhere and has a number of its own.
+/// Packs a pair of places into one key. Places are offsets in files or addresses of the kernel, and nearly all of them
+/// fit into 32 bits with sign. `u64::MAX`, which stands for a place elsewhere, has its own packed form. `None` if a
+/// place does not fit.
 fn pack(from: u64, to: u64) -> Option<u64> {
     Some(half(from)? << 32 | half(to)?)
 }
@@ -24,13 +26,14 @@ fn unpack(key: u64) -> (u64, u64) {
         if half == PACKED {
             return u64::MAX;
         }
-        // The sign of 32 bits goes on into the upper half.
+        // Extends the sign of the 32 bits to the upper half.
         (half ^ 1 << 31).wrapping_sub(1 << 31)
     };
     (place(key >> 32), place(key & 0xffff_ffff))
 }
 
-/// A number that differs between runs, so that nobody can write a recording whose keys all meet in one slot.
+/// Returns a random number that stays the same during a run of the program. It prevents that anybody can write a
+/// recording whose keys all fall into the same slot.
 fn seed() -> u64 {
     static SEED: OnceLock<u64> = OnceLock::new();
     *SEED.get_or_init(|| RandomState::new().hash_one(0u64) | 1)
@@ -70,7 +73,7 @@ impl Key for (u64, u64) {
     }
 }
 
-/// A hash table with open addressing whose values are counts.
+/// A hash table with open addressing. Its values are counts.
 #[derive(Clone, Debug)]
 struct Slots<K> {
     slots: Vec<Slot<K>>,
@@ -97,7 +100,7 @@ impl<K: Key> Slots<K> {
         let mask = self.slots.len().wrapping_sub(1);
         #[allow(clippy::cast_possible_truncation, reason = "the mask cuts it")]
         let mut at = key.mix(self.seed) as usize & mask;
-        // There always is a free slot, because the table grows before it is full.
+        // There is always a free slot, because the table grows before it is full.
         while let Some(slot) = self.slots.get_mut(at) {
             if slot.count == 0 {
                 *slot = Slot { key, count };
@@ -130,7 +133,7 @@ impl<K: Key> Slots<K> {
     }
 }
 
-/// Counts by pairs of places.
+/// Counts by pair of places.
 #[derive(Clone, Debug, Default)]
 pub struct PairCounts {
     packed: Slots<u64>,
@@ -160,7 +163,7 @@ impl PairCounts {
         }
     }
 
-    /// The pairs with their counts, in order.
+    /// Returns the pairs in ascending order, each with its count.
     pub fn into_sorted(self) -> Vec<(u64, u64, u64)> {
         let mut list = Vec::with_capacity(self.packed.used + self.wide.used);
         list.extend(self.packed.into_items().map(|(key, count)| {

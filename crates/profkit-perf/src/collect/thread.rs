@@ -2,25 +2,25 @@
 use super::{BinaryKey, CountLosses, CountTable, Numbering, Place, StackTable, SumTable};
 use crate::process::{Binary, BinaryId};
 
-/// A binary and the place in it.
+/// A binary and an offset in it.
 pub(crate) type InBinary = (BinaryId, u64);
 
-/// The sums of one thread, by the number of the binary.
+/// The sums of one thread for all binaries. The index of a binary's sums is the binary's number.
 #[derive(Debug, Default)]
 pub(crate) struct ThreadSums {
-    /// Nothing for binaries without counts, because an input can name very many.
+    /// The sums of each binary; `None` for a binary without counts. An input can name very many binaries.
     binaries: Vec<Option<Box<SumTable>>>,
-    /// Whole samples, if they are wanted.
+    /// The whole samples. Empty unless they were requested.
     pub stacks: StackTable,
     pub losses: CountLosses,
 }
 
-/// Adds a count, which texts can state as any number.
+/// Adds to a count. A text can state any number, so the addition saturates.
 pub(crate) fn increase(number: &mut u64, count: u64) {
     *number = number.saturating_add(count);
 }
 
-/// Returns the sums of a binary.
+/// Returns the sums of a binary. Makes them if there are none.
 #[inline]
 fn sums_of(binaries: &mut [Option<Box<SumTable>>], binary: BinaryId) -> Option<&mut SumTable> {
     let sums = binaries.get_mut(binary.index())?;
@@ -28,7 +28,7 @@ fn sums_of(binaries: &mut [Option<Box<SumTable>>], binary: BinaryId) -> Option<&
 }
 
 impl ThreadSums {
-    /// Makes sums for this number of binaries.
+    /// Makes sums for `binaries` binaries.
     pub fn new(binaries: usize) -> Self {
         ThreadSums {
             binaries: vec![None; binaries],
@@ -50,8 +50,8 @@ impl ThreadSums {
         }
     }
 
-    /// Adds a branch stack that occurred `count` times. The newest branch is the first. `has_every_branch` says whether the
-    /// code between two branches ran without a further branch.
+    /// Adds a branch stack that occurred `count` times. The newest branch comes first. `has_every_branch` is true if no
+    /// taken branch is missing between two branches of the stack.
     #[inline]
     pub fn stack(
         &mut self,
@@ -84,7 +84,7 @@ impl ThreadSums {
                     increase(&mut self.losses.unmapped_branches, count);
                 }
             }
-            // The code from where this branch arrived up to where the newer one left.
+            // The code from the target of this branch to the newer branch was executed without another taken branch.
             if has_every_branch && let (Some((binary, start)), Some((other, end))) = (to, newer) {
                 if binary != other {
                     increase(&mut self.losses.gaps, count);
@@ -115,7 +115,7 @@ impl ThreadSums {
         self.losses.add(&other.losses);
     }
 
-    /// Makes counts of the sums of the only binary, whose places are addresses and whose path is not known.
+    /// Converts the sums to counts. There is only one binary, its places are addresses, and its path is unknown.
     pub fn into_addresses(self) -> CountTable {
         let mut table = CountTable {
             losses: self.losses,
@@ -143,7 +143,7 @@ impl ThreadSums {
         };
         let mut numbers = vec![None; self.binaries.len()];
         for ((binary, sums), number) in binaries.into_iter().zip(self.binaries).zip(&mut numbers) {
-            // A binary that only call chains name has no sums.
+            // A binary that occurs only in call chains has no sums.
             let Some(sums) = sums else {
                 continue;
             };

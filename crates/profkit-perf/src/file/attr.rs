@@ -1,8 +1,8 @@
-//! `perf_event_attr`: what an event counts, and what its samples contain.
+//! The kernel's structure `perf_event_attr`. It states what an event counts and what its samples contain.
 use profkit_data::bytes::{Cursor, Endian};
 use profkit_data::{Error, ErrorKind, Result};
 
-/// The bits of [`Attr::sample_type`]: which parts a sample has.
+/// The bits of [`Attr::sample_type`]. Each bit stands for a part of a sample.
 #[allow(missing_docs, reason = "the names are those of the kernel")]
 pub mod sample_type {
     pub const IP: u64 = 1;
@@ -20,7 +20,7 @@ pub mod sample_type {
     pub const IDENTIFIER: u64 = 1 << 16;
 }
 
-/// Bits of `branch_sample_type`.
+/// The bits of `branch_sample_type` that this crate uses.
 const BRANCH_ANY: u64 = 1 << 3;
 const BRANCH_CALL_STACK: u64 = 1 << 11;
 const BRANCH_NO_FLAGS: u64 = 1 << 14;
@@ -30,33 +30,36 @@ const BRANCH_COUNTERS: u64 = 1 << 19;
 /// The size of the first published version of the structure, in bytes.
 const LEAST: usize = 64;
 
-/// What an event counts and what its samples contain: the kernel's `perf_event_attr`. Fields that the structure of an
-/// older perf does not have are 0.
+/// The kernel's structure `perf_event_attr`, which states what an event counts and what its samples contain. Fields
+/// that an older version of the structure does not have are 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Attr {
-    /// The kind of the event: 0 hardware, 1 software, 2 tracepoint, 3 hardware cache, 4 raw, others by machine.
+    /// The kind of the event: 0 hardware, 1 software, 2 tracepoint, 3 hardware cache, 4 raw. The meaning of other
+    /// numbers depends on the machine.
     pub kind: u32,
-    /// Which event of its kind this is.
+    /// The number of the event among those of its kind.
     pub config: u64,
-    /// The number of events between two samples, or samples per second if [`by_frequency`](Self::by_frequency).
+    /// The number of events between two samples. If [`by_frequency`](Self::by_frequency) is true, the number of samples
+    /// per second instead.
     pub period: u64,
-    /// Whether the kernel adapts the period to reach a number of samples per second.
+    /// Whether the kernel adapts the period so that it reaches a number of samples per second.
     pub by_frequency: bool,
-    /// How exact the address of a sample is: at 0, it may be some instructions after the one that caused the event; at
-    /// 3, it is the address of that instruction.
+    /// The precision of the address of a sample. At 0, the address may be some instructions after the instruction that
+    /// caused the event. At 3, it is the address of that instruction.
     pub precision: u8,
-    /// Which parts a sample has: bits of the module [`sample_type`].
+    /// The parts of a sample. The bits are in the module [`sample_type`].
     pub sample_type: u64,
-    /// The layout of the values that samples may contain.
+    /// The layout of the counter values that samples may contain (bits of `perf_event_read_format`).
     pub read_format: u64,
-    /// Whether records that are not samples end with the block of ids: process, time, processor and event.
+    /// Whether records that are not samples end with a block of ids. The block contains the process, the time, the
+    /// processor and the event.
     pub has_id_block: bool,
-    /// Which kinds of branches the processor was asked to record.
+    /// The kinds of branches that the processor records (bits of `perf_branch_sample_type`).
     pub branch_type: u64,
 }
 
-/// Reads a number of `size` bytes at an offset; 0 if it is beyond the end.
+/// Reads a number of `size` bytes at an offset. Returns 0 if the number is beyond the end.
 fn number(bytes: &[u8], offset: usize, size: usize, endian: Endian) -> u64 {
     let Some(bytes) = bytes.get(offset..) else {
         return 0;
@@ -79,7 +82,7 @@ impl Attr {
         let endian = cursor.endian();
         let start = cursor.offset();
         let bytes = cursor.rest();
-        // perf before Linux 2.6.33 wrote a size of 0.
+        // Versions of perf before Linux 2.6.33 write a size of 0.
         let size = match number(bytes, 4, 4, endian) {
             0 => LEAST as u64,
             size => size,
@@ -93,7 +96,7 @@ impl Attr {
         let own = cursor.take_u64(size)?;
         let at = |offset, size| number(own, offset, size, endian);
         let flags = at(40, 8);
-        // The flags are a C bit field. Compilers for machines with big-endian numbers assign its bits from the other
+        // The flags are a C bit field. On machines with big-endian numbers, compilers assign its bits from the other
         // end.
         let flag = |bit: u32, width: u32| {
             let shift = match endian {
@@ -126,8 +129,8 @@ impl Attr {
         self.has(sample_type::BRANCH_STACK)
     }
 
-    /// Whether the branch stacks contain every branch that was taken, so that the code between two branches ran without
-    /// a further branch. `perf inject` does not say which branches it wrote; it writes every one.
+    /// Whether the branch stacks contain every taken branch, so that none is missing between two branches of a stack.
+    /// `perf inject` does not state which branches it has written. It writes every branch.
     pub fn has_every_branch(&self) -> bool {
         let unsaid = self.branch_type & !BRANCH_HW_INDEX == 0;
         self.has_branches()
@@ -143,12 +146,12 @@ impl Attr {
         self.branch_type & BRANCH_COUNTERS != 0
     }
 
-    /// Whether the branch stacks say which branches were predicted.
+    /// Whether the branch stacks state which branches were predicted.
     pub fn has_predictions(&self) -> bool {
         self.branch_type & BRANCH_NO_FLAGS == 0
     }
 
-    /// Whether samples of both events have the same parts at the same places.
+    /// Whether samples of both events have the same parts in the same positions.
     pub(crate) fn same_layout(&self, other: &Attr) -> bool {
         let shape = |attr: &Attr| {
             (
@@ -162,8 +165,8 @@ impl Attr {
         shape(self) == shape(other)
     }
 
-    /// Returns a name for an event that has no name in the recording: for common events perf's name, for others the
-    /// numbers of the event's kind.
+    /// Returns a name for an event that has no name in the recording. For common events it is perf's name. For other
+    /// events it consists of the numbers of the kind and of the event.
     pub fn name(&self) -> String {
         const HARDWARE: [&str; 10] = [
             "cycles",
@@ -194,7 +197,7 @@ impl Attr {
             1 => &SOFTWARE,
             _ => &[],
         };
-        // On machines with several kinds of processor cores, the upper half is the kind of core.
+        // On machines with several kinds of processor cores, the upper half is the number of the kind of core.
         let index = usize::try_from(self.config & 0xffff_ffff).unwrap_or(usize::MAX);
         match names.get(index) {
             Some(name) => (*name).to_owned(),

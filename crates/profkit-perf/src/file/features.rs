@@ -1,4 +1,5 @@
-//! Feature sections: how and where the recording was made, names of events, build ids of binaries.
+//! Feature sections. They state how and where the recording was made, the names of events, and the build ids of
+//! binaries.
 use super::Attr;
 use super::header::{Head, Section, section};
 use profkit_data::Result;
@@ -17,8 +18,9 @@ mod number {
     pub const COMPRESSED: u32 = 27;
 }
 
-/// How and where a recording was made, as its feature sections say. What the recording does not say is `None` or empty.
-/// Texts are the bytes of the file and need care before they reach a terminal.
+/// The content of the feature sections of a recording: how and where it was made. A value that the recording does not
+/// state is `None` or empty. Texts may contain any bytes, so they must be made safe before they are printed to a
+/// terminal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Features<'data> {
@@ -36,7 +38,7 @@ pub struct Features<'data> {
     pub command: Vec<&'data [u8]>,
     /// Whether the records are compressed.
     pub compressed: bool,
-    /// Names of events, with the ids of their samples.
+    /// The events in the table of names. Each has its attributes, its ids and its name.
     pub(crate) events: Vec<(Attr, Vec<u64>, &'data [u8])>,
     pub(crate) build_ids: Vec<BuildIdEntry<'data>>,
 }
@@ -44,13 +46,13 @@ pub struct Features<'data> {
 /// An entry of the list of build ids.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BuildIdEntry<'data> {
-    /// Whether the binary is a kernel or a part of it.
+    /// Whether the binary is the kernel or a module of the kernel.
     pub kernel: bool,
     pub id: Vec<u8>,
     pub path: &'data [u8],
 }
 
-/// Reads a text that has its length before it. The text ends at its first zero byte.
+/// Reads a text whose length stands before it. The text ends at its first zero byte.
 fn string<'data>(cursor: &mut Cursor<'data>) -> Result<&'data [u8]> {
     let len = cursor.u32()?;
     let bytes = cursor.take_u64(len.into())?;
@@ -83,7 +85,7 @@ impl<'data> Features<'data> {
         (features, damaged)
     }
 
-    /// Reads one feature section. If the section is damaged, the values before the damage are kept.
+    /// Reads one feature section. If the section is damaged, the values read before the damage are kept.
     pub(crate) fn take(
         &mut self,
         feature: u32,
@@ -131,7 +133,7 @@ impl<'data> Features<'data> {
     }
 }
 
-/// Reads a list of build ids. Each entry has the layout of a record.
+/// Reads a list of build ids. Each entry has the form of a record.
 fn build_ids<'data>(mut cursor: Cursor<'data>, list: &mut Vec<BuildIdEntry<'data>>) -> Result<()> {
     while !cursor.is_empty() {
         cursor.u32()?;
@@ -144,7 +146,7 @@ fn build_ids<'data>(mut cursor: Cursor<'data>, list: &mut Vec<BuildIdEntry<'data
 }
 
 impl<'data> BuildIdEntry<'data> {
-    /// Reads what follows the header of an entry: the process, the build id, the path.
+    /// Reads an entry after its header: the process, the build id and the path. `misc` is a field of the header.
     pub fn parse(body: &mut Cursor<'data>, misc: u16) -> Result<Self> {
         body.u32()?;
         let id: [u8; 24] = body.array()?;
@@ -156,8 +158,8 @@ impl<'data> BuildIdEntry<'data> {
     }
 }
 
-/// The build id in an entry. If bit 15 of `misc` is set, byte 20 is the length. Otherwise the id is 20 bytes without the
-/// groups of four zero bytes at its end.
+/// Returns the build id in an entry. If bit 15 of `misc` is set, byte 20 is the length of the build id. Otherwise the
+/// build id has 20 bytes, and groups of four zero bytes at its end are removed.
 fn build_id(bytes: &[u8; 24], misc: u16) -> Vec<u8> {
     let len = if misc & 0x8000 != 0 {
         usize::from(bytes[20]).min(20)

@@ -3,15 +3,15 @@ use super::Form;
 use profkit_data::bytes::{Cursor, Endian};
 use profkit_data::{Error, ErrorKind, Result, Structure};
 
-/// The magic number of recordings, as a machine with little-endian numbers writes it. Machines with big-endian numbers
-/// write the same bytes in reverse.
+/// The magic number of recordings from machines with little-endian numbers. Machines with big-endian numbers write the
+/// same bytes in reverse order.
 const MAGIC: &[u8; 8] = b"PERFILE2";
 const MAGIC_BIG: &[u8; 8] = b"2ELIFREP";
-/// The magic number of perf before Linux 2.6.32.
+/// The magic number of recordings by perf before Linux 2.6.32.
 const MAGIC_1: &[u8; 8] = b"PERFFILE";
-/// The size of the header of a file, in bytes.
+/// The size in bytes of the header of a file.
 const FILE_HEADER: u64 = 104;
-/// The size of the header of a pipe, in bytes.
+/// The size in bytes of the header of a pipe.
 const PIPE_HEADER: u64 = 16;
 
 /// A part of the file: its offset and its bytes.
@@ -26,21 +26,21 @@ pub struct Section<'data> {
 pub struct Head<'data> {
     pub endian: Endian,
     pub form: Form,
-    /// Whether the file does not state the size of its records.
+    /// Whether the header does not state the size of the records. This happens if perf was stopped.
     pub unfinished: bool,
     /// The table of events; empty in a pipe.
     pub attrs: Section<'data>,
-    /// The size of an entry of that table, in bytes.
+    /// The size in bytes of an entry in the table of events.
     pub attr_entry: u64,
     /// The records.
     pub records: Section<'data>,
     /// The table of feature sections; empty in a pipe and in an unfinished file.
     pub features: Section<'data>,
-    /// The numbers of the features that the file has, in the order of the table.
+    /// The numbers of the features that the file has, in the order of the table of feature sections.
     pub feature_numbers: Vec<u32>,
 }
 
-/// Returns a section of `data`. If the section ends after the end of the file, it is cut there.
+/// Returns the section of `data` at an offset. If the section ends beyond the end of the file, it is cut there.
 pub fn section(data: &[u8], offset: u64, size: u64) -> Section<'_> {
     let len = data.len() as u64;
     let start = offset.min(len);
@@ -129,7 +129,7 @@ impl<'data> Head<'data> {
         let records = section(data, offset, if unfinished { u64::MAX } else { size });
         let cut = (records.bytes.len() as u64) < size;
         let after = records.offset.saturating_add(records.bytes.len() as u64);
-        // An unfinished file has no feature sections: perf writes them after the records.
+        // An unfinished file has no feature sections, because perf writes them after all records.
         let features = if unfinished || cut {
             feature_numbers.clear();
             Section::default()

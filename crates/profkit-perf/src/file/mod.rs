@@ -1,4 +1,4 @@
-//! The parts of a recording around its records: header, events, features.
+//! The parts of a recording other than its records: the header, the events and the features.
 mod attr;
 mod features;
 mod header;
@@ -11,9 +11,9 @@ pub(crate) use header::{Head, Section, section};
 /// The form of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// A file with tables of events and features (`perf record`).
+    /// A file with tables of events and features (written by `perf record`).
     File,
-    /// The stream that perf writes to a pipe (`perf record -o -`): events and features are records.
+    /// The stream that perf writes to a pipe (`perf record -o -`). Its events and features are records.
     Pipe,
     /// A folder with one file of records per thread of perf (`perf record --threads`).
     Folder,

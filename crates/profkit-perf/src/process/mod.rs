@@ -1,4 +1,4 @@
-//! The mappings of each process over time, and the binary that an address belongs to.
+//! The mappings of each process over time. Finds the binary to which an address belongs.
 mod space;
 
 use crate::collect::Numbering;
@@ -18,22 +18,22 @@ impl BinaryId {
     }
 }
 
-/// A file that processes had mapped, or the kernel.
+/// A file that at least one process had mapped, or the kernel.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Binary {
-    /// The path that the recording has: the path on the recorded machine, or a name such as `[kernel.kallsyms]_text`.
+    /// The path in the recording. It is the path on the recorded machine, or a name such as `[kernel.kallsyms]_text`.
     pub path: Vec<u8>,
-    /// The build id, if the recording has it.
+    /// The build id; `None` if the recording does not state it.
     pub build_id: Option<BuildId>,
     /// Whether the binary is the kernel or a module of the kernel.
     pub kernel: bool,
 }
 
-/// How perf names the mapping of the kernel. The name of one of its symbols can follow.
+/// The name that perf gives to the mapping of the kernel. The name of a symbol of the kernel may follow it.
 const KERNEL_NAME: &[u8] = b"[kernel.kallsyms]";
 
 impl Binary {
-    /// What the places of the binary mean.
+    /// The meaning of the numbers of places in the binary.
     pub fn numbering(&self) -> Numbering {
         match self.path.strip_prefix(KERNEL_NAME) {
             Some(b"_stext") => Numbering::FromStext,
@@ -43,9 +43,10 @@ impl Binary {
     }
 }
 
-/// The offset of a mapping. That of the kernel itself has the address at which one of its symbols was loaded, or 0 if that
-/// is not known; then the symbol is taken to be at the start. Its places become distances from the symbol, which do not
-/// depend on where the kernel was loaded.
+/// Returns the number that is added to the distance from a mapping's start to get a place. For a file it is the
+/// mapping's offset in the file. For the kernel, `page_offset` is the address at which one of the kernel's symbols was
+/// loaded, and places are distances from this symbol. They do not depend on where the kernel was loaded. If
+/// `page_offset` is 0, the symbol is assumed to be at the start of the mapping.
 pub(crate) fn offset_of_mapping(path: &[u8], start: u64, page_offset: u64) -> u64 {
     match (path.starts_with(KERNEL_NAME), page_offset) {
         (false, _) => page_offset,
@@ -54,36 +55,38 @@ pub(crate) fn offset_of_mapping(path: &[u8], start: u64, page_offset: u64) -> u6
     }
 }
 
-/// An address of a process, as a binary and an offset in its file.
+/// The place of an address: a binary and an offset in its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Located {
     /// The binary.
     pub binary: BinaryId,
-    /// The offset in the file of the binary: address - start of the mapping + offset of the mapping. For the kernel
-    /// itself it is the distance from the symbol that the mapping names.
+    /// The offset in the file of the binary, which is the address minus the start of the mapping plus the offset of the
+    /// mapping. For the kernel, the distance from the symbol that the mapping names.
     pub offset: u64,
 }
 
-/// A mapping. The addresses from `start` to `end` hold the bytes of a file from `page_offset` on.
+/// A mapping. The bytes at `start` are those of the file from `page_offset` on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Mapped {
     start: u64,
     page_offset: u64,
-    /// The binary that is mapped. `None` if the memory does not come from a file.
+    /// The mapped binary. `None` if the memory does not come from a file.
     binary: Option<BinaryId>,
     /// The time at which the mapping was made.
     from: u64,
 }
 
-/// A range of addresses of a process during a range of times. One mapping covers all of it, or none covers any of it.
+/// A range of addresses of a process during a range of times. Either the same mapping covers all of it, or no mapping
+/// covers any of it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Window {
     pid: u32,
-    /// The first and the last address.
+    /// The first and the last address of the window.
     addresses: (u64, u64),
-    /// The first and the last time.
+    /// The first and the last time of the window.
     times: (u64, u64),
-    /// The binary that is mapped, and the number that is added to an address to get the offset in its file.
+    /// The mapped binary, and the number that must be added to an address to get the offset in the binary. `None` if no
+    /// file is mapped.
     target: Option<(BinaryId, u64)>,
 }
 
@@ -111,7 +114,8 @@ impl Window {
         pid == self.pid && inside(self.addresses, address) && inside(self.times, time)
     }
 
-    /// Returns the binary and the offset of an address that the window covers.
+    /// Returns the binary and the offset for an address. The window must cover the address. `None` if no file is
+    /// mapped.
     #[inline]
     pub fn place(&self, address: u64) -> Option<(BinaryId, u64)> {
         let (binary, delta) = self.target?;
@@ -119,12 +123,13 @@ impl Window {
     }
 }
 
-/// The mappings of a process while it ran one program: from its first record, or from an `exec`, on.
+/// The mappings of a process while it ran one program. They begin at the first record of the process, at an `exec`, or
+/// at the fork that made the process.
 #[derive(Clone, Debug, Default)]
 struct Generation {
     from: u64,
-    /// For a forked process: the parent, and the time of the fork. The process begins with the mappings that the parent
-    /// had then.
+    /// For a forked process: the parent and the time of the fork. The process inherits the mappings that the parent had
+    /// at that time.
     parent: Option<(u32, u64)>,
     space: Space,
 }
@@ -140,8 +145,8 @@ pub struct Processes {
     covered: usize,
 }
 
-/// Returns the last item that is not later than `time`, or the first item if all are later. The items are in the order
-/// of time.
+/// Returns the last item that is not later than `time`, or the first item if all are later. `list` must be sorted by
+/// time. `from` returns the time of an item.
 fn latest<T>(list: &[T], time: u64, from: impl Fn(&T) -> u64) -> Option<&T> {
     let end = list.partition_point(|item| from(item) <= time);
     list.get(end.saturating_sub(1))
@@ -150,7 +155,7 @@ fn latest<T>(list: &[T], time: u64, from: impl Fn(&T) -> u64) -> Option<&T> {
 /// Returns the first and the last time for which [`latest`] returns the same item as for `time`.
 fn times_of<T>(list: &[T], time: u64, from: impl Fn(&T) -> u64) -> (u64, u64) {
     let end = list.partition_point(|item| from(item) <= time);
-    // The first item is returned for all earlier times too.
+    // The first item is also returned for all earlier times.
     let first = match end {
         0 | 1 => 0,
         end => list.get(end - 1).map_or(0, &from),
@@ -160,7 +165,7 @@ fn times_of<T>(list: &[T], time: u64, from: impl Fn(&T) -> u64) -> (u64, u64) {
     (first, last)
 }
 
-/// The number of a process that no program has. It owns the mappings of the kernel.
+/// A process number that no real process has. The mappings of the kernel are stored under this number.
 pub(crate) const KERNEL: u32 = u32::MAX;
 
 impl Processes {
@@ -174,7 +179,7 @@ impl Processes {
         self.binaries.get(id.index())
     }
 
-    /// Returns the name of the program that a process ran at a time. The kernel cuts it to 15 bytes.
+    /// Returns the name of the program that a process ran at a time. The kernel cuts names to 15 bytes.
     pub fn name(&self, pid: u32, time: Option<u64>) -> Option<&[u8]> {
         let names = self.names.get(&pid)?;
         let time = time.unwrap_or(u64::MAX);
@@ -182,7 +187,7 @@ impl Processes {
         Some(&name.1)
     }
 
-    /// Returns the number of a binary. A binary that was not seen before gets a new number.
+    /// Returns the number of a binary. Adds the binary if it is new.
     pub(crate) fn number(&mut self, binary: Binary) -> BinaryId {
         if let Some(&id) = self.numbers.get(&binary) {
             return id;
@@ -193,7 +198,7 @@ impl Processes {
         id
     }
 
-    /// The process takes another name.
+    /// Records that the name of a process changes.
     pub(crate) fn rename(&mut self, pid: u32, time: u64, name: &[u8]) {
         let name = name.get(..limits::PROCESS_NAME).unwrap_or(name);
         self.names
@@ -202,7 +207,7 @@ impl Processes {
             .push((time, name.to_vec()));
     }
 
-    /// Records that a process starts another program, which ends its mappings.
+    /// Records that a process starts another program. This ends all mappings of the process.
     pub(crate) fn exec(&mut self, pid: u32, time: u64) {
         let generations = self.processes.entry(pid).or_default();
         generations.push(Generation {
@@ -211,7 +216,7 @@ impl Processes {
         });
     }
 
-    /// Records a new process. It begins with the mappings of its parent.
+    /// Records a new process, which inherits the mappings and the name of its parent.
     pub(crate) fn fork(&mut self, pid: u32, parent: u32, time: u64) {
         let generations = self.processes.entry(pid).or_default();
         generations.push(Generation {
@@ -224,9 +229,9 @@ impl Processes {
         }
     }
 
-    /// Records that a process maps a file, or memory that comes from no file. Such memory does not replace a mapped
-    /// file: programs that copy their code to large pages do this, and the code is still the code of the file. Returns
-    /// whether the mapping was kept.
+    /// Records that a process maps a file, or memory that does not come from a file. Such memory does not replace a
+    /// mapped file. The reason is that programs copy their code to large pages of such memory, and the code there is
+    /// still that of the file. Returns whether the mapping was kept.
     pub(crate) fn map(
         &mut self,
         pid: u32,
@@ -265,7 +270,8 @@ impl Processes {
         let (mut pid, mut time) = (pid, time.unwrap_or(u64::MAX));
         for _ in 0..limits::FORK_DEPTH {
             let generations = self.processes.get(&pid)?;
-            // The records about programs that started before the recording can have later times than the first sample.
+            // For programs that ran before the recording began, the records may have later times than the first
+            // samples. The first generation is used then.
             let generation = latest(generations, time, |generation| generation.from)?;
             if let Some(mapped) = generation.space.at(address, time) {
                 return Some(Located {
@@ -278,7 +284,8 @@ impl Processes {
         None
     }
 
-    /// Returns the window around an address and a time: [`locate`](Self::locate) finds the same mapping for all of it.
+    /// Returns a window around an address and a time. [`locate`](Self::locate) finds the same mapping for all addresses
+    /// and times in the window.
     pub(crate) fn window(&self, pid: u32, time: u64, address: u64) -> Window {
         let mut window = Window {
             pid,
@@ -296,7 +303,8 @@ impl Processes {
             };
             let (around, found) = generation.space.around(address, at);
             window.narrow_addresses(around);
-            // An ancestor's mappings are those at the time of the fork, whatever the time of the sample is.
+            // The mappings inherited from an ancestor are those at the time of the fork. They do not depend on the time
+            // of the sample.
             if depth == 0 {
                 window.narrow_times(times_of(generations, at, |generation| generation.from));
                 if let Some((_, times)) = found {
@@ -316,7 +324,7 @@ impl Processes {
         window
     }
 
-    /// Returns the process whose mappings contain an address: the kernel or the process itself.
+    /// Returns the process under which the mapping of an address is stored: the kernel or the process itself.
     #[inline]
     pub(crate) fn space_of(in_kernel: bool, pid: u32, address: u64) -> u32 {
         if in_kernel || address >> 63 == 1 {
@@ -326,8 +334,8 @@ impl Processes {
         }
     }
 
-    /// Returns the binary and the offset of an address. Addresses of the kernel are searched in the kernel's mappings,
-    /// others in those of the process.
+    /// Returns the binary and the offset for an address. An address of the kernel is looked up in the kernel's
+    /// mappings, any other address in those of the process.
     pub fn locate_in_mode(
         &self,
         in_kernel: bool,

@@ -2,11 +2,11 @@
 use super::Mapped;
 use std::collections::BTreeMap;
 
-/// Pieces of an address space that do not overlap. Each piece lists all mappings that covered it at some time, the
+/// An address space, as pieces that do not overlap. Each piece contains all mappings that covered it at some time, the
 /// oldest first.
 #[derive(Clone, Debug, Default)]
 pub struct Space {
-    /// The pieces by their start addresses.
+    /// The pieces. The key of a piece is its start address.
     pieces: BTreeMap<u64, Piece>,
 }
 
@@ -17,7 +17,8 @@ struct Piece {
     later: Vec<Mapped>,
 }
 
-/// The result of [`Space::around`]: the first and last address, and the mapping with its first and last time.
+/// The result of [`Space::around`]: the first and the last address of a range, and the mapping of the range with the
+/// first and the last time at which it is found.
 pub type Around<'s> = ((u64, u64), Option<(&'s Mapped, (u64, u64))>);
 
 impl Piece {
@@ -33,7 +34,7 @@ impl Piece {
     }
 
     fn at(&self, time: u64) -> &Mapped {
-        // Mappings are added in the order of time.
+        // Mappings are added in the order of time, so `later` is sorted.
         let end = self.later.partition_point(|mapped| mapped.from <= time);
         let later = end.checked_sub(1).and_then(|last| self.later.get(last));
         later.unwrap_or(&self.first)
@@ -52,8 +53,8 @@ impl Piece {
 }
 
 impl Space {
-    /// Adds a mapping of the addresses from `start` to before `end`. Returns how many parts that adds, and how many pieces
-    /// the mapping covers.
+    /// Adds a mapping of the addresses from `start` up to but not including `end`. Returns the number of parts that
+    /// were added, and the number of pieces that the mapping covers.
     pub fn insert(&mut self, start: u64, end: u64, mapped: Mapped) -> (usize, usize) {
         let mut cost = self.split(start) + self.split(end);
         let mut position = start;
@@ -82,7 +83,8 @@ impl Space {
         (cost, covered)
     }
 
-    /// Splits the piece that covers an address, so that a piece begins at the address.
+    /// Splits the piece that contains an address, so that a piece begins at this address. Returns the number of parts
+    /// that were added.
     fn split(&mut self, address: u64) -> usize {
         let Some((&from, piece)) = self.pieces.range_mut(..address).next_back() else {
             return 0;
@@ -98,8 +100,8 @@ impl Space {
         cost
     }
 
-    /// Returns the first and the last address around an address that the same mappings cover, or that no mapping covers.
-    /// If there is a mapping at the time, returns it with the first and the last time at which it is found.
+    /// Returns the largest range around an address that lies in one piece or in no piece. If the address has a mapping,
+    /// also returns the mapping at the time, with the first and the last time at which it is found.
     pub fn around(&self, address: u64, time: u64) -> Around<'_> {
         let before = self.pieces.range(..=address).next_back();
         if let Some((&start, piece)) = before
@@ -115,8 +117,8 @@ impl Space {
         ((first, last), None)
     }
 
-    /// Returns the mapping that covers an address at a time. If the address was mapped only later, the first mapping is
-    /// returned.
+    /// Returns the mapping that covers an address at a time. If all mappings of the address are later, returns the
+    /// first one.
     pub fn at(&self, address: u64, time: u64) -> Option<&Mapped> {
         let (_, piece) = self.pieces.range(..=address).next_back()?;
         (address < piece.end).then(|| piece.at(time))
@@ -153,7 +155,7 @@ mod tests {
         assert_eq!(at(&space, 160, 70), Some(1));
         assert_eq!(at(&space, 195, 59), Some(1));
         assert_eq!(at(&space, 195, 60), Some(3));
-        // No other file was ever mapped at the address, so the later mapping is returned.
+        // No other file was ever mapped at this address, so the later mapping is returned.
         assert_eq!(at(&space, 299, 0), Some(3));
         assert_eq!(at(&space, 300, 99), None);
         assert_eq!(at(&space, 99, 99), None);

@@ -1,5 +1,5 @@
-//! Splits the records of a recording into chunks of whole records. Damage between records and compression are handled
-//! here, so that both passes over a recording read the same records.
+//! Splits the records of a recording into chunks of whole records. This module also skips damage between records and
+//! decompresses records. So both passes over a recording read the same records.
 use super::unpack::Unpack;
 use super::{RECORD_HEADER, RecordHeader, RecordKind, Records};
 use crate::file::Section;
@@ -9,7 +9,7 @@ use profkit_data::bytes::Endian;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// A sequence of whole records.
+/// A sequence of complete records.
 #[derive(Clone, Debug)]
 pub struct Chunk<'data> {
     bytes: Cow<'data, [u8]>,
@@ -23,12 +23,12 @@ impl<'data> Chunk<'data> {
         Records::new(&self.bytes, self.offset, self.endian)
     }
 
-    /// Whether the records were decompressed. The offsets of such records are not offsets in the file.
+    /// Whether the records were decompressed. The offsets of decompressed records are not offsets in the file.
     pub fn is_decompressed(&self) -> bool {
         matches!(self.bytes, Cow::Owned(_))
     }
 
-    /// The bytes of the file that the records have, if they were not compressed.
+    /// Returns the bytes of the file in which the records are. `None` if the records were compressed.
     pub(crate) fn in_file(&self) -> Option<&'data [u8]> {
         match self.bytes {
             Cow::Borrowed(bytes) => Some(bytes),
@@ -36,7 +36,7 @@ impl<'data> Chunk<'data> {
         }
     }
 
-    /// Returns the records, if they were not compressed, with the lifetime of the bytes of the file.
+    /// Returns the records with the lifetime of the bytes of the file. `None` if the records were compressed.
     pub(crate) fn borrowed(&self) -> Option<Records<'data>> {
         match self.bytes {
             Cow::Borrowed(bytes) => Some(Records::new(bytes, self.offset, self.endian)),
@@ -45,19 +45,20 @@ impl<'data> Chunk<'data> {
     }
 }
 
-/// All records of a recording: first the records that are not compressed, then the compressed ones.
+/// An iterator over all records of a recording. The records that are not compressed come first, then the compressed
+/// ones.
 #[derive(Debug)]
 pub struct Chunks<'data> {
     sections: std::vec::IntoIter<Section<'data>>,
     current: Section<'data>,
     endian: Endian,
-    /// Whether this is a pipe. In a pipe, some records are followed by data that their size does not include.
+    /// Whether the recording is a pipe. In a pipe, some records are followed by data that is not counted in their size.
     in_pipe: bool,
-    /// The compressed parts that were found so far.
+    /// The pieces of compressed data that were found so far.
     pieces: Vec<&'data [u8]>,
     unpack: Option<Unpack<'data>>,
     losses: Losses,
-    /// The number of records that are in no chunk, because they contain compressed records or because data follow them.
+    /// The number of records of each kind that are in no chunk. They contain compressed records, or data follows them.
     passed: BTreeMap<RecordKind, u64>,
 }
 
@@ -75,13 +76,13 @@ impl<'data> Chunks<'data> {
         }
     }
 
-    /// Returns the number of records that are in no chunk, because they contain compressed records or because data
-    /// follow them.
+    /// Returns the number of records of each kind that are in no chunk. They contain compressed records, or data
+    /// follows them.
     pub fn passed(&self) -> &BTreeMap<RecordKind, u64> {
         &self.passed
     }
 
-    /// The number of bytes that belong to no record.
+    /// Returns the losses: damaged bytes, a cut record, and problems of decompression.
     pub fn losses(&self) -> &Losses {
         &self.losses
     }
@@ -97,7 +98,7 @@ impl<'data> Chunks<'data> {
         passed
     }
 
-    /// Returns the length of the whole, uncompressed records at the start of the section, up to about the size of a
+    /// Returns the length of the complete, uncompressed records at the start of the section, up to about the size of a
     /// chunk.
     fn run(&self) -> usize {
         let bytes = self.current.bytes;
@@ -118,8 +119,8 @@ impl<'data> Chunks<'data> {
         len
     }
 
-    /// Whether records of this kind contain compressed records, or are followed by data that their size does not
-    /// include.
+    /// Whether records of this kind contain compressed records, or are followed by data that is not counted in their
+    /// size.
     fn is_special(&self, kind: RecordKind) -> bool {
         match kind {
             RecordKind::COMPRESSED | RecordKind::COMPRESSED2 | RecordKind::AUXTRACE => true,
@@ -128,7 +129,7 @@ impl<'data> Chunks<'data> {
         }
     }
 
-    /// Skips the bytes at the start of the section if they are not a plain record.
+    /// Skips the bytes at the start of the section, which are no plain record. Compressed data is kept for later.
     fn pass(&mut self) {
         let bytes = self.current.bytes;
         let Some(header) = RecordHeader::read(bytes, self.endian) else {
@@ -149,8 +150,8 @@ impl<'data> Chunks<'data> {
                     .push(record.get(RECORD_HEADER..).unwrap_or_default());
             }
             RecordKind::COMPRESSED2 => {
-                // In perf 6.16 the size of a compressed record can overflow. The size of the data inside is right up to
-                // this limit.
+                // In perf 6.16 the size of a compressed record can overflow. The size of the data inside is then right
+                // if it is at most this limit.
                 const MOST: u64 = 65_519;
                 let data = word(RECORD_HEADER).filter(|&len| len <= MOST);
                 let len = data.and_then(|len| usize::try_from(len).ok());
@@ -165,7 +166,7 @@ impl<'data> Chunks<'data> {
                     }
                 }
             }
-            // The data of a hardware trace follow their record, in a file as well as in a pipe.
+            // The data of a hardware trace follows its record, in a file as well as in a pipe.
             RecordKind::AUXTRACE if header.is_sound() => {
                 let data = word(RECORD_HEADER).and_then(|len| usize::try_from(len).ok());
                 self.pass_with_data(size, data);
@@ -202,14 +203,14 @@ impl<'data> Chunks<'data> {
         }
     }
 
-    /// The section ends before its last record does.
+    /// Records that the section ends before the end of its last record, and skips the rest of the section.
     fn cut(&mut self) {
         self.losses.cut_at.get_or_insert(self.current.offset);
         self.advance(self.current.bytes.len());
     }
 
-    /// Searches the next record after a damaged header. Two headers in a row must have known kinds and sizes that are
-    /// multiples of 8.
+    /// Searches the next record after a damaged header. A record is accepted if its header and the next one have known
+    /// kinds and sizes that are multiples of 8.
     fn resync(&mut self) {
         let endian = self.endian;
         let sound = |bytes: &[u8]| {
@@ -265,7 +266,7 @@ impl<'data> Chunks<'data> {
             if bytes.is_empty() {
                 return None;
             }
-            // The decompressed bytes are a section of their own; the same rules find its records.
+            // The decompressed bytes are treated as a section, so its records are found by the same rules.
             let mut inner = Chunks::new(Vec::new(), self.endian, false);
             inner.current = Section { offset, bytes };
             let len = inner.run();
@@ -278,7 +279,7 @@ impl<'data> Chunks<'data> {
                 unpack.advance(len);
                 return Some(chunk);
             }
-            // Each call decompresses more than the size of a record, so only the last record can be cut.
+            // Each call of `fill` provides more bytes than the largest record, so only the last record can be cut.
             inner.pass();
             self.losses.skipped_bytes += inner.losses.skipped_bytes;
             for (ours, theirs) in [

@@ -1,26 +1,27 @@
-//! Records about processes: their mappings, names and forks.
+//! Reads records about processes: their mappings, names and forks.
 use crate::file::until_zero as path;
 use profkit_data::Result;
 use profkit_data::bytes::{Cursor, Endian};
 
-/// Bit 14 of `misc` in `MMAP2`: the record has a build id instead of the device and the inode.
+/// Bit 14 of `misc` in the record `MMAP2`. If it is set, the record has a build id in place of the device and the
+/// inode.
 const HAS_BUILD_ID: u16 = 1 << 14;
-/// Bit 13 of `misc` in `MMAP`: the mapping is data.
+/// Bit 13 of `misc` in the record `MMAP`. If it is set, the mapping is data and not code.
 const IS_DATA: u16 = 1 << 13;
-/// The protection of executable memory in `MMAP2`.
+/// The bit for executable memory in the protection field of `MMAP2`.
 const EXECUTABLE: u32 = 4;
 
 /// A mapping of a file into a process, as `MMAP` and `MMAP2` describe it.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Mapping<'data> {
-    /// The process. The kernel has -1.
+    /// The process. It is -1 for the kernel.
     pub pid: u32,
     /// The first address.
     pub start: u64,
     /// The number of bytes.
     pub len: u64,
-    /// Where the mapping begins in the file.
+    /// The offset in the file at which the mapping begins.
     pub page_offset: u64,
     /// The path of the file, or a name such as `[vdso]`.
     pub path: &'data [u8],
@@ -31,7 +32,7 @@ pub struct Mapping<'data> {
 }
 
 impl<'data> Mapping<'data> {
-    /// Reads the body of `MMAP`, or of `MMAP2` if `second`.
+    /// Reads the body of a record `MMAP`, or of a record `MMAP2` if `second` is true.
     pub(crate) fn parse(
         body: &'data [u8],
         misc: u16,
@@ -66,7 +67,8 @@ impl<'data> Mapping<'data> {
         })
     }
 
-    /// Whether the path is not that of a file: the program asked for memory, and the kernel or the program named it.
+    /// Whether the path is not that of a file. The program asked for such memory, and the kernel or the program named
+    /// it.
     pub fn is_anonymous(&self) -> bool {
         is_anonymous(self.path)
     }
@@ -83,13 +85,13 @@ pub fn is_anonymous(path: &[u8]) -> bool {
         || path.starts_with(b"[stack")
 }
 
-/// What a `COMM` record says: the process, the thread, and the new name.
+/// Reads a `COMM` record. Returns the process, the thread, and the new name.
 pub fn comm(body: &[u8], endian: Endian) -> Result<(u32, u32, &[u8])> {
     let mut cursor = Cursor::new(body, 0, endian);
     Ok((cursor.u32()?, cursor.u32()?, path(cursor.rest())))
 }
 
-/// A `FORK` record: the new process and its parent.
+/// The content of a `FORK` record: the new process and its parent.
 #[derive(Clone, Copy, Debug)]
 pub struct Task {
     pub pid: u32,

@@ -1,4 +1,4 @@
-//! Records: their headers, and the contents of all records but samples.
+//! Records: their headers, and the contents of all records except samples.
 mod chunks;
 mod map;
 mod unpack;
@@ -10,10 +10,10 @@ pub(crate) use map::{comm, is_anonymous, task};
 
 use profkit_data::bytes::Endian;
 
-/// The size of the header of a record, in bytes.
+/// The size in bytes of the header of a record.
 pub(crate) const RECORD_HEADER: usize = 8;
 
-/// The kinds of records that this crate reads, by their numbers in the file.
+/// The kind of a record, as a number in the file. The constants are the kinds that this crate reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RecordKind(pub u32);
 
@@ -38,17 +38,17 @@ impl RecordKind {
     pub const COMPRESSED: RecordKind = RecordKind(81);
     pub const COMPRESSED2: RecordKind = RecordKind(83);
 
-    /// Whether perf or the kernel writes records with this number. After damage, only such records are searched for.
+    /// Whether perf or the kernel writes records with this number. After damage, only such records are accepted.
     fn is_known(self) -> bool {
         matches!(self.0, 1..=22 | 64..=86)
     }
 
-    /// Whether the kernel writes records of this kind. Such records end with the block of ids.
+    /// Whether the kernel writes records of this kind. They end with the block of ids.
     pub(crate) fn is_of_kernel(self) -> bool {
         self.0 < 64
     }
 
-    /// The name of the kind, as perf prints it. `None` for a kind that this version of profkit does not know.
+    /// Returns perf's name for the kind. `None` if this version of profkit does not know the kind.
     pub fn name(self) -> Option<&'static str> {
         const KERNEL: [&str; 22] = [
             "MMAP",
@@ -116,7 +116,7 @@ pub(crate) struct RecordHeader {
 }
 
 impl RecordHeader {
-    /// Reads the header at the start of the bytes.
+    /// Reads the header at the start of the bytes. `None` if there are too few bytes.
     pub fn read(bytes: &[u8], endian: Endian) -> Option<RecordHeader> {
         let [a, b, c, d, e, f, g, h] = *bytes.first_chunk::<RECORD_HEADER>()?;
         Some(RecordHeader {
@@ -135,11 +135,12 @@ impl RecordHeader {
 /// A record.
 #[derive(Clone, Copy, Debug)]
 pub struct Record<'data> {
-    /// The offset of the record in the file, or among the decompressed records ([`Chunk::is_decompressed`]).
+    /// The offset of the record in the file. For a decompressed record ([`Chunk::is_decompressed`]), the offset among
+    /// all decompressed records.
     pub offset: u64,
     /// The kind of the record.
     pub kind: RecordKind,
-    /// Flags, whose meaning depends on the kind. The lowest three bits say in which mode the processor was.
+    /// Flags, whose meaning depends on the kind. The lowest three bits state the mode of the processor.
     pub misc: u16,
     /// The bytes of the record after its header.
     pub body: &'data [u8],

@@ -1,14 +1,14 @@
-//! The zstd stream of compressed records. A recording has one stream, which is divided among its compressed records;
-//! perf does not write the end of the stream.
+//! The zstd stream of compressed records. A recording has one stream, and each of its compressed records contains a
+//! piece of it. perf does not write the end of the stream.
 use crate::limits::{CHUNK, INFLATE_FLOOR, INFLATE_RATIO};
 use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
 use std::fmt;
 use std::io::{self, Read};
 
-/// An empty last block. Without it, the decoder would not return the last bytes of the stream.
+/// An empty last block, which is appended to the stream. Without it, the decoder would not return the last bytes.
 const LAST_BLOCK: &[u8] = &[1, 0, 0];
 
-/// The parts of the stream in their order.
+/// A reader for the pieces of the stream, in their order.
 struct Pieces<'data> {
     pieces: std::vec::IntoIter<&'data [u8]>,
     current: &'data [u8],
@@ -28,16 +28,16 @@ impl Read for Pieces<'_> {
 
 /// Decompresses the stream, some megabytes at a time.
 pub struct Unpack<'data> {
-    /// The parts of the stream, until decompression begins.
+    /// The pieces of the stream; `None` after decompression has begun.
     pieces: Option<Vec<&'data [u8]>>,
     /// The decoder. `None` before decompression begins, and after the end of the stream.
     decoder: Option<StreamingDecoder<Pieces<'data>, FrameDecoder>>,
     buffer: Vec<u8>,
-    /// The number of bytes of the buffer that were used.
+    /// The number of bytes at the start of the buffer that the caller has used.
     used: usize,
-    /// The number of bytes that were decompressed.
+    /// The number of bytes decompressed so far.
     produced: u64,
-    /// The number of bytes at which decompression stops.
+    /// The number of bytes after which decompression stops.
     limit: u64,
 }
 
@@ -50,8 +50,8 @@ impl fmt::Debug for Unpack<'_> {
     }
 }
 
-/// When fewer bytes than this are left in the buffer, more are decompressed. The number is larger than the two largest
-/// possible records.
+/// The number of unused bytes in the buffer below which more are decompressed. It is larger than two records of the
+/// largest size.
 const LOW: usize = 256 << 10;
 
 impl<'data> Unpack<'data> {
@@ -73,7 +73,8 @@ impl<'data> Unpack<'data> {
         }
     }
 
-    /// Returns the decompressed bytes that were not used, and the offset of the first of them in the stream.
+    /// Returns the decompressed bytes that are not used yet, and the offset of the first of them in the decompressed
+    /// stream.
     pub fn bytes(&self) -> (u64, &[u8]) {
         let bytes = self.buffer.get(self.used..).unwrap_or_default();
         (self.produced - bytes.len() as u64, bytes)
@@ -84,8 +85,8 @@ impl<'data> Unpack<'data> {
         self.used += len;
     }
 
-    /// Decompresses more bytes if few are left in the buffer. After an error the stream counts as ended; bytes from
-    /// before the error are kept.
+    /// Decompresses more bytes if few unused ones are left in the buffer. After an error, the stream is treated as
+    /// ended; bytes from before the error are kept.
     pub fn fill(&mut self) -> Result<(), String> {
         if self.buffer.len() - self.used >= LOW {
             return Ok(());

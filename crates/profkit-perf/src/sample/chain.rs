@@ -4,7 +4,7 @@ use profkit_data::bytes::Endian;
 /// The mode of a processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Mode {
-    /// The mode of the operating system's kernel.
+    /// The kernel of the operating system.
     Kernel,
     /// The mode of programs.
     User,
@@ -14,7 +14,7 @@ pub enum Mode {
     GuestKernel,
     /// The mode of a program in a virtual machine.
     GuestUser,
-    /// The recording does not say the mode.
+    /// The recording does not state the mode.
     Unknown,
 }
 
@@ -31,7 +31,7 @@ impl Mode {
         }
     }
 
-    /// Returns the name of the mode for people.
+    /// Returns a name of the mode for messages.
     pub fn name(self) -> &'static str {
         match self {
             Mode::Kernel => "kernel",
@@ -44,10 +44,11 @@ impl Mode {
     }
 }
 
-/// Entries of a call chain from this value on are not addresses. Each of them states the mode of the entries after it.
+/// The smallest value of an entry that is not an address. Such an entry states the mode of the entries after it.
 const MARKERS: u64 = 0u64.wrapping_sub(4095);
 
-/// A call chain: the address of the sample, then the return addresses of the active functions, the innermost first.
+/// A call chain. It consists of the address of the sample, and then of the return addresses from the innermost function
+/// to the outermost.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CallChain<'data> {
     words: &'data [[u8; 8]],
@@ -80,7 +81,7 @@ impl<'data> CallChain<'data> {
         self.words.is_empty()
     }
 
-    /// Returns all entries: addresses, and values that state the mode of the addresses after them.
+    /// Returns all entries. They are addresses, and values that state the mode of the addresses after them.
     pub fn raw(self) -> impl Iterator<Item = u64> + 'data {
         let endian = self.endian();
         self.words.iter().map(move |&word| endian.u64(word))

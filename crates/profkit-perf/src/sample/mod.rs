@@ -17,7 +17,7 @@ pub struct Sample<'data> {
     pub event: usize,
     /// The mode of the processor.
     pub mode: Mode,
-    /// The address of the instruction that the processor executed.
+    /// The address of the instruction at which the sample was taken.
     pub address: u64,
     /// The process.
     pub pid: u32,
@@ -27,9 +27,9 @@ pub struct Sample<'data> {
     pub time: Option<u64>,
     /// The processor.
     pub cpu: u32,
-    /// The number of events that the sample stands for, its period.
+    /// The period of the sample, which is the number of events that the sample stands for.
     pub period: u64,
-    /// The call chain: the functions that were active.
+    /// The call chain, which shows the functions that were active.
     pub chain: CallChain<'data>,
     /// The branch stack: the last branches that the processor took.
     pub branches: Branches<'data>,

@@ -1,11 +1,11 @@
-//! The positions of the parts of a sample. All parts before the call chain have fixed positions, which are computed
-//! once per event.
+//! The positions of the parts of a sample. The parts before the call chain have the same positions in all samples of an
+//! event, so these positions are computed once per event.
 use super::{Branches, CallChain, Mode, Sample};
 use crate::file::{Attr, sample_type};
 use crate::record::Record;
 use profkit_data::bytes::Endian;
 
-/// The positions of the parts in the samples of an event.
+/// The positions of the parts in the samples of an event, as offsets in the body of the record.
 #[derive(Clone, Debug)]
 pub struct Plan {
     endian: Endian,
@@ -16,7 +16,7 @@ pub struct Plan {
     period: Option<usize>,
     /// The position of the event's id in samples.
     pub id: Option<usize>,
-    /// The size of the parts with fixed positions, in bytes.
+    /// The size in bytes of the parts with fixed positions.
     fixed: usize,
     read: Option<Read>,
     chain: bool,
@@ -30,15 +30,16 @@ pub struct Plan {
 /// The layout of the values of counters in a sample.
 #[derive(Clone, Copy, Debug)]
 struct Read {
-    /// Whether a sample has the values of all events of a group.
+    /// Whether a sample contains the values of all events of a group.
     group: bool,
-    /// The number of 64-bit words before the values. They hold times.
+    /// The number of 64-bit words with times, which stand before the values of a group.
     times: usize,
-    /// The number of 64-bit words of a value.
+    /// The number of 64-bit words for each value.
     value: usize,
 }
 
-/// The block of ids at the end of records that are no samples: distances from the end of the record, in bytes.
+/// The block of ids at the end of records that are not samples. The fields are distances from the end of the record, in
+/// bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct IdBlock {
     size: usize,
@@ -60,7 +61,7 @@ impl IdBlock {
         }
     }
 
-    /// Returns the contents of a record without the block of ids.
+    /// Returns the body of a record without the block of ids.
     pub fn strip<'data>(&self, body: &'data [u8]) -> &'data [u8] {
         let end = body.len().saturating_sub(self.size);
         body.get(..end).unwrap_or_default()
@@ -87,7 +88,8 @@ impl<'data> Reader<'data> {
         Some(self.endian.u64(*word))
     }
 
-    /// Returns the bytes of `count` items of `size` bytes each. `count` comes from the file.
+    /// Returns the bytes of `count` items of `size` bytes each. `count` comes from the file and may be wrong. `None` if
+    /// there are too few bytes.
     fn items(&mut self, count: u64, size: usize) -> Option<&'data [u8]> {
         let len = usize::try_from(count).ok()?.checked_mul(size)?;
         let end = self.position.checked_add(len)?;
@@ -152,7 +154,7 @@ impl Plan {
                 .and_then(|place| fixed.get(place..)?.first_chunk())
                 .map_or(0, |word| endian.u64(*word))
         };
-        // Reads two numbers of 32 bits. In the other byte order, the bytes of each number are swapped.
+        // In the foreign byte order, the two numbers of 32 bits are swapped separately.
         let pair = |place: Option<usize>| -> (u32, u32) {
             let half = |at: usize| {
                 place
@@ -168,7 +170,8 @@ impl Plan {
         };
         if let Some(read) = self.read {
             let count = if read.group { reader.word()? } else { 1 };
-            // In a group, the number of values comes before the times. Otherwise the value comes before them.
+            // In a group, the number of values stands before the times, and the values after them. Without a group, the
+            // only value stands before the times.
             reader.items(read.times as u64, 8)?;
             reader.items(count, read.value * 8)?;
         }

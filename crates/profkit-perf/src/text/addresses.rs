@@ -1,17 +1,18 @@
-//! Files of addresses: counts of any number of binaries, small, and such that the files of many machines can be added up.
+//! Files of addresses. Such a file contains counts for any number of binaries. The files are small, and the files of
+//! many machines can be added up.
 //!
-//! A line with [`MAGIC`] and the version; a line `losses NAME NUMBER` per number that is not 0; then for each binary a
-//! line `binary NUMBERING BUILD-ID PATH` and sections as in other texts: a line with the kind and the number of entries,
-//! and a line per entry.
+//! The first line consists of [`MAGIC`] and the version. Then follows a line `losses NAME NUMBER` for each number that
+//! is not 0. Then follow a line `binary NUMBERING BUILD-ID PATH` and sections for each binary. A section consists of a
+//! line with its kind and the number of its entries, and a line for each entry.
 use super::sections::{build_id, check_depth};
 use super::words::{Lines, decimal, hex, malformed};
 use crate::collect::{BinaryCounts, BinaryKey, CountTable, Counts, Numbering, Place, Sums};
 use profkit_data::{Error, ErrorKind, Result};
 use std::io::{self, Write};
 
-/// The start of the first line.
+/// The text with which the first line begins. The version follows it.
 pub const MAGIC: &[u8] = b"# profkit addresses ";
-/// The version in the first line.
+/// The version of the format that this crate reads and writes.
 const VERSION: u64 = 1;
 
 const NUMBERINGS: [(&str, Numbering); 5] = [
@@ -22,7 +23,7 @@ const NUMBERINGS: [(&str, Numbering); 5] = [
     ("from-stext", Numbering::FromStext),
 ];
 
-/// Writes counts as a file of addresses. The same counts are always the same bytes.
+/// Writes counts as a file of addresses. Equal counts always give equal bytes.
 ///
 /// # Errors
 /// If the sink has an error.
@@ -92,7 +93,7 @@ fn write_sums(sums: &Sums, sink: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Text without control characters: they and `%` are `%` with two hexadecimal digits.
+/// Returns the text with each control character and each `%` replaced by `%` and two hexadecimal digits.
 fn escaped(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     for &byte in text {
@@ -122,7 +123,7 @@ fn unescaped(text: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// The key in the rest of a line about a binary.
+/// Parses the line about a binary after its first word.
 fn key(kernel: bool, line: &[u8]) -> Option<BinaryKey> {
     let mut parts = line.splitn(3, |&byte| byte == b' ');
     let numbering = parts.next()?;
@@ -148,7 +149,7 @@ fn end_of_branch(text: &[u8]) -> Option<(Place, &[u8])> {
     }
 }
 
-/// The kinds of sections, and the shapes of their entries.
+/// The first word of each kind of section, and the form of the section's entries.
 const SECTIONS: [(&[u8], &str); 3] = [
     (b"ranges ", "`START-END:COUNT`"),
     (b"branches ", "`FROM->TO:COUNT`"),
@@ -170,7 +171,7 @@ pub fn read(text: &[u8]) -> Result<Counts> {
         .with_hint("use a newer profkit"));
     }
     let mut table = CountTable::default();
-    // The binary and the context of the following sections.
+    // The binary and the context to which the following sections belong.
     let mut current: Option<(BinaryKey, Option<Vec<u8>>)> = None;
     while let Some((offset, line)) = lines.next() {
         let bad = |expected| malformed(offset, line, expected);

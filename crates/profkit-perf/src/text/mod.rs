@@ -1,5 +1,5 @@
-//! Counts from texts: the output of `perf script`, the unsymbolized profiles of llvm-profgen, the texts of google/autofdo
-//! and simpleperf, and profkit's own files of addresses.
+//! Reads counts from texts: the output of `perf script`, the unsymbolized profiles of llvm-profgen, the texts of
+//! google/autofdo and simpleperf, and profkit's own files of addresses.
 //!
 //! docs/formats/samples-text.md describes them.
 mod addresses;
@@ -17,16 +17,16 @@ use profkit_data::{Error, ErrorKind, Result, Structure};
 pub enum TextKind {
     /// The output of `perf script`: mappings and branch stacks.
     Script,
-    /// Counts of ranges and branches, as `llvm-profgen --skip-symbolization` writes them.
+    /// Counts of ranges and branches in the form of `llvm-profgen --skip-symbolization`.
     Unsymbolized,
-    /// Counts of ranges, addresses and branches, as google/autofdo reads and simpleperf writes them.
+    /// Counts of ranges, addresses and branches in the form that google/autofdo reads and simpleperf writes.
     Autofdo,
-    /// A file of addresses, as [`write_addresses`] writes it.
+    /// A file of addresses in the form of [`write_addresses`].
     Addresses,
 }
 
 impl TextKind {
-    /// Recognises a text by its first lines. `None` if it is none of these.
+    /// Recognises the kind of a text from its first lines. `None` if it is of no known kind.
     pub fn detect(text: &[u8]) -> Option<TextKind> {
         if text.starts_with(addresses::MAGIC) {
             return Some(TextKind::Addresses);
@@ -37,7 +37,7 @@ impl TextKind {
         script::detect(text).then_some(TextKind::Script)
     }
 
-    /// A name for the kind, for messages.
+    /// Returns a name of the kind for messages.
     pub fn name(self) -> &'static str {
         match self {
             TextKind::Script => "output of perf script",
@@ -52,10 +52,10 @@ impl TextKind {
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct TextOptions {
-    /// Whether the places in unsymbolized profiles are addresses, and not distances from the first segment with code
-    /// (`llvm-profgen --use-offset=0`).
+    /// Whether the places in unsymbolized profiles are addresses (`llvm-profgen --use-offset=0`). If false, they are
+    /// distances from the first segment with code.
     pub absolute: bool,
-    /// Whether samples with a call chain and a branch stack are kept as they are
+    /// Whether samples with a call chain and a branch stack are also kept whole
     /// ([`CollectOptions::stacks`](crate::collect::CollectOptions::stacks)).
     pub stacks: bool,
 }

@@ -1,11 +1,12 @@
-//! The output of `perf script --show-mmap-events -F ip,brstack`.
+//! Reads the output of `perf script --show-mmap-events -F ip,brstack`.
 //!
-//! Lines with `PERF_RECORD_MMAP` say what processes had mapped. A sample is one line with its address and its branch stack;
-//! or, if call chains were recorded, a line per address and then a line with the branch stack. A line with nothing but a
-//! decimal number that is not indented says how often the sample after it occurred.
+//! Lines with `PERF_RECORD_MMAP` describe mappings of processes. If no call chains were recorded, a sample is one line
+//! with its address and its branch stack. With call chains, a sample is one line for each address and then a line with
+//! the branch stack. A line that contains only a decimal number and is not indented is the number of times that the
+//! next sample occurred.
 //!
-//! Samples do not say their process, so the mappings of all processes are taken together. A later mapping of the same
-//! addresses holds for the samples after it.
+//! The text does not show the process of a sample, so the mappings of all processes are put into one address space. A
+//! later mapping of the same addresses applies to the samples after it.
 use super::sections::build_id;
 use super::words::{Lines, decimal, hex, hex_0x};
 use crate::collect::{Counts, ThreadSums, increase};
@@ -15,7 +16,7 @@ use memchr::memmem;
 use rayon::prelude::*;
 
 const MAPPING: &[u8] = b"PERF_RECORD_MMAP";
-/// The process that stands for all processes.
+/// The process number under which the mappings of all processes are stored.
 const ALL: u32 = 0;
 
 /// A mapping of code.
@@ -30,8 +31,8 @@ struct Mapping<'text> {
     executable: bool,
 }
 
-/// Reads a line such as `PERF_RECORD_MMAP2 10/10: [0x400000(0x1000) @ 0 08:01 7 0]: r-xp /bin/program`. Text before the
-/// name of the record is ignored.
+/// Parses a line such as `PERF_RECORD_MMAP2 10/10: [0x400000(0x1000) @ 0 08:01 7 0]: r-xp /bin/program`. Text before
+/// the name of the record is ignored. `None` if the line has a different form.
 fn mapping(line: &[u8]) -> Option<Mapping<'_>> {
     let start = memmem::find(line, MAPPING)?;
     let line = line.get(start + MAPPING.len()..)?;
@@ -62,12 +63,12 @@ fn mapping(line: &[u8]) -> Option<Mapping<'_>> {
     })
 }
 
-/// Whether a line has a branch stack: an entry is `0xFROM/0xTO/…`.
+/// Whether a line contains a branch stack. Its entries have the form `0xFROM/0xTO/…`.
 fn has_stack(line: &[u8]) -> bool {
     memmem::find(line, b"/0x").is_some() && memmem::find(line, MAPPING).is_none()
 }
 
-/// Whether a line has one address and nothing else.
+/// Whether a line contains one address and nothing else.
 fn is_address(line: &[u8]) -> bool {
     hex_0x(line.trim_ascii()).is_some_and(|(_, rest)| rest.is_empty())
 }
@@ -76,11 +77,12 @@ fn is_indented(line: &[u8]) -> bool {
     line.first().is_some_and(u8::is_ascii_whitespace)
 }
 
-/// Recognises the text: within the first lines there is a mapping, or a sample.
+/// Whether a text is the output of `perf script`. There must be a mapping or a sample within the first lines.
 pub fn detect(text: &[u8]) -> bool {
-    /// Other lines, such as comments, that may be before.
+    /// The number of lines that are examined. Other lines, such as comments, may come first.
     const LINES: usize = 100;
-    /// More of a line is not looked at, so that a large file without line ends costs no time.
+    /// The number of bytes of each line that are examined on average. It bounds the time for a large file without line
+    /// ends.
     const WIDTH: usize = 4096;
     let head = text.get(..LINES * WIDTH).unwrap_or(text);
     let (mut addresses, mut is_text) = (0, false);
@@ -94,14 +96,14 @@ pub fn detect(text: &[u8]) -> bool {
             return true;
         }
         let blank = line.trim_ascii().is_empty();
-        // Programs that start perf may print a line of their own before the first mapping.
+        // A program that starts perf may print its own lines before the first mapping.
         is_text |= !is_address(line) && !blank && !line.starts_with(b"#");
         addresses += usize::from(!blank);
     }
     addresses > 0 && !is_text
 }
 
-/// Splits a line into the address of the sample, if it has one, and the branch stack.
+/// Splits a line into the address of the sample and the branch stack. The address may be missing.
 fn stack_of(line: &[u8]) -> Option<(Option<u64>, &[u8])> {
     let line = line.trim_ascii();
     if line.starts_with(b"0x") && has_stack(line) {
@@ -112,7 +114,8 @@ fn stack_of(line: &[u8]) -> Option<(Option<u64>, &[u8])> {
     blank.then_some((Some(address), rest.trim_ascii_start()))
 }
 
-/// The branches of a stack, the newest first: from and to. A damaged entry ends the stack.
+/// Returns the branches of a stack, the newest first. Each is the address of the branch and its target. A damaged entry
+/// ends the stack.
 fn branches(stack: &[u8]) -> impl Iterator<Item = (u64, u64)> {
     let entries = stack.split(u8::is_ascii_whitespace);
     entries
@@ -124,12 +127,12 @@ fn branches(stack: &[u8]) -> impl Iterator<Item = (u64, u64)> {
         })
 }
 
-/// What the text says about binaries, and the form of its samples.
+/// The mappings in the text, and the form of its samples.
 struct Survey {
     processes: Processes,
-    /// Whether the branch stacks come after lines with call chains.
+    /// Whether samples have call chains, so that the branch stack comes after the lines of the chain.
     chains: bool,
-    /// Mappings that could not be read, or that are beyond the limits.
+    /// The number of mappings that could not be read or that exceed the limits.
     damaged: u64,
 }
 
@@ -168,7 +171,7 @@ impl Survey {
                 chains = before_is_address && line.trim_ascii_start().starts_with(b"0x");
                 break;
             }
-            // A number alone can be the count of an aggregated sample, which is not indented.
+            // A line with only a number can be the count of an aggregated sample, but such a line is not indented.
             before_is_address = is_address(line) && is_indented(line)
                 || before_is_address && line.trim_ascii().is_empty();
         }
@@ -180,9 +183,10 @@ impl Survey {
     }
 }
 
-/// Parts of the text that end after a line with a branch stack, or where a line ends if there are no stacks.
+/// Splits the text into parts of about `size` bytes. A part ends after a line with a branch stack, or after any line if
+/// there is no such line nearby. Each part is returned with its offset.
 fn parts(text: &[u8], size: usize) -> Vec<(usize, &[u8])> {
-    /// The farthest that the end of a sample is looked for.
+    /// The number of bytes in which the end of a sample is searched.
     const SEARCH: usize = 1 << 20;
     let mut list = Vec::new();
     let mut start = 0;
@@ -192,7 +196,7 @@ fn parts(text: &[u8], size: usize) -> Vec<(usize, &[u8])> {
         if end > size {
             let tail = rest.get(size..).unwrap_or_default();
             let lines = Lines::new(tail).take_while(|(offset, _)| *offset < SEARCH);
-            // The first line is the rest of a line.
+            // The first line is skipped, because its start is before `tail`.
             let mut ends = lines.skip(1).filter(|(_, line)| has_stack(line));
             end = match ends.next() {
                 Some((offset, line)) => (size + offset + line.len() + 1).min(rest.len()),
@@ -205,7 +209,8 @@ fn parts(text: &[u8], size: usize) -> Vec<(usize, &[u8])> {
     list
 }
 
-/// The place of an address: the binary and the offset in its file.
+/// Returns the place of an address: the binary and the offset in its file. `at` is the offset in the text, which serves
+/// as the time.
 fn place(survey: &Survey, at: u64, address: u64) -> Option<(BinaryId, u64)> {
     let found = survey
         .processes
@@ -217,9 +222,9 @@ fn place(survey: &Survey, at: u64, address: u64) -> Option<(BinaryId, u64)> {
 struct Reader<'s> {
     survey: &'s Survey,
     sums: ThreadSums,
-    /// Whether the text has no mapping, so that all addresses belong to the one binary that the user names.
+    /// Whether the text contains no mapping. All places are then addresses in the only binary that the user names.
     absolute: bool,
-    /// Whether whole samples are kept.
+    /// Whether samples are also kept whole.
     stacks: bool,
 }
 
@@ -234,7 +239,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Adds a sample that occurred `count` times.
+    /// Adds a sample that occurred `count` times. `at` is its offset in the text.
     fn sample(&mut self, at: u64, address: Option<u64>, chain: &[u64], stack: &[u8], count: u64) {
         let survey = self.survey;
         increase(&mut self.sums.losses.samples, count);
@@ -247,7 +252,7 @@ impl Reader<'_> {
         if let Some(address) = address {
             self.sums.address(place(address), count);
         }
-        // An entry without any address is an unused place.
+        // An entry in which both addresses are 0 is unused.
         let used = branches(stack).take_while(|&branch| branch != (0, 0));
         let placed = used.map(|(from, to)| (place(from), place(to)));
         if self.stacks && !chain.is_empty() {
@@ -264,7 +269,7 @@ impl Reader<'_> {
 
     fn part(&mut self, offset: usize, text: &[u8]) {
         let mut count = 1;
-        // The call chain, if one is being read.
+        // The addresses of the call chain that is being read; empty if none is.
         let mut chain: Vec<u64> = Vec::new();
         for (start, line) in Lines::new(text) {
             let at = (offset + start) as u64;
@@ -273,7 +278,7 @@ impl Reader<'_> {
                 continue;
             }
             if trimmed.is_empty() {
-                // A sample with a call chain and without a branch stack ends here.
+                // The empty line ends a sample that has a call chain but no branch stack.
                 if let Some(&address) = chain.first() {
                     increase(&mut self.sums.losses.with_chain, count);
                     self.sample(at, Some(address), &chain, &[], count);
@@ -316,7 +321,8 @@ impl Reader<'_> {
     }
 }
 
-/// Reads the counts, with the threads of rayon's current pool. `stacks` says whether whole samples are kept.
+/// Reads the counts of a text. Uses the threads of rayon's current pool. If `stacks` is true, samples are also kept
+/// whole.
 pub fn read(text: &[u8], stacks: bool) -> Counts {
     let survey = Survey::of(text);
     let mut reader = parts(text, limits::CHUNK)

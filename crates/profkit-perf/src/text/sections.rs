@@ -1,9 +1,9 @@
-//! Texts of sections: llvm-profgen's unsymbolized profiles, and those of google/autofdo.
+//! Reads texts that consist of sections: llvm-profgen's unsymbolized profiles, and the texts of google/autofdo.
 //!
-//! A section is a line with the number of its entries, and a line per entry. The entries of ranges are `START-END:COUNT`,
-//! those of addresses `PLACE:COUNT`, those of branches `FROM->TO:COUNT`; places are hexadecimal. llvm-profgen writes
-//! ranges and branches, either once or indented below each `[context]`. autofdo writes ranges, addresses and branches, and
-//! then comments.
+//! A section consists of a line with the number of its entries, and a line for each entry. An entry has the form
+//! `START-END:COUNT` for a range, `PLACE:COUNT` for an address, and `FROM->TO:COUNT` for a branch. Places are
+//! hexadecimal. llvm-profgen writes a section of ranges and a section of branches, either once or indented below each
+//! `[context]`. autofdo writes sections of ranges, addresses and branches, and then comments.
 use super::words::{Lines, decimal, hex_0x, malformed};
 use super::{TextKind, TextOptions};
 use crate::collect::{BinaryKey, CountTable, Counts, Numbering, Place, SumTable};
@@ -34,7 +34,7 @@ fn entry(line: &[u8]) -> Option<Entry> {
     Some(Entry::Address(first, count))
 }
 
-/// The lines without comments and empty ones, without blanks around them.
+/// Returns the lines that are neither empty nor comments, without the blanks around them. Each comes with its offset.
 fn content(text: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     Lines::new(text)
         .map(|(offset, line)| (offset, line.trim_ascii()))
@@ -46,11 +46,11 @@ pub fn detect(text: &[u8]) -> Option<TextKind> {
     let mut lines = content(text).map(|(_, line)| line);
     let first = lines.next()?;
     if first.starts_with(b"[") {
-        // Below a context there is a number.
+        // After a context comes the number of entries in its first section.
         return decimal(lines.next()?).map(|_| TextKind::Unsymbolized);
     }
     let ranges = decimal(first)?;
-    // The entries of the first section are ranges; an empty one is followed by the number of the second.
+    // The first section contains ranges. If it is empty, the next line is the number of entries in the second section.
     let mut next = lines.next();
     if ranges > 0 {
         let is_range = |line| matches!(entry(line), Some(Entry::Range(..)));
@@ -58,7 +58,7 @@ pub fn detect(text: &[u8]) -> Option<TextKind> {
     } else {
         decimal(next?)?;
     }
-    // What the second section has decides. If it is empty, a third section decides.
+    // The entries of the second section show the kind of the text. If it is empty, a third section shows autofdo.
     let mut numbers = 1;
     loop {
         match next {
@@ -68,7 +68,7 @@ pub fn detect(text: &[u8]) -> Option<TextKind> {
                 Some(Entry::Address(..)) => return Some(TextKind::Autofdo),
                 Some(Entry::Branch(..)) => break,
                 None => {
-                    // A text that ends in a damaged line is still of this kind; the reader reports the line.
+                    // The line may be damaged. The text is still of this kind, and the reader reports the line.
                     if decimal(line).is_none() {
                         break;
                     }
@@ -85,7 +85,7 @@ pub fn detect(text: &[u8]) -> Option<TextKind> {
     })
 }
 
-/// What the comments at the end of autofdo's texts say: the build id and the path.
+/// Reads the comments at the end of autofdo's texts. Returns the build id and the path.
 fn comments(text: &[u8]) -> (Option<BuildId>, Vec<u8>) {
     let (mut id, mut path) = (None, Vec::new());
     for (_, line) in Lines::new(text) {
@@ -102,7 +102,7 @@ fn comments(text: &[u8]) -> (Option<BuildId>, Vec<u8>) {
     (id, path)
 }
 
-/// A build id in hexadecimal digits.
+/// Parses a build id in hexadecimal digits.
 pub fn build_id(text: &[u8]) -> Option<BuildId> {
     let text = text.strip_prefix(b"0x").unwrap_or(text);
     let (pairs, rest) = text.as_chunks::<2>();
@@ -137,7 +137,7 @@ pub fn read(text: &[u8], kind: TextKind, options: TextOptions) -> Result<Counts>
     });
     let mut context: Option<Vec<u8>> = None;
     let mut lines = content(text);
-    // The sections that the text, or its current context, has had.
+    // The number of sections that were read, of the text or of its current context.
     let mut sections = 0;
     let sections_of_all = if autofdo { 3 } else { 2 };
     while let Some((offset, line)) = lines.next() {
@@ -176,7 +176,8 @@ pub fn read(text: &[u8], kind: TextKind, options: TextOptions) -> Result<Counts>
     Ok(table.finish())
 }
 
-/// Checks the number of frames of a context: each frame becomes some hundreds of bytes in memory.
+/// Checks the number of frames in a context. The number is limited, because each frame needs some hundreds of bytes of
+/// memory.
 ///
 /// # Errors
 /// If there are more than [`SAMPLE_CONTEXT_DEPTH`].
@@ -194,10 +195,10 @@ pub fn check_depth(offset: usize, context: &[u8]) -> Result<()> {
     )
 }
 
-/// The shape of an entry in each kind of section.
+/// The form of an entry in each kind of section: ranges, addresses and branches.
 const SHAPES: [&str; 3] = ["`START-END:COUNT`", "`PLACE:COUNT`", "`FROM->TO:COUNT`"];
 
-/// Adds an entry of a section.
+/// Adds an entry of a section to the sums. `kind` is an index in [`SHAPES`]. `None` if the line has a different form.
 fn take(sums: &mut SumTable, kind: usize, numbering: Numbering, line: &[u8]) -> Option<()> {
     let end = |place| end_of_branch(place, numbering);
     match (kind, entry(line)?) {
@@ -209,8 +210,8 @@ fn take(sums: &mut SumTable, kind: usize, numbering: Numbering, line: &[u8]) -> 
     Some(())
 }
 
-/// An end of a branch. For an end that is not in the binary llvm-profgen writes the address 1, less its base if places are
-/// distances from it; simpleperf writes 0.
+/// Returns the place of a branch's end. If the end is not in the binary, llvm-profgen writes the address 1, and
+/// simpleperf writes 0. In texts with distances, llvm-profgen writes 1 minus the base.
 fn end_of_branch(place: u64, numbering: Numbering) -> Place {
     let elsewhere = match numbering {
         Numbering::FileOffset | Numbering::FromText | Numbering::FromStext => place == 0,

@@ -1,7 +1,8 @@
 //! Numbers and lines of texts.
 use profkit_data::{Error, ErrorKind};
 
-/// Reads a hexadecimal number at the start of bytes. Returns it with the rest.
+/// Parses a hexadecimal number at the start of the bytes. Returns the number and the bytes after it. `None` if there is
+/// no digit or the number is too large.
 pub fn hex(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let mut value = 0u64;
     let mut len = 0;
@@ -26,7 +27,7 @@ pub fn hex_0x(bytes: &[u8]) -> Option<(u64, &[u8])> {
     hex(bytes.strip_prefix(b"0x").unwrap_or(bytes))
 }
 
-/// Reads bytes that are a decimal number as a whole.
+/// Parses a decimal number. `None` if the bytes contain anything else.
 pub fn decimal(bytes: &[u8]) -> Option<u64> {
     if bytes.is_empty() {
         return None;
@@ -37,7 +38,7 @@ pub fn decimal(bytes: &[u8]) -> Option<u64> {
     })
 }
 
-/// The lines of a text with their offsets, without the characters that end them.
+/// An iterator over the lines of a text with their offsets. The lines do not include the characters that end them.
 #[derive(Clone, Debug)]
 pub struct Lines<'text> {
     text: &'text [u8],
@@ -51,7 +52,7 @@ impl<'text> Lines<'text> {
 }
 
 impl<'text> Iterator for Lines<'text> {
-    /// The offset of the line, and the line.
+    /// The offset of a line in the text, and the line.
     type Item = (usize, &'text [u8]);
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -70,10 +71,10 @@ impl<'text> Iterator for Lines<'text> {
     }
 }
 
-/// The error for a line that cannot be read.
+/// Makes the error for a line that cannot be read. `expected` describes the right form.
 #[cold]
 pub fn malformed(offset: usize, line: &[u8], expected: &str) -> Error {
-    /// More of a line is not shown.
+    /// The number of bytes of the line that the error shows.
     const SHOWN: usize = 60;
     let shown = line.get(..SHOWN).unwrap_or(line);
     Error::new(ErrorKind::Malformed, "a line cannot be read")

@@ -9,7 +9,7 @@ use std::process::Command;
 /// The last LLVM release that reads and writes the compact binary encoding.
 const LAST_COMPACT: u32 = 16;
 
-/// The encodings of sample profiles, each with the first and the last release that writes it.
+/// The encodings of sample profiles. Each has its name, its option, and the first and the last release that writes it.
 const ENCODINGS: [(&str, &str, u32, u32); 7] = [
     ("text", "--text", 0, u32::MAX),
     ("binary", "--binary", 0, u32::MAX),
@@ -25,7 +25,7 @@ const ENCODINGS: [(&str, &str, u32, u32); 7] = [
     ("split", "--extbinary --split-layout", 22, u32::MAX),
 ];
 
-/// The forms to which each file is converted.
+/// The options for the forms to which each file is converted.
 const FORMS: [&str; 4] = [
     "--text",
     "--binary",
@@ -33,14 +33,14 @@ const FORMS: [&str; 4] = [
     "--compress-all-sections",
 ];
 
-/// The options with which several files are merged.
+/// The options for merges of several files.
 const MERGES: [&str; 3] = [
     "--text",
     "--extbinary",
     "--text --convert-sample-profile-layout=flat",
 ];
 
-/// The reason why files of LLVM and profkit may differ in the order of checksums and attributes.
+/// The reason why files by LLVM and by profkit may have checksums and attributes in different orders.
 /// docs/formats/llvm-profdata.md describes this difference.
 const METADATA_ORDER: &str = "in LLVM's files, metadata of sample profiles (checksums, attributes) have the order of a hash table; all other \
      sections have the same bytes, and LLVM reads the same text from both files";
@@ -60,7 +60,7 @@ struct Source {
     has_contexts: bool,
 }
 
-/// A test input: a sample profile in one encoding, written by one release.
+/// A test input: a sample profile that one release has written in one encoding.
 struct Input {
     name: String,
     release: u32,
@@ -70,7 +70,7 @@ struct Input {
 }
 
 impl Conformance {
-    /// Makes all comparisons of sample profiles that are possible with the installed tools.
+    /// Makes all comparisons of sample profiles, as far as the needed tools are installed.
     ///
     /// # Panics
     /// If a tool cannot be started or the temporary folder cannot be written.
@@ -78,7 +78,8 @@ impl Conformance {
         let Some(reference) = self.llvms.get(&REFERENCE) else {
             return Vec::new();
         };
-        // Each element is a list of sources whose files can be merged; `None` means the fixtures.
+        // Each element is a list of sources. The files made from one list can be merged. `None` stands for the
+        // fixtures.
         let corpora: Vec<_> = [None]
             .into_iter()
             .chain(Self::corpora().into_iter().map(Some))
@@ -114,8 +115,8 @@ impl Conformance {
         inputs
     }
 
-    /// Returns groups of profiles that can be merged with each other: generated ones, and one with samples of a real
-    /// run.
+    /// Returns groups of profiles. The profiles of a group can be merged with each other. Most are generated; one
+    /// contains samples of a real run.
     fn corpora() -> Vec<Vec<Source>> {
         const FUNCTIONS: usize = 20;
         let ordinary = SampleShape::ALL.into_iter().map(|shape| {
@@ -142,7 +143,7 @@ impl Conformance {
     }
 }
 
-/// Returns the fixtures. Various releases wrote them from texts that were written by hand.
+/// Returns the fixtures. Various releases wrote them from texts written by hand.
 fn fixture_inputs() -> Vec<Input> {
     let mut inputs: Vec<Input> = fixtures_with(&["sampleprof"])
         .iter()
@@ -176,7 +177,7 @@ fn fixture_inputs() -> Vec<Input> {
 
 struct SampleBench<'a> {
     reference: &'a Llvm,
-    /// The LLVM release that reads compact binary files.
+    /// The LLVM release [`LAST_COMPACT`], which reads compact binary files; `None` if it is not installed.
     compact: Option<&'a Llvm>,
     personality: &'a Path,
     folder: &'a Path,
@@ -221,7 +222,7 @@ impl SampleBench<'_> {
         }
     }
 
-    /// Writes a source with a release in an encoding. Returns nothing if the encoding cannot contain the source.
+    /// Writes a source with a release in an encoding. Returns `None` if the encoding cannot contain the source.
     fn written_by(
         &self,
         llvm: &Llvm,
@@ -246,8 +247,8 @@ impl SampleBench<'_> {
         })
     }
 
-    /// Compares conversions of each file to every form, and merges: of all files of a release, and of all files in an
-    /// encoding.
+    /// Compares the conversions of each file to every form. Also compares merges of all files of a release, and of all
+    /// files in an encoding.
     fn check(&mut self, inputs: &[Input]) {
         for (number, input) in inputs.iter().enumerate() {
             std::fs::write(self.folder.join(number.to_string()), &input.bytes)
@@ -282,14 +283,14 @@ impl SampleBench<'_> {
         let names: Vec<String> = numbers.iter().map(usize::to_string).collect();
         let mut arguments = vec!["merge", "--sample", ONE_WRITER, "-o", "out"];
         arguments.extend(form.split_whitespace());
-        // If several profiles are merged, the last one gets the weight 2.
+        // If several files are merged, the last one gets the weight 2.
         let heavy = names.last().filter(|_| names.len() > 1);
         let heavy = heavy.map(|name| format!("--weighted-input=2,{name}"));
         let plain = names.len() - usize::from(heavy.is_some());
         arguments.extend(names.iter().take(plain).map(String::as_str));
         arguments.extend(heavy.as_deref());
-        // For the compact encoding, profkit is compared with the last release that reads it; otherwise with the
-        // reference release.
+        // Files in the compact encoding are compared with the last release that reads it, all others with the reference
+        // release.
         let files = || numbers.iter().filter_map(|&at| inputs.get(at));
         let tool = match files().any(|file| file.encoding == "compact") {
             true if form != "--text" => return,
@@ -322,8 +323,8 @@ impl SampleBench<'_> {
         ours: &Did,
     ) -> Outcome {
         let is_done = |did: &Did| did.code == Some(0);
-        // If profkit reads the files but cannot write them in the binary encoding, profkit prints the message of LLVM
-        // 13, which can read these files too.
+        // profkit and LLVM 13 can read these files. If the binary encoding cannot contain them, profkit prints the same
+        // message as LLVM 13.
         let is_read = is_done(ours) || (form == "--binary" && ours.stderr.contains(NO_WRITER));
         if is_read && !is_done(theirs) && files.iter().any(|file| is_of_13(file)) {
             return Outcome::Allowed(CONTEXTS_OF_13);
@@ -377,7 +378,7 @@ impl SampleBench<'_> {
             let ran = command
                 .output()
                 .expect("the tool of the reference release starts");
-            // The reference release crashes on files without a list of symbols, so the exit status is not checked.
+            // The exit status is not checked, because the reference release crashes on files without a list of symbols.
             (ran.status.success(), ran.stdout)
         };
         let (is_sound, text) = show(&["merge", "--sample", "--text", "meant", "-o", "-"]);
@@ -405,7 +406,7 @@ impl SampleBench<'_> {
     }
 }
 
-/// Returns the words of each line in sorted order, so that lines with the same words are equal.
+/// Returns the sorted words of each line, so that lines with the same words are equal.
 fn by_words(text: &[u8]) -> Vec<Vec<&[u8]>> {
     text.split(|&byte| byte == b'\n')
         .map(|line| {
@@ -416,7 +417,8 @@ fn by_words(text: &[u8]) -> Vec<Vec<&[u8]>> {
         .collect()
 }
 
-/// Whether a file is extensible binary with contexts written by LLVM 13, which wrote contexts as names.
+/// Whether LLVM 13 has written the file, in the extensible binary encoding and with contexts. LLVM 13 wrote contexts as
+/// names.
 fn is_of_13(input: &Input) -> bool {
     let is_ext = !["text", "binary", "compact"].contains(&input.encoding.as_str());
     input.release == 13 && input.has_contexts && is_ext

@@ -1,23 +1,23 @@
-//! Indexed profiles of version 14.
+//! Writes indexed profiles of version 14.
 use super::hash_of;
 use crate::{ByteBuilder, Endian};
 use std::collections::BTreeMap;
 
-/// How the bytes of bitmaps and uniformity bits are written.
+/// The form in which the bytes of bitmaps and of uniformity bits are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bytes23 {
-    /// One after the other, then zero bytes up to a multiple of 8.
+    /// The bytes follow each other. After them come zero bytes up to a multiple of 8.
     Packed,
-    /// Each in a word of 8 bytes, as in version 13.
+    /// Each byte has a word of 8 bytes, as in version 13.
     Words,
 }
 
-/// A function of an indexed profile: its name, and a record for each function hash.
+/// A function of an indexed profile. It has one record for each function hash.
 #[derive(Clone, Debug, Default)]
 pub struct IndexedFunction {
     /// The name.
     pub name: &'static str,
-    /// The records, in the order in which they are written.
+    /// The records, in the order in which they are written to the file.
     pub records: Vec<IndexedRecord>,
 }
 
@@ -32,14 +32,15 @@ pub struct IndexedRecord {
     pub bitmap: Vec<u8>,
     /// The uniformity bits.
     pub uniformity: Vec<u8>,
-    /// The targets of a single indirect call, with their counts; no call if empty.
+    /// The targets of the function's only indirect call, with their counts. If the list is empty, there is no such
+    /// call.
     pub targets: Vec<(&'static str, u64)>,
 }
 
 const MAGIC: [u8; 8] = [0xff, b'l', b'p', b'r', b'o', b'f', b'i', 0x81];
 
-/// Returns an IR profile of version 14 with these functions. Its labels are `table` (the table of buckets) and, for
-/// each function, its name and `NAME data` (its records).
+/// Returns the bytes of an IR profile of version 14 with these functions. The builder has the label `table` for the
+/// table of buckets. For each function it has the label `NAME` for the name and `NAME data` for the records.
 pub fn indexed_profile(functions: &[IndexedFunction], bytes: Bytes23) -> ByteBuilder {
     let mut file = ByteBuilder::new(Endian::Little);
     file.bytes(MAGIC).u64(14 | 1 << 56).u64(0).u64(0);
@@ -55,7 +56,7 @@ pub fn indexed_profile(functions: &[IndexedFunction], bytes: Bytes23) -> ByteBui
     file
 }
 
-/// Cutoffs of the summary, in millionths.
+/// The cutoffs of the summary, in millionths of the sum of all counts.
 const CUTOFFS: [u64; 16] = [
     10_000, 100_000, 200_000, 300_000, 400_000, 500_000, 600_000, 700_000, 800_000, 900_000,
     950_000, 990_000, 999_000, 999_900, 999_990, 999_999,
@@ -80,7 +81,7 @@ fn summary(file: &mut ByteBuilder, functions: &[IndexedFunction]) {
         let wanted = u128::from(total) * u128::from(cutoff) / 1_000_000;
         let (mut sum, mut least, mut blocks) = (0, 0, 0u64);
         for (index, &count) in sorted.iter().enumerate() {
-            // Equal counts are taken together.
+            // If counts are equal, all of them are included.
             if sum >= wanted && (index == 0 || sorted[index - 1] != count) {
                 break;
             }
@@ -90,7 +91,7 @@ fn summary(file: &mut ByteBuilder, functions: &[IndexedFunction]) {
     }
 }
 
-/// Distributes functions to buckets. Each goes to the head of its bucket.
+/// Distributes functions to `count` buckets. Each new function is inserted at the start of its bucket.
 fn spread<'a>(
     functions: impl Iterator<Item = &'a IndexedFunction>,
     count: usize,
@@ -103,8 +104,9 @@ fn spread<'a>(
     buckets
 }
 
-/// The functions by bucket: names are inserted in their order, each at the head of its bucket, and whenever the table
-/// grows the heads become tails.
+/// Returns the functions in the buckets of LLVM's hash table. LLVM inserts the names in their order into a table of 64
+/// buckets, each at the start of its bucket. Then it moves them, in the order of this table, to a table of the final
+/// size.
 fn buckets(functions: &[IndexedFunction]) -> Vec<Vec<&IndexedFunction>> {
     let by_name: BTreeMap<_, _> = functions.iter().map(|one| (one.name, one)).collect();
     let wanted = match by_name.len() {
@@ -172,7 +174,8 @@ fn record(data: &mut ByteBuilder, record: &IndexedRecord, form: Bytes23) {
         return;
     }
     let targets = u32::try_from(record.targets.len()).expect("a few");
-    // TotalSize and NumValueKinds; Kind, NumValueSites and one byte for the site, padded; values and counts.
+    // First TotalSize and NumValueKinds. Then, for the value kind, Kind, NumValueSites and one byte for the site,
+    // padded. Then the values with their counts.
     data.u32(8 + 16 + 16 * targets).u32(1);
     data.u32(0).u32(1);
     data.u8(u8::try_from(targets).expect("a few")).align(8);

@@ -1,6 +1,6 @@
-//! Writes profiles as LLVM 23 does, for tests. No LLVM 23 tool can be had for these tests, so the files follow what is
-//! known of the format (docs/formats: indexed.md, raw.md, sample.md). Nothing is shared with the readers and writers
-//! that are tested.
+//! Writes profiles as LLVM 23 does, for tests. No tools of LLVM 23 are available for these tests, so the files follow
+//! the descriptions of the formats (docs/formats: indexed.md, raw.md, sample.md). This module shares no code with the
+//! readers and writers under test.
 mod indexed;
 mod raw;
 mod sample;
@@ -11,7 +11,7 @@ pub use sample::{Composite, SampleForm, Sampled, sample_forms, sample_profile, s
 
 use md5::{Digest, Md5};
 
-/// The low 64 bits of the MD5 of a name.
+/// Returns the low 64 bits of the MD5 of a name.
 fn hash_of(name: &str) -> u64 {
     let digest: [u8; 16] = Md5::digest(name).into();
     let mut low = [0; 8];
@@ -19,7 +19,7 @@ fn hash_of(name: &str) -> u64 {
     u64::from_le_bytes(low)
 }
 
-/// The fixtures in `tests/fixtures/llvm-23`: the name of each, and its bytes.
+/// Returns the fixtures in `tests/fixtures/llvm-23`: the file name and the bytes of each.
 pub fn llvm_23_fixtures() -> Vec<(&'static str, Vec<u8>)> {
     let mut fixtures = indexed::fixtures();
     fixtures.extend(raw::fixtures());

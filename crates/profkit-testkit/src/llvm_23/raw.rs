@@ -1,4 +1,4 @@
-//! Raw profiles of version 11.
+//! Writes raw profiles of version 11.
 use super::hash_of;
 use crate::{ByteBuilder, Endian};
 
@@ -11,7 +11,7 @@ pub struct RawFunction {
     pub hash: u64,
     /// The counters.
     pub counts: Vec<u64>,
-    /// The uniform counters: none, or one for each counter.
+    /// The uniform counters. Either there are none, or one for each counter.
     pub uniform: Vec<u64>,
     /// The number of threads in a wave.
     pub wave_size: u16,
@@ -19,9 +19,9 @@ pub struct RawFunction {
     pub bitmap: Vec<u8>,
 }
 
-/// Returns a raw IR profile of version 11, written by a program with pointers of `pointer` bytes. Its labels are the
-/// sections (`data`, `counters`, `bitmap`, `uniform counters`, `names`), header fields with LLVM's names, and `NAME
-/// UniformCounterPtr` for each function.
+/// Returns the bytes of a raw IR profile of version 11. The program that wrote it has pointers of `pointer` bytes. The
+/// builder has labels for the sections (`data`, `counters`, `bitmap`, `uniform counters`, `names`), for header fields
+/// (LLVM's names), and `NAME UniformCounterPtr` for each function.
 pub fn raw_profile(functions: &[RawFunction], endian: Endian, pointer: usize) -> ByteBuilder {
     let mut file = ByteBuilder::new(endian);
     let magic = |letter: u8| u64::from_be_bytes([0xff, b'l', b'p', b'r', b'o', b'f', letter, 0x81]);
@@ -58,7 +58,7 @@ pub fn raw_profile(functions: &[RawFunction], endian: Endian, pointer: usize) ->
         file.label(&format!("{} UniformCounterPtr", function.name));
         put(&mut file, (!function.uniform.is_empty()).then_some(lane));
         put(&mut file, (!function.bitmap.is_empty()).then_some(bit));
-        // FunctionPointer and Values.
+        // The fields FunctionPointer and Values, which are 0.
         put(&mut file, None);
         put(&mut file, None);
         file.u32(u32::try_from(function.counts.len()).expect("a few"));
@@ -82,7 +82,8 @@ pub fn raw_profile(functions: &[RawFunction], endian: Endian, pointer: usize) ->
     put_all(file.align(8).label("uniform counters"), |one| &one.uniform);
     let names: Vec<_> = functions.iter().map(|one| one.name).collect();
     let names = names.join("\u{1}");
-    // One chunk that is not compressed: its length in one byte, then 0 for the compressed length.
+    // The names are one chunk that is not compressed. Before it stand its length (one byte) and 0 as its compressed
+    // length.
     file.label("names")
         .u8(u8::try_from(names.len()).expect("short names"));
     file.u8(0).bytes(&names).label("end of names").align(8);
@@ -103,7 +104,7 @@ pub fn raw_profile(functions: &[RawFunction], endian: Endian, pointer: usize) ->
     file
 }
 
-/// The fields of the header after magic and version.
+/// The names of the header fields after the magic number and the version.
 const FIELDS: [&str; 17] = [
     "BinaryIdsSize",
     "NumData",
@@ -163,7 +164,7 @@ pub(super) fn fixtures() -> Vec<(&'static str, Vec<u8>)> {
     let file = |functions: &[RawFunction]| raw_profile(functions, Endian::Little, 8).finish();
     vec![
         ("host.profraw", file(&host)),
-        // Blocks 0 and 1 of `kernel` are uniform in the first run, blocks 0 and 2 in the second.
+        // In the first run, blocks 0 and 1 of `kernel` are uniform. In the second run, blocks 0 and 2 are.
         ("gpu-1.profraw", file(&kernels([6400, 5760, 89]))),
         ("gpu-2.profraw", file(&kernels([6400, 5759, 90]))),
     ]

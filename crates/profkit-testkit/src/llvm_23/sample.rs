@@ -1,46 +1,47 @@
-//! Extensible binary sample profiles in the forms that LLVM has since release 23, and composite ones.
+//! Writes extensible binary sample profiles with the features that LLVM has since release 23, and with composite
+//! sections.
 use super::hash_of;
 use crate::{ByteBuilder, Endian};
 use flate2::{Compression, write::ZlibEncoder};
 use std::collections::BTreeSet;
 use std::io::Write;
 
-/// A call target with its samples.
+/// A call target and the number of its samples.
 pub type Target = (&'static str, u64);
 
-/// A function of a sample profile, at the top level or inlined.
+/// A function of a sample profile. It is a top-level function or an inlined one.
 #[derive(Clone, Debug, Default)]
 pub struct Sampled {
     /// The name.
     pub name: &'static str,
-    /// The head samples. Inlined functions have none.
+    /// The number of head samples. Inlined functions have none.
     pub head: u64,
     /// The total samples.
     pub total: u64,
-    /// The lines with their samples and call targets.
+    /// The lines. Each has its number, its samples and its call targets.
     pub lines: Vec<(u64, u64, Vec<Target>)>,
-    /// The inlined functions, by line.
+    /// The inlined functions. Each has the line at which it is inlined.
     pub inlined: Vec<(u64, Sampled)>,
 }
 
-/// How a sample profile is written.
+/// The form in which a sample profile is written.
 #[derive(Clone, Debug, Default)]
 pub struct SampleForm {
-    /// The version in the header; 0 stands for 103.
+    /// The version in the header. The value 0 here means version 103.
     pub version: u8,
-    /// Whether names and offsets are in Eytzinger order.
+    /// Whether the name table and the table of offsets are in Eytzinger order.
     pub eytzinger: bool,
-    /// Whether functions without inlined ones have sections of their own.
+    /// Whether functions without inlined functions are written to separate sections.
     pub split: bool,
     /// Whether sections are compressed.
     pub compress: bool,
-    /// The names in the symbol list, which is written as hashes.
+    /// The names in the symbol list. The file contains their hashes.
     pub symbols: Vec<&'static str>,
-    /// Whether functions are written as composite ones.
+    /// The form of composite sections; `None` if the file has none.
     pub composite: Option<Composite>,
 }
 
-/// What is not known of composite profiles, or may vary.
+/// The properties of composite sections that are unknown or that may vary.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Composite {
     /// Whether the head samples precede the total samples.
@@ -62,14 +63,14 @@ fn uleb(out: &mut Vec<u8>, mut value: u64) {
     }
 }
 
-/// The names of a file, in the order of their indexes.
+/// The names in a file, in the order of the name table.
 struct Names {
     order: Vec<&'static str>,
     nested: usize,
     flat: usize,
 }
 
-/// Sorted elements as a complete search tree, level by level.
+/// Arranges sorted elements as a complete binary search tree. Returns its elements level by level.
 fn tree<T: Clone>(sorted: &[T]) -> Vec<T> {
     fn place<T: Clone>(sorted: &mut std::slice::Iter<'_, T>, at: usize, tree: &mut Vec<Option<T>>) {
         if at >= tree.len() {
@@ -173,7 +174,7 @@ impl Names {
         }
     }
 
-    /// The samples of a function as in all versions up to 104.
+    /// Writes the samples of a function in the form of all versions up to 104.
     fn body(&self, out: &mut Vec<u8>, function: &Sampled) {
         uleb(out, function.total);
         self.lines(out, function);
@@ -190,7 +191,7 @@ impl Names {
         self.put(out, function.name);
         uleb(out, 1 + u64::from(form.unknown_blocks));
         if form.unknown_blocks {
-            // A type, a size, and as many bytes.
+            // A block consists of its type, its size and as many bytes.
             uleb(out, 127);
             uleb(out, 3);
             out.extend([0xff, 0xff, 0xff]);
@@ -219,9 +220,9 @@ impl Names {
     }
 }
 
-/// Returns a sample profile with these functions. Its labels are the bodies of its sections (`names`, `offsets`,
-/// `samples`, `flat offsets`, `flat samples`, `symbols`) and the entries of its section table (the same words after
-/// `entry of`).
+/// Returns the bytes of a sample profile with these functions. The builder has labels for the contents of the sections:
+/// `names`, `offsets`, `samples`, `flat offsets`, `flat samples` and `symbols`. For the entries of the section table,
+/// it has the same labels with `entry of` before them.
 pub fn sample_profile(functions: &[Sampled], form: &SampleForm) -> ByteBuilder {
     let names = names(functions, form);
     let version = if form.version == 0 { 103 } else { form.version };
@@ -232,7 +233,7 @@ pub fn sample_profile(functions: &[Sampled], form: &SampleForm) -> ByteBuilder {
     };
     let mut sections: Vec<(&str, u64, u64, Vec<u8>)> = Vec::new();
     let mut summary = Vec::new();
-    // Counts and cutoffs that no test looks at.
+    // The counts and cutoffs of the summary. No test looks at them.
     for number in [0, 0, 0, 0, functions.len() as u64, 0] {
         uleb(&mut summary, number);
     }
@@ -340,7 +341,7 @@ pub fn sample_profile(functions: &[Sampled], form: &SampleForm) -> ByteBuilder {
     file
 }
 
-/// Five functions: two with inlined functions, one of them two levels deep.
+/// Returns five functions. Two of them have inlined functions, one of these two levels deep.
 pub fn sampled_functions() -> Vec<Sampled> {
     let leaf = |name, total| Sampled {
         name,
@@ -386,7 +387,7 @@ pub fn sampled_functions() -> Vec<Sampled> {
     ]
 }
 
-/// The forms of the fixtures, and of `sampled_functions` in tests.
+/// Returns the forms of the fixtures with their names. Tests use them for `sampled_functions` too.
 pub fn sample_forms() -> Vec<(&'static str, SampleForm)> {
     let eytzinger = SampleForm {
         eytzinger: true,
@@ -455,7 +456,7 @@ pub(super) fn fixtures() -> Vec<(&'static str, Vec<u8>)> {
         .into_iter()
         .map(|(name, form)| (name, sample_profile(&sampled_functions(), &form).finish()))
         .collect();
-    // Nothing in these functions shows which number is the total.
+    // In this profile, it is unclear which number is the head and which is the total.
     let unclear = [Sampled {
         name: "main",
         head: 7,

@@ -3,7 +3,7 @@ use super::features::{self, Helpers};
 use crate::Rng;
 use std::fmt::Write as _;
 
-/// The number of local variables. All have the type `uint64_t` and are set before they are used.
+/// The number of local variables in a function. All have the type `uint64_t` and are set before they are used.
 const VARIABLES: usize = 5;
 
 struct Body<'a> {
@@ -13,12 +13,12 @@ struct Body<'a> {
     index: usize,
     total: usize,
     labels: usize,
-    /// The number of calls written so far. A body may contain only a few, because the number of executed calls grows
-    /// with each level.
+    /// The number of calls in the body so far. A body may contain only a few, because the number of executed calls
+    /// multiplies with each level of calls.
     calls: usize,
 }
 
-/// Generates a function that other files can call, `fINDEX`. The helper functions that it needs are added to `helpers`.
+/// Generates the function `fINDEX`, which other files can call. Adds the helper functions that it needs to `helpers`.
 pub fn function(rng: &mut Rng, index: usize, total: usize, helpers: &mut Helpers) -> String {
     let mut body = Body {
         rng,
@@ -73,7 +73,7 @@ impl Body<'_> {
         }
         let sum = "v0 ^ v1 + v2 ^ v3 - v4 ^ array[a & 7] ^ of_double(d)";
         if self.rng.below(4) == 0 && self.index + 1 < self.total {
-            // This generates a tail call.
+            // Compilers can make a tail call of this.
             let callee = self.later();
             let _ = writeln!(
                 self.text,
@@ -84,7 +84,7 @@ impl Body<'_> {
         }
     }
 
-    /// Chooses one of the functions after the current one. The caller must know that there is at least one.
+    /// Chooses one of the functions after the current one. There must be at least one.
     fn later(&mut self) -> usize {
         self.index + 1 + self.rng.below(self.total - self.index - 1)
     }

@@ -1,4 +1,4 @@
-//! Compares the counts of functions by MIP with those by clang's `-fprofile-instr-generate`.
+//! Compares the counts of functions by MIP with the counts by clang's `-fprofile-instr-generate`.
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
 
@@ -41,7 +41,7 @@ pub fn sorted(mut counts: Counts) -> Counts {
     counts
 }
 
-/// The result of comparing MIP's counts with clang's, by function name.
+/// The result of a comparison of MIP's counts with clang's.
 #[derive(Clone, Debug, Default)]
 pub struct Comparison {
     /// The number of functions whose counts are equal.
@@ -50,10 +50,11 @@ pub struct Comparison {
     pub uncounted: Vec<String>,
     /// The functions that clang counts but that have no code of their own, because they were inlined or replaced.
     pub inlined_away: Vec<String>,
-    /// The functions with code of their own for which MIP counts fewer calls than clang, because some calls were
-    /// inlined. For coverage: the functions that clang counts as entered and MIP does not.
+    /// The functions for which MIP counts fewer calls than clang, because some calls were inlined. For coverage, the
+    /// functions that clang counts as entered and MIP does not. Each has clang's counts and MIP's counts.
     pub partly_inlined: Vec<(String, Vec<u64>, Vec<u64>)>,
-    /// The functions for which MIP counts more calls than clang, which is an error.
+    /// The functions for which MIP counts more calls than clang, which is an error. Each has clang's counts and MIP's
+    /// counts.
     pub wrong: Vec<(String, Vec<u64>, Vec<u64>)>,
 }
 
@@ -99,7 +100,7 @@ pub fn compare(clang: &Counts, mip: &Counts) -> Comparison {
     found
 }
 
-/// Replaces every count by 1 if it is not 0, as in coverage.
+/// Replaces every count that is not 0 by 1, as in coverage.
 pub fn covered(counts: &Counts) -> Counts {
     let of_one = |of_name: &Vec<u64>| of_name.iter().map(|count| (*count).min(1)).collect();
     sorted(

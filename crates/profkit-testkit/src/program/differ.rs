@@ -74,12 +74,12 @@ impl Setting {
         format!("{} {}", self.compiler.display(), self.flags.join(" "))
     }
 
-    /// Compiles and links `sources` in `folder` to the program `executable`. If `mip` is given, `profkit mip cc` is
-    /// used.
+    /// Compiles and links `sources` in `folder` to the program `executable`. If `mip` is not `None`, it does so with
+    /// `profkit mip cc` and this set of options.
     ///
     /// # Errors
-    /// If compiling or linking fails, or prints anything to stderr: even a warning of the linker would be a fault of
-    /// the instrumentation.
+    /// If compiling or linking fails, or prints anything to stderr. Even a warning of the linker is an error, because
+    /// the instrumentation must not cause one.
     pub fn build(
         &self,
         mip: Option<(&Path, MipMode)>,
@@ -141,8 +141,8 @@ pub fn outcome(executable: &Path, arguments: &[&str], raw: &Path) -> Result<Outc
             .arg("60")
             .arg(executable)
             .args(arguments)
-            // The program runs in its own folder, so that other files that it writes (gmon.out with -pg) stay in this
-            // folder.
+            // The program runs in its own folder, so that any other files that it writes (gmon.out with -pg) stay
+            // there.
             .current_dir(executable.parent().unwrap_or(Path::new(".")))
             .env("LLVM_MIP_PROFILE_FILENAME", raw)
             .env("LLVM_PROFILE_FILE", raw.with_extension("profraw")),
@@ -155,8 +155,8 @@ pub fn outcome(executable: &Path, arguments: &[&str], raw: &Path) -> Result<Outc
     })
 }
 
-/// Builds a program without instrumentation and in some modes, in an existing folder, and compares the runs. The raw
-/// profiles are kept there as `MODE.mipraw`, the programs as `MODE`.
+/// Builds a program without instrumentation and in some modes, and compares the runs. `folder` must exist. It keeps the
+/// raw profiles as `MODE.mipraw` and the programs as `MODE`.
 ///
 /// # Errors
 /// If something cannot be built or run, if the outputs differ, or if an instrumented program wrote no profile.

@@ -1,10 +1,10 @@
 //! Generates helper functions with unusual constructs of C. Each is a static function `uint64_t NAME(uint64_t x,
-//! uint64_t y)`. A helper may need other functions, which are written before it.
+//! uint64_t y)`. If a helper needs other functions, they are written before it.
 use crate::Rng;
 use std::fmt::Write as _;
 
-/// The helper functions of one file. Their numbers begin anew in each file, so that static functions in several files
-/// have the same names.
+/// The helper functions of one file. The numbers of helpers start again in each file, so that several files have static
+/// functions with the same names.
 #[derive(Debug, Default)]
 pub struct Helpers {
     text: String,
@@ -58,7 +58,7 @@ pub fn any(rng: &mut Rng, helpers: &mut Helpers) -> String {
     format!("helper{number}")
 }
 
-/// Returns the first line of a helper function. Every second helper must not be inlined.
+/// Returns the first line of a helper function. Every second helper has an attribute that prevents inlining.
 fn head(n: usize, small: usize) -> String {
     let attribute = ["NOINLINE ", "", "inline ", "NOINLINE "][small % 4];
     format!("static {attribute}uint64_t helper{n}(uint64_t x, uint64_t y)")
@@ -76,8 +76,8 @@ fn varargs(n: usize, c: u64, _: u64, s: usize) -> String {
     )
 }
 
-/// A variadic call with floating-point arguments passes the number of vector registers in a register, and no prologue
-/// may change that register.
+/// Generates a variadic call with floating-point arguments. The caller passes the number of vector registers in a
+/// register, which no prologue may change.
 fn varargs_of_doubles(n: usize, c: u64, _: u64, s: usize) -> String {
     let count = 1 + s;
     let values: Vec<String> = (0..count)
@@ -156,7 +156,7 @@ fn allocates_on_the_stack(n: usize, c: u64, _: u64, s: usize) -> String {
     )
 }
 
-/// The helper uses computed gotos.
+/// Generates a function with computed gotos.
 fn interpreter(n: usize, c: u64, d: u64, s: usize) -> String {
     format!(
         "{} {{\n  static const void *const places[] = {{ &&add, &&twice, &&flip, &&swap, &&back, &&end }};\n  \
@@ -190,7 +190,7 @@ fn mutual_recursion(n: usize, c: u64, d: u64, s: usize) -> String {
     )
 }
 
-/// Compilers move the unlikely part of the function to another place.
+/// Generates a function with an unlikely part, which compilers move to another place.
 fn cold_path(n: usize, c: u64, _: u64, s: usize) -> String {
     format!(
         "__attribute__((cold, noinline)) static uint64_t rare{n}(uint64_t x) {{ events++; return mix(x); }}\n\
@@ -202,7 +202,7 @@ fn cold_path(n: usize, c: u64, _: u64, s: usize) -> String {
     )
 }
 
-/// The helper contains inline assembly with labels and a section of its own.
+/// Generates a function with inline assembly that contains labels and its own section.
 fn inline_assembly(n: usize, c: u64, _: u64, s: usize) -> String {
     format!(
         "#if defined(__x86_64__)\n\
@@ -215,7 +215,7 @@ fn inline_assembly(n: usize, c: u64, _: u64, s: usize) -> String {
     )
 }
 
-/// A nested function gets the address of the outer function's frame in a separate register.
+/// Generates a nested function. It gets the address of the outer function's frame in a separate register.
 fn static_chain(n: usize, c: u64, _: u64, s: usize) -> String {
     format!(
         "#if defined(__GNUC__) && !defined(__clang__)\n\

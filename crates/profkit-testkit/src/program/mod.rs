@@ -4,7 +4,7 @@
 //! with stack probes, static chains, cold parts, targets of `longjmp`, computed gotos and more. They have no undefined
 //! or unspecified behaviour: integers are unsigned; shifts, divisors and indices are masked; no expression has two
 //! calls; every loop is bounded; and a counter limits the number of calls. So a program must print the same with every
-//! compiler and optimisation level, and if an instrumenter changes the output, the instrumenter is wrong.
+//! compiler and optimisation level. If an instrumenter changes the output, the instrumenter is wrong.
 mod body;
 pub mod counts;
 mod differ;
@@ -84,11 +84,11 @@ impl Program {
     }
 }
 
-/// The name of a weak function that every file defines. Copies that are not used stay in the program.
+/// The name of a weak function that every file defines. Copies that are not used may stay in the program.
 pub const WEAK_FUNCTION: &str = "shared_weak";
 
-/// Returns the file that contains function `index`. Neighbouring functions are in different files, so that calls go
-/// from file to file.
+/// Returns the index of the file that contains function `index`. Neighbouring functions are in different files, so that
+/// calls go from file to file.
 fn file_of(index: usize, files: usize) -> usize {
     index % files
 }
@@ -107,8 +107,8 @@ fn header(rng: &mut Rng, total: usize) -> String {
          static inline uint64_t mix(uint64_t x) { x ^= x >> 29; x *= 0xbf58476d1ce4e5b9ull; return x ^ (x >> 32); }\n\
          static inline uint64_t of_double(double d) {\n  if (!(d > -1e15 && d < 1e15)) return 77;\n  return (uint64_t)(int64_t)(d * 16.0);\n}\n",
     );
-    // Every file defines a weak function. The linker keeps one of them; depending on the compiler, its section is
-    // deduplicated or not.
+    // Every file defines the same weak function. The linker uses one definition. Depending on the compiler, the code of
+    // the others is removed or not.
     let weak = rng.bits();
     let _ = writeln!(
         text,
@@ -124,8 +124,8 @@ fn header(rng: &mut Rng, total: usize) -> String {
 fn part(rng: &mut Rng, file: usize, files: usize, total: usize) -> String {
     let mut text = String::from("#include \"shared.h\"\n");
     let mut helpers = features::Helpers::default();
-    // A table of function pointers contains only later functions, so that the call graph has no cycles except bounded
-    // recursion.
+    // A table of function pointers contains only functions after the current one, so that the call graph has no cycles
+    // except bounded recursion.
     let mine: Vec<usize> = (0..total)
         .filter(|index| file_of(*index, files) == file)
         .collect();

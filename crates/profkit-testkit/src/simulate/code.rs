@@ -1,7 +1,8 @@
-//! What an instruction does to the flow of control: by iced-x86 for x86-64, by masks for A64.
+//! Classifies instructions by their effect on the flow of control. Decodes x86-64 with iced-x86, and A64 with bit
+//! masks.
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Mnemonic, OpKind};
 
-/// The instruction sets that can be walked.
+/// The instruction sets whose code can be walked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Machine {
     /// x86-64.
@@ -10,12 +11,12 @@ pub enum Machine {
     A64,
 }
 
-/// What follows an instruction.
+/// The code that can be executed after an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flow {
     /// The next instruction.
     Next,
-    /// The next instruction or another one.
+    /// The next instruction, or the one at this address.
     Conditional(u64),
     Jump(u64),
     IndirectJump,
@@ -24,7 +25,7 @@ pub(super) enum Flow {
     Return,
     /// A call of the kernel.
     System,
-    /// Nothing: the program ends here, or there is no instruction.
+    /// No instruction. The program ends here.
     Trap,
 }
 
@@ -32,7 +33,7 @@ pub(super) enum Flow {
 pub(super) struct Instruction {
     pub length: u64,
     pub flow: Flow,
-    /// Whether it only fills the space between functions.
+    /// Whether the instruction only fills the space between functions.
     pub padding: bool,
 }
 
@@ -85,7 +86,7 @@ fn decode_x86(bytes: &[u8], address: u64) -> Option<Instruction> {
 }
 
 fn flow_a64(word: u32, address: u64) -> Flow {
-    // A signed field of `width` bits from bit `low` on, in words.
+    // Reads a signed field of `width` bits from bit `low` on. The field counts words of four bytes.
     let target = |low: u32, width: u32| {
         let field = (word >> low) << (32 - width);
         let words = i64::from(field.cast_signed() >> (32 - width));

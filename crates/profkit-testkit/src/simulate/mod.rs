@@ -1,8 +1,9 @@
-//! Recordings of branch stacks without a processor that records them: a real program is decoded and walked.
+//! Simulates recordings of branch stacks, for tests on machines whose processor cannot record them. The simulation
+//! decodes the code of a real program and walks through it.
 //!
-//! Conditional branches go one way or the other by chance, with a likelihood that each has for itself; calls and returns
-//! keep a stack; indirect calls choose among a few functions. What comes out is a recording that a processor could have
-//! made of the program, so llvm-profgen and other tools accept it. The same seed gives the same recording.
+//! Each conditional branch is taken with its own probability. Calls and returns use a stack. Each indirect call chooses
+//! among a few functions. The result is a recording that a processor could have made of the program, so llvm-profgen
+//! and other tools accept it. The same seed gives the same recording.
 mod code;
 mod program;
 mod sink;
@@ -17,30 +18,30 @@ use std::collections::BTreeMap;
 use std::io;
 use walk::{KERNEL, KERNEL_SIZE, LIBRARY, LIBRARY_SIZE, Place, Process, World};
 
-/// Markers in call chains: what follows is of the kernel, of the program.
+/// The values in a call chain that state that the entries after them belong to the kernel or to the program.
 const KERNEL_MARKER: u64 = 0u64.wrapping_sub(128);
 const USER_MARKER: u64 = 0u64.wrapping_sub(512);
-/// The most frames that a call chain has.
+/// The largest number of frames in a call chain.
 const FRAMES: usize = 127;
 
-/// What happens in a simulation. Programs are named by their index.
+/// An action of a simulation. Programs are given by their index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// A process starts with a program.
+    /// A process starts and runs a program.
     Start {
         /// The process.
         pid: u32,
         /// The program.
         program: usize,
     },
-    /// A process forks; the child goes on where the parent is.
+    /// A process forks. The child continues at the same place as the parent.
     Fork {
         /// The parent.
         pid: u32,
         /// The child.
         child: u32,
     },
-    /// A process starts another program: what it had mapped is gone.
+    /// A process starts another program. All its mappings end.
     Exec {
         /// The process.
         pid: u32,
@@ -59,29 +60,31 @@ pub enum Step {
         /// The process.
         pid: u32,
     },
-    /// All processes run, and this many samples are taken of them in turn.
+    /// All processes run. This number of samples is taken, from one process after the other.
     Samples(u64),
-    /// This many records are lost.
+    /// This number of records is lost.
     Lost(u64),
 }
 
-/// A place in a program: its index and the address as its file has it. `None` is code of no program of the simulation.
+/// A place in a program: the index of the program, and the address in its file. `None` for code that belongs to no
+/// program of the simulation.
 pub type Spot = Option<(usize, u64)>;
 
-/// What was recorded, counted without the help of any reader.
+/// The facts about what was recorded. They are counted without any reader.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Truth {
     /// The number of samples.
     pub samples: u64,
-    /// The number of entries in their branch stacks.
+    /// The number of entries in the branch stacks of all samples.
     pub entries: u64,
-    /// How often each branch was taken. At least one end is in a program.
+    /// The number of times that each branch occurs in a branch stack. At least one end of the branch is in a program.
     pub branches: BTreeMap<(Spot, Spot), u64>,
-    /// How often code was run from a branch's target to the next branch: program, first and last instruction.
+    /// The number of times that each range of code was executed between two branches. A range is given by the program,
+    /// its first instruction and its last instruction.
     pub ranges: BTreeMap<(usize, u64, u64), u64>,
 }
 
-/// How a recording is simulated.
+/// The settings of a simulation.
 #[derive(Clone, Debug)]
 pub struct Simulation {
     seed: u64,
@@ -94,7 +97,7 @@ pub struct Simulation {
 }
 
 impl Simulation {
-    /// Stacks of 32 branches, a sample per 50 branches or so, no call chains, nothing of the kernel.
+    /// Makes settings with branch stacks of 32 entries, one sample per about 50 branches, no call chains and no kernel.
     pub fn new(seed: u64) -> Self {
         Simulation {
             seed,
@@ -107,54 +110,55 @@ impl Simulation {
         }
     }
 
-    /// How many branches the processor remembers.
+    /// Sets the number of branches that the processor remembers.
     #[must_use]
     pub fn depth(mut self, depth: usize) -> Self {
         self.depth = depth;
         self
     }
 
-    /// The mean number of instructions that can branch, from one sample to the next.
+    /// Sets the mean number of branch instructions between two samples. Branches that are not taken count too.
     #[must_use]
     pub fn every(mut self, every: usize) -> Self {
         self.every = every;
         self
     }
 
-    /// Whether samples have call chains.
+    /// Sets whether samples have call chains.
     #[must_use]
     pub fn chains(mut self, chains: bool) -> Self {
         self.chains = chains;
         self
     }
 
-    /// Whether the kernel is recorded too.
+    /// Sets whether the code of the kernel is recorded too.
     #[must_use]
     pub fn kernel(mut self, kernel: bool) -> Self {
         self.kernel = kernel;
         self
     }
 
-    /// Whether [`run`](Self::run) counts what it records. Large recordings are made faster without.
+    /// Sets whether [`run`](Self::run) counts what it records. Without that, large recordings are made faster.
     #[must_use]
     pub fn truth(mut self, truth: bool) -> Self {
         self.truth = truth;
         self
     }
 
-    /// Whether processes enter their program at any function, as they do a library, even if it has a `main`.
+    /// Sets whether a process may enter its program at any function, as if the program were a library, even if the
+    /// program has a `main`.
     #[must_use]
     pub fn anywhere(mut self, anywhere: bool) -> Self {
         self.anywhere = anywhere;
         self
     }
 
-    /// A writer for the recording, to pass to [`PerfFile::new`] or to [`run`](Self::run) itself.
+    /// Returns a writer for the recording. It can be passed to [`PerfFile::new`] or to [`run`](Self::run).
     pub fn writer(&self) -> PerfWriter {
         sink::writer(self.chains)
     }
 
-    /// How many bytes a sample has in a file, if its stack is full and it has no call chain.
+    /// Returns the size in bytes of a sample in a file, if its branch stack is full and it has no call chain.
     pub fn sample_size(&self) -> u64 {
         8 + 6 * 8 + 8 + 24 * self.depth as u64
     }
@@ -165,7 +169,7 @@ impl Simulation {
     /// If the recording cannot be written.
     ///
     /// # Panics
-    /// If a step names a process that does not run, or samples are taken of none.
+    /// If a step names a process that does not run, or if samples are to be taken while no process runs.
     pub fn run(
         &self,
         programs: &[Program],
@@ -260,7 +264,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// A process has a new program.
+    /// Records that a process has started its program: its name and its mappings.
     fn enter(&mut self, process: usize) -> io::Result<()> {
         let pid = self.processes[process].pid;
         let program = &self.world.programs[self.processes[process].modules[0].program];

@@ -1,4 +1,4 @@
-//! An ELF program or library whose code is walked.
+//! An ELF program or library through whose code a simulation walks.
 use super::code::{Flow, Machine, decode};
 use object::elf::PF_X;
 use object::{Architecture, Object, ObjectSection, ObjectSegment, ObjectSymbol, SymbolKind};
@@ -8,7 +8,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-/// Mixes addresses: one multiplication, because each step of a walk looks an address up.
+/// A hash function for addresses. It consists of one multiplication, because each step of a walk looks up an address.
 #[derive(Clone, Debug, Default)]
 pub struct AddressHasher(u64);
 
@@ -35,22 +35,22 @@ type ByAddress<T> = RefCell<HashMap<u64, T, BuildHasherDefault<AddressHasher>>>;
 struct Code {
     address: u64,
     bytes: Vec<u8>,
-    /// Whether it calls functions of other programs.
+    /// Whether the code consists of stubs, which call functions of other programs.
     stubs: bool,
 }
 
-/// An executable segment, in pages.
+/// An executable segment, extended to whole pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CodeSegment {
     /// The address of its first page.
     pub address: u64,
-    /// The size in bytes: whole pages.
+    /// The size in bytes, which is a multiple of the page size.
     pub size: u64,
     /// The offset in the file.
     pub offset: u64,
 }
 
-/// Instructions one after the other, up to one that can go elsewhere.
+/// Instructions in a row, up to the first one that may not continue with the next instruction.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Block {
     /// The address of the last instruction.
@@ -58,38 +58,40 @@ pub(super) struct Block {
     /// The address after it.
     pub next: u64,
     pub flow: Flow,
-    /// Whether the block is in a stub for functions of other programs.
+    /// Whether the block is in a stub, which calls a function of another program.
     pub stub: bool,
 }
 
 /// A function of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramFunction {
-    /// The name of the symbol; empty for a function without one.
+    /// The name of the symbol; empty if there is no symbol.
     pub name: String,
     /// The address.
     pub address: u64,
 }
 
-/// An ELF program or library for x86-64 or AArch64 whose code can be walked. Code is decoded when a walk comes to it.
+/// An ELF program or library for x86-64 or AArch64 through whose code a simulation can walk. Code is decoded when a
+/// walk first reaches it.
 #[derive(Debug)]
 pub struct Program {
     /// The file.
     pub path: PathBuf,
     /// The instruction set.
     pub machine: Machine,
-    /// Whether it can be loaded at any address.
+    /// Whether the program can be loaded at any address.
     pub relocatable: bool,
-    /// The build id; empty without one.
+    /// The build id; empty if there is none.
     pub build_id: Vec<u8>,
     /// The executable segments.
     pub segments: Vec<CodeSegment>,
-    /// The functions that calls of unknown targets go to, by address. Stubs are left out.
+    /// The functions that calls with unknown targets may call, in the order of their addresses. Stubs are not among
+    /// them.
     pub functions: Vec<ProgramFunction>,
-    /// The index in `functions` of `main`.
+    /// The index of `main` in `functions`; `None` if there is no `main`.
     pub main: Option<usize>,
     code: Vec<Code>,
-    /// Where functions begin, those without symbols included.
+    /// The addresses at which functions begin, including functions without symbols.
     starts: Vec<u64>,
     blocks: ByAddress<Option<Block>>,
     targets: ByAddress<Rc<[u64]>>,
@@ -185,7 +187,7 @@ impl Program {
         }
     }
 
-    /// The name of the function that an address is in; empty if it has none.
+    /// Returns the name of the function that contains an address; empty if it is unknown.
     pub fn name_at(&self, address: u64) -> &str {
         let after = self.functions.partition_point(|it| it.address <= address);
         let function = after.checked_sub(1).and_then(|at| self.functions.get(at));
@@ -195,7 +197,7 @@ impl Program {
         }
     }
 
-    /// The offset in the file of an address of code.
+    /// Returns the offset in the file for an address of code. `None` if the address is not in code.
     pub fn file_offset(&self, address: u64) -> Option<u64> {
         self.segments.iter().find_map(|segment| {
             let distance = address.checked_sub(segment.address)?;
@@ -203,7 +205,7 @@ impl Program {
         })
     }
 
-    /// Whether an address is in a stub for functions of other programs (`.plt`).
+    /// Whether an address is in a stub, which calls a function of another program (`.plt`).
     pub fn is_stub(&self, address: u64) -> bool {
         self.code_at(address).is_some_and(|(code, _)| code.stubs)
     }
@@ -214,7 +216,7 @@ impl Program {
         after(one) == after(two)
     }
 
-    /// The block that begins at an address. `None` if there is no code.
+    /// Returns the block that begins at an address. `None` if there is no code.
     pub(super) fn block(&self, address: u64) -> Option<Block> {
         if let Some(&known) = self.blocks.borrow().get(&address) {
             return known;
@@ -251,8 +253,8 @@ impl Program {
         }
     }
 
-    /// The places that an indirect jump of this function may go to: where branches of the function lead, and what
-    /// follows instructions that never go on to the next one.
+    /// Returns the places to which an indirect jump of this function may jump. They are the targets of the function's
+    /// branches, and the places after instructions that never continue with the next instruction.
     pub(super) fn jump_targets(&self, address: u64) -> Rc<[u64]> {
         let at = self.starts.partition_point(|&start| start <= address);
         let start = self.starts[at.saturating_sub(1)];
@@ -294,8 +296,8 @@ impl Program {
     }
 }
 
-/// Where functions begin by the table of `.eh_frame_hdr`, in its usual form: pairs of signed 32-bit distances from the
-/// section's start.
+/// Returns the addresses at which functions begin according to the table in `.eh_frame_hdr`. The table must have its
+/// usual form: pairs of signed 32-bit distances from the section's start.
 fn unwind_starts(file: &object::File<'_>) -> Vec<u64> {
     let Some(section) = file.section_by_name(".eh_frame_hdr") else {
         return Vec::new();

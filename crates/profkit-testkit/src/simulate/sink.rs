@@ -1,5 +1,5 @@
-//! Where a simulated recording goes: a file in perf's form, or the text of `perf script`. Both are written while the
-//! simulation runs, so that a recording can be larger than the memory.
+//! The outputs of a simulation: a file in perf's form, or the text of `perf script`. Both are written while the
+//! simulation runs, so a recording can be larger than the memory.
 use crate::{Endian, PerfSample, PerfWriter};
 use std::io::{self, Seek, SeekFrom, Write};
 
@@ -18,16 +18,16 @@ pub struct PerfMap {
     pub offset: u64,
     /// The path of the file.
     pub path: String,
-    /// The build id; empty without one.
+    /// The build id; empty if there is none.
     pub build_id: Vec<u8>,
 }
 
-/// What happens in a recording.
+/// An event of a recording.
 #[derive(Clone, Debug)]
 pub enum PerfEvent<'e> {
     /// A process maps code.
     Map(&'e PerfMap),
-    /// A process takes a name; or starts another program.
+    /// A process gets a name, or starts another program.
     Name {
         /// The process.
         pid: u32,
@@ -35,7 +35,7 @@ pub enum PerfEvent<'e> {
         time: u64,
         /// The name.
         name: &'e str,
-        /// Whether it starts another program.
+        /// Whether the process starts another program.
         exec: bool,
     },
     /// A process forks.
@@ -65,9 +65,9 @@ pub enum PerfEvent<'e> {
     Sample(&'e PerfSample),
 }
 
-/// Takes the events of a recording in the order of time.
+/// A receiver of the events of a recording. The events come in the order of time.
 pub trait PerfSink {
-    /// Takes an event.
+    /// Receives an event.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -101,11 +101,11 @@ pub struct PerfFile<W: Write + Seek> {
     size: u64,
 }
 
-/// How many bytes of records are kept before they are written.
+/// The number of bytes of records after which they are written to the file.
 const PIECE: usize = 1 << 20;
 
 impl<W: Write + Seek> PerfFile<W> {
-    /// Starts a recording with the events of a writer.
+    /// Starts a file. `writer` determines the events of the recording.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -125,12 +125,12 @@ impl<W: Write + Seek> PerfFile<W> {
         Ok(())
     }
 
-    /// How many bytes of records were written, or are about to be.
+    /// Returns the number of bytes of records so far, including those that are not written yet.
     pub fn size(&self) -> u64 {
         self.size + self.writer.records().len() as u64
     }
 
-    /// Writes what is left, and the sizes at the file's start.
+    /// Writes the remaining records, the end of the file, and the sizes in the header.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -153,7 +153,7 @@ impl<W: Write + Seek> PerfSink for PerfFile<W> {
     }
 }
 
-/// Writes the text of `perf script --show-mmap-events -F ip,brstack`.
+/// Writes a recording in the form of `perf script --show-mmap-events -F ip,brstack`.
 #[derive(Debug)]
 pub struct PerfScript<W: Write> {
     file: W,
@@ -161,18 +161,18 @@ pub struct PerfScript<W: Write> {
 }
 
 impl<W: Write> PerfScript<W> {
-    /// Starts a text. With call chains, a sample has a line for each of their addresses.
+    /// Starts a text. With call chains, a sample has one line for each address in its call chain.
     pub fn new(file: W, chains: bool) -> Self {
         PerfScript { file, chains }
     }
 
-    /// Returns what the text was written to.
+    /// Returns the writer to which the text was written.
     pub fn into_inner(self) -> W {
         self.file
     }
 }
 
-/// Markers in call chains are no addresses.
+/// Whether an entry of a call chain is a marker and not an address.
 fn is_marker(address: u64) -> bool {
     address >= 0u64.wrapping_sub(4095)
 }
@@ -218,7 +218,7 @@ impl<W: Write> PerfSink for PerfScript<W> {
     }
 }
 
-/// Writes the same recording twice.
+/// Passes each event to two receivers.
 impl<A: PerfSink, B: PerfSink> PerfSink for (&mut A, &mut B) {
     fn event(&mut self, event: &PerfEvent<'_>) -> io::Result<()> {
         self.0.event(event)?;
@@ -226,7 +226,7 @@ impl<A: PerfSink, B: PerfSink> PerfSink for (&mut A, &mut B) {
     }
 }
 
-/// A writer for simulated recordings: one event, named as those that count taken branches.
+/// Returns a writer for simulated recordings. They have one event, which counts taken branches.
 pub(super) fn writer(chains: bool) -> PerfWriter {
     PerfWriter::new(
         Endian::Little,

@@ -1,27 +1,29 @@
-//! The walk of one process through the code of its programs, and the branches that its processor remembers.
+//! The walk of one process through the code of its programs. The process also has the branches that its processor
+//! remembers.
 use super::code::Flow;
 use super::program::Program;
 use crate::Rng;
 use std::collections::VecDeque;
 
-/// Code that belongs to no program of the simulation: the C library, and the kernel.
+/// The addresses and sizes of code that belongs to no program of the simulation: the C library and the kernel.
 pub(super) const LIBRARY: u64 = 0x7fff_f000_0000;
 pub(super) const LIBRARY_SIZE: u64 = 0x20_0000;
 pub(super) const KERNEL: u64 = 0xffff_ffff_8100_0000;
 pub(super) const KERNEL_SIZE: u64 = 0x200_0000;
 
-/// Deeper calls end the walk, as an exception would; so do walks of this many branches that do not return.
+/// The largest number of nested calls, and of branches without a return to the C library. If a walk exceeds one of
+/// them, it ends and starts again, as after an exception.
 const DEPTH: usize = 200;
 const BRANCHES: u32 = 200_000;
 
 /// A place in the memory of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
-    /// The index of the module; `None` for code that is not of a program of the simulation.
+    /// The index of the module; `None` for code that belongs to no program of the simulation.
     pub module: Option<usize>,
-    /// The address as the program's file has it.
+    /// The address in the program's file.
     pub address: u64,
-    /// The address in the memory.
+    /// The address in the memory of the process.
     pub memory: u64,
 }
 
@@ -48,32 +50,32 @@ pub(super) struct Taken {
 pub(super) struct Module {
     /// The index of the program.
     pub program: usize,
-    /// The distance from its own addresses to those in memory.
+    /// The number that is added to an address in the file to get the address in memory.
     pub bias: u64,
 }
 
-/// A process. A copy of it is a fork.
+/// A process. A copy of it serves as a forked process.
 #[derive(Clone, Debug)]
 pub(super) struct Process {
     pub pid: u32,
     pub modules: Vec<Module>,
     /// Where it is.
     pub at: Place,
-    /// The return addresses; the innermost is last.
+    /// The return addresses. That of the innermost function is last.
     pub stack: Vec<Place>,
-    /// The newest branches; the newest is first.
+    /// The branches that the processor remembers. The newest branch is first.
     pub taken: VecDeque<Taken>,
     branches: u32,
 }
 
-/// What is the same for all processes.
+/// The data that all processes share.
 #[derive(Debug)]
 pub(super) struct World<'w> {
     pub programs: &'w [Program],
     pub seed: u64,
     pub depth: usize,
     pub kernel: bool,
-    /// Whether `main` is a function like all others.
+    /// Whether `main` is treated like any other function.
     pub anywhere: bool,
 }
 
@@ -82,7 +84,7 @@ pub(super) fn mix(value: u64) -> u64 {
 }
 
 impl Process {
-    /// A process that is about to call a function of its first program.
+    /// Makes a process that is about to execute a function of its first program.
     pub fn new(world: &World<'_>, pid: u32, program: usize, rng: &mut Rng) -> Self {
         let mut process = Process {
             pid,
@@ -121,7 +123,7 @@ impl Process {
     }
 
     fn take(&mut self, world: &World<'_>, from: Place, to: Place, rng: &mut Rng) {
-        // One in 32 was predicted wrongly.
+        // One branch in 32 is marked as mispredicted.
         let predicted = if rng.below(32) == 0 { 1 } else { 2 };
         let cycles = 1 + rng.below(60) as u64;
         self.taken.truncate(world.depth.saturating_sub(1));
@@ -133,7 +135,8 @@ impl Process {
         self.branches += 1;
     }
 
-    /// A function that a process enters from outside: `main`, or any function of a library, some far more often.
+    /// Chooses the function at which a process enters its program: `main`, or any function of a library. Some functions
+    /// are chosen much more often than others.
     fn entry(&self, world: &World<'_>, rng: &mut Rng) -> Place {
         let program = &world.programs[self.modules[0].program];
         let main = program.main.filter(|_| !world.anywhere);
@@ -147,7 +150,7 @@ impl Process {
         self.place(0, program.functions[function].address)
     }
 
-    /// Starts anew at an entry, without any memory of branches: another thread runs.
+    /// Starts a new walk without remembered branches, as if another thread ran.
     fn begin(&mut self, world: &World<'_>, rng: &mut Rng) {
         self.stack.clear();
         self.taken.clear();
@@ -155,7 +158,7 @@ impl Process {
         self.at = self.entry(world, rng);
     }
 
-    /// Goes on from `from` to an entry through code of the C library.
+    /// Continues at an entry of the program, by two branches through the C library.
     fn return_to_outside(&mut self, world: &World<'_>, from: Place, rng: &mut Rng) {
         self.take(world, from, Place::foreign(LIBRARY + 0x100), rng);
         let entry = self.entry(world, rng);
@@ -174,19 +177,21 @@ impl Process {
             !program.is_same_function(to.address - 1, to.address)
         });
         if ends {
-            // The compiler knew that the callee does not return, so this is no code of the caller.
+            // The compiler knew that the called function does not return. So the code after the call belongs to another
+            // function.
             return self.begin(world, rng);
         }
         self.take(world, from, to, rng);
         self.at = to;
     }
 
-    /// One of the functions that a place calls through a pointer. Each place has one to three, and calls the first most.
+    /// Chooses one of the functions that a place calls through a pointer. Each place has one to three such functions,
+    /// and calls the first most often.
     fn callee(&self, world: &World<'_>, site: u64, rng: &mut Rng) -> Place {
         let own = mix(site);
         let rank = if rng.below(4) > 0 { 0 } else { rng.below(3) } as u64;
         let drawn = mix(own ^ (rank % (1 + own % 3)));
-        // One call in eight goes to any of the modules.
+        // One call in eight goes to a module chosen at random.
         let module = if self.modules.len() > 1 && rng.below(8) == 0 {
             rng.below(self.modules.len())
         } else {
@@ -198,7 +203,8 @@ impl Process {
         self.place(module, functions[function].address)
     }
 
-    /// Calls a function outside of the program, which returns at once or is of another module.
+    /// Calls a function outside of the program. It belongs to another module, or to the C library, from which it
+    /// returns at once.
     fn leave(&mut self, world: &World<'_>, from: Place, site: u64, rng: &mut Rng) {
         let own = mix(site);
         if self.modules.len() > 1 && own & 1 == 0 {
@@ -214,7 +220,7 @@ impl Process {
         self.pop(world, Place::foreign(function + 0x2c), rng);
     }
 
-    /// The kernel runs, and goes on at `to`.
+    /// Adds branches into, within and out of the kernel. Control continues at `to`.
     fn visit_kernel(&mut self, world: &World<'_>, from: Place, to: Place, rng: &mut Rng) {
         let own = KERNEL + (mix(from.address) & 0xff_fff0);
         self.take(world, from, Place::foreign(own), rng);
@@ -227,7 +233,8 @@ impl Process {
         self.take(world, Place::foreign(own + 0x91), to, rng);
     }
 
-    /// Whether a conditional branch is taken. Each place has its own likelihood; backward branches are likely.
+    /// Decides whether a conditional branch is taken. Each place has its own probability. Backward branches are taken
+    /// often.
     fn decides(site: u64, backward: bool, rng: &mut Rng) -> bool {
         const BACKWARD: [usize; 4] = [40, 52, 60, 62];
         const FORWARD: [usize; 4] = [1, 8, 40, 62];
@@ -240,7 +247,7 @@ impl Process {
         rng.below(64) < likely
     }
 
-    /// Walks to the next instruction that can go elsewhere, and past it.
+    /// Walks to the next branch instruction, and executes it.
     pub fn step(&mut self, world: &World<'_>, rng: &mut Rng) {
         if self.branches > BRANCHES || self.stack.len() > DEPTH {
             return self.begin(world, rng);

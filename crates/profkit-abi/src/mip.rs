@@ -150,7 +150,7 @@ pub mod raw_header {
     pub const VERSION: usize = 4;
     /// The offset of the [`file_type`](super::file_type) (16 bits).
     pub const FILE_TYPE: usize = 6;
-    /// The offset of the mode flags of all functions of the image together (32 bits).
+    /// The offset of the combined mode flags (bitwise OR) of all functions of the image (32 bits).
     pub const MODES: usize = 8;
     /// The offset of the field with the length of the build id in bytes, without padding (32 bits). The length is 0 if
     /// the image has no build id.

@@ -29,30 +29,30 @@ pub const SECTION_ENTRY_SIZE: usize = 32;
 
 /// The types of sections in extensible binary profiles (`SecType`).
 pub mod section {
-    /// The section with the profile summary.
+    /// The type of the section with the profile summary.
     pub const SUMMARY: u64 = 1;
-    /// The section with the name table.
+    /// The type of the section with the name table.
     pub const NAMES: u64 = 2;
-    /// The section with the profile symbol list, which contains the names of all functions of the program.
+    /// The type of the section with the profile symbol list, which contains the names of all functions of the program.
     pub const SYMBOLS: u64 = 3;
-    /// The section with the table of offsets, which contains the offset of each function's samples.
+    /// The type of the section with the table of offsets, which contains the offset of each function's samples.
     pub const FUNCTION_OFFSETS: u64 = 4;
-    /// The section with the metadata of functions, which are their checksums and attributes.
+    /// The type of the section with the metadata of functions, which are their checksums and attributes.
     pub const METADATA: u64 = 5;
-    /// The section with the calling contexts (since LLVM 14).
+    /// The type of the section with the calling contexts (since LLVM 14).
     pub const CONTEXTS: u64 = 6;
-    /// The section with the table of offsets of a composite section (LLVM after 23).
+    /// The type of the section with the table of offsets of a composite section (LLVM after 23).
     pub const COMPOSITE_OFFSETS: u64 = 7;
-    /// The section with the samples (`SecLBRProfile`).
+    /// The type of the section with the samples (`SecLBRProfile`).
     pub const SAMPLES: u64 = 32;
-    /// The section with the samples in blocks (`SecCompositeProfile`, LLVM after 23). All numbers from [`SAMPLES`] on
-    /// are reserved for sections with samples.
+    /// The type of the section with the samples in blocks (`SecCompositeProfile`, LLVM after 23). All numbers from
+    /// [`SAMPLES`] on are reserved for sections with samples.
     pub const COMPOSITE: u64 = 33;
 }
 
 /// The types of blocks in composite sections.
 pub mod block {
-    /// The block with the samples of a function.
+    /// The type of the block with the samples of a function.
     pub const SAMPLES: u64 = 0;
 }
 

@@ -14,9 +14,9 @@ const NOTE: (&str, &str) = ("note: ", "36");
 /// The bytes of a file.
 #[derive(Debug)]
 pub enum FileBytes {
-    /// Read into memory.
+    /// The bytes were read into memory.
     Read(Vec<u8>),
-    /// Mapped into memory.
+    /// The file is mapped into memory.
     Mapped(Mmap),
 }
 
@@ -133,7 +133,7 @@ pub fn fault_text(fault: &LlvmFault) -> String {
     }
 }
 
-/// The standard input, output and error during a run. Messages have colours where LLVM's have.
+/// The standard input, output and error during a run. Messages have colours in the same cases as those of LLVM's tools.
 pub struct Session<'io> {
     stdin: RefCell<&'io mut (dyn Read + 'io)>,
     stdout: RefCell<&'io mut (dyn Write + 'io)>,

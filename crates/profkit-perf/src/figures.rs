@@ -66,7 +66,7 @@ pub struct Figures {
     pub unmapped: u64,
     /// The times of the first and of the last sample, in nanoseconds. `None` if no sample has a time.
     pub times: Option<(u64, u64)>,
-    /// What was lost while the recording was made or read.
+    /// The numbers of records, samples and bytes that were lost while the recording was made or read.
     pub losses: Losses,
 }
 

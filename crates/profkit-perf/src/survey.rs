@@ -205,7 +205,7 @@ impl<'data> Recording<'data> {
         self.compressed
     }
 
-    /// How and where the recording was made.
+    /// Returns the content of the feature sections, which describe how and where the recording was made.
     pub fn features(&self) -> &Features<'data> {
         &self.features
     }
@@ -230,7 +230,7 @@ impl<'data> Recording<'data> {
         &self.losses
     }
 
-    /// The records, in runs.
+    /// Returns an iterator over all records, in chunks.
     pub fn chunks(&self) -> impl Iterator<Item = Chunk<'data>> + Send + 'data {
         let in_pipe = self.head.form == Form::Pipe;
         Chunks::new(self.sections.clone(), self.head.endian, in_pipe)

@@ -35,7 +35,7 @@ mod symbols {
         "__llvm_profile_bitmap_bias",
         "__ehdr_start",
         "__dso_handle",
-        // Nothing defines this one.
+        // Nothing defines this symbol.
         "__profkit_profile_absent"
     );
 

@@ -208,7 +208,7 @@ pub struct Facts<'a> {
     pub build_id: &'a [u8],
 }
 
-/// What a pattern asks for.
+/// The properties of the file that a pattern asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Asked {
     /// Whether the counts are added to those in the file (`%m`).
@@ -220,11 +220,11 @@ pub struct Asked {
 /// The reason why a pattern cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BadPattern {
-    /// `%m` is there twice.
+    /// The pattern contains `%m` twice.
     TwoPools,
-    /// `%t` is used, but the environment has no TMPDIR.
+    /// The pattern contains `%t`, but the environment has no TMPDIR.
     NoFolder,
-    /// `%b` is used, but the image has no build id.
+    /// The pattern contains `%b`, but the image has no build id.
     NoBuildId,
 }
 

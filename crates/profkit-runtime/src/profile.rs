@@ -50,7 +50,7 @@ pub enum Wrong {
 /// An earlier profile of the same image. It is in memory.
 #[derive(Debug, Clone, Copy)]
 pub struct Old {
-    /// Its counters and bitmaps.
+    /// The counters and bitmaps of the profile.
     pub counts: Counts,
     /// The value data, with the distance between addresses of the two runs.
     pub values: OldValues,
@@ -82,7 +82,7 @@ pub struct Counts {
 }
 
 impl Sections {
-    /// The size of one counter.
+    /// The size of one counter in bytes.
     #[must_use]
     #[inline(never)]
     pub fn entry_size(&self) -> usize {
@@ -307,7 +307,8 @@ impl Sections {
         }
     }
 
-    /// Adds two sets of counts, and writes the sums to `sums`. This may be the place of one of the two sets.
+    /// Adds two sets of counts, and writes the sums to `sums`. The place `sums` may be the place of one of the two
+    /// sets.
     ///
     /// # Safety
     /// The caller must ensure that the check of the sections has succeeded, and that the three places have as many counters

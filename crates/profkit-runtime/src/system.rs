@@ -322,6 +322,8 @@ pub fn facts_of(file: i32) -> Facts {
     }
 }
 
+/// Returns facts about the file at `path`, which is relative to the open folder `folder`. `flags` are those of `statx`.
+///
 /// # Safety
 /// The caller must pass a zero-terminated `path`.
 #[inline(never)]

@@ -19,7 +19,7 @@ const ATTR: u32 = 112;
 /// The size in bytes of a file's header.
 const HEADER: u64 = 104;
 
-/// A sample that is written.
+/// A sample for the writer.
 #[derive(Clone, Debug, Default)]
 pub struct PerfSample {
     /// The number of the event.
@@ -35,7 +35,7 @@ pub struct PerfSample {
     /// The branches: the address of each, its target and its flags. The newest branch is first. They are written only
     /// if events have branch stacks.
     pub branches: Vec<(u64, u64, u64)>,
-    /// Whether the kernel ran.
+    /// Whether the sample was taken in the kernel.
     pub in_kernel: bool,
 }
 
@@ -85,7 +85,7 @@ impl PerfWriter {
         }
     }
 
-    /// Adds a record as it is.
+    /// Adds a record with this kind, flags and body.
     pub fn record(&mut self, kind: u32, misc: u16, body: &[u8]) -> &mut Self {
         let size = u16::try_from(8 + body.len()).expect("records are below 64 KiB");
         let record = self
@@ -118,7 +118,7 @@ impl PerfWriter {
         bytes
     }
 
-    /// A process maps a file.
+    /// Adds the record of a process that maps a file.
     pub fn mmap(
         &mut self,
         pid: u32,
@@ -192,7 +192,7 @@ impl PerfWriter {
         self
     }
 
-    /// A process forks.
+    /// Adds the record of a process that forks.
     pub fn fork(&mut self, pid: u32, parent: u32, time: u64) -> &mut Self {
         let mut body = self.builder();
         body.u32(pid).u32(parent).u32(pid).u32(parent).u64(time);
@@ -200,7 +200,7 @@ impl PerfWriter {
         self
     }
 
-    /// A process ends.
+    /// Adds the record of a process that ends.
     pub fn exit(&mut self, pid: u32, time: u64) -> &mut Self {
         let mut body = self.builder();
         body.u32(pid).u32(1).u32(pid).u32(1).u64(time);
@@ -254,7 +254,7 @@ impl PerfWriter {
 
     fn attr(&self, event: usize) -> Vec<u8> {
         let flags = self.bit(8) | self.bit(9) | self.bit(13) | self.bit(18) | self.bit(24);
-        // Any branch of programs.
+        // The type of the recorded branches: all branches of programs.
         let branches = if self.sample_type & BRANCH_STACK != 0 {
             1 | 1 << 3
         } else {

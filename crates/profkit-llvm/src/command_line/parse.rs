@@ -122,7 +122,7 @@ impl Parsed {
         }
     }
 
-    /// The output file; `-` for standard output.
+    /// The name of the output file; `-` for standard output.
     pub fn output(&self) -> &[u8] {
         match self.last("output") {
             Some(Value::Text(text)) => text,

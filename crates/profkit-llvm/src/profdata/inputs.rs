@@ -174,7 +174,7 @@ impl InputList {
         Ok(is(head.get(..read).unwrap_or_default()))
     }
 
-    /// The first inputs.
+    /// Returns the first `count` inputs.
     pub fn first(&self, count: usize) -> FirstInputs<'_> {
         FirstInputs(self, count)
     }

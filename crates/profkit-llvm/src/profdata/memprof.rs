@@ -26,7 +26,7 @@ const TRUNCATED: &str = "truncated profile data";
 const MALFORMED: &str = "malformed instrumentation profile data";
 const UNSUPPORTED: &str = "unsupported instrumentation profile format version";
 const BAD_MAGIC: &str = "invalid instrumentation profile data (bad magic)";
-/// The raw versions that LLVM 22 reads.
+/// The raw versions of heap profiles that LLVM 22 reads.
 const RAW_VERSIONS: std::ops::RangeInclusive<u64> = 3..=5;
 /// The version of the MemProf section that is written if no option names a version.
 const DEFAULT_VERSION: u32 = 3;

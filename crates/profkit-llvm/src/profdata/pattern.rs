@@ -6,7 +6,7 @@ use regex::bytes::{Regex, RegexBuilder};
 /// The largest number that braces may contain (`RE_DUP_MAX`).
 const MOST_REPEATS: u32 = 255;
 
-/// A compiled pattern. It matches anywhere in a name.
+/// A compiled pattern, which may match anywhere in a name.
 #[derive(Clone, Debug)]
 pub struct Pattern {
     regex: Regex,

@@ -16,7 +16,7 @@ use profkit_profgen::contexts::{
 /// Returns the options for contexts that the command line sets.
 pub fn options(parsed: &Parsed) -> ContextOptions {
     let mut options = ContextOptions::default();
-    // -1 is no limit.
+    // The value -1 means no limit.
     let limit = |name| {
         parsed
             .signed(name)

@@ -1,4 +1,4 @@
-//! `--help` and `--version`.
+//! The texts of `--help` and `--version`.
 use super::options::TOOL;
 use crate::LLVM_VERSION;
 use crate::command_line::{Commands, HelpKind, OptionKind, options_help};

@@ -30,7 +30,7 @@ const MAPPING: &str = r"(?-u)PERF_RECORD_MMAP(?:2 (?P<pid2>-?[0-9]+)/[0-9]+: \[(
 /// The form of the samples in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
-    /// Branch stacks.
+    /// Each sample has a branch stack.
     Branches,
     /// Each sample has a call chain and a branch stack.
     Both,

@@ -25,7 +25,7 @@ pub struct Tools {
 impl Tools {
     pub fn of(options: &Options) -> Self {
         Tools {
-            // The default of rustc for all targets that have a MIP runtime.
+            // By default, rustc uses `cc` as the linker for all targets that have a MIP runtime.
             linker: options.codegen("linker").unwrap_or("cc").into(),
             target: options.target().unwrap_or_else(|| runtime::HOST.to_owned()),
         }

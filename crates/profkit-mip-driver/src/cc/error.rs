@@ -69,9 +69,9 @@ pub enum Error {
         /// The name of the compiler as the user typed it.
         name: String,
     },
-    /// The command line contains something that cannot be instrumented.
+    /// The command line contains something that cannot be instrumented. The variant holds the reason.
     Unsupported(Unsupported),
-    /// A crate that cannot be instrumented, and the reason.
+    /// A crate cannot be instrumented. The variant holds the reason.
     Crate(Unsupported),
     /// Neither `XDG_CACHE_HOME` nor `HOME` is set, so there is no folder for the links by which cargo starts this
     /// program.

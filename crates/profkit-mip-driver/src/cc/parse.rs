@@ -81,7 +81,7 @@ pub struct Parsed {
     pub output: Option<OsString>,
     /// Whether the command line contains the linker option `--build-id`.
     pub has_build_id: bool,
-    /// What the options say about dependency files.
+    /// The properties of dependency files that the options determine.
     pub dependencies: Dependencies,
     /// Whether the command line asks for link-time optimisation (`-flto`).
     pub lto: bool,
@@ -96,7 +96,7 @@ pub struct Dependencies {
     pub target_named: bool,
 }
 
-/// What has to be done for a command line.
+/// The way in which a command line is carried out.
 #[derive(Clone, Debug)]
 pub enum Request {
     /// The command line compiles no code, so the compiler is started with its arguments unchanged.

@@ -14,14 +14,14 @@ pub struct Statement<'a> {
     /// The section that contains the statement. For a directive that changes the section, this is the section before
     /// the change.
     pub section: SectionId,
-    /// What the statements before this one mean for it.
+    /// The context of the statement, such as the enabled syntax.
     pub context: Context,
     /// The kind of the statement.
     pub kind: Kind<'a>,
 }
 
-/// What the statements before a statement mean for it: the settings that they have made, and the constructs that they
-/// have opened.
+/// The context of a statement. It consists of the settings that earlier statements have made, and of the constructs
+/// that they have opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Context {
     /// Whether the statement is inline assembly. Compilers mark the start and the end of inline assembly with comments.

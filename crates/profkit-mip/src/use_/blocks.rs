@@ -43,7 +43,8 @@ pub struct HotBlocks<'p> {
     pub cold_bytes: u64,
 }
 
-/// The executed blocks of the listed functions, and why other functions are not listed.
+/// The executed blocks of the listed functions. The other fields show the functions that are not listed, and the
+/// reasons.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BlockList<'p> {
     /// The listed functions. In each of them, at least one block was never executed.

@@ -57,7 +57,7 @@ impl std::fmt::Debug for Place {
 /// A range of code that was executed between two taken branches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RangeCount {
-    /// Where a branch arrived.
+    /// The target of the first branch, at which the range begins.
     pub start: u64,
     /// The place of the next taken branch instruction. In damaged branch stacks, the end of a range may be before its
     /// start.
@@ -91,7 +91,7 @@ pub struct AddressCount {
 pub struct Sums {
     /// The executed ranges of code.
     pub ranges: Vec<RangeCount>,
-    /// Taken branches.
+    /// The taken branches.
     pub branches: Vec<BranchCount>,
     /// The addresses of the samples themselves.
     pub addresses: Vec<AddressCount>,
@@ -268,14 +268,14 @@ pub fn same_build_id(a: &BuildId, b: &BuildId) -> bool {
 pub struct BinaryCounts {
     /// The binary.
     pub key: BinaryKey,
-    /// The sums of all samples.
+    /// The sums of all samples without a calling context.
     pub sums: Sums,
     /// The sums by calling context. The key is the context as text of the input, with the outermost function first.
     /// Only texts of llvm-profgen have contexts. These sums are not included in [`sums`](Self::sums).
     pub contexts: BTreeMap<Vec<u8>, Sums>,
 }
 
-/// What ran, by binary.
+/// The counts of all binaries in an input.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// The binaries for which there are counts, in the order of their keys.

@@ -5,7 +5,7 @@ use crate::process::{BinaryId, Processes, Window};
 /// The number of windows that are remembered. More would only help for recordings of many processes.
 const SLOTS: usize = 256;
 
-/// A cache of windows. An address is looked up only if no remembered window covers it.
+/// A cache of [`Window`]s. An address is looked up in the mappings only if no cached window covers it.
 #[derive(Debug)]
 pub(super) struct PlaceCache {
     last: Window,

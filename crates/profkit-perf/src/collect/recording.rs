@@ -7,7 +7,7 @@ use crate::process::Processes;
 use crate::sample::{Mode, Sample};
 use crate::survey::Recording;
 
-/// How samples are counted.
+/// The options for counting samples.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct CollectOptions {
@@ -30,7 +30,7 @@ struct EventPlan {
     every_branch: bool,
 }
 
-/// The work of one thread.
+/// The state of one thread that counts samples.
 struct Thread {
     sums: ThreadSums,
     places: PlaceCache,

@@ -18,7 +18,7 @@ impl StackPlace {
     }
 }
 
-/// Samples that are equal.
+/// A distinct sample, with the number of samples that are equal to it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StackSample {
     /// The call chain. It consists of the place of the sample, and then of the return addresses from the innermost

@@ -42,7 +42,7 @@ fn seed() -> u64 {
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot<K> {
     key: K,
-    /// 0 marks a free slot.
+    /// The count of the key; 0 marks a free slot.
     count: u64,
 }
 

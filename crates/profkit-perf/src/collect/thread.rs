@@ -135,7 +135,7 @@ impl ThreadSums {
         table
     }
 
-    /// Makes counts of the sums.
+    /// Converts the sums to counts. `binaries` are the binaries in the order of their numbers.
     pub fn into_table<'b>(self, binaries: impl IntoIterator<Item = &'b Binary>) -> CountTable {
         let mut table = CountTable {
             losses: self.losses,

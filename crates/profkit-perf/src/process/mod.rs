@@ -169,7 +169,7 @@ fn times_of<T>(list: &[T], time: u64, from: impl Fn(&T) -> u64) -> (u64, u64) {
 pub(crate) const KERNEL: u32 = u32::MAX;
 
 impl Processes {
-    /// The binaries that processes had mapped.
+    /// Returns the binaries that processes had mapped, by their numbers.
     pub fn binaries(&self) -> &[Binary] {
         &self.binaries
     }
@@ -265,7 +265,8 @@ impl Processes {
         true
     }
 
-    /// Returns the binary and the offset of an address of a process at a time. `None` if no file was mapped there.
+    /// Returns the binary and the offset to which an address of a process belonged at a time. `None` if no file was
+    /// mapped there.
     pub fn locate(&self, pid: u32, time: Option<u64>, address: u64) -> Option<Located> {
         let (mut pid, mut time) = (pid, time.unwrap_or(u64::MAX));
         for _ in 0..limits::FORK_DEPTH {

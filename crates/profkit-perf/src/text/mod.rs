@@ -48,7 +48,7 @@ impl TextKind {
     }
 }
 
-/// How texts are read.
+/// The options for reading texts.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct TextOptions {

@@ -41,7 +41,7 @@ fn content(text: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
         .filter(|(_, line)| !line.is_empty() && !line.starts_with(b"//"))
 }
 
-/// Recognises such a text.
+/// Recognises a text that consists of sections, and its kind. `None` for other texts.
 pub fn detect(text: &[u8]) -> Option<TextKind> {
     let mut lines = content(text).map(|(_, line)| line);
     let first = lines.next()?;

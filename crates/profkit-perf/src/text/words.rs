@@ -1,4 +1,4 @@
-//! Numbers and lines of texts.
+//! Parses numbers and splits texts into lines.
 use profkit_data::{Error, ErrorKind};
 
 /// Parses a hexadecimal number at the start of the bytes. Returns the number and the bytes after it. `None` if there is

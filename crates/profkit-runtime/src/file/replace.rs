@@ -21,7 +21,7 @@ pub(super) struct Opened {
     facts: Facts,
 }
 
-/// Where a name leads.
+/// The kind of file to which a name leads.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Target {
     /// The name leads to a device, a pipe, a socket or another special file.
@@ -235,8 +235,9 @@ impl State {
         // locked, so a copy of it is closed.
         result = first_error(result, system::close_copy(new));
         if result == 0 {
-            // The two files exchange their names. If a rename replaces a file, ext4 writes the new file to the disk at
-            // once, which takes five times as long. Old kernels and some file systems cannot exchange names.
+            // The two files exchange their names. If a rename replaced the old file, ext4 would write the new file to
+            // the disk at once. This takes five times as long as the exchange. Old kernels and some file systems cannot
+            // exchange names.
             // SAFETY: a `Name` is always zero-terminated.
             result = unsafe {
                 match system::exchange(self.other.as_ptr(), self.target.as_ptr()) {

@@ -25,7 +25,7 @@ impl Rest<'_> {
         Some(byte)
     }
 
-    /// A number in LEB128.
+    /// Reads a number in LEB128.
     fn number(&mut self) -> Option<usize> {
         let mut number = 0;
         for shift in (0..32).step_by(7) {

@@ -16,7 +16,7 @@ pub struct Shift {
 }
 
 impl Shift {
-    /// No addresses are known.
+    /// The distance before any addresses were recorded.
     pub const NONE: Self = Self {
         distance: 0,
         first: u64::MAX,
@@ -68,7 +68,7 @@ pub struct OldValues {
 }
 
 impl OldValues {
-    /// No value data.
+    /// The state if there are no value data.
     pub const NONE: Self = Self {
         at: 0,
         end: 0,

@@ -30,7 +30,7 @@ impl Hasher for AddressHasher {
 
 type ByAddress<T> = RefCell<HashMap<u64, T, BuildHasherDefault<AddressHasher>>>;
 
-/// Code that is loaded.
+/// A section of code.
 #[derive(Clone, Debug)]
 struct Code {
     address: u64,

@@ -56,7 +56,7 @@ pub enum PerfEvent<'e> {
     },
     /// Records were lost.
     Lost {
-        /// How many.
+        /// The number of lost records.
         count: u64,
         /// When.
         time: u64,

@@ -59,7 +59,7 @@ pub(super) struct Module {
 pub(super) struct Process {
     pub pid: u32,
     pub modules: Vec<Module>,
-    /// Where it is.
+    /// The place at which the process is.
     pub at: Place,
     /// The return addresses. That of the innermost function is last.
     pub stack: Vec<Place>,

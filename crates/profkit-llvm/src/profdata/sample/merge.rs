@@ -1,4 +1,4 @@
-//! `merge --sample`.
+//! Reproduces `merge --sample`.
 use super::super::inputs::InputList;
 use super::super::options::FORMAT;
 use super::super::pattern::Pattern;

@@ -1,4 +1,5 @@
-//! Sample profiles in LLVM's tool: `mergeSampleProfile`, `showSampleProfile` and `overlapSampleProfile` in `llvm-profdata.cpp`.
+//! Sample profiles in llvm-profdata: `mergeSampleProfile`, `showSampleProfile` and `overlapSampleProfile` in
+//! `llvm-profdata.cpp`.
 mod checks;
 mod json;
 mod merge;
@@ -16,7 +17,7 @@ use crate::messages::Fault;
 use profkit_data::sample::{FsPass, SampleEncoding, SampleReadOptions, llvm_encoding};
 use profkit_data::{Error, ErrorKind, Structure};
 
-/// The options for reading samples.
+/// Returns the options with which sample profiles are read.
 fn read_options(parsed: &Parsed) -> SampleReadOptions {
     let pass = match parsed.word("fs-discriminator-pass") {
         Some("Base") => FsPass::Base,

@@ -1,4 +1,4 @@
-//! `show --sample`.
+//! Reproduces `show --sample`.
 use super::super::values::detailed_summary;
 use super::checks::header_fault;
 use super::{fault, json, read_options};

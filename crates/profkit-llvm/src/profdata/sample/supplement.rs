@@ -1,4 +1,4 @@
-//! `merge --supplement-instr-with-sample` (`supplementInstrProfile` in `llvm-profdata.cpp`).
+//! Reproduces `merge --supplement-instr-with-sample` (`supplementInstrProfile` in `llvm-profdata.cpp`).
 use super::super::inputs::InputList;
 use super::super::merge;
 use super::super::options::FORMAT;

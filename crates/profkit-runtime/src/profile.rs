@@ -173,7 +173,7 @@ impl Sections {
         bitmaps || self.bitmap.length == 0 || self.data.length == 0 || layout.num_bitmap == 0
     }
 
-    /// Returns the words of the header. Only the first [`LAYOUT`]`.header_words` of them are used. `ids_size` is the
+    /// Returns the words of the header. Only the first `LAYOUT.header_words` of them are used. `ids_size` is the
     /// size in bytes of the build ids.
     #[must_use]
     #[inline(never)]

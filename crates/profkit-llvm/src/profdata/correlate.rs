@@ -140,7 +140,7 @@ fn unable(detail: &'static str) -> Error {
     Error::new(ErrorKind::CannotCorrelate, detail).llvm_detail(detail)
 }
 
-/// The metadata of one program. They serve all inputs.
+/// The metadata of one program, which are used for all inputs.
 #[derive(Debug)]
 struct One {
     width: PointerWidth,

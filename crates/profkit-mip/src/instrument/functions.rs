@@ -179,7 +179,7 @@ struct Facts<'a> {
     named_cold: FxHashSet<&'a [u8]>,
 }
 
-/// The functions of a file, and the labels that planning needs besides.
+/// The functions of a file, and the labels that are reserved for patching.
 #[derive(Debug)]
 pub(super) struct Found<'a> {
     /// The functions, in the order of their labels.

@@ -7,11 +7,10 @@ use profkit_data::memprof::raw::RawMemProf;
 use profkit_data::memprof::{MemProfile, yaml};
 use profkit_merge::memprof::{ContextRule, MemProfSum, RawContexts};
 
-/// Reads any bytes as raw dumps, and adds them up. Adding a dump twice to one sum must give the same as adding two
-/// sums.
+/// Reads any bytes as raw dumps, and adds up their contexts twice. The second time must add no new context.
 ///
 /// # Panics
-/// If the two sums differ, or if an error has no place.
+/// If it adds a context, or if an error has no place.
 pub(crate) fn raw(data: &[u8]) {
     let profile = match RawMemProf::parse(data) {
         Ok(profile) => profile,

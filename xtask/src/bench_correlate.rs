@@ -135,7 +135,7 @@ fn median(mut times: Vec<f64>) -> f64 {
     times.get(times.len() / 2).copied().unwrap_or_default()
 }
 
-/// `bin/` and `raw/`.
+/// Makes the folders `bin` and `raw` with the binaries and the raw profiles.
 fn inputs(folder: &Path, kind: &str) -> Result<()> {
     let done = folder.join("done");
     if done.is_file() {

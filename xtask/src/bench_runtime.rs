@@ -291,7 +291,7 @@ impl Bench {
         Ok(())
     }
 
-    /// Prints the head of a table of times.
+    /// Prints the title and the header of a table of times.
     fn head(&self, title: &str) {
         println!(
             "{title} (clang {TIMED}, medians of {} rounds)\n\n| | C runtime, ms | profkit's, ms | ratio | wanted |\n|---|---|---|---|---|",

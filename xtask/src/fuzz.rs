@@ -197,7 +197,7 @@ fn kept(target: &str) -> Result<Vec<PathBuf>> {
     Ok(folders)
 }
 
-/// Copies the fixtures that a target starts from into a folder of their own.
+/// Copies the fixtures from which a target starts into a separate folder.
 fn seeds(target: &Target) -> Result<PathBuf> {
     let folder = found(&target.name, "seeds")?;
     let extensions: Vec<&str> = target.seeds.iter().map(String::as_str).collect();

@@ -74,7 +74,7 @@ const FLAME_GRAPH: (&str, &str) = (
 const COLUMNS: usize = 108;
 /// The height of the terminal in rows.
 const ROWS: usize = 1000;
-/// The width of a character in hundredths of a unit of the picture.
+/// The width of a character in hundredths of the picture's unit.
 const CHARACTER: usize = 783;
 /// The height of a row.
 const ROW: usize = 19;

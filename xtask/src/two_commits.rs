@@ -68,7 +68,7 @@ impl Edited {
 /// Runs the checks.
 ///
 /// # Errors
-/// If one fails; all are tried first.
+/// If a check fails. The other checks are still run.
 pub fn run(args: &[String]) -> Result<()> {
     let folder = target_folder().join("two-commits");
     let (mut given, mut profkit) = (None, None);

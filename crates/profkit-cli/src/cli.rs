@@ -67,7 +67,7 @@ pub enum Command {
     Order(order::OrderArgs),
     /// Order the basic blocks and functions of a program for clang and lld, from recordings with branch stacks
     Layout(layout::LayoutArgs),
-    /// Report how alike profiles are, each with each: instrumentation, sample, heap or MIP profiles
+    /// Report how alike profiles are, for each pair of them: instrumentation, sample, heap or MIP profiles
     Overlap(overlap::OverlapArgs),
     /// Make a sample profile (AutoFDO) of recordings of Linux perf and the binaries that ran
     Sample(sampling::SampleArgs),

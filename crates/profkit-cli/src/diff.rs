@@ -47,7 +47,7 @@ Examples:
   profkit diff yesterday.mip today.mip
   profkit mip diff yesterday.mip today.mip";
 
-/// The number of functions, or of contexts in each list, if --top is not given.
+/// The number of functions, or of contexts in each list, that are shown if `--top` is not given.
 const MOST: usize = 10;
 
 /// Options that only heap profiles have.

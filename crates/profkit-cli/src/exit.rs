@@ -50,7 +50,7 @@ const USAGE: u8 = 2;
 const GATE_FAILED: u8 = 3;
 
 impl Failure {
-    /// An input was bad, or an output could not be written: exit code 1.
+    /// Makes a failure for a bad input, or for an output that could not be written: exit code 1.
     #[cold]
     pub fn input(message: impl fmt::Display) -> Self {
         Failure {
@@ -60,7 +60,7 @@ impl Failure {
         }
     }
 
-    /// A failure for a command line that the argument parser accepted, but that is wrong: exit code 2.
+    /// Makes a failure for a command line that the argument parser accepted, but that is wrong: exit code 2.
     #[cold]
     pub fn usage(message: impl fmt::Display) -> Self {
         Failure {
@@ -69,7 +69,7 @@ impl Failure {
         }
     }
 
-    /// A failure for a condition that the user set and that was not met: exit code 3.
+    /// Makes a failure for a condition that the user set and that was not met: exit code 3.
     #[cold]
     pub fn gate(message: impl fmt::Display) -> Self {
         Failure {
@@ -78,15 +78,15 @@ impl Failure {
         }
     }
 
-    /// A failure for a bad input file. The message begins with the name of the file, and the hint of `error` is added
-    /// to the failure.
+    /// Makes a failure for a bad input file. The message begins with the name of the file, and the hint of `error` is
+    /// added to the failure.
     #[cold]
     pub fn file(name: impl fmt::Display, error: &profkit_data::Error) -> Self {
         let failure = Self::input(format_args!("{name}: {error}"));
         failure.with_hints(error.hint())
     }
 
-    /// A failure to open, read or write a file. `doing` names the failed step, for example "cannot read".
+    /// Makes a failure to open, read or write a file. `doing` names the failed step, for example "cannot read".
     #[cold]
     pub fn io(doing: &str, name: impl fmt::Display, error: &io::Error) -> Self {
         let name = name.to_string();
@@ -94,8 +94,8 @@ impl Failure {
         failure.with_hints(system_hint(Path::new(&name), error))
     }
 
-    /// The program that reads our standard output has ended. Nothing is printed and the exit code is 0, because this is
-    /// not an error of ours.
+    /// Makes the failure for the case that the program which reads our standard output has ended. Nothing is printed
+    /// and the exit code is 0, because the other program may stop reading.
     #[cold]
     pub fn reader_gone() -> Self {
         Failure {
@@ -105,7 +105,7 @@ impl Failure {
         }
     }
 
-    /// Printing to standard output failed.
+    /// Makes the failure for an error while standard output was written.
     #[cold]
     pub fn print(error: &io::Error) -> Self {
         if error.kind() == io::ErrorKind::BrokenPipe {

@@ -28,7 +28,7 @@ use profkit_report::diff::{DiffReport, HeapDiff};
 use std::io::Write as _;
 use std::path::PathBuf;
 
-/// The size of the pages of memory that the start of the program touches, in bytes.
+/// The size in bytes of a page of memory, for the numbers of pages that the start of the program touches.
 const PAGE_SIZE: u64 = 4096;
 
 const EXAMPLES: &str = "\

@@ -202,7 +202,7 @@ pub fn run(args: &SampleArgs) -> exit::Result {
 /// Reads the counts of an input.
 ///
 /// # Errors
-/// If it cannot be read, or has nothing to select by.
+/// If the input cannot be read, or does not have the facts by which samples are selected.
 pub fn read_counts(args: &SelectArgs, stacks: bool, path: &Path) -> exit::Result<Counts> {
     let head = head_of_folder(path);
     let input = crate::io::open(head.as_deref().unwrap_or(path))?;

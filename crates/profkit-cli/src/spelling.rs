@@ -277,7 +277,7 @@ pub fn failure(error: &clap::Error, args: &[OsString]) -> Failure {
     }
 }
 
-/// Returns the form of a command for a hint.
+/// Returns the usage of a command, for a hint.
 fn form(command: &Command, name: &str) -> String {
     let usage = command.clone().render_usage().to_string();
     let usage = usage.trim_start_matches("Usage: ");
@@ -291,7 +291,7 @@ fn value_missing(argument: &str, value: &str) -> Option<String> {
     is_file.then(|| format!("{value} is a file: write {argument} before it"))
 }
 
-/// Returns the option that stands before a word, with a space after it.
+/// Returns the option directly before a word, followed by a space; `None` if there is none.
 fn option_before(args: &[OsString], word: &str) -> Option<String> {
     let at = args.iter().position(|one| one == word)?;
     let before = args.get(at.checked_sub(1)?)?.to_str()?;
@@ -353,7 +353,7 @@ pub fn percent(text: &str) -> Result<f64, String> {
 }
 
 /// Returns the subcommand that the arguments name, and the words of its name, for example `mip` and `merge`. Output
-/// options may stand before the name of the subcommand.
+/// options are allowed before the name of the subcommand.
 fn command_of<'a>(root: &'a Command, args: &[OsString]) -> (&'a Command, Vec<&'a str>) {
     let mut command = root;
     let mut names = Vec::new();
@@ -379,7 +379,8 @@ fn command_of<'a>(root: &'a Command, args: &[OsString]) -> (&'a Command, Vec<&'a
     (command, names)
 }
 
-/// Compiles the regular expression of an option. It may match anywhere in a name. Names are bytes.
+/// Compiles the regular expression of an option. It may match anywhere in a name. Names are bytes and need not be
+/// UTF-8.
 ///
 /// # Errors
 /// If the text is not a regular expression.

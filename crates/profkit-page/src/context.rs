@@ -98,13 +98,14 @@ impl Page {
         }
     }
 
-    /// Whether the profile has an order of first calls.
+    /// Whether the profile says in which order functions were first called.
     pub fn has_traces(&self) -> bool {
         !self.traces.is_empty()
     }
 
-    /// Adds the order of functions that `profkit order` proposes. With the symbols of the program, the page says how many
-    /// pages of memory the functions touch at start-up, now and in that order.
+    /// Adds the order of functions that `profkit order` proposes. If the symbols of the program are given, the page
+    /// also says how many pages of memory the functions touch at start-up, with the present order and with the proposed
+    /// one.
     pub fn add_order(
         &mut self,
         startup: &Startup,

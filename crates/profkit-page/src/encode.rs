@@ -35,9 +35,9 @@ pub fn column(values: impl IntoIterator<Item = u128>) -> Vec<u8> {
     out
 }
 
-/// Encodes strings without line breaks. The block begins with the number of strings and their total size, where each
-/// string counts one byte more than it has. For each string follow the number of bytes that it shares with the
-/// beginning of the string before, the number of its remaining bytes, and these bytes.
+/// Encodes strings without line breaks. The block begins with the number of strings, and with the total size of the
+/// strings if each ends with one more byte. For each string follow three things: the number of bytes at its beginning
+/// that are equal to those of the string before, the number of its other bytes, and these other bytes.
 pub fn strings<'s>(list: impl IntoIterator<Item = &'s str> + Clone) -> Vec<u8> {
     let mut out = Vec::new();
     let size = |all: (usize, usize), one: &str| (all.0 + 1, all.1 + one.len() + 1);

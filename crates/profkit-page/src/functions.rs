@@ -142,7 +142,7 @@ impl FunctionList {
         });
     }
 
-    /// The functions that stay after a cut. `cold` is the largest count of a cold function.
+    /// Returns the functions that are left after a cut. `cold` is the largest count of a cold function.
     pub fn kept(&self, cut: Cut, cold: u64) -> Vec<&PageFunction> {
         let all = self.functions.iter();
         all.filter(|function| match cut {
@@ -175,7 +175,7 @@ impl FunctionList {
         blocks
     }
 
-    /// The blocks of symbols and function hashes.
+    /// Returns the blocks of symbols and function hashes.
     pub fn symbols(list: &[&PageFunction]) -> Blocks {
         let symbols: Vec<_> = list.iter().map(|one| symbol(one)).collect();
         let hashes = list.iter().flat_map(|one| one.hash.to_le_bytes());

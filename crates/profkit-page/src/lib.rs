@@ -187,7 +187,7 @@ impl Page {
         }
     }
 
-    /// Adds a line to the facts of the summary.
+    /// Adds a name and a value to the facts in the summary of the page.
     pub fn fact(&mut self, name: &'static str, value: impl fmt::Display) {
         self.facts.push((name, value.to_string()));
     }

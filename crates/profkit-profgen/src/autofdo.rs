@@ -36,7 +36,7 @@ struct Symbol<'s> {
     start: u64,
     end: u64,
     name: &'s [u8],
-    /// Other names of the same code.
+    /// The other names of the same code.
     aliases: Vec<&'s [u8]>,
     /// The change of the count at each address where a range begins or where it has ended.
     steps: BTreeMap<u64, i128>,

@@ -23,7 +23,7 @@ pub struct Figures {
     pub impossible: u64,
     /// The number of [`impossible`](Self::impossible) ranges that begin in a function of the debug info.
     pub impossible_in_function: u64,
-    /// Ranges that were used.
+    /// Ranges that were used: they fit the code.
     pub used: u64,
     /// Branches that have at least one end in the code of the binary.
     pub branches: u64,

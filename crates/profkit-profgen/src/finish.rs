@@ -22,7 +22,7 @@ fn drop_inlined(names: &SampleNames, samples: &mut Samples) {
     }
 }
 
-/// Removes functions whose names stand for many different functions of a program, such as `__cxx_global_var_init`.
+/// Removes functions whose name many different functions of a program have, such as `__cxx_global_var_init`.
 pub fn drop_ambiguous(profile: &mut SampleProfile) {
     let (names, functions) = profile.parts_mut();
     for function in functions {

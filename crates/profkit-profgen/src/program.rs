@@ -141,7 +141,7 @@ impl<'files> Program<'files> {
     /// Opens a binary as [`open`](Self::open) does, with options.
     ///
     /// # Errors
-    /// Those of [`open`](Self::open).
+    /// The errors of [`open`](Self::open).
     pub fn open_with(files: &'files ProgramFiles, how: ProgramOptions) -> Result<Self> {
         let program = Self::load(files, how)?;
         if program.functions.is_empty() {

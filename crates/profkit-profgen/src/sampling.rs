@@ -139,7 +139,7 @@ pub enum Problem {
     NoChains,
 }
 
-/// What came of one binary.
+/// The results for one binary.
 #[derive(Debug, Default)]
 pub struct BinaryOutcome {
     /// The path of the binary.
@@ -299,11 +299,11 @@ fn as_autofdo(
 /// The results for all inputs and binaries.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// The binaries for which counts were looked for.
+    /// The results for the binaries that the user named.
     pub binaries: Vec<BinaryOutcome>,
-    /// What the inputs have.
+    /// The binaries that occur in the inputs.
     pub seen: Vec<Seen>,
-    /// What was left out while counting.
+    /// The numbers of samples and branches that were left out while counting.
     pub losses: CountLosses,
     /// Whether the places of samples were counted, and not the branch stacks.
     pub plain_addresses: bool,
@@ -373,7 +373,7 @@ impl Outcome {
         Ok(())
     }
 
-    /// Says why the profile is empty. `None` if it is not.
+    /// Returns the reason why the profile is empty; `None` if it is not empty.
     pub fn problem(&self) -> Option<Problem> {
         let used = self.binaries.iter().any(|binary| {
             let figures = &binary.figures;

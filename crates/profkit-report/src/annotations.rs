@@ -121,7 +121,7 @@ impl Annotations {
         }
     }
 
-    /// Adds an error for a file that doctor found damaged, unreadable or not a profile.
+    /// Adds an error for a file if doctor found that it is damaged, unreadable or not a profile.
     pub fn file(&mut self, name: &str, diagnosis: &Diagnosis) {
         if !diagnosis.verdict.is_bad() {
             return;

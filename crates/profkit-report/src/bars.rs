@@ -3,14 +3,14 @@
 /// The characters of a bar.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BarStyle {
-    /// `#`, for files and for terminals without Unicode.
+    /// Bars of `#`, for files and for terminals without Unicode.
     #[default]
     Ascii,
-    /// Block characters, which show eighths of a column.
+    /// Bars of block characters, which show eighths of a column.
     Blocks,
 }
 
-/// The width of a bar in columns.
+/// The width in columns of a bar for the whole.
 const WIDTH: u128 = 20;
 
 /// Draws `part` of `whole` as a bar. A bar for all of `whole` is 20 columns wide. If `part` is above 0, the bar has at

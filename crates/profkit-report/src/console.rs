@@ -109,7 +109,7 @@ impl<W: Write> Console<W> {
         }
     }
 
-    /// Makes a writer of JSON: without styles, and with the escapes of JSON.
+    /// Makes a writer of JSON. It writes no styles, and escapes control characters as JSON does.
     pub fn json(to: W) -> Self {
         Console {
             screen: Screen::json(to),
@@ -131,7 +131,7 @@ impl<W: Write> Console<W> {
     /// Writes text in a style.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// If the writer fails.
     pub fn styled(&mut self, style: Style, text: impl Display) -> io::Result<()> {
         if !self.look.colour {
             return write!(self, "{text}");
@@ -145,25 +145,25 @@ impl<W: Write> Console<W> {
     /// Writes the title of a section of the output on a line of its own.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// If the writer fails.
     pub fn heading(&mut self, text: impl Display) -> io::Result<()> {
         self.styled(Style::Heading, text)?;
         writeln!(self)
     }
 
-    /// Writes the first line of a screen: the name of a file, and what it is.
+    /// Writes the first line of a screen: the name of a file, and what the file is.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// If the writer fails.
     pub(crate) fn title(&mut self, file: &str, what: impl Display) -> io::Result<()> {
         self.styled(Style::Heading, file)?;
         writeln!(self, ": {what}")
     }
 
-    /// Writes a fact about a file below its title.
+    /// Writes a fact about a file, on a line below the title.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// If the writer fails.
     pub(crate) fn fact(&mut self, label: &str, fact: impl Display) -> io::Result<()> {
         writeln!(self, "  {label:15}  {fact}")
     }

@@ -1,4 +1,4 @@
-//! Flame graphs of profiles: what is drawn, and what is written beside it.
+//! Flame graphs of heap and sample profiles: the frames, and the texts around them.
 pub use crate::folded::{FoldedStacks, HeapWeight};
 
 use crate::flame_graph::{FlameBuilder, FlameGraph, Temperature};
@@ -41,8 +41,8 @@ pub fn of_heap(
     (graph.total() > 0).then(|| flame_svg::draw(&graph, &labels))
 }
 
-/// Draws the flame graph of a sample profile as SVG: calling contexts and inlined functions. `None` if there are no
-/// samples.
+/// Draws the flame graph of a sample profile as SVG, with calling contexts and inlined functions. `None` if there are
+/// no samples.
 pub fn of_samples(view: &SampleView<'_>, file: &str, spelling: Spelling) -> Option<String> {
     let graph = graph_of_samples(view, spelling);
     let contexts = view.sampled_and_contexts().1 > 0;
@@ -96,7 +96,7 @@ pub fn print_folded_samples(
     close(&mut stack, 0)
 }
 
-/// Prints folded stacks: one line per call stack, which sums up all contexts with this stack.
+/// Prints folded stacks: one line per call stack. Contexts with the same call stack are added up.
 ///
 /// # Errors
 /// If printing fails.
@@ -157,8 +157,8 @@ pub fn graph_of_heap(
     builder.layout()
 }
 
-/// Makes the flame graph of the samples: calling contexts, and functions with the functions that were inlined into them.
-/// The width of a frame is the number of samples of its own lines and of the frames above it.
+/// Makes the flame graph of a sample profile. A frame is a function in its calling context, or an inlined function. The
+/// width of a frame is the number of samples of its own lines and of the frames above it.
 pub fn graph_of_samples(view: &SampleView<'_>, spelling: Spelling) -> FlameGraph {
     let mut builder = FlameBuilder::new();
     let mut shown: FxHashMap<NameId, String> = FxHashMap::default();

@@ -109,8 +109,8 @@ impl FlameBuilder {
         }
     }
 
-    /// Computes the position of each frame: one level deeper than its caller. Frames with the same caller stand side by
-    /// side, sorted by name.
+    /// Computes the position of each frame. A frame is one level deeper than its caller. Frames with the same caller
+    /// are side by side, sorted by name.
     pub fn layout(self) -> FlameGraph {
         let mut places = Vec::with_capacity(self.nodes.len());
         let mut depth = 0;

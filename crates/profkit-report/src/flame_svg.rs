@@ -3,7 +3,7 @@ use crate::flame_graph::{FlameFrame, FlameGraph, share};
 use crate::{grouped, percent};
 use std::fmt::Write;
 
-/// Width of the picture in pixels; it scales with the window.
+/// The width of the picture in its own units. A browser scales the picture with the window.
 const WIDTH: f64 = 1200.0;
 /// Space at the left and right edges of the picture.
 const MARGIN: f64 = 10.0;
@@ -13,13 +13,13 @@ const ROW: usize = 17;
 const HEAD: usize = 54;
 /// Height of the space for the note at the bottom of the picture.
 const FOOT: usize = 26;
-/// The smallest width of a frame that is drawn. Narrower frames cannot be seen, and a graph may have thousands of them.
+/// The width below which a frame is not drawn. Narrower frames cannot be seen, and a graph may have thousands of them.
 const NARROWEST: f64 = 0.2;
 /// The largest number of rows of frames that are drawn.
 const MOST_ROWS: usize = 400;
-/// Width of a letter in the frames' font.
+/// The width of a letter in the font of the frames.
 const LETTER: f64 = 6.7;
-/// The largest number of letters of a name in a tooltip.
+/// The number of letters to which a name in a tooltip is cut.
 const MOST_NAME: usize = 1024;
 
 /// The texts of the picture, and how its frames are coloured.
@@ -174,8 +174,8 @@ fn cut(name: &str, most: usize) -> String {
     cut
 }
 
-/// Escapes text between XML tags. Most control characters cannot be written in XML, and marks of the writing direction
-/// could make a name look like another name, so both are replaced.
+/// A text that is escaped for XML when it is written. Most control characters cannot be written in XML, and marks of
+/// the writing direction could make a name look like another name. So both are replaced.
 struct Xml<'a>(&'a str);
 
 impl std::fmt::Display for Xml<'_> {

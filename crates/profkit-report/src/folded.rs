@@ -45,13 +45,13 @@ impl HeapWeight {
     }
 }
 
-/// The largest length of a function name in a stack. Longer names are cut: a graph has no space for them, and a
+/// The number of characters to which a function name in a stack is cut. A graph has no space for longer names, and a
 /// malicious profile could repeat a long name in many frames.
 const MOST_NAME: usize = 1024;
 
-/// Returns a function name in a form that folded stacks can hold. Readers of folded stacks take `;` as the end of a
-/// name, a number at the end of a line as a weight, and `# ` at the beginning of a line as a comment. They also trim
-/// white space. XML, the format of the flame graph, does not allow U+FFFE and U+FFFF. This function replaces or removes
+/// Returns a function name in a form that folded stacks can hold. Readers of folded stacks trim white space. They take
+/// `;` as the end of a name, a number at the end of a line as a weight, and `# ` at the beginning of a line as a
+/// comment. In XML, the format of the flame graph, U+FFFE and U+FFFF are not allowed. This function replaces or removes
 /// all of these.
 fn frame_name(name: &str) -> String {
     let mut name: String = name
@@ -86,7 +86,7 @@ fn frame_name(name: &str) -> String {
     name
 }
 
-/// The call stacks of a heap profile as text.
+/// A converter of the call stacks of a heap profile to text.
 #[derive(Debug)]
 pub struct FoldedStacks<'p> {
     heap: &'p HeapProfile,
@@ -95,7 +95,7 @@ pub struct FoldedStacks<'p> {
 }
 
 impl<'p> FoldedStacks<'p> {
-    /// Collects the call stacks of a profile. With `mangled`, names are not demangled.
+    /// Collects the names in the call stacks of a profile. With `mangled`, names are not demangled.
     pub fn new(heap: &'p HeapProfile, mangled: bool) -> Self {
         FoldedStacks {
             heap,

@@ -1,4 +1,4 @@
-//! How functions are grouped: by what their names say, or by the source files in debug info.
+//! How functions are grouped: by their names, or by the source files in debug info.
 use profkit_analysis::names;
 use profkit_analysis::ranking::GroupBy;
 use profkit_data::ids::NameRef;

@@ -1,5 +1,5 @@
-//! Answers of [`profkit_analysis`] in the forms that front ends show: pictures, JSON documents, texts and numbers for
-//! people. Nothing here opens files; long outputs go to a writer that the front end supplies.
+//! Turns the results of [`profkit_analysis`] into the forms that front ends show: pictures, JSON documents, texts and
+//! numbers for people. Nothing here opens files; long outputs go to a writer that the front end supplies.
 //!
 //! ```
 //! use profkit_report::{grouped, percent, plural, size};

@@ -20,12 +20,12 @@ pub struct MatchReport {
     schema: &'static str,
     schema_version: u32,
     profile: String,
-    /// The build ids of the programs that the profile was collected from, if the profile states them.
+    /// The build ids of the programs from which the profile was collected; empty if the profile does not state them.
     build_ids: Vec<String>,
-    /// `ir` or `front-end`, if the profile states it.
+    /// `ir` or `front-end`; `None` if the profile does not state it.
     #[serde(skip_serializing_if = "Option::is_none")]
     instrumentation: Option<&'static str>,
-    /// What the counts of the profile are: `counters`, `calls` or `samples`.
+    /// The name of what the profile counts: `counters`, `calls` or `samples`.
     unit: &'static str,
     binaries: Vec<BinaryReport>,
     /// Programs and libraries that were found in a folder, but whose functions could not be read.
@@ -55,17 +55,17 @@ struct BinaryReport {
     /// Whether `path` is a profile that lists only functions that ran. `false` for a binary.
     lists_only_used: bool,
     functions: u64,
-    /// Whether debug info was read to find inlined functions: `absent`, `unread`, `read` or `damaged`.
+    /// The state of the debug info, in which inlined functions are looked for: `absent`, `unread`, `read` or `damaged`.
     debug_info: &'static str,
-    /// Why the debug info is damaged.
+    /// The reason why the debug info is damaged; `None` if it is not.
     #[serde(skip_serializing_if = "Option::is_none")]
     debug_info_error: Option<String>,
     /// `ir` or `front-end`; `None` if the binary is not instrumented, or if the binary does not show the stage of its
     /// instrumentation.
     #[serde(skip_serializing_if = "Option::is_none")]
     instrumentation: Option<&'static str>,
-    /// Whether the compiler placed the counters of the profile in one stage (front end or LLVM IR) and the counters of
-    /// the binary in the other, so that no function hash of the profile occurs in the binary.
+    /// Whether the counters of the profile and of the binary were placed in different stages of the compiler: one in
+    /// the front end, the other in LLVM IR. Then no function hash of the profile occurs in the binary.
     other_instrumentation: bool,
 }
 
@@ -101,13 +101,13 @@ pub struct CountShares {
 
 #[derive(Clone, Debug, Serialize)]
 struct Lost {
-    /// The function's name as in the profile.
+    /// The function's name as it is in the profile.
     function: String,
     /// The function's name for people, demangled.
     demangled: String,
     count: u64,
     percent: Option<f64>,
-    /// How the function was found in the binaries: `changed`, `inlined` or `gone`.
+    /// What became of the function in the binaries: `changed`, `inlined` or `gone`.
     outcome: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     successor: Option<Succeeding>,
@@ -263,8 +263,8 @@ impl MatchReport {
         list
     }
 
-    /// Returns `None` if at least this share of all counts, in percent, is matched. Otherwise returns the message that
-    /// `--fail-under` prints.
+    /// Checks `--fail-under`. Returns `None` if at least `least` percent of all counts are matched, and otherwise a
+    /// message.
     pub fn gate(&self, least: f64) -> Option<String> {
         let counts = &self.counts;
         if !self.binaries.is_empty()
@@ -315,7 +315,7 @@ fn words(stage: Option<&str>) -> &'static str {
     }
 }
 
-/// Writes where the functions were found: `sections`, `debug-info`, `symbols`, `probes` or `profile`.
+/// Serializes the place where the functions were found: `sections`, `debug-info`, `symbols`, `probes` or `profile`.
 fn origin<S: serde::Serializer>(origin: &Option<Origin>, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(match origin {
         Some(Origin::Sections) => "sections",
@@ -374,7 +374,7 @@ impl MatchReport {
     /// Prints text for people.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// If the writer fails.
     pub fn text<W: Write>(&self, out: &mut Console<W>) -> io::Result<()> {
         self.title(out, (&self.profile, ""), true)?;
         let FunctionShares {
@@ -554,7 +554,7 @@ impl MatchReport {
     }
 }
 
-/// Prints parts of a whole: a row with a bar for each.
+/// Prints a table of the parts of a whole. Each part has a row with a bar.
 fn shares<W: Write>(
     out: &mut Console<W>,
     whole: u128,
@@ -583,12 +583,12 @@ fn shares<W: Write>(
     table.print(out)
 }
 
-/// The comparisons of several profiles with the same binaries.
+/// The results of comparing several profiles with the same binaries.
 #[derive(Clone, Debug, Serialize)]
 pub struct MatchList {
     schema: &'static str,
     schema_version: u32,
-    /// The folder, archive or list that the profiles are from.
+    /// The path of the folder, archive or list that names the profiles.
     from: String,
     /// The profiles that were compared.
     profiles: Vec<MatchReport>,
@@ -608,7 +608,7 @@ impl MatchList {
         }
     }
 
-    /// The folder, archive or list.
+    /// The path of the folder, archive or list that names the profiles.
     pub fn from(&self) -> &str {
         &self.from
     }
@@ -637,8 +637,8 @@ impl MatchList {
         list
     }
 
-    /// Returns `None` if at least this share of the counts of each profile, in percent, is matched. Otherwise returns the
-    /// messages that `--fail-under` prints.
+    /// Checks `--fail-under`. Returns a message for each profile of which less than `least` percent of the counts are
+    /// matched.
     pub fn gate(&self, least: f64) -> Vec<String> {
         let reason = |report: &MatchReport| {
             let reason = report.gate(least)?;
@@ -650,7 +650,7 @@ impl MatchList {
     /// Prints text for people: a row for each profile, the one with the smallest matched share first.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// If the writer fails.
     pub fn text<W: Write>(&self, out: &mut Console<W>) -> io::Result<()> {
         let mut reports: Vec<&MatchReport> = self.profiles.iter().collect();
         let share = |report: &&MatchReport| report.counts.matched_percent.unwrap_or(-1.0);

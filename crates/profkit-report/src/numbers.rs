@@ -51,8 +51,8 @@ pub fn size(bytes: u64) -> String {
     if bytes < 1000 {
         return plural(bytes, "byte");
     }
-    // The number of tenths of the unit, rounded down. It is computed with integers, because floating-point numbers
-    // would not be exact.
+    // The size in tenths of the unit, rounded down. It is computed with integers, because floating-point numbers are
+    // not exact.
     let mut tenths = bytes / 100;
     let mut unit = 0;
     while tenths >= 10_000 && unit + 1 < UNITS.len() {

@@ -11,7 +11,8 @@ use profkit_object::code_symbols::CodeSymbol;
 use serde::Serialize;
 use std::fmt;
 
-/// An order of functions with its report. [`Display`](fmt::Display) writes the report for people.
+/// An order of functions that can be written as an order file and reported. [`Display`](fmt::Display) writes the report
+/// for people.
 pub trait Order: fmt::Display {
     /// The order file.
     fn file(&self) -> Vec<u8>;
@@ -37,7 +38,7 @@ pub fn warnings(added: &Added) -> Vec<String> {
 
 /// Version of the JSON.
 const SCHEMA_VERSION: u32 = 1;
-/// The largest number of missing functions and of traces that the text lists.
+/// The largest number of missing functions, and of traces, that the text lists.
 const MOST: usize = 10;
 
 /// An order, in the form in which it is reported.
@@ -102,7 +103,7 @@ impl From<StartupText> for TextRow {
 }
 
 impl OrderReport {
-    /// Makes the report. `binary` has the functions of the program, and the size of a page.
+    /// Makes the report. `binary` has the functions of the program, and the size of a memory page.
     pub fn new(
         startup: &Startup,
         order: &StartupOrder,

@@ -18,9 +18,9 @@ const SCHEMA_VERSION: u32 = 1;
 pub struct OverlapReport {
     schema: &'static str,
     schema_version: u32,
-    /// `instrumentation`, `sample`, `heap` or `mip`.
+    /// The kind of the profiles: `instrumentation`, `sample`, `heap` or `mip`.
     kind: &'static str,
-    /// What is added up: `counts`, `samples`, `bytes` or `functions covered`.
+    /// The name of what the profiles count: `counts`, `samples`, `bytes` or `functions covered`.
     unit: &'static str,
     profiles: Vec<ProfileRow>,
     pairs: Vec<PairRow>,
@@ -96,7 +96,7 @@ fn percent(share: f64) -> f64 {
 pub type Named<'p> = (&'p str, &'p ComparedProfile);
 
 impl OverlapReport {
-    /// Compares each profile with each later one. `top` is the number of functions to list for each pair.
+    /// Compares each pair of profiles. `top` is the number of functions to list for each pair.
     ///
     /// # Errors
     /// The names of the first two profiles that cannot be compared, and the reason.
@@ -228,7 +228,7 @@ fn notes(pair: &PairOverlap, one: Named<'_>, two: Named<'_>) -> Vec<String> {
     notes
 }
 
-/// A percentage with one decimal, or a dash.
+/// Returns a percentage with one decimal; a dash for `None`.
 fn cell(percent: Option<f64>) -> String {
     // The number is rounded down, so that only equal profiles have an overlap of 100%.
     let text = |percent: f64| format!("{:.1}%", (percent * 10.0 + 1e-6).floor() / 10.0);

@@ -1,5 +1,5 @@
-//! The first screen of a recording of Linux perf: how it was made, its events, the binaries and processes with the most
-//! samples, and what is missing.
+//! The first screen for a recording of Linux perf: how it was made, its events, the binaries and processes with the
+//! most samples, and what is missing.
 use crate::rows::{RowForm, RowWriter};
 use crate::show::json::SCHEMA_VERSION;
 use crate::show::text::facts;
@@ -10,7 +10,7 @@ use profkit_perf::{Binary, BinaryFigures, Figures, Losses, Mode, RecordKind, Rec
 use serde_json::{Value, json};
 use std::io::{self, Write};
 
-/// A recording that is shown.
+/// A recording, and the options for showing it.
 #[derive(Debug)]
 pub struct RecordingShow<'a> {
     /// The name of the file.
@@ -25,7 +25,7 @@ pub struct RecordingShow<'a> {
     pub top: Option<usize>,
 }
 
-/// The number of binaries and of processes on the first screen.
+/// The usual number of binaries and of processes on the first screen.
 const MOST: usize = 10;
 
 /// The columns of binaries.
@@ -180,7 +180,7 @@ impl RecordingShow<'_> {
     /// Prints text for people.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// If the writer fails.
     pub fn text<W: Write>(&self, out: &mut Console<W>) -> io::Result<()> {
         out.title(self.path, "recording of Linux perf")?;
         // The text after a label begins in column 19.
@@ -352,7 +352,7 @@ impl RecordingShow<'_> {
     /// Prints one JSON object.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// If the writer fails.
     pub fn json(&self, out: &mut impl Write) -> io::Result<()> {
         let features = self.recording.features();
         let text = |bytes: Option<&[u8]>| bytes.map(|bytes| printable(bytes).into_owned());
@@ -430,7 +430,7 @@ impl RecordingShow<'_> {
     /// Prints the binaries as rows.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// If the writer fails.
     pub fn rows(&self, form: RowForm, out: impl Write) -> io::Result<()> {
         let mut rows = RowWriter::new(out, form, &COLUMNS);
         let binaries = self.figures.binaries.iter();
@@ -455,7 +455,7 @@ impl RecordingShow<'_> {
     }
 }
 
-/// The heading of a list that may show only some of its entries.
+/// Returns the heading of a list that may show only some of its entries.
 fn list_title(what: &str, whole: &str, shown: usize, all: usize) -> String {
     if shown < all {
         format!("Top {shown} of {} {what} by samples", grouped(all))

@@ -44,10 +44,10 @@ impl<'c, W: Write> RowWriter<'c, W> {
         }
     }
 
-    /// Writes a row, which is a JSON object. In CSV, a member that is absent is an empty field.
+    /// Writes a row, which is given as a JSON object. A member that is absent becomes an empty field in CSV.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// If the writer fails.
     pub fn row(&mut self, row: &Value) -> io::Result<()> {
         if self.form == RowForm::JsonLines {
             return writeln!(self.out, "{row}");
@@ -66,10 +66,10 @@ impl<'c, W: Write> RowWriter<'c, W> {
         self.out.write_all(b"\n")
     }
 
-    /// Ends the rows. CSV gets its line of column names even if there were no rows.
+    /// Ends the output. CSV gets its line of column names even if there were no rows.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// If the writer fails.
     pub fn end(&mut self) -> io::Result<()> {
         if self.form == RowForm::Csv {
             self.begin()?;
@@ -97,7 +97,7 @@ impl<'c, W: Write> RowWriter<'c, W> {
 /// The columns of groups.
 pub const GROUP_COLUMNS: [&str; 5] = ["group", "functions", "entered", "sum", "share"];
 
-/// The word for what functions are grouped by.
+/// Returns the word for the things by which functions are grouped.
 pub fn group_word(by: GroupBy) -> &'static str {
     match by {
         GroupBy::File => "file",
@@ -106,7 +106,7 @@ pub fn group_word(by: GroupBy) -> &'static str {
     }
 }
 
-/// A group as JSON. `total` is the sum of all groups.
+/// Returns a group as JSON. `total` is the sum of all groups.
 pub fn group_json(group: &Group, total: u128) -> Value {
     let mut value = json!({
         "functions": group.functions,
@@ -120,7 +120,8 @@ pub fn group_json(group: &Group, total: u128) -> Value {
     value
 }
 
-/// A sum as a number. A sum of more than 64 bits becomes the nearest floating-point number; this is rare.
+/// Returns a sum as a JSON number. A sum of more than 64 bits, which is rare, becomes the nearest floating-point
+/// number.
 pub(crate) fn number(sum: u128) -> Value {
     match u64::try_from(sum) {
         Ok(sum) => sum.into(),

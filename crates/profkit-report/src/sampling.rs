@@ -13,12 +13,12 @@ const SCHEMA_VERSION: u32 = 1;
 /// The largest number of binaries that a message lists.
 const MOST: usize = 5;
 
-/// Why there is no profile: the message and what to do.
+/// The reason why there is no profile, with a hint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// What is wrong, without a full stop.
     pub message: String,
-    /// A step that works.
+    /// The next step for the user.
     pub hint: String,
 }
 
@@ -64,7 +64,7 @@ fn wanted(binaries: &[BinaryOutcome]) -> String {
     names.collect::<Vec<_>>().join(", ")
 }
 
-/// Says why there is no profile. `None` if there is one.
+/// Returns the reason why there is no profile; `None` if there is one.
 pub fn refusal(outcome: &Outcome) -> Option<Refusal> {
     let (message, hint) = match outcome.problem()? {
         Problem::NoSamples => (
@@ -283,8 +283,8 @@ fn line((number, all, words): Loss) -> Option<String> {
 /// The threshold at which a profile is refused on request: one in this many samples is lost.
 const ONE_IN: u64 = 20;
 
-/// The reasons not to trust the profile: a large share of its samples was lost, or does not fit the binary. `None` if there
-/// is no such reason.
+/// Returns the reason why the profile cannot be trusted: a large share of its samples was lost, or does not fit the
+/// binary. `None` if there is no such reason.
 pub fn lost(outcome: &Outcome) -> Option<Refusal> {
     let [
         unmapped_samples,
@@ -328,7 +328,8 @@ pub fn lost(outcome: &Outcome) -> Option<Refusal> {
     })
 }
 
-/// Says why the profile does not reach a density: samples per line in hot functions. `None` if it does.
+/// Returns a message if the density of the profile is below `least`. The density is the number of samples per line in
+/// hot functions. `None` if the density is high enough.
 pub fn gate(outcome: &Outcome, least: f64) -> Option<String> {
     let density = |binary: &&BinaryOutcome| binary.density.samples_per_line;
     let with_functions = outcome.binaries.iter().filter(|one| one.functions > 0);

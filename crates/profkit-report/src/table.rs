@@ -8,7 +8,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 const INDENT: usize = 2;
 /// The number of spaces between two columns.
 const GAP: usize = 2;
-/// If the terminal leaves less width than this for the last column, the optional columns are not printed.
+/// The number of columns that the last column needs. If the terminal leaves less, the optional columns are not printed.
 const ROOM: usize = 30;
 
 /// A column of a table.
@@ -38,7 +38,7 @@ impl Column {
         }
     }
 
-    /// Returns the same column, made optional: it is not printed if the terminal is narrow.
+    /// Makes the column optional: it is not printed if the terminal is narrow.
     #[must_use]
     pub fn optional(self) -> Self {
         Column {
@@ -120,7 +120,7 @@ impl Table {
         }
     }
 
-    /// Makes a table of names, numbers and remarks, without titles.
+    /// Makes a table without titles. Each row has a name, a number and a remark.
     pub fn of_facts(rows: impl IntoIterator<Item = (Cell, String, String)>) -> Self {
         let columns = [Column::left(""), Column::right(""), Column::left("")];
         let mut table = Table::new(columns);
@@ -130,7 +130,7 @@ impl Table {
         table
     }
 
-    /// Adds a row: a cell for each column.
+    /// Adds a row with a cell for each column.
     pub fn row(&mut self, cells: impl Into<Vec<Cell>>) {
         self.rows.push(Row::Cells(cells.into()));
     }
@@ -149,7 +149,7 @@ impl Table {
     /// Prints the table.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// If the writer fails.
     pub fn print<W: Write>(&self, out: &mut Console<W>) -> io::Result<()> {
         let width_of = |index: usize, column: &Column| {
             let cells = self.rows.iter().filter_map(|row| row.cell(index));
@@ -248,7 +248,8 @@ fn print_row<W: Write>(
     writeln!(out)
 }
 
-/// Cuts a text in the middle to this many columns; `…` stands for what is left out.
+/// Cuts a text in the middle, so that it has at most `columns` columns. `…` takes the place of the part that is left
+/// out.
 ///
 /// ```
 /// assert_eq!(profkit_report::cut_middle("llvm::SmallVector::push_back(int)", 20), "llvm::Smal…back(int)");

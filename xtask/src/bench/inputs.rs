@@ -317,7 +317,7 @@ fn part_source(part: u64, values: bool) -> String {
             }
             sites.push_str("  return sum;\n}\n");
         }
-        // Before their caller.
+        // The sites must be placed before their caller.
         let caller = source.find("int run").unwrap_or(source.len());
         source.insert_str(caller, &sites);
     }

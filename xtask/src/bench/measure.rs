@@ -3,20 +3,20 @@ use profkit_testkit::measure;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// A command line of a work.
+/// A command line that is measured.
 #[derive(Debug)]
 pub struct Measured {
-    /// What the table calls it.
+    /// The name of the command in the table.
     pub label: &'static str,
     /// The program.
     pub program: PathBuf,
     /// Its arguments.
     pub args: Vec<String>,
-    /// What it writes.
+    /// The file that the command writes.
     pub output: PathBuf,
 }
 
-/// One run.
+/// The measurements of one run.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
     /// The time from the start to the end of the process, in milliseconds.
@@ -25,7 +25,7 @@ pub struct Sample {
     pub peak_mib: f64,
 }
 
-/// Runs a command as a process of its own and measures it.
+/// Runs a command as a separate process and measures it.
 ///
 /// # Errors
 /// If it does not start or does not exit with 0.

@@ -15,7 +15,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use works::Work;
 
-/// What was typed.
+/// The options of the command line.
 #[derive(Debug)]
 struct Options {
     rounds: usize,

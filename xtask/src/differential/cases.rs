@@ -99,7 +99,7 @@ enum Values {
 
 use Values as V;
 
-/// The options of merging instrumentation profiles.
+/// The options for merging instrumentation profiles.
 const MERGE_INSTR: &[(&str, Values)] = &[
     ("output", V::Output),
     ("o", V::Output),
@@ -115,7 +115,7 @@ const MERGE_INSTR: &[(&str, Values)] = &[
     ("keep-vtable-symbols", V::Flag),
 ];
 
-/// The options of merging sample profiles.
+/// The options for merging sample profiles.
 const MERGE_SAMPLE: &[(&str, Values)] = &[
     ("output", V::Output),
     ("o", V::Output),
@@ -145,7 +145,7 @@ const MERGE_SAMPLE: &[(&str, Values)] = &[
     ),
 ];
 
-/// The options of showing instrumentation profiles.
+/// The options for showing instrumentation profiles.
 const SHOW_INSTR: &[(&str, Values)] = &[
     ("all-functions", V::Flag),
     ("counts", V::Flag),
@@ -171,7 +171,7 @@ const SHOW_INSTR: &[(&str, Values)] = &[
     ("show-format", V::Word(&["text", "json", "yaml"])),
 ];
 
-/// The options of showing sample profiles.
+/// The options for showing sample profiles.
 const SHOW_SAMPLE: &[(&str, Values)] = &[
     ("function", V::Function),
     ("all-functions", V::Flag),
@@ -186,7 +186,7 @@ const SHOW_SAMPLE: &[(&str, Values)] = &[
     ("output", V::Output),
 ];
 
-/// The options of comparing profiles.
+/// The options for comparing profiles.
 const OVERLAP: &[(&str, Values)] = &[
     ("cs", V::Flag),
     ("function", V::Function),
@@ -197,7 +197,7 @@ const OVERLAP: &[(&str, Values)] = &[
     ("profile-summary-hot-count", V::Number),
 ];
 
-/// The options of ordering functions.
+/// The options for ordering functions.
 const ORDER: &[(&str, Values)] = &[("num-test-traces", V::Number), ("output", V::Output)];
 
 /// The shape of a command line: the subcommand, the options that choose the kind of profile, the other options, whether

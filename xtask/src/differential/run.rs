@@ -10,13 +10,13 @@ use tempfile::TempDir;
 
 use super::cases::Case;
 
-/// The two programs that are compared.
+/// The paths of the two programs that are compared.
 pub struct Tools {
     pub llvm: PathBuf,
     pub profkit: PathBuf,
 }
 
-/// What a run did.
+/// The results of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ran {
     /// The exit code; `None` if a signal ended the tool.
@@ -37,7 +37,7 @@ impl Tools {
     }
 }
 
-/// Runs a program in a folder that holds the inputs and nothing else. A run ends after 20 seconds.
+/// Runs a program in a folder that contains only the inputs. The run is stopped after 20 seconds.
 ///
 /// # Errors
 /// If the program cannot be started, or the folder cannot be made.
@@ -47,7 +47,7 @@ pub fn ran(program: &Path, case: &Case) -> Result<Ran> {
         fs::write(folder.path().join(&input.name), &input.bytes)?;
     }
     let mut command = Command::new("timeout");
-    // Both tools are started under the same name, because messages contain it.
+    // Both tools are started under the same name, because messages contain the name.
     let name = folder.path().join("llvm-profdata");
     std::os::unix::fs::symlink(program.canonicalize()?, &name)?;
     // Standard output is a file, because LLVM's tool cannot write a binary profile to a pipe.

@@ -61,7 +61,7 @@ pub fn check(target: &str, archive: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The command's package, as cargo describes it.
+/// Returns cargo's metadata of the command's package.
 fn package() -> Result<Value> {
     let output = Command::new("cargo")
         .args(["metadata", "--format-version=1", "--no-deps", "--offline"])

@@ -210,7 +210,7 @@ impl<'a> Place<'a> {
     }
 }
 
-/// The first platform that the name of a wheel lists.
+/// Returns the first platform in the file name of a wheel.
 fn platform(wheel: &Path) -> Result<&str> {
     let name = wheel.file_stem().and_then(OsStr::to_str);
     let platforms = name.and_then(|name| name.rsplit('-').next());

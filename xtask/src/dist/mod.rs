@@ -1,4 +1,4 @@
-//! `cargo xtask dist`: the files of a release, each installed in a clean place and tried out.
+//! `cargo xtask dist`: makes the files of a release, installs each in an empty place, and tries it out.
 //!
 //! | file | what it is |
 //! |---|---|
@@ -7,9 +7,9 @@
 //! | `profkit_VERSION_ARCH.deb` | the same as a Debian package |
 //! | `SHA256SUMS` | a checksum per file |
 //!
-//! Two tools come from PyPI, in the versions named here: maturin, which builds the command and makes the wheel, and zig, whose
-//! linker has the symbols of old C libraries. They go into a virtual environment. Everything is below the folder `dist` of the
-//! target folder, what cargo builds too.
+//! Two tools come from PyPI, in fixed versions: maturin, which builds the command and makes the wheel, and zig, whose
+//! linker has the symbols of old C libraries. They are installed into a virtual environment. All files are below the
+//! folder `dist` of the target folder, including those that cargo builds.
 mod binstall;
 mod check;
 mod packages;
@@ -47,7 +47,7 @@ struct System {
 /// An emulator: a program that runs programs of another architecture.
 struct Emulator {
     program: &'static str,
-    /// The folder with the C library of that architecture (Debian: `libc6-arm64-cross`).
+    /// The folder with the C library of the emulated architecture (Debian: `libc6-arm64-cross`).
     libraries: &'static str,
 }
 
@@ -86,7 +86,7 @@ impl System {
     }
 }
 
-/// The places of a run.
+/// The folders of a run of this task.
 struct Dist {
     system: &'static System,
     /// The folder `bin` of the virtual environment that contains the tools.
@@ -95,7 +95,7 @@ struct Dist {
     out: PathBuf,
     /// A folder for intermediate files.
     scratch: PathBuf,
-    /// Where cargo builds.
+    /// The folder in which cargo builds.
     build: PathBuf,
 }
 

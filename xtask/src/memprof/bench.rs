@@ -159,7 +159,7 @@ fn median(mut times: Vec<f64>) -> f64 {
     times.get(times.len() / 2).copied().unwrap_or_default()
 }
 
-/// `program` and `raw/`.
+/// Makes the file `program` and the folder `raw` with its dumps.
 fn inputs(folder: &Path, dumps: usize) -> Result<()> {
     let program = folder.join("program");
     let raw = folder.join("raw");

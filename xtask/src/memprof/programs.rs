@@ -95,7 +95,7 @@ const RELEASES: [Release; 5] = [
 /// Runs the checks.
 ///
 /// # Errors
-/// If one fails; all are tried first.
+/// If a check fails. The other checks are still run.
 pub fn run(args: &[String]) -> Result<()> {
     let folder = target_folder().join("memprof-programs");
     let (mut releases, mut profkit, mut given) = (Vec::new(), None, None);

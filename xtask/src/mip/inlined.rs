@@ -16,7 +16,7 @@ pub const FLAGS: [&str; 3] = [
     "-foptimization-record-passes=li",
 ];
 
-/// Which evidence counts as a reason.
+/// The kind of evidence that counts as a reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accepted {
     /// Only evidence that the source demands inlining, for builds with `-fno-inline`.
@@ -76,7 +76,7 @@ impl Evidence {
         Ok(made)
     }
 
-    /// Adds a file that `-fsave-optimization-record` wrote.
+    /// Adds the evidence from a file that `-fsave-optimization-record` wrote.
     fn add_record(&mut self, text: &str) {
         for remark in text.split("--- !").filter(|one| one.starts_with("Passed")) {
             let value = |key: &str| {

@@ -9,7 +9,7 @@ use std::process::Command;
 /// A compiler, with the words that come before and after its name on a command line.
 #[derive(Clone, Debug)]
 pub struct Toolchain {
-    /// What tables call it.
+    /// The name of the compiler in tables.
     pub label: String,
     cc: String,
     cxx: String,
@@ -102,7 +102,7 @@ impl Real {
     /// All of them.
     pub const ALL: [Real; 4] = [Real::Lua, Real::Zstd, Real::Re2, Real::Station];
 
-    /// What tables call it.
+    /// The name of the program in tables.
     pub fn name(self) -> &'static str {
         match self {
             Real::Lua => "lua",
@@ -112,7 +112,7 @@ impl Real {
         }
     }
 
-    /// The program of a name.
+    /// Returns the program with this name.
     pub fn named(name: &str) -> Option<Real> {
         Real::ALL.into_iter().find(|real| real.name() == name)
     }
@@ -498,7 +498,7 @@ fn test_re2(run: &Run<'_>, tools: &Toolchain) -> Result<Vec<String>> {
     Ok(done)
 }
 
-/// make with one more rule.
+/// Runs make with one additional rule.
 fn make_with(run: &Run<'_>, arguments: &[&str], rule: &str, target: &str) -> Result<String> {
     let mut all = vec!["--eval", rule];
     all.extend(arguments);

@@ -35,10 +35,10 @@ pub const RE2: Package = Package {
     patched: true,
 };
 
-/// Where things are kept.
+/// The folders for the sources.
 #[derive(Debug)]
 pub struct Sources {
-    /// Below `target`.
+    /// The folder for unpacked sources, below `target`.
     folder: PathBuf,
     /// A folder with the packages' files; `None` if the files are downloaded.
     given: Option<PathBuf>,

@@ -47,7 +47,7 @@ struct Options {
 /// Runs the checks.
 ///
 /// # Errors
-/// If one fails; all are tried first.
+/// If a check fails. The other checks are still run.
 pub fn run(args: &[String]) -> Result<()> {
     let folder = target_folder().join("mip-programs");
     let (mut only, mut modes, mut steps) = (Vec::new(), Vec::new(), Vec::new());

@@ -37,7 +37,7 @@ struct Export {
     name: &'static str,
     arguments: Vec<String>,
     lines: &'static [&'static str],
-    /// The title that speedscope shows.
+    /// A text that speedscope must show for the export.
     shown: &'static str,
 }
 
@@ -199,7 +199,7 @@ fn read(reader: &Path, file: &Path, lines: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Opens a file in speedscope in the same way as speedscope's own command.
+/// Opens a file in speedscope as speedscope's own command does, and waits until the page shows a text.
 fn open(browser: &Browser, speedscope: &Path, file: &Path, shown: &str) -> Result<()> {
     let name = file.file_name().context("no name")?.to_string_lossy();
     let script = file.with_extension("js");

@@ -360,7 +360,7 @@ fn functions(browser: &Browser, file: &Path) -> Result<()> {
     browser.wait("location.hash.includes('q=fn001')")?;
     browser.run("const input = document.querySelector('input'); input.value = '/^ns::deep.*fn49\\\\d/'; input.dispatchEvent(new Event('input'));")?;
     browser.wait(&format!("{ROWS}.length === 10"))?;
-    // Rows are chosen with the arrow keys.
+    // The arrow keys move from row to row.
     browser.run("document.querySelector('.scroll').focus();")?;
     browser.press(&[DOWN, DOWN, ENTER])?;
     browser.wait("document.documentElement.dataset.view === 'function'")?;

@@ -32,7 +32,7 @@ Example: cargo xtask runtime-suite instrprof-merge
 /// The release of clang, of its tools and of its runtime. It is the release of the tests.
 const RELEASE: u32 = 19;
 
-/// The start of the runtime's file name in clang's resource folder.
+/// The beginning of the runtime's file name in clang's resource folder.
 const RUNTIME: &str = "libclang_rt.profile";
 
 /// Runs the tests with both runtimes.

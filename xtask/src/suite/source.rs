@@ -81,7 +81,7 @@ pub fn download(package: &str, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Runs apt-get with lists and a cache of its own, so that the machine stays as it is.
+/// Runs apt-get with its own lists and cache, so that those of the machine do not change.
 fn apt(fetch: &Path, arguments: &[&str]) -> Result<()> {
     let option = |name: &str, path: &Path| format!("{name}={}", path.display());
     let mut command = Command::new("apt-get");

@@ -47,7 +47,7 @@ pub struct BinaryArgs {
 }
 
 impl BinaryArgs {
-    /// Whether the options name binaries, or ask for the debuginfod servers.
+    /// Whether the options name binaries, or ask for debuginfod servers.
     pub fn is_used(&self) -> bool {
         !self.binaries.is_empty() || self.debuginfod
     }

@@ -30,7 +30,7 @@ pub struct Job<'a> {
     pub section: SectionChoice,
     /// A function that makes one profile of the heap profiles among the inputs.
     pub symbolize: &'a Symbolize<'a>,
-    /// The sample profile that corrects the merged profile.
+    /// The sample profile that corrects the merged profile; `None` if the merged profile is not corrected.
     pub supplement: Option<Supplement>,
     /// Whether functions that never ran are left out.
     pub sparse: bool,

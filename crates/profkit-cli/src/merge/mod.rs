@@ -54,7 +54,7 @@ pub fn merge(args: MergeArgs) -> Result {
 /// Runs `profkit correlate`.
 ///
 /// # Errors
-/// Those of [`merge`].
+/// The errors of [`merge`].
 pub fn correlate(args: CorrelateArgs) -> Result {
     if !args.merge.correlation.is_used() {
         return Err(Failure::usage("profkit correlate needs the binaries that wrote the raw profiles").with_hint(

@@ -47,7 +47,7 @@ impl Progress {
         self
     }
 
-    /// Counts one more input, of this size, as done.
+    /// Counts one more input as done. `bytes` is its size.
     pub fn step(&self, bytes: u64) {
         let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
         let bytes = self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;

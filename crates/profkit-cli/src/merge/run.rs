@@ -86,7 +86,8 @@ pub struct NoResult {
 }
 
 impl NoResult {
-    /// No input could be used. The report has the hints about single inputs, next to the warnings about them.
+    /// Makes the result of a merge in which no input could be used. The report is printed too, because it has the
+    /// warnings and hints about single inputs.
     pub fn nothing_left(failure: Failure, report: Box<Report>) -> Self {
         NoResult {
             report,
@@ -95,7 +96,7 @@ impl NoResult {
         }
     }
 
-    /// The inputs cannot be merged with each other.
+    /// Makes the result of a merge whose inputs cannot be merged with each other.
     pub fn conflict(failure: Failure, report: Box<Report>) -> Self {
         NoResult {
             report,
@@ -240,7 +241,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Fails if most inputs were dropped and the user did not allow that. This is called after the result has been
+    /// Fails if most inputs were dropped and the user did not allow it. This is called after the result has been
     /// written.
     fn most_were_dropped(&self, report: &Report, written: &[Written]) -> Result<()> {
         let totals = &report.totals;

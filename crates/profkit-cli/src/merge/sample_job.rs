@@ -54,7 +54,7 @@ pub enum SampleForm {
 }
 
 impl SampleForm {
-    /// The encoding that the format, the LLVM release or the GCC release asks for.
+    /// Returns the encoding that the format, the LLVM release or the GCC release asks for.
     ///
     /// # Errors
     /// If these contradict each other.
@@ -126,12 +126,12 @@ pub struct SampleJob<'a> {
     pub strict: bool,
     /// Threads, progress display, and cancelling.
     pub run: RunOptions,
-    /// Maps names of functions to their new names.
+    /// The table of new names for functions; `None` if functions are not renamed.
     pub remapping: Option<Remapping>,
-    /// Decides which functions are kept.
+    /// The filter that selects functions by name; `None` if all functions are kept.
     pub filter: Option<NameFilter>,
-    /// The only input, if both the input and the output have GCC's encoding: the output then keeps the file names of
-    /// the input.
+    /// The only input, if the input and the output both have GCC's encoding. The output then keeps the file names of
+    /// the input. Otherwise `None`.
     pub only_gcov: Option<GcovProfile>,
 }
 

@@ -50,7 +50,7 @@ pub struct CodeArgs {
 }
 
 impl CodeArgs {
-    /// The settings of the compiler driver. `words` are the words of these options as they were typed.
+    /// Returns the settings of the compiler driver. `words` are these options as the user typed them.
     ///
     /// # Errors
     /// If the options contradict each other, or an ignore list cannot be read.
@@ -100,7 +100,7 @@ struct Words<T: Args> {
     _output: OutputArgs,
 }
 
-/// Parses the words that [`Setup::words`] holds, when profkit runs in place of another program.
+/// Parses the words in [`Setup::words`] again. This happens when profkit is started in place of another program.
 ///
 /// # Errors
 /// If the words are wrong.

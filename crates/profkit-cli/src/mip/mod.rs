@@ -72,7 +72,7 @@ enum MipCommand {
 /// Runs the subcommand.
 ///
 /// # Errors
-/// Those of the subcommand.
+/// The errors of the subcommand.
 pub fn run(args: MipArgs, matches: &ArgMatches) -> Result {
     let matches = matches
         .subcommand()

@@ -183,7 +183,7 @@ pub struct Located {
 /// Finds the source locations where the functions of a profile begin.
 ///
 /// # Errors
-/// If the file is not a program or debug file, or is of another build.
+/// If the file is not a program or debug file, or is from another build.
 pub fn locate(profile: &MipProfile, path: &Path, arch: Option<&str>) -> Result<Located> {
     let located = create::locate(profile, path, arch)?;
     Ok(Located {

@@ -99,7 +99,7 @@ pub fn apply_colour(args: &[OsString]) {
     }
 }
 
-/// How standard output shows text.
+/// Returns the look of text on standard output.
 fn stdout_look() -> Look {
     let stdout = io::stdout();
     let width = terminal_size::terminal_size_of(&stdout).filter(|_| stdout.is_terminal());
@@ -110,7 +110,7 @@ fn stdout_look() -> Look {
     }
 }
 
-/// How standard error shows text. Messages are never cut.
+/// Returns the look of text on standard error. Messages are never cut.
 fn stderr_look() -> Look {
     Look {
         colour: AutoStream::choice(&io::stderr()) != ColorChoice::Never,
@@ -155,7 +155,7 @@ impl RowFormat {
         }
     }
 
-    /// The form of rows, if it has any.
+    /// The form of the rows; `None` for formats that have no rows.
     pub fn rows(self) -> Option<RowForm> {
         match self {
             RowFormat::Text | RowFormat::Json => None,

@@ -8,7 +8,7 @@ use std::io::{self, BufWriter, Write as _};
 /// The size of the output buffer. A larger buffer would need more memory and save no measurable time.
 const BUFFER: usize = 256 << 10;
 
-/// Standard output: through a pager if it is a terminal and the text is long.
+/// Standard output. The text goes through a pager if standard output is a terminal and the text is long.
 pub type StandardOutput = Console<BufWriter<Pager>>;
 
 /// Standard output for text. [`Failure::print`](crate::exit::Failure::print) turns its errors into failures.
@@ -21,7 +21,7 @@ pub fn json_stdout() -> StandardOutput {
     Console::json(paged_stdout())
 }
 
-/// Standard output for this format.
+/// Standard output for a command whose output has this format.
 pub fn stdout_for(format: Format) -> StandardOutput {
     match format {
         Format::Text => stdout(),

@@ -32,12 +32,12 @@ enum State {
         to: ChildStdin,
         kept: Option<Vec<u8>>,
     },
-    /// The user left the pager. The command goes on, because its exit code depends on the rest of its work.
+    /// The user left the pager. The command continues, because its exit code depends on the rest of its work.
     Left { pager: Child },
 }
 
 impl Pager {
-    /// Standard output. A pager is started only when the text does not fit on the terminal.
+    /// Makes the writer for standard output. A pager is started only when the text does not fit on the terminal.
     pub fn new() -> Self {
         let stdout = io::stdout().lock();
         let Session { pages, .. } = session();
@@ -86,8 +86,8 @@ fn command() -> Option<Command> {
 fn start() -> Option<(Child, ChildStdin)> {
     let mut pager = command()?.spawn().ok()?;
     let to = pager.stdin.take()?;
-    // Ctrl-C is for the pager. Without a handler Ctrl-C would end this program, and the shell would read the same keys
-    // as the pager.
+    // Ctrl-C is meant for the pager. Without a handler, Ctrl-C would end this program, and the shell and the pager
+    // would read the same keys.
     let _ = signal_hook::flag::register(
         signal_hook::consts::SIGINT,
         Arc::new(AtomicBool::new(false)),

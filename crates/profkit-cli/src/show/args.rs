@@ -277,12 +277,12 @@ impl ShowArgs {
             || self.detailed_summary
     }
 
-    /// Whether no option asks for a particular part of the profile, so that the overview is shown.
+    /// Whether the overview is shown, because no option asks for a particular part of the profile.
     pub fn is_overview(&self) -> bool {
         self.fits_all_kinds() && self.by.is_none() && self.format.rows().is_none()
     }
 
-    /// Whether no option asks for a part that only some kinds have.
+    /// Whether the options ask only for parts of the output that all kinds of profiles have.
     pub fn fits_all_kinds(&self) -> bool {
         !self.asks_for_functions()
             && !self.traces
@@ -292,7 +292,7 @@ impl ShowArgs {
             && !self.symbols
     }
 
-    /// The number of functions in the list of the hottest; `None` if the list is not shown.
+    /// The number of functions in the list of the hottest functions; `None` if the list is not shown.
     pub fn most_functions(&self) -> Option<usize> {
         let overview = self.is_overview() || self.sort.is_some() && !self.shows_functions();
         self.top.or(overview.then_some(MOST_FUNCTIONS))

@@ -195,7 +195,7 @@ fn check_sort(args: &ShowArgs, kind: Kind, input: &Input) -> Result<()> {
     .with_hint(format_args!("--sort can be {orders} for a {}", kind.name())))
 }
 
-/// Refuses a weight of the wrong kind of profile.
+/// Refuses a weight that does not fit the kind of the profile.
 fn check_weight(args: &ShowArgs, kind: Kind, input: &Input) -> Result<()> {
     let heap = &args.heap;
     let drawn = heap.flamegraph.as_ref().map(|_| heap.flamegraph_weight);

@@ -7,7 +7,7 @@ impl Stacks {
     /// viewers show first. Stacks without this number are left out.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// If the writer fails.
     pub fn folded(&self, mut out: impl Write) -> io::Result<()> {
         for (stack, numbers) in &self.stacks {
             let number = numbers.get(self.first).copied().unwrap_or(0);

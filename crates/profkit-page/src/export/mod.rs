@@ -29,12 +29,12 @@ use profkit_data::mip::MipProfile;
 use profkit_data::sample::{NameId, SampleName};
 use rustc_hash::FxHashMap;
 
-/// A number that each stack has.
+/// The meaning of one of the numbers that each stack has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StackUnit {
-    /// What is counted, as pprof names it: `alloc_space`.
+    /// What the number counts, as pprof names it: `alloc_space`.
     pub what: &'static str,
-    /// The unit: `bytes` or `count`.
+    /// The unit of the number: `bytes` or `count`.
     pub unit: &'static str,
 }
 
@@ -43,7 +43,7 @@ pub struct StackUnit {
 pub struct StackFrame {
     /// The name of the function for people.
     pub name: String,
-    /// The symbol of the function, if the profile has it.
+    /// The symbol of the function; empty if the profile does not have it.
     pub symbol: String,
     /// The source file; empty if it is not known.
     pub file: String,
@@ -74,7 +74,7 @@ const fn count(what: &'static str) -> StackUnit {
 }
 
 impl Stacks {
-    /// The stacks of any profile with functions, and its errors.
+    /// Makes the stacks of any profile with functions. Also returns the errors of the profile.
     pub fn of(file: &str, profile: &mut AnyProfile<'_>) -> (Self, Faults) {
         match profile {
             AnyProfile::Instr(reader) => Stacks::of_instr(file, reader),
@@ -91,8 +91,8 @@ impl Stacks {
         }
     }
 
-    /// The functions of an instrumentation profile: how often each was entered, and the sum of its counters. Records that
-    /// cannot be read are left out; the errors are returned.
+    /// Makes stacks from the functions of an instrumentation profile. The numbers are how often each function was
+    /// entered, and the sum of its counters. Records that cannot be read are left out; their errors are returned.
     pub fn of_instr(file: &str, reader: &mut InstrReader<'_>) -> (Self, Faults) {
         let mut stacks = Stacks::new(file, &[count("executions"), count("counts")]);
         let mut faults = Faults::default();
@@ -123,7 +123,7 @@ impl Stacks {
         (stacks, faults)
     }
 
-    /// The samples of a sample profile, by calling context and inlined function.
+    /// Makes stacks from a sample profile. A stack is a calling context with its inlined functions.
     pub fn of_samples(file: &str, view: &SampleView<'_>) -> Self {
         let mut stacks = Stacks::new(file, &[count("samples")]);
         let frame = |id: NameId| match view.profile.names.get(id) {
@@ -148,7 +148,7 @@ impl Stacks {
         stacks
     }
 
-    /// The contexts of a heap profile: allocations and bytes.
+    /// Makes stacks from the contexts of a heap profile. The numbers are allocations and bytes.
     pub fn of_heap(file: &str, heap: &HeapProfile) -> Self {
         let bytes = StackUnit {
             what: "alloc_space",
@@ -165,7 +165,8 @@ impl Stacks {
         stacks
     }
 
-    /// The functions of a MIP profile: in how many runs each was called, and how often, if calls were counted.
+    /// Makes stacks from the functions of a MIP profile. The numbers are in how many runs each function was called, and
+    /// how often, if calls were counted.
     pub fn of_mip(file: &str, profile: &MipProfile) -> Self {
         let mut stacks = Stacks::new(file, &[count("runs"), count("calls")]);
         for function in profile.functions.iter().filter(|one| !one.is_part()) {
@@ -190,12 +191,12 @@ impl Stacks {
         self.stacks.is_empty()
     }
 
-    /// The numbers that each stack has.
+    /// The meanings of the numbers that each stack has.
     pub fn units(&self) -> &[StackUnit] {
         &self.units
     }
 
-    /// The sum of a number over all stacks.
+    /// The sum of one number over all stacks. `unit` is the index of the number in [`units`](Self::units).
     pub fn total(&self, unit: usize) -> u128 {
         let numbers = self.stacks.iter();
         let numbers = numbers.filter_map(|(_, numbers)| numbers.get(unit));
@@ -220,7 +221,7 @@ impl Stacks {
 }
 
 impl StackFrame {
-    /// A frame of a heap profile, with the source line if the profile has it.
+    /// Makes a frame from one of a heap profile. It has the source line if the profile has it.
     fn of_heap(frame: &HeapFrame<'_>) -> Self {
         let function = match frame.name {
             Some(name) => StackFrame::of_symbol(name),

@@ -115,7 +115,7 @@ impl Stacks {
     /// so a number above 2^63 - 1 is written as 2^63 - 1.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// If the writer fails.
     pub fn pprof(&self, out: impl io::Write) -> io::Result<()> {
         use field::{function, line, location, mapping, profile, sample, value_type};
         let mut strings = Strings::default();

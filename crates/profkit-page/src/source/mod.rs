@@ -296,7 +296,7 @@ struct Inlined {
     /// The inlined function that contains this one; `None` if this one is inlined directly into the function that is
     /// shown.
     caller: Option<NameId>,
-    /// The line of the call in the caller's file; 0 if it is not known.
+    /// The line of the call in the caller's source file; 0 if it is not known.
     line: u32,
     samples: u64,
 }
@@ -436,7 +436,7 @@ impl<'d, 'f> Writer<'d, 'f> {
         counts
     }
 
-    /// The last line before the next function that is declared in the same file.
+    /// Returns the last line before the next function that is declared in the same file.
     fn end(&self, declaration: Declaration<'_>) -> u32 {
         let lines = self
             .starts
@@ -484,7 +484,8 @@ impl<'d, 'f> Writer<'d, 'f> {
         self.missing.cut_short += u64::from(cut < last);
         counts.retain(|&line, _| line <= cut);
         let counted = counts.keys().next_back().map_or(0, |line| line - first + 1) as usize;
-        // A function ends with a bracket below its declaration. Blank lines at the end say nothing.
+        // A function ends at the first closing bracket with the indentation of its declaration. Blank lines at the end
+        // are left out.
         let declared = lines
             .get(declaration.line as usize - 1)
             .map_or("", String::as_str);
@@ -536,8 +537,9 @@ impl<'d, 'f> Writer<'d, 'f> {
     }
 }
 
-/// The line of a location in a function that is declared at `start`; `None` if it is not from 1 to `most`. Compilers keep
-/// the lowest 16 bits of the distance: a macro can put code before the declaration.
+/// Returns the source line of a location in a function that is declared at line `start`. `None` if the line would not
+/// be from 1 to `most`. A location has only the lowest 16 bits of the distance from `start`. The distance can be
+/// negative, because a macro can place code before the declaration.
 fn line_at(start: u32, location: Location, most: u32) -> Option<u32> {
     let after = start
         .checked_add(location.line)
@@ -556,7 +558,7 @@ fn line_at(start: u32, location: Location, most: u32) -> Option<u32> {
     line.filter(|&line| line > 0)
 }
 
-/// The parts of a function as bytes. docs/formats/page.md describes them.
+/// Encodes the parts of a function as bytes. docs/formats/page.md describes them.
 fn encoded(parts: &[Part<'_>], view: Option<&SampleView<'_>>, list: &mut FunctionList) -> Vec<u8> {
     let mut out = Vec::new();
     index(parts.len(), &mut out);

@@ -18,7 +18,7 @@ pub enum Machine {
 /// What an instruction does to the flow of control.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Flow {
-    /// The next instruction follows.
+    /// Control continues with the next instruction.
     #[default]
     Next,
     /// A call.

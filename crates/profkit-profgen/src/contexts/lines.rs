@@ -29,7 +29,7 @@ pub struct LineStacks {
 }
 
 impl LineStacks {
-    /// Looks addresses up in the debug info.
+    /// Looks up the inline stacks of addresses in the debug info.
     pub fn of(program: &Program<'_>, addresses: Vec<u64>) -> Self {
         let locations = program.symbolizer.symbolize(&addresses);
         let mut stacks = LineStacks::default();
@@ -169,7 +169,7 @@ pub fn fill(
     Sizes::of_lines(program, &functions, options)
 }
 
-/// Returns the node of a context.
+/// Returns the node of a context. The node is added if the tree does not have it.
 fn node_of(trie: &mut Trie, frames: &[LineFrame]) -> Option<NodeId> {
     let mut node = ROOT;
     let mut site = Location::default();

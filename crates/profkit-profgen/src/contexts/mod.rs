@@ -43,7 +43,7 @@ pub struct ContextFigures {
     pub incomplete_chain: u64,
     /// Samples whose call chain has a return address that does not follow a call. The chain was cut there.
     pub invalid_return: u64,
-    /// These return addresses.
+    /// The return addresses that do not follow a call.
     pub invalid_returns: BTreeSet<u64>,
     /// The branches in the samples that were used.
     pub branches: u64,
@@ -62,7 +62,7 @@ pub struct ContextFigures {
     /// Whether code outside of the binary called code of the binary. The contexts of the called code begin at that
     /// call.
     pub foreign_callers: bool,
-    /// The different contexts.
+    /// The number of different contexts.
     pub contexts: u64,
     /// The number of contexts that were cut because a call site has no probe.
     pub without_probe: u64,
@@ -74,7 +74,7 @@ pub struct ContextFigures {
     pub inlined: u64,
 }
 
-/// A frame of a context by source line.
+/// A frame of a context that is given by source lines.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LineFrame {
     /// The function.
@@ -94,7 +94,7 @@ pub enum Context {
     Lines(Box<[LineFrame]>),
 }
 
-/// What ran in a context.
+/// The ranges and branches that ran in a context.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ContextCounts {
     /// The count of each range. The key is the address of the first and of the last instruction.
@@ -241,7 +241,7 @@ impl Default for PreinlineOptions {
     }
 }
 
-/// Makes a profile of contexts.
+/// Makes a profile from contexts.
 ///
 /// # Errors
 /// If the sections of the pseudo probes are damaged.

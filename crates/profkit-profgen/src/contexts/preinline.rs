@@ -17,7 +17,7 @@ const WAS_INLINED: u32 = 1;
 /// The cutoff of the profile summary, in millionths, whose count makes a function as hot as possible.
 const VERY_HOT: u64 = 100_000;
 
-/// A function that may be inlined.
+/// A function that may be inlined into the current function.
 #[derive(Clone, Copy, Debug)]
 struct Candidate {
     count: u64,

@@ -13,7 +13,7 @@ pub struct NodeId(usize);
 /// The root of the tree. Functions without callers are its children.
 pub const ROOT: NodeId = NodeId(0);
 
-/// A context.
+/// A node of the tree: a calling context.
 #[derive(Clone, Debug, Default)]
 pub struct Node {
     /// The context of the caller; `None` only for the root.

@@ -64,7 +64,7 @@ impl Context {
     }
 }
 
-/// The calls of a context such as `0x10 @ 0x20`.
+/// Reads the calls of a context such as `0x10 @ 0x20`.
 fn calls(text: &[u8], address: impl Fn(u64) -> Option<u64>) -> Option<Vec<u64>> {
     let text = std::str::from_utf8(text).ok()?;
     if text.is_empty() {
@@ -75,7 +75,7 @@ fn calls(text: &[u8], address: impl Fn(u64) -> Option<u64>) -> Option<Vec<u64>> 
         .collect()
 }
 
-/// The frames of a context such as `main:1 @ foo:3.2 @ bar`.
+/// Reads the frames of a context such as `main:1 @ foo:3.2 @ bar`.
 fn frames(text: &[u8]) -> Option<Vec<LineFrame>> {
     let mut frames = Vec::new();
     let mut rest = text;
@@ -110,7 +110,7 @@ pub fn write_contexts(contexts: &Contexts, base: u64, sink: &mut dyn Write) -> i
         .counts
         .iter()
         .map(|(context, counts)| (text_of(context, base), counts));
-    // LLVM sorts by text.
+    // The order is that of LLVM, which sorts by text.
     let sorted: BTreeMap<Vec<u8>, &ContextCounts> = texts.collect();
     let place = |address: u64| address.wrapping_sub(base);
     for (text, counts) in sorted {

@@ -50,7 +50,7 @@ struct Segment {
 struct BlockPlace {
     start: u64,
     end: u64,
-    /// The number of the block in the program.
+    /// The number of the block. Blocks are numbered through the whole program.
     number: usize,
 }
 
@@ -59,7 +59,7 @@ struct BlockPlace {
 pub struct CodeMap {
     /// The functions, sorted by address.
     pub functions: Vec<MappedFunction>,
-    /// What is not among them.
+    /// The numbers of functions that are left out of `functions`.
     pub left_out: LeftOut,
     /// The smallest version of a block map in the program. It shows which releases of LLVM compiled the program.
     pub version: u8,
@@ -74,8 +74,8 @@ impl CodeMap {
     /// Reads the basic blocks of a program.
     ///
     /// # Errors
-    /// [`ErrorKind::CannotCorrelate`] if it was compiled without them, or has no symbols; the error of the reader if
-    /// their section is damaged.
+    /// [`ErrorKind::CannotCorrelate`] if the program was compiled without the section of its basic blocks, or has no
+    /// symbols. If the section is damaged, the error of its reader.
     pub fn read(image: &Image<'_>) -> Result<Self> {
         let Some(maps) = bb_addr_map::of_image(image)? else {
             return Err(Error::new(
@@ -153,7 +153,7 @@ impl CodeMap {
         self.owners.len()
     }
 
-    /// A block by its number, with its function.
+    /// Returns a block by its number, and its function.
     pub(super) fn block(&self, number: usize) -> Option<(&MappedFunction, &BasicBlock)> {
         let function = self.functions.get(*self.owners.get(number)?)?;
         Some((function, function.blocks.get(number - function.first)?))
@@ -181,7 +181,7 @@ impl CodeMap {
         }
     }
 
-    /// The address of a place in the program.
+    /// Returns the address of a place in the program.
     pub(super) fn address(&self, place: Place, numbering: Numbering) -> Option<u64> {
         let place = place.get()?;
         match numbering {

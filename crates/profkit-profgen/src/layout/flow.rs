@@ -7,9 +7,9 @@ use std::ops::Range;
 /// How control went from one block to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Kind {
-    /// By a branch.
+    /// By a branch that is not a call or a return.
     Branch,
-    /// By running on.
+    /// By running on into the next block.
     FallThrough,
     /// By a call of the function.
     Call,
@@ -26,7 +26,7 @@ pub(super) struct Edge {
     pub weight: u64,
 }
 
-/// The numbers of branches that were used and left out.
+/// The numbers of branches and ranges that were used or left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowLosses {
     /// All branches that have at least one end in the program.
@@ -44,9 +44,9 @@ pub struct FlowLosses {
 /// The control flow of a program according to the samples.
 #[derive(Clone, Debug, Default)]
 pub struct Flow {
-    /// What was left out.
+    /// The numbers of branches and ranges that were used or left out.
     pub losses: FlowLosses,
-    /// Sorted by the blocks.
+    /// The edges, sorted by the numbers of their blocks.
     pub(super) edges: Vec<Edge>,
     /// How often each block ran.
     pub(super) weights: Vec<u64>,
@@ -102,7 +102,7 @@ impl Flow {
             .filter(move |edge| edge.kind != Kind::Return && all.contains(&edge.to))
     }
 
-    /// The edges that begin in these blocks.
+    /// The edges that begin in a range of blocks.
     pub(super) fn edges_from(&self, blocks: Range<usize>) -> &[Edge] {
         let start = self.edges.partition_point(|edge| edge.from < blocks.start);
         let end = self.edges.partition_point(|edge| edge.from < blocks.end);

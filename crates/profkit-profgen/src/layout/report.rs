@@ -3,7 +3,7 @@ use super::Layout;
 use serde_json::{Value, json};
 use std::fmt;
 
-/// Sums over a layout.
+/// The sums over all functions of a layout.
 struct Totals {
     hot: usize,
     cold: usize,

@@ -99,7 +99,7 @@ pub fn profile_of(
         return Ok((profile, Vec::new()));
     }
     add_zeros(program, &mut counts.ranges, options.zero_for_all);
-    // The instructions of all ranges, and after them the calls.
+    // The list has the instructions of all ranges; the calls follow in a second list.
     let mut instructions = Vec::new();
     for (first, last, count) in disjoint(&counts.ranges) {
         let inside = program.code.between(first, last);

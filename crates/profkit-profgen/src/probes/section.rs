@@ -31,7 +31,7 @@ const ATTRIBUTES: u8 = 7;
 const IS_DISTANCE: u8 = 0x80;
 /// The attribute of a probe that is not a place in the source, but marks where a part of a function begins.
 const SENTINEL: u8 = 2;
-/// The attribute of a probe that has a discriminator.
+/// The attribute of a probe whose entry also has a discriminator.
 const HAS_DISCRIMINATOR: u8 = 4;
 
 /// The bytes of both sections.

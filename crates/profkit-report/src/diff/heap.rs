@@ -91,7 +91,7 @@ impl HeapDiff<'_> {
     /// Prints text for people.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// If the writer fails.
     pub fn text<W: Write>(&self, out: &mut Console<W>) -> io::Result<()> {
         let sums = [self.changes.old, self.changes.new];
         for (view, sum) in self.sides.iter().zip(sums) {
@@ -201,7 +201,8 @@ impl HeapDiff<'_> {
         }
     }
 
-    /// The call stack of a context: from the new profile if it has the context, otherwise from the old one.
+    /// Returns the call stack of a context. It comes from the new profile if that has the context, otherwise from the
+    /// old one.
     fn place(&self, change: &ContextChange) -> Option<(&HeapView<'_>, StackId)> {
         let [old_side, new_side] = &self.sides;
         match (&change.new, &change.old) {
@@ -214,7 +215,7 @@ impl HeapDiff<'_> {
     /// Prints one JSON object.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// If the writer fails.
     pub fn json(&self, out: &mut impl Write) -> io::Result<()> {
         let side = |view: &HeapView<'_>, share| {
             serde_json::to_value(JsonSide {
@@ -258,7 +259,7 @@ impl HeapDiff<'_> {
     /// Prints the contexts that changed as rows.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// If the writer fails.
     pub fn rows<W: Write>(&self, form: RowForm, out: W) -> io::Result<()> {
         let mut rows = RowWriter::new(out, form, &COLUMNS);
         for section in sections(self.changes, self.by) {

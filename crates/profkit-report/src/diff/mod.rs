@@ -79,7 +79,7 @@ fn word(change: Change, family: Family) -> &'static str {
 
 /// A share as a percentage with one decimal. A share above 0 is never printed as 0.
 pub fn percent(share: f64) -> String {
-    // Sums of shares are not exact, so a little is added before the number is rounded down.
+    // Sums of shares are not exact. So a little is added to the number before it is rounded down.
     match share * 100.0 {
         0.0 => "0.0%".to_owned(),
         percent if percent < 0.1 => "<0.1%".to_owned(),
@@ -233,7 +233,7 @@ impl DiffReport<'_> {
     /// Prints text for people.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// If the writer fails.
     pub fn text<W: Write>(&self, out: &mut Console<W>) -> io::Result<()> {
         for (path, profile) in self.paths.iter().zip(self.profiles) {
             let size = profile.size();
@@ -258,7 +258,7 @@ impl DiffReport<'_> {
         out.flush()
     }
 
-    /// Prints the number of functions per change.
+    /// Prints the number of functions for each kind of change.
     fn changes<W: Write>(&self, out: &mut Console<W>) -> io::Result<()> {
         let mut columns = vec![
             Column::left(""),
@@ -343,7 +343,7 @@ impl DiffReport<'_> {
         table.print(out)
     }
 
-    /// The number of functions that changed, listed or not.
+    /// The number of functions that changed, including those that are not listed.
     fn changed(&self) -> u64 {
         self.diff.changes.values().map(|sum| sum.functions).sum()
     }
@@ -351,7 +351,7 @@ impl DiffReport<'_> {
     /// Prints one JSON object.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// If the writer fails.
     pub fn json(&self, out: &mut impl Write) -> io::Result<()> {
         let mut sides = self.paths.iter().zip(self.profiles).map(|(path, profile)| {
             let (size, damage) = (profile.size(), &profile.damage);
@@ -403,7 +403,7 @@ impl DiffReport<'_> {
     /// Prints the functions as rows.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// If the writer fails.
     pub fn rows<W: Write>(&self, form: RowForm, out: W) -> io::Result<()> {
         let columns: &[&str] = match self.family() {
             Family::Mip => &COLUMNS_OF_MIP,

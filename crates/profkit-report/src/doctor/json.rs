@@ -14,7 +14,7 @@ pub const SCHEMA_VERSION: u32 = 4;
 /// Writes the beginning of the document.
 ///
 /// # Errors
-/// Those of the writer.
+/// If the writer fails.
 pub fn begin(out: &mut dyn Write) -> io::Result<()> {
     write!(
         out,
@@ -22,10 +22,10 @@ pub fn begin(out: &mut dyn Write) -> io::Result<()> {
     )
 }
 
-/// Writes one file.
+/// Writes the diagnosis of one file. `first` says that no file was written before.
 ///
 /// # Errors
-/// Those of the writer.
+/// If the writer fails.
 pub fn file(out: &mut dyn Write, name: &str, diagnosis: &Diagnosis, first: bool) -> io::Result<()> {
     out.write_all(if first { b"\n" } else { b",\n" })?;
     let mut value = match (diagnosis.facts(), diagnosis.size) {
@@ -91,7 +91,7 @@ pub fn file(out: &mut dyn Write, name: &str, diagnosis: &Diagnosis, first: bool)
 /// Writes the totals and the end of the document.
 ///
 /// # Errors
-/// Those of the writer.
+/// If the writer fails.
 pub fn end(out: &mut dyn Write, counts: Counts) -> io::Result<()> {
     let counts = json!({
         "sound": counts.sound,

@@ -12,7 +12,7 @@ const MOST_IN_COMMAND: u64 = 3;
 const MOST_LISTED: usize = 5;
 /// The largest number of faults that are listed for one file among several.
 const MOST_FAULTS: usize = 3;
-/// The smallest number of columns that text is broken to, however narrow the terminal is.
+/// The smallest number of columns to which text is wrapped, even if the terminal is narrower.
 const LEAST_ROOM: usize = 24;
 /// The largest number of build ids that are listed for a group.
 const MOST_IDS: usize = 3;
@@ -20,7 +20,7 @@ const MOST_IDS: usize = 3;
 /// Prints one file.
 ///
 /// # Errors
-/// Those of the writer.
+/// If the writer fails.
 pub fn file(out: &mut Console<impl Write>, name: &str, diagnosis: &Diagnosis) -> io::Result<()> {
     block(out, name, diagnosis, usize::MAX)
 }
@@ -72,7 +72,7 @@ fn block(
 /// the first few faults are listed. `paths` are the arguments that named the files, quoted for a shell.
 ///
 /// # Errors
-/// Those of the writer.
+/// If the writer fails.
 pub fn group(
     out: &mut Console<impl Write>,
     group: &Group,
@@ -156,7 +156,7 @@ fn names(out: &mut Console<impl Write>, group: &Group) -> io::Result<()> {
     }
 }
 
-/// Prints the first line of a block: what it is about, and the verdict.
+/// Prints the first line of a block: the name of the file or the description of the group, and the verdict.
 fn title(out: &mut Console<impl Write>, what: &str, diagnosis: &Diagnosis) -> io::Result<()> {
     out.styled(Style::Heading, what)?;
     write!(out, ": ")?;
@@ -257,9 +257,9 @@ fn heading(diagnosis: &Diagnosis) -> &'static str {
     }
 }
 
-/// Prints the commands to run next. `first` is the name of the first file. `all` are the arguments that name all files
-/// in a command. `list` is the beginning of a pipe that such a command reads the names from; it is empty if `all` names
-/// the files.
+/// Prints the commands to run next. `first` is the name of the first file. `all` is the text that names all files in a
+/// command. `list` is put before a command that names all files. It is empty, or a command with a pipe that lists the
+/// files.
 fn next(
     out: &mut Console<impl Write>,
     diagnosis: &Diagnosis,
@@ -277,8 +277,8 @@ fn next(
     Ok(())
 }
 
-/// Returns the number of functions as text. In a damaged file, this is the number of functions that can be kept. The
-/// numbers of functions without names and without value data follow, if there are any.
+/// Returns the number of functions as text. In a damaged file, this is the number of functions that can be kept. If
+/// there are functions without names or without value data, their numbers follow.
 fn functions(diagnosis: &Diagnosis) -> String {
     let count = grouped(diagnosis.functions);
     let mut text = match diagnosis.functions_stated {
@@ -334,7 +334,7 @@ fn table(out: &mut Console<impl Write>, diagnosis: &Diagnosis) -> io::Result<()>
 /// Prints the number of files with each verdict. If `blank` is true, a blank line precedes it.
 ///
 /// # Errors
-/// Those of the writer.
+/// If the writer fails.
 pub fn end(out: &mut Console<impl Write>, counts: Counts, blank: bool) -> io::Result<()> {
     let files = counts.files();
     let mut parts = Vec::new();

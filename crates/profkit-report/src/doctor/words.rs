@@ -120,7 +120,7 @@ pub fn joined(members: &[Member]) -> String {
     names.join(" ")
 }
 
-/// Whether the command for an advice names all files of a group.
+/// Whether the command for an advice is one that names all files of a group.
 pub fn names_all(advice: Advice) -> bool {
     matches!(
         advice,
@@ -134,8 +134,8 @@ pub fn names_all(advice: Advice) -> bool {
     )
 }
 
-/// Returns a command to run next, and its purpose. `first` is the name of the first file that the advice is for; `all` are
-/// the names of all such files, as words of a shell. `complete` is a complete profile of the same program, if one is
+/// Returns a command to run next, and its purpose. `first` is the name of the first file that the advice is for. `all`
+/// are the names of all such files, quoted for a shell. `complete` is a complete profile of the same program, if one is
 /// known.
 pub fn command(
     advice: Advice,

@@ -14,7 +14,7 @@ use serde::Serialize;
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-/// A heap profile with what is known about its file.
+/// A heap profile with facts about its file.
 #[derive(Clone, Copy, Debug)]
 pub struct HeapView<'a> {
     /// The name of the file.
@@ -60,7 +60,7 @@ impl HeapView<'_> {
         text
     }
 
-    /// The name of a function for people, or its GUID.
+    /// The name of a function for people, or its GUID if the name is not known.
     pub fn name(&self, function: u64) -> Cow<'_, str> {
         match self.heap.name(function) {
             Some(name) => names::spelled(name, self.spelling),
@@ -140,7 +140,7 @@ pub(crate) struct JsonFrame {
     discriminator: Option<u32>,
 }
 
-/// A sum of contexts in JSON.
+/// A sum of contexts, as JSON.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct JsonSum {
     contexts: u64,

@@ -17,7 +17,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use std::io::{self, Write};
 
-/// A heap profile that is shown.
+/// A heap profile, and the options for showing it.
 #[derive(Clone, Copy, Debug)]
 pub struct HeapShow<'a> {
     /// The profile and its file.
@@ -73,7 +73,7 @@ impl HeapShow<'_> {
     /// Prints text for people.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// If the writer fails.
     pub fn text<W: Write>(&self, out: &mut Console<W>) -> io::Result<()> {
         let all = ContextSum::of(self.contexts);
         let none = String::new;
@@ -171,7 +171,7 @@ impl HeapShow<'_> {
     /// Prints the contexts, or the groups, as rows.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// If the writer fails.
     pub fn rows<W: Write>(&self, form: RowForm, out: W) -> io::Result<()> {
         let most = self.most.unwrap_or(usize::MAX);
         if let Some(by) = self.by {
@@ -254,7 +254,7 @@ impl HeapShow<'_> {
     /// Prints one JSON object.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// If the writer fails.
     pub fn json(&self, out: &mut impl Write) -> io::Result<()> {
         let contexts = self
             .top()
@@ -307,7 +307,7 @@ impl HeapShow<'_> {
     }
 }
 
-/// The columns of groups of contexts.
+/// The columns of a table of groups of contexts.
 const GROUP_COLUMNS_OF_HEAP: [&str; 5] = ["group", "contexts", "allocations", "bytes", "share"];
 
 /// A group of contexts as JSON. `total` is the number of bytes of all contexts.

@@ -14,7 +14,7 @@ pub fn name_commands(report: &mut Report) {
     }
 }
 
-/// The hint for a file of a kind that is not merged; `None` if the library's own hint is enough.
+/// Returns the hint for a file of a kind that is not merged; `None` if the library's own hint is enough.
 fn command(kind: FileKind, is_mip: bool) -> Option<&'static str> {
     match kind {
         FileKind::MipMap if is_mip => {
@@ -39,7 +39,7 @@ fn command(kind: FileKind, is_mip: bool) -> Option<&'static str> {
     }
 }
 
-/// What the user can do about inputs that cannot be merged with each other.
+/// Returns the next step for the user if inputs cannot be merged with each other.
 pub fn way_out(conflict: &GroupConflict) -> String {
     let families = || conflict.groups.iter().filter_map(|group| group.family);
     match conflict.difference {

@@ -11,7 +11,7 @@ const MOST_NAMED: usize = 3;
 pub struct CorrelationReport {
     /// The number of inputs that need no binary.
     pub complete_inputs: u64,
-    /// The number of inputs that hold only counters.
+    /// The number of inputs that hold only counters, so that they need a binary.
     pub bare_inputs: u64,
     /// One entry per program.
     pub programs: Vec<ProgramReport>,
@@ -22,14 +22,14 @@ pub struct CorrelationReport {
 pub struct ProgramReport {
     /// The build ids that the profiles state.
     pub build_ids: Vec<String>,
-    /// The source of the functions' metadata: `binary` or `debug-info`.
+    /// The source of the metadata of the functions: `binary` or `debug-info`.
     pub metadata: &'static str,
     /// The inputs that hold the program's profiles.
     pub inputs: Vec<String>,
-    /// The file that supplies the function records: a binary or a debug file.
+    /// The file that supplies the function records: a binary or a debug file. `None` if none can be used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub binary: Option<String>,
-    /// The number of functions in the file `binary`.
+    /// The number of functions in the file `binary`; `None` if there is no such file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub functions: Option<u64>,
     /// Warnings about the file `binary`, in LLVM's words.
@@ -38,10 +38,10 @@ pub struct ProgramReport {
     /// The number of further warnings, which `warnings` does not list.
     #[serde(skip_serializing_if = "is_zero")]
     pub more_warnings: u64,
-    /// The reason why no binary can be used.
+    /// The reason why no binary can be used; `None` if one is used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// The next step for the user, as a hint.
+    /// A hint about the next step for the user; `None` if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }

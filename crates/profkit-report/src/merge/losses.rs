@@ -6,7 +6,7 @@ use profkit_data::instr::{InstrKind, InstrProfile, Losses};
 use profkit_data::releases::Release;
 use profkit_data::sample;
 
-/// Messages about data that an indexed version cannot represent.
+/// Returns messages about data that an indexed version cannot represent.
 pub fn indexed_losses(losses: &Losses, version: u32) -> Vec<String> {
     let releases = match indexed_writers(version) {
         Some(range) => format!(" ({})", display_range(&range)),
@@ -28,7 +28,8 @@ fn parts_left_out(losses: &Losses, why: &str) -> Vec<String> {
         .collect()
 }
 
-/// Messages about data that text cannot represent. Build ids are not mentioned: text never has them.
+/// Returns messages about data that the text format cannot represent. Build ids are not mentioned, because a text never
+/// has them.
 pub fn text_losses(profile: &InstrProfile, options: &TextOptions) -> Vec<String> {
     let memprof = profile.memprof.iter().map(|section| {
         let bytes = plural(section.bytes.len() as u64, "byte");
@@ -63,8 +64,8 @@ pub fn left_out(count: u64, what: &str) -> String {
     }
 }
 
-/// Messages about data that an encoding of sample profiles cannot represent. `text_for` is the LLVM release that a text is
-/// written for.
+/// Returns messages about data that an encoding of sample profiles cannot represent. `text_for` is the LLVM release for
+/// which a text is written.
 pub fn sample_losses(losses: &sample::Losses, text_for: Option<Release>) -> Vec<String> {
     let unspeakable = losses.unspeakable_names;
     let unspeakable = (unspeakable > 0).then(|| {

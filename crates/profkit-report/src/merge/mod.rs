@@ -23,7 +23,7 @@ pub struct Written {
     /// The version of an indexed profile; `None` for other formats.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub indexed_version: Option<u32>,
-    /// The number of functions (names) in the profile.
+    /// The number of functions in the profile. Functions with the same name count once.
     pub functions: u64,
     /// The number of functions that a run entered; `None` if the profile is not a MIP profile.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -31,7 +31,7 @@ pub struct Written {
     /// The number of runs; `None` if the profile is not a MIP profile.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runs: Option<u64>,
-    /// The build ids of the programs that the profile is about.
+    /// The build ids of the programs to which the profile belongs.
     pub build_ids: Vec<String>,
     /// Messages about data that the format cannot represent.
     pub losses: Vec<String>,
@@ -53,16 +53,16 @@ impl Written {
 pub struct HeapModule {
     /// The module's name in messages: the build id, or else the mapping.
     pub module: Option<String>,
-    /// The binary that supplied the module's functions.
+    /// The path of the binary that supplied the module's functions; `None` if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub binary: Option<String>,
-    /// The number of addresses of call stacks in this module.
+    /// The number of addresses in call stacks that are in this module.
     pub addresses: u64,
     /// The number of addresses in this module that could not be symbolised.
     pub unknown: u64,
-    /// The number of contexts with an address that could not be symbolised.
+    /// The number of contexts with an address in this module that could not be symbolised.
     pub contexts: u64,
-    /// The reason why addresses could not be symbolised.
+    /// The reason why addresses could not be symbolised; `None` if there is no such reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
@@ -73,20 +73,20 @@ pub struct MergeReport<'a> {
     /// The library's report: what happened to the inputs.
     #[serde(flatten)]
     pub report: &'a Report,
-    /// The binary of each raw profile that needed one.
+    /// The report of which binary belongs to which raw profile; `None` if no profile needed a binary.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub correlation: Option<&'a CorrelationReport>,
     /// Whether `correlation` has been printed already.
     #[serde(skip)]
     pub correlation_printed: bool,
-    /// The modules of raw heap profiles, with the numbers of their addresses that were symbolised.
+    /// The modules of raw heap profiles.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub heap_modules: &'a [HeapModule],
     /// Notes about the inputs and the merge, one line each.
     pub notes: &'a [String],
-    /// The profiles that were written. Empty if there is an error that stopped the merge.
+    /// The profiles that were written. Empty if an error stopped the merge.
     pub outputs: &'a [Written],
-    /// Why nothing was written, or why the result is not to be trusted.
+    /// The reasons why nothing was written, or why the result cannot be trusted.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub errors: &'a [String],
     /// Whether to print warnings only.

@@ -18,7 +18,7 @@ impl MergeReport<'_> {
     /// functions were not merged unchanged, tables of them follow.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// If the writer fails.
     pub fn text<W: Write>(&self, out: &mut Console<W>) -> io::Result<()> {
         let mut said = false;
         for note in self.notes.iter().filter(|_| !self.quiet) {
@@ -61,7 +61,7 @@ impl MergeReport<'_> {
         }
     }
 
-    /// Prints the line that says what was written, and how many functions and files it was made from.
+    /// Prints the line that says what was written, how many functions were written, and from how many files.
     fn line<W: Write>(&self, out: &mut Console<W>) -> io::Result<()> {
         let totals = &self.report.totals;
         match self.outputs {
@@ -86,7 +86,7 @@ impl MergeReport<'_> {
         writeln!(out, " ({})", size(totals.bytes))
     }
 
-    /// The lines of a merge of MIP files.
+    /// Prints the lines about a merge of MIP files.
     fn mip_lines<W: Write>(&self, mip: &MipDetails, out: &mut Console<W>) -> io::Result<()> {
         for written in self.outputs {
             write!(out, "wrote ")?;
@@ -186,7 +186,7 @@ enum Label {
     Hint,
 }
 
-/// Prints a line with its first word in colour.
+/// Prints a line whose first word has a colour.
 fn labelled<W: Write>(label: Label, text: impl Display, out: &mut Console<W>) -> io::Result<()> {
     let (style, word) = match label {
         Label::Note => (Style::Note, "note:"),
@@ -202,8 +202,8 @@ fn labelled<W: Write>(label: Label, text: impl Display, out: &mut Console<W>) ->
 fn print_events<W: Write>(report: &Report, quiet: bool, out: &mut Console<W>) -> io::Result<bool> {
     let mut reasons: Vec<Reason> = Vec::new();
     for event in &report.events {
-        // Events with this reason are only in the JSON: nearly every coverage profile has such an event, and the event
-        // is harmless in a coverage profile.
+        // Events with this reason are left out of the text. Nearly every coverage profile has such an event, and there
+        // it is harmless.
         let idle = event.reason == Reason::HashGenerationUnknown || quiet && event.reason.is_note();
         if !idle && !reasons.contains(&event.reason) {
             reasons.push(event.reason);

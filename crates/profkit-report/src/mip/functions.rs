@@ -1,4 +1,4 @@
-//! MIP profiles function by function, or summed up in groups: the output of `profkit mip show`.
+//! The output of `profkit mip show`: MIP profiles function by function, or summed up in groups.
 use super::{MipForm, identity_fact};
 use crate::rows::{GROUP_COLUMNS, RowForm, RowWriter, group_json, group_word};
 use crate::show::text::groups_table;
@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 use std::fmt;
 use std::io::{self, Write};
 
-/// The number of blocks per line.
+/// The number of blocks that are printed per line.
 const BLOCKS_PER_LINE: usize = 8;
 
-/// A MIP profile that is shown function by function.
+/// A MIP profile, and the options for showing it function by function.
 pub struct MipFunctions<'a> {
     /// The name of the file.
     pub path: &'a str,
@@ -23,7 +23,7 @@ pub struct MipFunctions<'a> {
     pub profile: &'a MipProfile,
     /// What the file is.
     pub form: MipForm,
-    /// The functions that are shown.
+    /// The filter that selects the functions to show.
     pub wanted: &'a dyn Fn(&Function) -> bool,
     /// Source locations that replace those in the profile. `None` if the locations in the profile are used.
     pub located: Option<(&'a Tables, &'a IndexVec<FunctionId, Option<StackId>>)>,
@@ -85,7 +85,7 @@ impl MipFunctions<'_> {
     /// Prints text for people.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// If the writer fails.
     pub fn text<W: Write>(&self, out: &mut Console<W>) -> io::Result<()> {
         let profile = self.profile;
         out.title(self.path, self.form)?;
@@ -151,7 +151,7 @@ impl MipFunctions<'_> {
         let calls = grouped(function.calls);
         match function.modes.entry() {
             Some(EntryKind::Calls) => out.fact("calls", calls)?,
-            // A unary counter ends at eight calls per run, so the true number may be larger.
+            // A unary counter stops at eight calls per run, so the true number may be larger.
             Some(EntryKind::Unary) if function.calls >= 8 => {
                 out.fact("calls", format_args!("at least {calls}"))?;
             }
@@ -180,10 +180,10 @@ impl MipFunctions<'_> {
         }
     }
 
-    /// Prints the groups as rows; `most` is the largest number of them. Without groups, nothing is printed.
+    /// Prints at most `most` groups as rows. If the functions are not grouped, nothing is printed.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// If the writer fails.
     pub fn group_rows<W: Write>(&self, form: RowForm, most: usize, out: W) -> io::Result<()> {
         let mut rows = RowWriter::new(out, form, &GROUP_COLUMNS);
         if let Some(by) = self.by {
@@ -197,7 +197,7 @@ impl MipFunctions<'_> {
     /// Prints one JSON object. docs/formats/mip-json.md describes it.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// If the writer fails.
     pub fn json(&self, out: &mut impl Write) -> io::Result<()> {
         let profile = self.profile;
         let build_id = match &profile.identity {

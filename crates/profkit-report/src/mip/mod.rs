@@ -24,7 +24,7 @@ pub enum MipForm {
     Profile(ProfileVersion),
     /// A profile as YAML.
     Yaml(ProfileVersion),
-    /// A map: the functions of a build. No run was merged into it.
+    /// A map: the list of the functions of a build, without the results of any run.
     Map,
 }
 
@@ -38,7 +38,7 @@ impl MipForm {
         }
     }
 
-    /// The version of the profile.
+    /// The version of the profile; `None` for a map.
     pub fn version(self) -> Option<u32> {
         match self {
             MipForm::Profile(version) | MipForm::Yaml(version) => Some(number(version)),
@@ -75,7 +75,7 @@ fn identity_fact<W: Write>(identity: &Identity, out: &mut Console<W>) -> io::Res
     }
 }
 
-/// A MIP profile that is shown.
+/// A MIP profile, and the options for showing it.
 #[derive(Clone, Copy, Debug)]
 pub struct MipShow<'a> {
     /// The name of the file.
@@ -106,7 +106,7 @@ const COLUMNS: [&str; 8] = [
     "covered_blocks",
 ];
 
-/// The number of functions in the list on the first screen.
+/// The largest number of functions in the list on the first screen.
 const MOST_FUNCTIONS: usize = 10;
 
 impl MipShow<'_> {
@@ -150,7 +150,7 @@ impl MipShow<'_> {
         functions
     }
 
-    /// The numbers of functions that all runs, some runs and no run called.
+    /// Returns three numbers of functions: those called in all runs, in some runs, and in no run.
     fn by_runs(&self) -> [u64; 3] {
         let mut groups = [0; 3];
         for function in self.whole() {
@@ -175,11 +175,11 @@ impl MipShow<'_> {
     /// Prints text for people.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// If the writer fails.
     pub fn text<W: Write>(&self, out: &mut Console<W>) -> io::Result<()> {
         let profile = self.profile;
         out.title(self.path, MipForm::Profile(self.version))?;
-        // The names of modes are titles in files: "Function Call Count".
+        // In files, the names of modes are written as titles: "Function Call Count".
         let modes: Vec<_> = profile.modes().names().collect();
         out.fact("records", modes.join(", ").to_lowercase())?;
         out.fact("size", format_args!("{} bytes", grouped(self.size)))?;
@@ -279,7 +279,7 @@ impl MipShow<'_> {
     /// Prints one JSON object.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// If the writer fails.
     pub fn json(&self, out: &mut impl Write) -> io::Result<()> {
         let (functions, covered) = self.profile.function_counts();
         let (blocks, covered_blocks) = self.blocks();
@@ -330,7 +330,7 @@ impl MipShow<'_> {
     /// Prints the functions as rows.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// If the writer fails.
     pub fn rows(&self, form: RowForm, out: impl Write) -> io::Result<()> {
         let mut rows = RowWriter::new(out, form, &COLUMNS);
         let functions = self.sorted().into_iter().map(|(_, function)| function);

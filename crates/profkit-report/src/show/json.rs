@@ -31,7 +31,7 @@ pub const SCHEMA_VERSION: u32 = 1;
 pub struct JsonPrinter<W> {
     out: W,
     names: JsonNames,
-    /// The name of the array that is being written, and whether it has an element yet.
+    /// The array that is being written: its name, and whether it already has an element. `None` if no array is open.
     open: Option<(&'static str, bool)>,
 }
 
@@ -76,7 +76,7 @@ impl<W: Write> JsonPrinter<W> {
     }
 }
 
-/// Names of functions as JSON.
+/// Writes names of functions as JSON.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct JsonNames(pub(crate) Spelling);
 
@@ -128,7 +128,7 @@ impl JsonNames {
         Value::Array(sites.collect())
     }
 
-    /// A function with its numbers, and with the details that are asked for.
+    /// Returns a function as JSON, with its numbers and the details that are asked for.
     pub(super) fn record(
         &self,
         view: &RecordView<'_>,
@@ -407,7 +407,7 @@ fn value_totals(values: ValueTotals) -> Value {
     })
 }
 
-/// Removes the members of an object that are null.
+/// Removes all members of an object whose value is null.
 fn without_nulls(mut value: Value) -> Value {
     if let Some(members) = value.as_object_mut() {
         members.retain(|_, value| !value.is_null());

@@ -19,7 +19,7 @@ use std::io;
 
 pub use rows::RowPrinter;
 
-/// The details that are printed for a function.
+/// The details of a function that are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Details {
     /// Whether the function's counters are printed.
@@ -30,10 +30,10 @@ pub struct Details {
     pub bitmaps: bool,
 }
 
-/// The data that are needed to print a record, apart from the record itself: the source of names.
+/// The data that the printing of a record needs besides the record: the source of the names.
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'a> {
-    /// The reader that knows the names.
+    /// The reader that has the names of functions.
     pub source: &'a InstrReader<'a>,
 }
 
@@ -56,7 +56,7 @@ impl RecordView<'_> {
     }
 }
 
-/// The header and the sections of one profile.
+/// The header and the sections of one profile in a file.
 #[derive(Clone, Debug)]
 pub struct Layout {
     /// The position of the profile among the profiles of the file, from 1. `None` if the file holds only one profile.
@@ -66,17 +66,17 @@ pub struct Layout {
     /// For each word of the header: LLVM's name, the absolute offset, and the value. `None` if the header is not
     /// printed.
     pub header: Option<Vec<(&'static str, u64, u64)>>,
-    /// The sections, if they are to be printed.
+    /// The sections; `None` if they are not printed.
     pub sections: Option<Vec<SectionPlace>>,
 }
 
-/// Prints the parts of the output. Each part is printed when its function is called; nothing is stored.
+/// A printer of the parts of the output. Each part is printed when its function is called; nothing is stored.
 pub trait Printer {
-    /// Called first: describes the file.
+    /// Describes the file. Called first.
     fn file(&mut self, name: &str, size: u64, facts: &InstrFacts) -> io::Result<()>;
     /// Prints the build ids of the programs that wrote the profile, and the LLVM releases that read it.
     fn origin(&mut self, ids: &[BuildId], readers: &Readers) -> io::Result<()>;
-    /// Prints the header and the sections of a profile. Called once per profile in the file, if they are to be printed.
+    /// Prints the header and the sections of a profile. Called once per profile in the file if the user asks for them.
     fn layout(&mut self, layout: &Layout) -> io::Result<()>;
     /// Prints a record. Called once per selected record.
     fn record(
@@ -93,12 +93,12 @@ pub trait Printer {
     fn binary_ids(&mut self, ids: &[BuildId]) -> io::Result<()>;
     /// Prints how many of the hottest functions together reach certain shares of all counts.
     fn shares(&mut self, totals: &Totals) -> io::Result<()>;
-    /// Prints the first functions of an order. `total` is the sum of all counts.
+    /// Prints the first functions in an order. `total` is the sum of all counts.
     fn hot(&mut self, hot: &[RankedFunction], order: FunctionOrder, total: u128) -> io::Result<()>;
-    /// Prints functions in groups. `total` is the sum of all counts.
+    /// Prints groups of functions. `total` is the sum of all counts.
     fn groups(&mut self, groups: &[Group], by: Grouping<'_>, total: u128) -> io::Result<()>;
-    /// Prints the summary of the records without context sensitivity, that of the records with it, and the totals of all
-    /// records.
+    /// Prints two summaries, one of the records without context sensitivity and one of the records with it, and then
+    /// the totals of all records.
     fn summaries(
         &mut self,
         first: &Summary,
@@ -108,7 +108,7 @@ pub trait Printer {
     ) -> io::Result<()>;
     /// Prints the sums of the heap profile that is in the same file.
     fn heap(&mut self, sum: ContextSum) -> io::Result<()>;
-    /// Ends the output. Called last. The JSON output contains the faults. The text output does not: the caller prints
-    /// them.
+    /// Ends the output. Called last. The JSON output contains the faults; the text output does not, because the caller
+    /// prints them.
     fn end(&mut self, faults: &Faults) -> io::Result<()>;
 }

@@ -25,7 +25,7 @@ const COLUMNS: [&str; 8] = [
     "sum",
 ];
 
-/// Prints functions, or groups of functions, as rows. The other parts of the output have no rows, and are not printed.
+/// Prints functions, or groups of functions, as rows. Other parts of the output cannot be rows, and are not printed.
 #[derive(Debug)]
 pub struct RowPrinter<W> {
     rows: RowWriter<'static, W>,

@@ -20,10 +20,10 @@ const GROUP_TITLES: GroupTitles = ["Functions", "functions", "sampled", "own sam
 /// The columns of functions.
 const COLUMNS: [&str; 6] = ["name", "context", "total", "self", "max_line", "head"];
 
-/// The parts of a sample profile that are shown.
+/// The parts of a sample profile that are shown, and options for showing them.
 #[derive(Clone, Debug, Default)]
 pub struct SampleParts<'a> {
-    /// The functions that are shown.
+    /// The filter that selects the functions to show.
     pub selection: Selection,
     /// Whether functions are shown.
     pub functions: bool,
@@ -43,7 +43,7 @@ pub struct SampleParts<'a> {
     pub by: Option<Grouping<'a>>,
 }
 
-/// A sample profile that is shown.
+/// A sample profile, and the options for showing it.
 #[derive(Clone, Copy, Debug)]
 pub struct SampleShow<'a> {
     /// The name of the file.
@@ -58,7 +58,7 @@ pub struct SampleShow<'a> {
     pub parts: &'a SampleParts<'a>,
 }
 
-/// The properties of a profile's kind: the flag, its name in JSON, and its description in text.
+/// The properties of a sample profile. Each has its flag, its name in JSON, and its description in text.
 const KINDS: [(ProfileKind, &str, &str); 8] = [
     (
         ProfileKind::CONTEXT_SENSITIVE,
@@ -102,7 +102,7 @@ pub fn encoding_name(view: &SampleView<'_>) -> String {
     name.to_owned()
 }
 
-/// The properties of a profile in words.
+/// Returns descriptions of the properties of a profile.
 pub fn kind_texts(kind: ProfileKind) -> impl Iterator<Item = &'static str> {
     let set = KINDS
         .into_iter()
@@ -148,7 +148,7 @@ impl SampleShow<'_> {
     /// Prints text for people.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// If the writer fails.
     pub fn text<W: Write>(&self, out: &mut Console<W>) -> io::Result<()> {
         out.title(
             self.path,
@@ -371,7 +371,7 @@ impl SampleShow<'_> {
     /// Prints the functions, or the groups, as rows.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// If the writer fails.
     pub fn rows<W: Write>(&self, form: RowForm, out: W) -> io::Result<()> {
         let most = self.parts.top.unwrap_or(usize::MAX);
         if let Some((_, groups, total)) = self.groups() {
@@ -407,7 +407,7 @@ impl SampleShow<'_> {
     /// Prints one JSON object.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// If the writer fails.
     pub fn json(&self, out: &mut impl Write) -> io::Result<()> {
         let kinds: Vec<_> = KINDS
             .iter()
@@ -582,7 +582,8 @@ impl SampleShow<'_> {
     }
 }
 
-/// A place in a function as the text encoding writes it: the line and, after a dot, the discriminator if there is one.
+/// Returns a place in a function in the form of the text encoding: the line, and after a dot the discriminator if there
+/// is one.
 pub fn place(location: Location) -> String {
     match location.discriminator {
         0 => location.line.to_string(),

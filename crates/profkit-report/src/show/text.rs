@@ -19,11 +19,11 @@ use profkit_data::instr::{InstrKind, KindValues, TemporalTraces};
 use profkit_data::summary::Summary;
 use std::io::{self, Write};
 
-/// The number of counters per row.
+/// The number of counters that are printed per row.
 const ROW: usize = 8;
 /// The largest number of build ids that are listed if `--binary-ids` is not given.
 const MOST_IDS: usize = 3;
-/// The number of bitmap bytes per row.
+/// The number of bitmap bytes that are printed per row.
 const BITMAP_ROW: usize = 32;
 
 /// Prints text.
@@ -155,10 +155,10 @@ impl<W: Write> TextPrinter<W> {
     }
 }
 
-/// Prints one line per row: name, number (right-aligned), remark.
+/// Prints one line per row, with a name, a right-aligned number and a remark.
 ///
 /// # Errors
-/// Those of the writer.
+/// If the writer fails.
 pub fn facts<W: Write>(
     out: &mut Console<W>,
     rows: impl IntoIterator<Item = (&'static str, String, String)>,
@@ -469,12 +469,13 @@ impl<W: Write> Printer for TextPrinter<W> {
     }
 }
 
-/// Returns the title of a list of functions: "Top 10 functions by …". `what` is the word for one of them.
+/// Returns the title of a list of functions: "Top 10 functions by …". `what` is the singular of the word for the listed
+/// things.
 pub fn top_title(count: usize, what: &str, by: &str) -> String {
     format!("Top {} {by}", plural(count as u64, what))
 }
 
-/// Returns the text that names the releases which read a profile.
+/// Returns a text that names the LLVM releases which can read a profile.
 pub fn read_by(readers: &Readers) -> String {
     match (&readers.tool, &readers.compilers) {
         // If the newest known release reads an indexed profile or a text, then later releases do too.
@@ -503,7 +504,7 @@ const INSTR_TITLES: Titles = ["sum", "largest", "first"];
 /// sum of the counts, its share of `total`, the share of this and all earlier rows together, a bar, and the name.
 ///
 /// # Errors
-/// Those of the writer.
+/// If the writer fails.
 pub(crate) fn ranking_table<W: Write>(
     &[sum_title, max_title, entry_title]: &Titles,
     order: FunctionOrder,
@@ -556,10 +557,10 @@ pub(crate) type GroupTitles = [&'static str; 4];
 
 const INSTR_GROUPS: GroupTitles = ["Functions", "functions", "entered", "sum"];
 
-/// Prints groups.
+/// Prints a table of groups.
 ///
 /// # Errors
-/// Those of the writer.
+/// If the writer fails.
 pub(crate) fn groups_table<W: Write>(
     &[what, count, entered, sum]: &GroupTitles,
     groups: &[Group],
@@ -606,7 +607,7 @@ pub(crate) fn groups_table<W: Write>(
 /// the number of counters or lines, and the smallest of their counts.
 ///
 /// # Errors
-/// Those of the writer.
+/// If the writer fails.
 pub fn cutoffs_table<W: Write>(
     what: &'static str,
     rows: impl IntoIterator<Item = (u64, u64, u64)>,
@@ -652,7 +653,7 @@ pub fn endian_name(endian: Endian) -> &'static str {
     }
 }
 
-/// A header word in decimal, for people; empty for words that are addresses or the magic.
+/// Returns a word of the header as a decimal number for people. Empty for addresses and the magic.
 fn plain_value(name: &str, value: u64) -> String {
     match name {
         "Magic" => String::new(),

@@ -16,7 +16,7 @@ use rayon::prelude::*;
 use std::io::Write;
 use std::sync::Arc;
 
-/// The largest number of rows of a batch. The rows of a Parquet file are in groups of this size.
+/// The largest number of rows in an Arrow record batch, and in a row group of a Parquet file.
 const BATCH_ROWS: usize = 1 << 20;
 
 impl Table {
@@ -57,7 +57,7 @@ impl Table {
     /// Writes the table as an Arrow IPC file ("Feather version 2").
     ///
     /// # Errors
-    /// Those of the writer.
+    /// If the writer fails.
     pub fn arrow(&self, out: impl Write) -> Result<(), ArrowError> {
         let batch = self.record_batch()?;
         let mut writer = FileWriter::try_new(out, &batch.schema())?;
@@ -69,13 +69,13 @@ impl Table {
     /// depend on the number of threads.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// If the writer fails.
     pub fn parquet(&self, out: impl Write + Send) -> Result<(), ParquetError> {
         let batch = self.record_batch()?;
         let mut properties = WriterProperties::builder();
         for column in &self.columns {
             if matches!(column.data, ColumnData::Texts(_)) {
-                // A dictionary of texts that mostly differ costs time and saves no space.
+                // A dictionary of texts that mostly differ would cost time and save no space.
                 properties = properties.set_column_dictionary_enabled(column.name.into(), false);
             }
         }

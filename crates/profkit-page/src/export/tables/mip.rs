@@ -7,7 +7,7 @@ use profkit_data::mip::MipProfile;
 const HAS: &[TableKind] = &[TableKind::Functions, TableKind::Counters, TableKind::Traces];
 
 impl Table {
-    /// Makes a table of a MIP profile. The parts of a split function count as the function.
+    /// Makes a table of a MIP profile. A split function counts as one function with all its parts.
     ///
     /// # Errors
     /// If MIP profiles have no such table.

@@ -35,20 +35,20 @@ use std::fmt;
 /// The version of the columns. It is raised when a column is renamed or removed, or changes its meaning.
 pub const TABLES_VERSION: u32 = 1;
 
-/// What a row of a table is.
+/// The kind of a table: what each row describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TableKind {
-    /// A function of an instrumentation, sample or MIP profile.
+    /// One row per function of an instrumentation, sample or MIP profile.
     Functions,
-    /// A counter of an instrumentation profile, or a block of a MIP profile.
+    /// One row per counter of an instrumentation profile, or per block of a MIP profile.
     Counters,
-    /// A line of a function of a sample profile.
+    /// One row per line of a function of a sample profile.
     Lines,
-    /// A value of a value site, or a call target of a line.
+    /// One row per value of a value site, or per call target of a line.
     Values,
-    /// A function in the order of first calls of a run.
+    /// One row per run and called function, in the order of the first calls.
     Traces,
-    /// An allocation context of a heap profile.
+    /// One row per allocation context of a heap profile.
     Contexts,
 }
 
@@ -65,14 +65,14 @@ impl fmt::Display for TableKind {
     }
 }
 
-/// The kind of a profile has no such table.
+/// The error that profiles of a kind do not have a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoTable {
     /// The table that was asked for.
     pub table: TableKind,
     /// The kind of the profile in words.
     pub profile: &'static str,
-    /// The tables that such profiles have.
+    /// The tables that profiles of this kind have.
     pub has: &'static [TableKind],
 }
 
@@ -97,7 +97,7 @@ impl std::error::Error for NoTable {}
 /// A table with the data of a profile. All columns have the same number of rows.
 #[derive(Clone, Debug)]
 pub struct Table {
-    /// What a row is.
+    /// What each row describes.
     pub kind: TableKind,
     /// Facts about the whole profile: the file, the kind of the profile, build ids.
     pub properties: Vec<(&'static str, String)>,
@@ -166,7 +166,7 @@ impl SharedTexts {
     }
 }
 
-/// Call stacks, innermost frame first.
+/// A column of call stacks, innermost frame first.
 #[derive(Clone, Debug, Default)]
 pub struct StackColumn {
     /// All frames that occur in the stacks.

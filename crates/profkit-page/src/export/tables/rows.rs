@@ -10,7 +10,7 @@ impl Table {
     /// caller.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// If the writer fails.
     pub fn csv(&self, out: impl Write) -> io::Result<()> {
         let names: Vec<&str> = self.columns.iter().map(|column| column.name).collect();
         let mut rows = RowWriter::new(out, RowForm::Csv, &names);
@@ -23,7 +23,7 @@ impl Table {
     /// Writes the table as a JSON document: facts about the profile, and an array of rows.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// If the writer fails.
     pub fn json(&self, mut out: impl Write) -> io::Result<()> {
         let mut head = Map::new();
         head.insert("schema".to_owned(), "profkit-table".into());
@@ -33,7 +33,7 @@ impl Table {
             head.insert((*name).to_owned(), value.as_str().into());
         }
         let head = Value::Object(head).to_string();
-        // The rows are written one by one: all of them as one value would take much memory.
+        // The rows are written one by one. A single JSON value with all rows would take much memory.
         let open = head.strip_suffix('}').unwrap_or(&head);
         write!(out, "{open},\"rows\":[")?;
         for row in 0..self.len() {
@@ -44,7 +44,7 @@ impl Table {
         out.flush()
     }
 
-    /// A row as a JSON object. What is not known is absent.
+    /// Returns a row as a JSON object. Members whose value is not known are left out.
     fn row(&self, row: usize, flat: bool) -> Map<String, Value> {
         let mut members = Map::new();
         for column in &self.columns {

@@ -25,7 +25,7 @@ const CLIENTS: [(&str, &str, Use); 3] = [
     ("grcov", "0.10.7", grcov),
 ];
 
-/// Runs a client and returns its results.
+/// A function that runs a client and returns its results.
 type Use = fn(&Setting) -> Result<Artefact>;
 
 /// The results of a client that are compared. Each has a name and its bytes.
@@ -45,7 +45,7 @@ struct Setting {
 /// Runs the clients.
 ///
 /// # Errors
-/// If a client cannot be had or fails, or if its results with profkit and with LLVM's tool differ.
+/// If a client is not available or fails, or if its results with profkit and with LLVM's tool differ.
 pub fn run(args: &[String]) -> Result<()> {
     let mut args = args.iter();
     let mut only = None;

@@ -184,7 +184,7 @@ fn output(command: &str, folder: &Path) -> Result<String> {
     String::from_utf8(run.stdout).with_context(|| command.to_string())
 }
 
-/// Returns a bash process that runs `command`. The caller can read its output while it is written.
+/// Returns a process that is ready to start: bash with `command`. The caller can read the output while it is written.
 fn shell(command: &str, folder: &Path) -> Command {
     let mut shell = Command::new("bash");
     at_home(shell.args(["-c", command]), folder);

@@ -39,7 +39,7 @@ Example: cargo xtask differential --seed 7 --runs 100
 /// Compares the tools on random command lines.
 ///
 /// # Errors
-/// If a tool cannot be had, or if the tools differ in a way that the table of allowed differences does not have.
+/// If a tool is not available, or if the tools differ in a way that the table of allowed differences does not have.
 pub fn run(args: &[String]) -> Result<()> {
     let (mut seed, mut runs, mut keep_going, mut keep) = (None, 2000, false, None);
     let mut args = args.iter();

@@ -37,7 +37,7 @@ impl<'a> Place<'a> {
         Place { system, scratch }
     }
 
-    /// Unpacks the archive into an empty folder and tries the command.
+    /// Unpacks the archive into an empty folder, checks its files, and tries the command.
     pub fn archive(&self, archive: &Path) -> Result<()> {
         let folder = fresh(self.scratch.join("unpacked"))?;
         succeed(

@@ -103,7 +103,7 @@ struct Dist {
 /// [`SYSTEMS`] whose standard library is installed.
 ///
 /// # Errors
-/// If a tool cannot be had or fails, or if an installed command does not work.
+/// If a tool is not available or fails, or if an installed command does not work.
 pub fn run(arguments: &[String]) -> Result<()> {
     let mut systems = Vec::new();
     for name in arguments {

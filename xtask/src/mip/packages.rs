@@ -56,7 +56,7 @@ impl Sources {
     /// Copies a package's tree to `to`. An existing tree there is removed first.
     ///
     /// # Errors
-    /// If the sources are not to be had; the message says what to do.
+    /// If the sources are not available; the message says what to do.
     pub fn copy(&self, package: Package, to: &Path) -> Result<()> {
         let tree = self.tree(package)?;
         if let Some(parent) = to.parent() {

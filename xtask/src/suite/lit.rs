@@ -74,7 +74,7 @@ pub fn run(
     fs::write(suite.join("lit.cfg.py"), configuration)?;
     let results = work.join("results.json");
     let mut command = Command::new(programs.join("lit"));
-    // Tests may leave files in the working folder.
+    // The configurations of tests may leave files in the working folder.
     command
         .current_dir(work)
         .args([

@@ -49,7 +49,7 @@ const SUITES: [Suite; 2] = [
 /// Runs the tests with both tools.
 ///
 /// # Errors
-/// If a tool or the source package cannot be had, or if profkit fails a test that LLVM's tool passes.
+/// If a tool or the source package is not available, or if profkit fails a test that LLVM's tool passes.
 pub fn run(args: &[String]) -> Result<()> {
     if is_help(args, HELP) {
         return Ok(());

@@ -38,7 +38,7 @@ const RUNTIME: &str = "libclang_rt.profile";
 /// Runs the tests with both runtimes.
 ///
 /// # Errors
-/// If a tool or the source package cannot be had, or if a test contradicts the table of docs/formats/runtime.md.
+/// If a tool or the source package is not available, or if a test contradicts the table of docs/formats/runtime.md.
 pub fn run(args: &[String]) -> Result<()> {
     if is_help(args, HELP) {
         return Ok(());

@@ -80,7 +80,7 @@ impl SourceFolder {
     }
 
     fn look_for(&mut self, path: &[u8]) -> Option<usize> {
-        // Only on Unix could a name that is not UTF-8 be looked for.
+        // Names that are not UTF-8 are not looked for, because this would be possible only on Unix.
         let path = std::str::from_utf8(path).ok()?;
         let parts = last_parts(path);
         for start in 0..parts.len() {

@@ -172,7 +172,7 @@ pub struct ContextOptions {
     /// Whether contexts are written as functions that are inlined into their callers. Compilers before LLVM 14 cannot
     /// read this.
     pub nest: bool,
-    /// Whether the samples of a nested function are also added to the profile of this function without callers.
+    /// Whether the samples of an inlined function are also added to the function's own entry, which has no callers.
     pub keep_bases: bool,
     /// The share of all samples, in millionths, for which the density is computed.
     pub density_cutoff: u32,

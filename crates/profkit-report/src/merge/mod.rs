@@ -51,7 +51,7 @@ impl Written {
 /// A module (program or library) of raw heap profiles, and how many of its addresses were symbolised.
 #[derive(Clone, Debug, Serialize)]
 pub struct HeapModule {
-    /// The module's name in messages: the build id, or else the mapping.
+    /// The module's name in messages: the build id, or else the mapping. `None` for addresses that are in no module.
     pub module: Option<String>,
     /// The path of the binary that supplied the module's functions; `None` if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -47,8 +47,8 @@ pub fn reason(
         return crash(tools, case, theirs, ours);
     }
     if theirs.code != Some(0) && theirs.code == ours.code {
-        // A failed LLVM tool may leave a partial output file, and may lose the end of its standard output. So these are
-        // not compared.
+        // If LLVM's tool fails, it may leave a partial output file, and lose the end of its standard output. So the files
+        // are not compared, and standard output only up to the lost end.
         let (mut one, mut two) = (theirs.clone(), ours.clone());
         one.files.clear();
         two.files.clear();

@@ -6,7 +6,7 @@ use profkit_data::remap::Remapping;
 ///
 /// # Panics
 /// If the line number of an entry is not that of a line, or is not larger than the one before; if a remapping has more
-/// entries than lines, or an error without a line.
+/// entries than lines; or if its error does not name a line.
 pub(crate) fn list(data: &[u8]) {
     let lines = data.split(|&byte| byte == b'\n').count();
     for some_exist in [false, true] {

@@ -27,7 +27,7 @@ pub(crate) fn raw(data: &[u8]) {
 /// Detects the kind of any bytes.
 ///
 /// # Panics
-/// If no bytes are not detected as an empty file, or other bytes are.
+/// If an empty input is not detected as empty, or if another input is.
 pub(crate) fn detect(data: &[u8]) {
     let kind = profkit_data::detect::detect(data);
     assert_eq!(kind == FileKind::Empty, data.is_empty());

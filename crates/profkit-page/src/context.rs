@@ -22,8 +22,7 @@ pub(super) struct Proposal {
 }
 
 impl Page {
-    /// Adds problems of the file that do not keep its parts from being read. The errors of the file are already on the
-    /// page.
+    /// Adds problems that the file has although its parts can be read. The errors of the file are already on the page.
     pub(super) fn add_diagnosis(&mut self, diagnosis: &Diagnosis) {
         if let Some(stated) = diagnosis.functions_stated
             && stated != diagnosis.functions

@@ -154,7 +154,8 @@ impl Page {
     }
 
     /// Makes the page of a file that is a profile with functions. The page also has the problems that `doctor` finds in
-    /// a readable file. The file is examined while the page is made, because each of the two steps reads all of it.
+    /// a readable file. `doctor` examines the file at the same time as the page is made, because each of the two reads
+    /// all of it.
     pub fn of_file(file: &str, data: &[u8], profile: &mut AnyProfile<'_>) -> (Self, Faults) {
         let mut diagnosis = None;
         let (mut page, faults) = rayon::in_place_scope(|scope| {

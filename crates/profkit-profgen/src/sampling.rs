@@ -299,7 +299,7 @@ fn as_autofdo(
 /// The results for all inputs and binaries.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// The results for the binaries that the user named.
+    /// The results for each binary whose counts were searched for.
     pub binaries: Vec<BinaryOutcome>,
     /// The binaries that occur in the inputs.
     pub seen: Vec<Seen>,

@@ -31,7 +31,7 @@ pub struct MatchReport {
     /// Programs and libraries that were found in a folder, but whose functions could not be read.
     skipped: Vec<Skipped>,
     functions: FunctionShares,
-    /// The sums of the profile's counts, one for each way in which a function can match.
+    /// The sums of the profile's counts, by how their functions match.
     pub counts: CountShares,
     hot_lost: Vec<Lost>,
     /// The number of lost hot functions that are not listed.

@@ -419,8 +419,8 @@ impl<'d, 'f> Writer<'d, 'f> {
             return counts;
         };
         let most = u32::try_from(file.lines.len()).unwrap_or(u32::MAX);
-        // If the function lies behind the end of the file, none of its lines fit. Counting each of them as missing
-        // would say nothing.
+        // If the declaration is after the end of the file, none of the function's lines fit. Counting each of them as
+        // missing would say nothing.
         if declaration.line > most {
             return counts;
         }

@@ -204,7 +204,7 @@ impl Default for ContextOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PreinlineOptions {
-    /// The factor for hot functions. The hottest function is inlined if its size is below this number times 100
+    /// The factor for hot functions. The hottest function is inlined if its size is below about this number times 100
     /// (`--sample-profile-hot-inline-threshold`).
     pub hot_threshold: i32,
     /// The size below which a cold function is inlined (`--sample-profile-cold-inline-threshold`).

@@ -23,7 +23,7 @@ pub struct Written {
     /// The version of an indexed profile; `None` for other formats.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub indexed_version: Option<u32>,
-    /// The number of functions in the profile. Functions with the same name count once.
+    /// The number of functions in the profile.
     pub functions: u64,
     /// The number of functions that a run entered; `None` if the profile is not a MIP profile.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -26,9 +26,11 @@ a task are, from the symbols of the program: read-ahead hides how many a start r
 Needs clang-22, lld-22, llvm-22, and fincore (util-linux).
 ";
 
-/// The numbers of functions of the program, of files over which they are spread, and of tasks.
+/// The number of functions of the program.
 const FUNCTIONS: u64 = 5000;
+/// The number of source files over which the functions are spread.
 const FILES: u64 = 10;
+/// The number of tasks of the program.
 const TASKS: u32 = 3;
 
 /// Runs the benchmark.

@@ -155,11 +155,11 @@ pub fn run(args: &[String]) -> Result<()> {
 /// The size of a program in bytes, by the kind of its sections.
 #[derive(Clone, Copy, Default)]
 struct Bytes {
-    /// Sections that are loaded but not written: code, constants, tables.
+    /// The size of sections that are loaded but not written: code, constants, tables.
     text: u64,
-    /// Sections that are loaded from the file and can be written.
+    /// The size of sections that are loaded from the file and can be written.
     data: u64,
-    /// Sections that are not in the file, because they are zero at the start.
+    /// The size of sections that are not in the file, because they are zero at the start.
     zero: u64,
 }
 

@@ -76,7 +76,7 @@ const COLUMNS: usize = 108;
 const ROWS: usize = 1000;
 /// The width of a character in hundredths of the picture's unit.
 const CHARACTER: usize = 783;
-/// The height of a row.
+/// The height of a row in the picture's unit.
 const ROW: usize = 19;
 const MARGIN: usize = 16;
 

@@ -8,30 +8,31 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Figures {
-    /// All ranges that have at least one end in the code of the binary.
+    /// The number of ranges that have at least one end in the code of the binary.
     pub ranges: u64,
-    /// Ranges with no end in the code of the binary, for example in stubs of the linker.
+    /// The number of ranges with no end in the code of the binary, for example in stubs of the linker.
     pub outside_code: u64,
-    /// Ranges that do not begin or end at an instruction. They show that the samples are from another build of the
-    /// binary.
+    /// The number of ranges that do not begin or end at an instruction. Such ranges show that the samples are from
+    /// another build of the binary.
     pub off_boundary: u64,
-    /// Ranges that begin in no function of the debug info.
+    /// The number of ranges that begin in no function of the debug info.
     pub no_function: u64,
-    /// Ranges that continue after the end of their function.
+    /// The number of ranges that continue after the end of their function.
     pub across_functions: u64,
-    /// Ranges that contain a jump, a call or a return before their last instruction, or that end before they begin.
+    /// The number of ranges that contain a jump, a call or a return before their last instruction, or that end before
+    /// they begin.
     pub impossible: u64,
     /// The number of [`impossible`](Self::impossible) ranges that begin in a function of the debug info.
     pub impossible_in_function: u64,
-    /// Ranges that were used: they fit the code.
+    /// The number of ranges that fit the code and were used.
     pub used: u64,
-    /// Branches that have at least one end in the code of the binary.
+    /// The number of branches that have at least one end in the code of the binary.
     pub branches: u64,
-    /// Branches to the entry of a function.
+    /// The number of branches to the entry of a function.
     pub calls: u64,
-    /// Samples at an address where no instruction begins.
+    /// The number of samples at an address where no instruction begins.
     pub addresses_off_boundary: u64,
-    /// Samples at instructions.
+    /// The number of samples at instructions.
     pub addresses_used: u64,
     /// The number of instructions whose source line was looked for.
     pub instructions: u64,

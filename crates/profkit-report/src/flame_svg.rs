@@ -5,13 +5,13 @@ use std::fmt::Write;
 
 /// The width of the picture in its own units. A browser scales the picture with the window.
 const WIDTH: f64 = 1200.0;
-/// Space at the left and right edges of the picture.
+/// The width of the space at the left and at the right edge of the picture.
 const MARGIN: f64 = 10.0;
-/// Height of a frame, together with the gap between it and the next frame.
+/// The height of a frame together with the gap between it and the next frame.
 const ROW: usize = 17;
-/// Height of the space for the title and the subtitle.
+/// The height of the space for the title and the subtitle.
 const HEAD: usize = 54;
-/// Height of the space for the note at the bottom of the picture.
+/// The height of the space for the note at the bottom of the picture.
 const FOOT: usize = 26;
 /// The width below which a frame is not drawn. Narrower frames cannot be seen, and a graph may have thousands of them.
 const NARROWEST: f64 = 0.2;

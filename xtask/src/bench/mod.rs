@@ -22,7 +22,7 @@ struct Options {
     only: Vec<String>,
     json: Option<PathBuf>,
     release: PathBuf,
-    /// Make the inputs, and measure nothing.
+    /// Whether only the inputs are made, and nothing is measured.
     prepare: bool,
 }
 

@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Rounds that are measured.
+/// The number of rounds that are measured.
 const ROUNDS: usize = 5;
 /// The number of inputs of the merge that both tools run.
 const FEW: usize = 40;

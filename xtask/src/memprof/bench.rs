@@ -27,8 +27,9 @@ const WIDTH: usize = 500;
 const LEVELS: usize = 8;
 /// The number of paths through the levels. Each path is a context.
 const CONTEXTS: usize = 10_000;
-/// The targets: how many times faster profkit must be, and which share of LLVM's memory it may use.
+/// The smallest allowed value of the time of LLVM's tool divided by that of profkit.
 const WANTED: f64 = 10.0;
+/// The largest allowed value of the memory of profkit divided by that of LLVM's tool.
 const MEMORY_WANTED: f64 = 0.5;
 
 /// Makes the files below `target/bench-memprof` (kept), measures, and prints a table.

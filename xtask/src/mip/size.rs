@@ -25,7 +25,7 @@ pub struct Image {
     pub runtime_data: u64,
     /// The size of the file without symbols, debug info and map.
     pub stripped: u64,
-    /// Dynamic relocations.
+    /// The number of dynamic relocations.
     pub dynamic_relocations: u64,
     /// The names of symbols, without those of the runtime, and how often each occurs.
     pub symbols: BTreeMap<String, usize>,

@@ -301,7 +301,7 @@ struct Inlined {
     samples: u64,
 }
 
-/// Makes the parts of functions.
+/// Makes the parts of the source that the page shows for each function.
 struct Writer<'d, 'f> {
     declarations: &'d Declarations,
     folder: &'f mut SourceFolder,

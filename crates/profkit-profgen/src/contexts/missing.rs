@@ -36,7 +36,7 @@ pub struct Missing<'m, 'files> {
     depth: u32,
     /// The places where frames were added: the call, and the function of the next frame.
     inferred: FxHashSet<(u64, FunctionId)>,
-    /// The steps that are left.
+    /// The number of steps that are left for searches.
     steps: u64,
     /// The number of searches that were skipped because no steps were left or the context was too long.
     given_up: u64,

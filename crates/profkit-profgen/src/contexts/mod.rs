@@ -34,30 +34,31 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ContextFigures {
-    /// Samples that have a call chain and a branch stack, and touch the binary.
+    /// The number of samples that have a call chain and a branch stack, and touch the binary.
     pub samples: u64,
-    /// Samples at a place that is not in the binary.
+    /// The number of samples at a place that is not in the binary.
     pub leaf_elsewhere: u64,
-    /// Samples in the first or last instructions of a function, where the caller can be missing in the call chain. They
-    /// are left out.
+    /// The number of samples that were left out because they are in the first or last instructions of a function. There
+    /// the caller can be missing in the call chain.
     pub incomplete_chain: u64,
-    /// Samples whose call chain has a return address that does not follow a call. The chain was cut there.
+    /// The number of samples whose call chain has a return address that does not follow a call. The chain was cut at
+    /// that address.
     pub invalid_return: u64,
     /// The return addresses that do not follow a call.
     pub invalid_returns: BTreeSet<u64>,
-    /// The branches in the samples that were used.
+    /// The number of branches in the samples that were used.
     pub branches: u64,
-    /// Pairs of branches of which one leaves the binary and the other comes back to it.
+    /// The number of pairs of branches of which one leaves the binary and the other comes back to it.
     pub left_and_back: u64,
-    /// Branches that leave the binary or come back to it without a partner. The older branches of the sample have no
-    /// context.
+    /// The number of branches that leave the binary or come back to it, and are in no pair of
+    /// [`left_and_back`](Self::left_and_back). The older branches of the sample have no context.
     pub unpaired: u64,
-    /// Ranges that contain a jump before their last instruction, or end before they begin. The older branches of the
-    /// sample have no context.
+    /// The number of ranges that contain a jump before their last instruction, or end before they begin. The older
+    /// branches of the sample have no context.
     pub impossible: u64,
-    /// Calls whose address is not the one in the call chain.
+    /// The number of calls whose address is not the one in the call chain.
     pub mismatched_calls: u64,
-    /// Branches from outside of the binary for which the call chain has no frame outside of the binary.
+    /// The number of branches from outside of the binary for which the call chain has no frame outside of the binary.
     pub mismatched_outside: u64,
     /// Whether code outside of the binary called code of the binary. The contexts of the called code begin at that
     /// call.

@@ -31,9 +31,10 @@ impl MappedFunction {
 /// The numbers of functions whose blocks are known, but which cannot be named in the output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LeftOut {
-    /// Functions without a symbol.
+    /// The number of functions without a symbol.
     pub unnamed: usize,
-    /// Functions whose names other functions have too. Neither a compiler nor a linker can tell them apart by name.
+    /// The number of functions whose names other functions have too. Neither a compiler nor a linker can tell such
+    /// functions apart by name.
     pub ambiguous: usize,
 }
 

@@ -29,15 +29,15 @@ pub(super) struct Edge {
 /// The numbers of branches and ranges that were used or left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowLosses {
-    /// All branches that have at least one end in the program.
+    /// The number of branches that have at least one end in the program.
     pub branches: u64,
-    /// Branches of which neither end is in a function with known blocks.
+    /// The number of branches with neither end in a function with known blocks.
     pub outside: u64,
-    /// Branches to the middle of a block that are not returns.
+    /// The number of branches, without returns, to the middle of a block.
     pub into_middle: u64,
-    /// Ranges of code between two branches, in functions with known blocks.
+    /// The number of ranges of code between two branches, in functions with known blocks.
     pub ranges: u64,
-    /// The number of these ranges that do not follow the blocks.
+    /// The number of such ranges that do not follow the blocks.
     pub broken_ranges: u64,
 }
 

@@ -156,7 +156,7 @@ pub fn reason(
     Ok(None)
 }
 
-/// The reason for debugging messages that LLVM's readers print.
+/// The reason why the debugging messages of LLVM's readers are an allowed difference.
 const AIDS: &str =
     "LLVM's tool prints debugging aids about fixed-length hashes and the ends of GCC's files";
 const MISREAD: &str = "text that LLVM's tool reads up to a zero byte";

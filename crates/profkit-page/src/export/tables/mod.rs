@@ -149,7 +149,7 @@ impl SharedTexts {
         self.push_number(number);
     }
 
-    /// Adds a row with the text that has this number.
+    /// Adds a row to this column of texts. The row has the text with the given number.
     fn push_number(&mut self, number: usize) {
         self.numbers.push(u32::try_from(number).unwrap_or(0));
     }

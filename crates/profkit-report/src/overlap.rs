@@ -14,6 +14,18 @@ const SCHEMA_VERSION: u32 = 1;
 
 /// The comparison of several profiles, in the form in which it is printed. Each profile is compared with each other
 /// one.
+///
+/// ```
+/// use profkit_analysis::overlap::ComparedProfile;
+/// use profkit_report::overlap::OverlapReport;
+///
+/// let profiles = ComparedProfile::open_all(&[b"main\n1234\n1\n90\n", b"main\n1234\n1\n10\n"]);
+/// let [one, two] = profiles.try_into().unwrap();
+/// let (one, two) = (one?, two?);
+/// let report = OverlapReport::new(&[("one", &one), ("two", &two)], 10).unwrap();
+/// assert_eq!(report.gate(100.0), None);
+/// # Ok::<(), profkit_data::Error>(())
+/// ```
 #[derive(Clone, Debug, Serialize)]
 pub struct OverlapReport {
     schema: &'static str,

@@ -46,6 +46,14 @@ impl fmt::Display for HeapForm {
 }
 
 /// A heap profile, with facts about its file.
+///
+/// ```no_run
+/// use profkit_analysis::heap::HeapProfile;
+///
+/// let heap = HeapProfile::from_indexed(&std::fs::read("heap.profdata")?)?;
+/// println!("{} contexts", heap.profile.contexts().len());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct HeapProfile {
     /// The profile.

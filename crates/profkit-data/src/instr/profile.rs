@@ -3,6 +3,22 @@ use crate::ids::{BuildId, NameRef};
 use crate::names::SymbolTable;
 
 /// A whole instrumentation profile in memory. Merges produce it, and writers take it as input.
+///
+/// ```
+/// use profkit_data::instr::text::{self, TextOptions};
+/// use profkit_data::instr::{FunctionTable, InstrKind, InstrProfile, NewRecord};
+/// use profkit_data::ids::{FuncHash, NameRef};
+///
+/// let mut table = FunctionTable::new();
+/// let main = table.push_function(b"main", NameRef::of(b"main"), 0).unwrap();
+/// let (func_hash, counts) = (FuncHash(1234), [90, 10]);
+/// table.push_record(main, NewRecord { func_hash, counts: &counts, ..NewRecord::default() });
+/// let profile = InstrProfile { kind: InstrKind::IR, tables: vec![table], ..InstrProfile::default() };
+/// let mut out = Vec::new();
+/// text::write(&profile, &TextOptions::default(), &mut out)?;
+/// assert!(out.starts_with(b"# IR level Instrumentation Flag\n:ir\nmain\n"));
+/// # Ok::<(), profkit_data::Error>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct InstrProfile {
     /// The kind of the profile: where its counters were placed, and what they count.

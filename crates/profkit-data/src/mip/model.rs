@@ -151,6 +151,16 @@ crate::id_type! {
 }
 
 /// A MIP profile: the functions of one image (an executable or a shared library), and counts of what its runs executed.
+///
+/// ```
+/// use profkit_data::mip::MipProfile;
+///
+/// let file = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fixtures/mip/v8-b.mip"));
+/// let profile = MipProfile::parse(file)?;
+/// let (functions, covered) = profile.function_counts();
+/// assert_eq!((functions, covered), (2, 0));
+/// # Ok::<(), profkit_data::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MipProfile {
     /// The identity of the image to which the profile belongs.

@@ -163,6 +163,17 @@ impl BitOrAssign for ProfileKind {
 /// Functions keep the order in which they were added. The profile has an index by which it finds a function by its name
 /// and callers. To change names, callers or the list of functions, use [`retain`](Self::retain), or
 /// [`take_functions`](Self::take_functions) and then [`push`](Self::push): these methods rebuild the index.
+///
+/// ```
+/// use profkit_data::sample::{SampleName, SampleProfile, read};
+///
+/// let mut profile = SampleProfile::new();
+/// let report = read(b"main:100:5\n 1: 100\n", &mut profile, 1);
+/// assert!(report.faults.is_empty());
+/// let function = &profile.functions()[0];
+/// assert_eq!(profile.names.get(function.samples.name), SampleName::Text(b"main"));
+/// assert_eq!((function.samples.total, function.samples.head), (100, 5));
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct SampleProfile {
     /// The kind of the profile: flags such as "has calling contexts".

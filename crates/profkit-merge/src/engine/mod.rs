@@ -60,6 +60,18 @@ pub struct MergedProfile {
 /// Memory: each thread needs one accumulator, one array of sums per layout, and the bytes that [`Inputs::open`]
 /// returns.
 ///
+/// ```
+/// use profkit_merge::{MergeOptions, merge_instr};
+///
+/// let inputs = [b"main\n1234\n1\n90\n".as_slice(), b"main\n1234\n1\n10\n"];
+/// let merged = merge_instr(&inputs, &MergeOptions::new())?;
+/// let profile = &merged.profiles[0].profile;
+/// let function = profile.tables[0].functions().next().unwrap();
+/// let record = function.records().next().unwrap();
+/// assert_eq!((function.name(), record.counts), (b"main".as_slice(), [100].as_slice()));
+/// # Ok::<(), profkit_merge::MergeError>(())
+/// ```
+///
 /// # Errors
 /// [`MergeError::NoInputs`] and [`MergeError::Cancelled`] with any policy. With [`Policy::Tolerant`] also
 /// [`MergeError::Groups`] for inputs that cannot be merged with each other, and [`MergeError::NothingLeft`] if no input could be

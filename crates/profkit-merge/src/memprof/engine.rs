@@ -56,6 +56,16 @@ pub struct HeapOutcome {
 
 /// Merges heap profiles: raw dumps and YAML profiles. Weights are ignored, as in LLVM.
 ///
+/// ```
+/// use profkit_merge::RunOptions;
+/// use profkit_merge::memprof::merge_heap;
+///
+/// let yaml = b"---\nHeapProfileRecords:\n- GUID: main\n  AllocSites: []\n  CallSites: []\n";
+/// let merged = merge_heap(&[yaml.as_slice(), yaml], &RunOptions::new())?;
+/// assert_eq!(merged.parts.profiles.len(), 2);
+/// # Ok::<(), profkit_merge::Cancelled>(())
+/// ```
+///
 /// # Errors
 /// If the merge was cancelled.
 pub fn merge_heap(

@@ -83,6 +83,23 @@ const MOST_NAMED: usize = 3;
 /// Merges raw files and profiles into the targets of their builds. A target is the profile of one build. No two targets
 /// should have the same identity (build id or module hash). If several have, everything is merged into the first.
 ///
+/// ```
+/// use profkit_data::mip::yaml;
+/// use profkit_merge::mip::{MipMergeOptions, MipTarget, merge_mip};
+///
+/// let profile = yaml::parse(include_bytes!(concat!(
+///     env!("CARGO_MANIFEST_DIR"),
+///     "/../../tests/fixtures/mip/v8-b.yaml"
+/// )))
+/// .unwrap()
+/// .0;
+/// let raw = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fixtures/mip/v8-b.mipraw"));
+/// let targets = vec![MipTarget { name: "v8-b".to_owned(), profile }];
+/// let merged = merge_mip(targets, &[raw.as_slice()], &MipMergeOptions::new())?;
+/// assert_eq!(merged.targets[0].profile.runs, 1);
+/// # Ok::<(), profkit_merge::Cancelled>(())
+/// ```
+///
 /// # Errors
 /// If the merge was cancelled.
 pub fn merge_mip(

@@ -129,6 +129,15 @@ impl std::error::Error for SampleMergeError {}
 
 /// Merges sample profiles of any encoding.
 ///
+/// ```
+/// use profkit_merge::sample::{SampleMergeOptions, merge_sample};
+///
+/// let inputs = [b"main:100:5\n 1: 100\n".as_slice(), b"main:10:1\n 1: 10\n"];
+/// let merged = merge_sample(&inputs, &SampleMergeOptions::new())?;
+/// assert_eq!(merged.profile.functions()[0].samples.total, 110);
+/// # Ok::<(), profkit_merge::sample::SampleMergeError>(())
+/// ```
+///
 /// # Errors
 /// If there is no result.
 pub fn merge_sample(

@@ -208,6 +208,17 @@ pub enum DebugInfo {
 }
 
 /// A binary with its debug info and symbols, ready to symbolise addresses.
+///
+/// ```no_run
+/// use profkit_object::symbolize::{Inputs, Options, Symbolizer};
+///
+/// let binary = std::fs::read("a.out")?;
+/// let symbolizer = Symbolizer::new(&Inputs::new(&binary), &Options::new())?;
+/// for frame in symbolizer.symbolize(&[0x1139]).stack(0) {
+///     println!("{}:{}", frame.function_text(), frame.line);
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Symbolizer<'data> {
     sections: Sections<'data>,
     package: Option<Package<'data>>,

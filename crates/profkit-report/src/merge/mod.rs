@@ -68,6 +68,19 @@ pub struct HeapModule {
 }
 
 /// The whole report: what happened to the inputs, and the facts that a front end adds to it.
+///
+/// ```
+/// use profkit_merge::{MergeOptions, merge_instr};
+/// use profkit_report::merge::MergeReport;
+/// use profkit_report::{Console, Look};
+///
+/// let inputs = [("good", b"main\n1234\n1\n90\n".as_slice()), ("cut", b"main\n1234\n2\n90\n")];
+/// let merged = merge_instr(&inputs, &MergeOptions::new())?;
+/// let mut out = Vec::new();
+/// MergeReport::new(&merged.report).text(&mut Console::text(&mut out, Look::default()))?;
+/// assert!(out.starts_with(b"warning: cut: dropped"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Serialize)]
 pub struct MergeReport<'a> {
     /// The library's report: what happened to the inputs.

@@ -11,6 +11,18 @@ use crate::{Error, ErrorKind, Result, Structure};
 ///
 /// Opening a view reads the header and finds the sections. Data records are decoded when they are requested. The view
 /// borrows the bytes of the file and allocates no memory.
+///
+/// ```
+/// use profkit_data::instr::raw::RawProfile;
+///
+/// let file = include_bytes!(concat!(
+///     env!("CARGO_MANIFEST_DIR"),
+///     "/../../tests/fixtures/raw/clang-22-ir-plain.profraw"
+/// ));
+/// let profile = RawProfile::parse(file)?;
+/// assert_eq!(profile.header().dialect.version, 10);
+/// # Ok::<(), profkit_data::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct RawProfile<'data> {
     file: &'data [u8],

@@ -18,7 +18,7 @@ Times `profkit merge RAW… --binaries FOLDER` beside a loop over llvm-profdata-
 const PROGRAMS: usize = 20;
 /// The number of builds per program in the folder. Only one of the builds wrote the profiles.
 const BUILDS: usize = 10;
-/// Runs of each program.
+/// The number of runs of each program.
 const RUNS: usize = 25;
 const FUNCTIONS: usize = 400;
 /// The target: how many times faster profkit must be.

@@ -32,9 +32,9 @@ The recordings stay in target/bench-perf and are used again; remove the folder t
 Example: cargo xtask bench-perf --prepare && cargo xtask bench-perf --rounds 3
 ";
 
-/// The targets: how many times faster than the other tools profkit must be, and how many bytes per second a core must
-/// count.
+/// The target: how many times faster than the other tools profkit must be.
 const WANTED: f64 = 10.0;
+/// The target: how many bytes of a recording a core must count per second.
 const WANTED_RATE: f64 = 0.5e9;
 /// The memory in MiB that profkit may use for the shared recording, and, beyond the page cache, for a large one.
 const WANTED_PEAK: u64 = 40;

@@ -22,8 +22,9 @@ Times `profkit merge RAW… --binaries PROGRAM` beside llvm-profdata-22. Needs c
   --rounds N      rounds (default 1: LLVM takes minutes)
 ";
 
-/// The number of functions per level, and the number of levels.
+/// The number of functions per level.
 const WIDTH: usize = 500;
+/// The number of levels of calls.
 const LEVELS: usize = 8;
 /// The number of paths through the levels. Each path is a context.
 const CONTEXTS: usize = 10_000;

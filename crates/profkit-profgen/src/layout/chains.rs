@@ -3,12 +3,15 @@
 //! gain.
 use std::collections::BTreeMap;
 
-/// The scores of an edge each time it is taken: to the next block, forward, and backward.
+/// The score of each fall-through to the next block.
 const NEXT: f64 = 10.0;
+/// The score of each forward branch of length 0. A longer branch has a lower score.
 const FORWARD: f64 = 1.0;
+/// The score of each backward branch of length 0. A longer branch has a lower score.
 const BACKWARD: f64 = 1.0;
-/// The lengths in bytes from which a branch has no score: forward and backward.
+/// The length in bytes from which a forward branch has the score 0.
 const FORWARD_REACH: u64 = 1024;
+/// The length in bytes from which a backward branch has the score 0.
 const BACKWARD_REACH: u64 = 680;
 /// The number of blocks up to which a chain is split when another chain is joined to it. The time for a join grows with
 /// the square of this number.

@@ -61,9 +61,11 @@ pub struct Layout<'code> {
     pub losses: FlowLosses,
 }
 
-/// The largest shares, in percent, of branches into the middle of blocks, and of ranges that do not follow the blocks.
-/// Above them, the program is not the recorded one. Processors record a few of both even for the right program.
+/// The largest share, in percent, of branches into the middle of blocks. With more, the program is not the recorded one.
+/// Processors record a few such branches even for the right program.
 const MOST_INTO_MIDDLE: u64 = 30;
+/// The largest share, in percent, of ranges that do not follow the blocks. With more, the program is not the recorded
+/// one. Processors record a few such ranges even for the right program.
 const MOST_BROKEN: u64 = 10;
 /// The smallest share of the branches that must touch known blocks: one in this number. Below it, the program is not
 /// the recorded one.

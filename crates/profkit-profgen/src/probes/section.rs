@@ -23,11 +23,13 @@ pub const PROBES: &str = ".pseudo_probe";
 const ENTRY: u32 = 1;
 /// The kind of a probe that counts a block. All other kinds are probes of calls.
 const BLOCK: u8 = 0;
-/// The bits of a probe's byte: the mask of the kind, the place and mask of the attributes, and the flag that the
-/// address is a distance.
+/// The mask of the kind in a probe's byte.
 const KIND: u8 = 0xf;
+/// The number of the lowest bit of the attributes in a probe's byte.
 const ATTRIBUTES_SHIFT: u32 = 4;
+/// The mask of the attributes, after the shift by [`ATTRIBUTES_SHIFT`].
 const ATTRIBUTES: u8 = 7;
+/// The flag in a probe's byte that the address is stored as a distance.
 const IS_DISTANCE: u8 = 0x80;
 /// The attribute of a probe that is not a place in the source, but marks where a part of a function begins.
 const SENTINEL: u8 = 2;

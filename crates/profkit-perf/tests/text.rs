@@ -98,6 +98,36 @@ PERF_RECORD_MMAP2 10/10: [0x400000(0x1000) @ 0x1000 08:01 7 0]: r-xp /bin/one
 }
 
 #[test]
+fn the_last_sample_of_a_text_belongs_to_the_mapping_before_it() {
+    let script = "\
+PERF_RECORD_MMAP2 10/10: [0x400000(0x1000) @ 0x1000 08:01 7 0]: r-xp /bin/one
+
+\t          400100
+\t          400200
+ 0x400020/0x400010/P/-/-/0
+
+PERF_RECORD_MMAP2 10/10: [0x400000(0x1000) @ 0x1000 08:01 8 0]: r-xp /bin/other
+\t          400300
+\t          400200
+";
+    insta::assert_snapshot!(text(&read(script)), @r"
+    # profkit addresses 1
+    losses samples 2
+    losses with-branches 1
+    losses with-chain 2
+    losses branches 1
+    binary file-offsets - /bin/one
+    branches 1
+    1020->1010:1
+    samples 1
+    1100:1
+    binary file-offsets - /bin/other
+    samples 1
+    1300:1
+    ");
+}
+
+#[test]
 fn without_mappings_places_are_addresses() {
     let counts = read(" 400100 0x400020/0x400010/P/-/-/0  0x400020/0x400010/P/-/-/0\n");
     let key = &counts.binaries[0].key;

@@ -324,7 +324,7 @@ fn pages(start: u64, size: u64, page_size: u64) -> impl Iterator<Item = u64> {
     let page_size = page_size.max(1);
     let first = start / page_size;
     let last = start.saturating_add(size.saturating_sub(1)) / page_size;
-    first..=last.min(first.saturating_add(MOST_PAGES))
+    first..=last.min(first.saturating_add(MOST_PAGES - 1))
 }
 
 /// The size of some functions of a start-up order: in bytes, in pages of the binary, and in pages after ordering.

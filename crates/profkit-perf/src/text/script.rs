@@ -316,7 +316,13 @@ impl Reader<'_> {
         }
         if let Some(&address) = chain.first() {
             increase(&mut self.sums.losses.with_chain, count);
-            self.sample(offset as u64, Some(address), &chain, &[], count);
+            self.sample(
+                (offset + text.len()) as u64,
+                Some(address),
+                &chain,
+                &[],
+                count,
+            );
         }
     }
 }

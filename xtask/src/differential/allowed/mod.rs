@@ -243,18 +243,14 @@ fn damage_that_crashes(input: &Input) -> Option<&'static str> {
 /// it, merges it or runs the case's command; or if the tool does not crash without this input.
 fn causes_crash(tools: &Tools, case: &Case, input: &Input) -> Result<bool> {
     let kind = if case.has("sample") {
-        "-sample"
+        vec!["-sample".to_owned()]
     } else {
-        "-j=1"
+        Vec::new()
     };
     let alone = |command, options| Case {
         command,
         options,
         inputs: vec![input.clone()],
-    };
-    let kind = match (kind, case.command) {
-        ("-sample", _) => vec![kind.to_owned()],
-        _ => Vec::new(),
     };
     for alone in [
         alone("show", kind.clone()),

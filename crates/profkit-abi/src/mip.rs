@@ -115,7 +115,7 @@ pub mod map_entry {
     pub const ENTRY_SIZE: usize = 0;
     /// The offset of the mode flags (16 bits).
     pub const MODE: usize = 4;
-    /// The offset of a reserved field, which is 0 (16 bits).
+    /// The offset of a reserved field (16 bits). The value of the field is 0.
     pub const RESERVED: usize = 6;
     /// The offset of the record's address, as the linker assigned it (64 bits).
     pub const RECORD_ADDRESS: usize = 8;
@@ -291,7 +291,7 @@ pub mod v8 {
         /// signed. It has 64 bits for 64-bit targets. For 32-bit targets it has 32 bits, and four zero bytes follow. In
         /// raw files and profiles the distance is 0.
         pub const RAW_SECTION_OFFSET: usize = 16;
-        /// The offset of a reserved field, which is 0 (32 bits).
+        /// The offset of a reserved field (32 bits). The value of the field is 0.
         pub const RESERVED: usize = 24;
         /// The offset of the field with the size of the header, [`SIZE`] (32 bits).
         pub const OFFSET_TO_DATA: usize = 28;

@@ -124,9 +124,7 @@ impl ProfileFunctions {
                 ErrorKind::Empty,
                 "the profile has no functions, so nothing can be compared",
             );
-            return Err(
-                error.with_hint("`profkit doctor FILE` says what the profile holds and why")
-            );
+            return Err(error.with_hint("`profkit doctor FILE` shows what the profile contains"));
         }
         Ok(self)
     }

@@ -282,7 +282,7 @@ pub struct ReportArgs {
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
 
-    /// Whether to annotate the job of a build server.
+    /// Whether to print annotations, which a build server (such as GitHub Actions) shows beside its job.
     #[command(flatten)]
     pub annotate: AnnotateArgs,
 

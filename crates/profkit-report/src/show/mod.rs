@@ -1,5 +1,5 @@
 //! The output of `profkit show`. This module has the parts of the output for instrumentation profiles, in the order in
-//! which they are printed. The printer writes each part at once.
+//! which they are printed. The printer writes each part as soon as it is complete.
 pub mod json;
 mod rows;
 pub mod sample;

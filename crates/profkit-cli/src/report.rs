@@ -101,7 +101,7 @@ pub fn run(args: &ReportArgs) -> exit::Result {
     let input = crate::io::open(&args.file)?;
     if args.source.is_some() && is_heap(&input) {
         return Err(Failure::usage(
-            "--source is for profiles with functions; a heap profile has call stacks",
+            "--source does not fit a heap profile: it shows the source of functions, and a heap profile has call stacks",
         ));
     }
     let old = old.map(crate::io::open).transpose()?;

@@ -139,7 +139,7 @@ pub fn run(args: &SampleArgs) -> exit::Result {
         return Err(Failure::usage(
             "the binaries that ran are needed: --binary FILE or --binaries FOLDER",
         )
-        .with_hint("--addresses FILE alone writes counts without them"));
+        .with_hint("without binaries, --addresses FILE writes counts by address"));
     }
     let mut counts = Vec::new();
     for path in &args.inputs {

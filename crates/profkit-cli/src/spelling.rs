@@ -162,7 +162,7 @@ pub fn failure(error: &clap::Error, args: &[OsString]) -> Failure {
             if command.is_empty() {
                 return Failure::usage(format_args!("{argument} is not an option of profkit"))
                     .with_hint(format_args!(
-                        "options stand after the command, as in `profkit merge -o FILE`; {help}"
+                        "a command comes first and its options after it, as in `profkit merge -o FILE`; {help}"
                     ));
             }
             if argument.starts_with('-') && has_option(name) {
@@ -222,15 +222,14 @@ pub fn failure(error: &clap::Error, args: &[OsString]) -> Failure {
                 }
                 _ => failure,
             };
-            if known.is_empty() {
-                failure.with_hint(help)
-            } else if let Some(missing) = value_missing(&argument, &value) {
-                failure.with_hint(format_args!(
-                    "{missing}; the values are {}",
-                    known.join(", ")
-                ))
-            } else {
-                failure.with_hint(format_args!("the values are {}", known.join(", ")))
+            let values = match known.as_slice() {
+                [] => help,
+                [one] => format!("the only value is `{one}`"),
+                _ => format!("the values are {}", known.join(", ")),
+            };
+            match value_missing(&argument, &value) {
+                Some(missing) => failure.with_hint(format_args!("{missing}; {values}")),
+                None => failure.with_hint(values),
             }
         }
         ErrorKind::ValueValidation => {
@@ -238,7 +237,7 @@ pub fn failure(error: &clap::Error, args: &[OsString]) -> Failure {
             if argument.starts_with("--threads") {
                 return failure.with_hint("without -j, there is one thread per core");
             }
-            if argument.ends_with("<BYTES>") && !value.is_empty() {
+            if argument.ends_with("<BYTES>") && value.parse::<u64>().is_err() && !value.is_empty() {
                 let option = argument.trim_end_matches(" <BYTES>");
                 return failure.with_hint(format_args!(
                     "write the number of bytes in digits, as in {option} 1000000"
@@ -250,8 +249,14 @@ pub fn failure(error: &clap::Error, args: &[OsString]) -> Failure {
             let missing = list(ContextKind::InvalidArg);
             let missing = missing.join(" and ").replace(['<', '>'], "");
             let missing = missing.replace("...", " …");
-            Failure::usage(format_args!("profkit {command} needs {missing}"))
-                .with_hint(form(of, &command))
+            let failure = Failure::usage(format_args!("profkit {command} needs {missing}"));
+            let form = form(of, &command);
+            // The form of the command does not name an option that only another option needs.
+            let option = missing.split(' ').next().unwrap_or_default();
+            if option.starts_with("--") && !form.contains(option) {
+                return failure.with_hint(format_args!("another option needs it; {help}"));
+            }
+            failure.with_hint(form)
         }
         ErrorKind::ArgumentConflict => {
             let other = list(ContextKind::PriorArg);
@@ -288,7 +293,7 @@ fn form(command: &Command, name: &str) -> String {
 /// Returns the hint that an option lacks its value, if the word after it is a file and was taken for the value.
 fn value_missing(argument: &str, value: &str) -> Option<String> {
     let is_file = std::path::Path::new(value).exists();
-    is_file.then(|| format!("{value} is a file: write {argument} before it"))
+    is_file.then(|| format!("{value} is a file: the value of {argument} is missing before it"))
 }
 
 /// Returns the option directly before a word, followed by a space; `None` if there is none.

@@ -293,7 +293,7 @@ fn refusals_say_why() {
         (
             &["clang-22", "-m32", "-c", "a.c"],
             "error: profkit mip cc: -m32: MIP cannot instrument 32-bit x86 code\n\
-             hint: compile this part of the build with the compiler itself\n",
+             hint: compile this part of the build without profkit mip cc\n",
         ),
         (&["ccache"], "error: the command line names no compiler\n"),
     ] {

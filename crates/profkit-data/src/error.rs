@@ -323,7 +323,7 @@ mod tests {
 
     #[test]
     fn one_line_says_message_structure_place_found_expected() {
-        let error = Error::new(ErrorKind::Truncated, "the data end too early")
+        let error = Error::new(ErrorKind::Truncated, "the data are too short here")
             .at(0x40)
             .within(Structure::DataRecord((3, None)))
             .within(Structure::RawProfile)
@@ -331,7 +331,7 @@ mod tests {
             .expected("64 bytes");
         assert_eq!(
             error.to_string(),
-            "data record 3 of raw profile at offset 0x40: the data end too early: found 12 bytes, expected 64 bytes"
+            "data record 3 of raw profile at offset 0x40: the data are too short here: found 12 bytes, expected 64 bytes"
         );
     }
 }

@@ -84,8 +84,7 @@ impl ForeignFile {
 
     /// Returns advice for a user who gave a file of this kind instead of a profile.
     pub fn advice(self) -> &'static str {
-        const REPORT: &str =
-            "a report cannot become a profile again: give the profile that it was made from";
+        const REPORT: &str = "if this is a report, give the profile that it was made from: a report cannot become a profile again";
         match self {
             ForeignFile::Gzip => "expand it first: gzip -d FILE",
             ForeignFile::Zstd => "expand it first: zstd -d FILE",
@@ -124,8 +123,8 @@ impl ForeignFile {
             ForeignFile::ChangedLineEndings => {
                 "a program converted the file as text (git with autocrlf, FTP in ASCII mode): copy the original again in binary mode"
             }
-            ForeignFile::Utf16 => "convert it first: iconv -f UTF-16 -t UTF-8 FILE",
-            ForeignFile::Utf8Mark => "remove the first three bytes: tail -c +4 FILE",
+            ForeignFile::Utf16 => "convert it first: iconv -f UTF-16 -t UTF-8 FILE > NEW",
+            ForeignFile::Utf8Mark => "remove the first three bytes: tail -c +4 FILE > NEW",
         }
     }
 

@@ -17,11 +17,11 @@ macro_rules! structures {
         /// ```
         /// use profkit_data::{Error, ErrorKind, Structure};
         ///
-        /// let error = Error::new(ErrorKind::Truncated, "the data end too early")
+        /// let error = Error::new(ErrorKind::Truncated, "the data are too short here")
         ///     .within(Structure::Counter(3))
         ///     .within(Structure::Function("main".to_owned()));
         /// assert!(error.is_within(&Structure::Counter(3)));
-        /// assert_eq!(error.to_string(), "counter 3 of function main: the data end too early");
+        /// assert_eq!(error.to_string(), "counter 3 of function main: the data are too short here");
         /// ```
         #[derive(Clone, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]

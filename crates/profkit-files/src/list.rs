@@ -225,7 +225,7 @@ impl ListError {
             ListError::StdinTwice => Some("use - only once: for one profile or for one list"),
             ListError::Line { .. } => Some(LIST_HINT),
             ListError::Missing(_) => {
-                Some("nothing was done, because some of the named inputs do not exist")
+                Some("nothing was done, because some of the named inputs cannot be read")
             }
             ListError::NotAList { .. } => Some("to merge a profile, name it without -f"),
             ListError::List { .. } | ListError::Folder { .. } => None,

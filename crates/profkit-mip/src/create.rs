@@ -137,7 +137,7 @@ impl fmt::Display for Note {
                 "{count} functions share their record with another function: a call of one counts for both"
             ),
             NoteKind::MapWithoutBuildId => f.write_str(
-                "a map has no build id: a merge takes the build id from the first raw file that it reads (--build-id sets the build id now)",
+                "the profile has no build id, because a map has none: the first merge takes the build id of its first raw file (--build-id sets it now)",
             ),
             NoteKind::BinaryWithoutBuildId => f.write_str(
                 "the binary has no build id, so raw files of other builds cannot be recognized (link with -Wl,--build-id)",

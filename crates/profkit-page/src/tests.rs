@@ -266,7 +266,7 @@ fn source_has_samples_beside_its_lines() {
     ");
     insta::assert_snapshot!(html.left_out.join("\n"), @r"
     the source of 1 function whose file the debug info of the binaries does not name
-    samples of 1 line that the source files do not have: these are another version
+    samples of 1 line that the source files do not have: the files are of another version
     ");
 }
 

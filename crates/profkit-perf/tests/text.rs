@@ -247,7 +247,7 @@ fn damaged_texts_have_errors_with_places() {
         })
         .collect();
     insta::assert_snapshot!(errors.join("\n"), @"
-    text with samples at offset 0x0: this is no text with samples or counts: expected the output of `perf script --show-mmap-events -F ip,brstack`, or an unsymbolized profile
+    text with samples at offset 0x0: the text has neither samples nor counts that profkit can read: expected the output of `perf script --show-mmap-events -F ip,brstack`, or an unsymbolized profile
     text with samples at offset 0x9: the text ends within a section
     text with samples at offset 0x9: a line cannot be read: found `4->8:1`, expected `START-END:COUNT`
     text with samples at offset 0x9: a line cannot be read: found `x`, expected the number of entries of a section

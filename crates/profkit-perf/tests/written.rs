@@ -286,7 +286,7 @@ fn errors_say_what_is_wrong_with_the_header() {
     error: table of events of recording of perf at offset 0x10: the size of the entries in the table of events is wrong: found 30, expected 80 bytes or more
     error: table of events of recording of perf at offset 0x7c: an event is too small: found 8, expected 64 bytes or more
     error: table of events of recording of perf: the recording has no event
-    error: header of recording of perf at offset 0x8: the data end too early: found 0 bytes left, expected 8 bytes
+    error: header of recording of perf at offset 0x8: the data are too short here: found 0 bytes left, expected 8 bytes
     error: header of recording of perf at offset 0x0: this is no recording of perf: expected PERFILE2 or 2ELIFREP
     error: the file is empty
     ");

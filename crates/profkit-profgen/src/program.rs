@@ -351,7 +351,7 @@ fn no_functions(symbolizer: &Symbolizer<'_>, facts: &Facts) -> Error {
         error.with_hint("keep the .dwo files of the build, or PROGRAM.dwp beside the program")
     } else {
         error.with_hint(
-            "compile with -gline-tables-only -fdebug-info-for-profiling, or give the binary before strip",
+            "compile with -gline-tables-only -fdebug-info-for-profiling, or give the binary as it was before strip",
         )
     }
 }

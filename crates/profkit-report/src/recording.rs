@@ -49,7 +49,7 @@ pub fn recording_damage(losses: &Losses) -> Vec<String> {
     }
     if let Some(offset) = losses.first_skipped {
         list.push(format!(
-            "skipped {} from offset {offset:#x} on, up to the next sound record",
+            "skipped {} from offset {offset:#x} on; the next sound record was read",
             plural(losses.skipped_bytes, "byte"),
         ));
     }

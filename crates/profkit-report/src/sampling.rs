@@ -89,7 +89,7 @@ pub fn refusal(outcome: &Outcome) -> Option<Refusal> {
         ),
         Problem::NoBranches => (
             "the samples have no branch stacks".to_owned(),
-            "record with `perf record -b`, or add --ips to count the places of samples instead"
+            "record with `perf record -b`, or add --ips to count the addresses of the samples instead"
                 .to_owned(),
         ),
         Problem::NoRanges => (
@@ -130,7 +130,7 @@ fn figures_of(outcome: &Outcome) -> String {
         );
     }
     format!(
-        "{} that do not begin or end with an instruction, {} in no section with code, {} over a jump or backwards",
+        "{} that begin or end inside an instruction, {} outside all sections with code, {} that run across a jump or backwards",
         plural(sum(|figures| figures.off_boundary), "range"),
         grouped(sum(|figures| figures.outside_code)),
         grouped(sum(|figures| figures.impossible)),
@@ -192,7 +192,7 @@ fn losses_of_binary(figures: &Figures) -> [Loss; 6] {
         (
             figures.off_boundary,
             ranges,
-            "ranges that do not begin or end with an instruction (perhaps the samples are of another build)",
+            "ranges that begin or end inside an instruction (perhaps the samples are of another build)",
         ),
         (
             figures.no_function,
@@ -212,7 +212,7 @@ fn losses_of_binary(figures: &Figures) -> [Loss; 6] {
         (
             figures.outside_code,
             ranges.saturating_add(figures.outside_code),
-            "ranges in no section with code",
+            "ranges outside all sections with code",
         ),
         (
             figures.instructions_without_line,
@@ -247,7 +247,7 @@ fn losses_of_contexts(figures: &ContextFigures) -> [Loss; 6] {
         (
             figures.impossible,
             branches,
-            "branches before a range that runs over a jump or backwards (older branches of the sample have no context)",
+            "branches before a range that runs that run across a jump or backwards (older branches of the sample have no context)",
         ),
         (
             figures.unpaired,
@@ -323,7 +323,7 @@ pub fn lost(outcome: &Outcome) -> Option<Refusal> {
     });
     let lines: Vec<String> = lines.collect();
     (!lines.is_empty()).then(|| Refusal {
-        message: format!("too much is lost: {}", lines.join("; ")),
+        message: format!("--strict does not allow these losses: {}", lines.join("; ")),
         hint: "leave out --strict to write a profile of the samples that fit".to_owned(),
     })
 }
@@ -358,12 +358,12 @@ pub fn lines(outcome: &Outcome) -> Vec<String> {
     for binary in &outcome.binaries {
         let name = &binary.path;
         let Some(found_by) = binary.found_by else {
-            lines.push(format!("{name}: no samples"));
+            lines.push(format!("{name}: none of the samples is in this binary"));
             continue;
         };
         if found_by == FoundBy::Name {
             lines.push(format!(
-                "{name}: found by its name, because the input has no build id of it"
+                "{name}: found by its file name only, because the input has no build id of it: make sure that it is the same build"
             ));
         }
         if binary.other_builds > 0 {

@@ -280,7 +280,7 @@ impl BinaryFunctions {
             (Some(wanted), Some((family, profile))) => (wanted, family, profile),
         };
         if family != wanted {
-            let text = "profiles of different kinds have no functions in common";
+            let text = "profiles of different kinds cannot be matched";
             return Err(Error::new(ErrorKind::Unsupported, text)
                 .found(family.profile())
                 .expected(wanted.profile())

@@ -96,7 +96,9 @@ impl Startup {
         let order = trace(&profile).functions;
         if order.is_empty() {
             let error = Error::new(ErrorKind::Empty, "no run recorded the order of its calls");
-            return Err(error.with_hint("the MIP mode `calls` records it"));
+            return Err(error.with_hint(
+                "a program that was built with `profkit mip cc --mode calls` records it",
+            ));
         }
         let functions = order.into_iter().map(|id| {
             let name = &*profile.functions[id].name;
@@ -188,7 +190,7 @@ impl Startup {
                 [] => (ErrorKind::Empty, "the file is empty"),
                 _ if added.foreign_lines > 0 => (
                     ErrorKind::UnrecognizedFormat,
-                    "the file is no profile, and most of its lines are no symbol names",
+                    "the file is neither a profile nor an order file: most of its lines are not symbol names",
                 ),
                 _ => (
                     ErrorKind::UnrecognizedFormat,

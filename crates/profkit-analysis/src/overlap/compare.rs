@@ -68,7 +68,8 @@ impl ComparedProfile {
             }
             Some(Family::Mip) if kind != FileKind::MipMap => Content::Mip(MipProfile::parse(data)?),
             Some(Family::MemProf) if kind == FileKind::MemProfRaw => {
-                let text = "a raw heap profile has addresses, and not yet functions";
+                let text =
+                    "a raw heap profile cannot be compared: it has addresses instead of functions";
                 let error = Error::new(ErrorKind::Unsupported, text);
                 return Err(error.with_hint("`profkit merge FILE --binaries PROGRAM -o heap.profdata` makes a profile of it that can be compared"));
             }

@@ -112,7 +112,7 @@ pub fn input_note(note: &InputNote) -> String {
         InputNote::MoreSame(count) => {
             let count = plural(*count, "path");
             format!(
-                "… and {count} more, which are left out because they lead to files that are already among the inputs"
+                "… and {count} more, left out because they lead to files that are already among the inputs"
             )
         }
         InputNote::PassedOver { path, what } => {

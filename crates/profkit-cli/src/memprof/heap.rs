@@ -105,7 +105,7 @@ impl Heap {
         let (named, unnamed) = self.heap.add_names(&functions);
         if named + unnamed > 0 {
             self.notes.push(format!(
-                "the binaries name {} of {} that are known by their hash",
+                "the binaries give names to {} of {} for which the profile has only hashes",
                 grouped(named),
                 plural((named + unnamed) as u64, "function")
             ));

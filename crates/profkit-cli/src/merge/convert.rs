@@ -139,7 +139,7 @@ fn format_of_name(path: &Path) -> Result<Option<Format>> {
         "profdata" => Ok(Some(Format::Indexed)),
         "proftext" | "txt" => Ok(Some(Format::Text)),
         "afdo" | "gcov" => Err(Failure::usage(format_args!(
-            "{}: only sample profiles are written in GCC's encoding, and the input is none",
+            "{}: only sample profiles are written in GCC's encoding, and the input is not a sample profile",
             profkit_data::path_text(path)
         ))
         .with_hint("name the output .profdata or .proftext")),
@@ -158,7 +158,7 @@ fn check_name(args: &ConvertArgs) -> Result<()> {
             "--to chooses one of the forms of profiles: indexed, text, …"
         }
         Some("profraw" | "memprofraw") => {
-            "only programs write raw profiles: choose a form with --to"
+            "only programs write raw profiles: choose another format with --to"
         }
         Some("gz" | "zst" | "xz" | "bz2" | "zip") => {
             "write to standard output with -o -, and pipe that into a program that compresses"

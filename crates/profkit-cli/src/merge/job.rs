@@ -92,7 +92,7 @@ impl Form {
                 return Err(Failure::usage(
                     "--indexed-version chooses a version of the indexed format; text and YAML have none",
                 )
-                .with_hint("--llvm N --text writes what LLVM N reads of a text profile"));
+                .with_hint("for a text profile that LLVM N reads, write --llvm N --text"));
             }
             (Some(version), _) => Version::Exact(version),
             (None, Some(release)) => {

@@ -178,9 +178,12 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
     let program = program_among(&inputs, &opened, &args.inputs);
     if let Some(program) = program.filter(|_| args.correlation.is_used()) {
         return Err(Failure::usage(format_args!(
-            "{program}: a program is no input of a merge, and --binaries takes one value"
+            "{program}: this is a program, not a profile, and --binaries takes one file each time"
         ))
-        .with_hint(format_args!("--binaries {}", quoted(&program))));
+        .with_hint(format_args!(
+            "write --binaries before it: --binaries {}",
+            quoted(&program)
+        )));
     }
     let rest = if args.correlation.is_used() {
         not_heap_profiles(&inputs, &opened)
@@ -290,10 +293,10 @@ fn merge_samples(
 ) -> Result {
     let nowhere = args.dry_run.then(|| PathBuf::from("-"));
     let Some(output) = args.destination.output.clone().or(nowhere) else {
-        return Err(
-            Failure::usage("sample profiles have no build ids; an output file is needed")
-                .with_hint("-o FILE"),
-        );
+        return Err(Failure::usage(
+            "--by-build-id does not fit sample profiles, which have no build ids",
+        )
+        .with_hint("write one output file: -o FILE"));
     };
     if args.normalize {
         return Err(Failure::usage(

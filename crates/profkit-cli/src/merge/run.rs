@@ -250,12 +250,12 @@ impl<'a> Run<'a> {
         }
         let dropped = totals.files_lost();
         let what = match written {
-            [] => "the result would be written".to_owned(),
-            [one] => format!("{} was written", one.name()),
-            _ => "the result was written".to_owned(),
+            [] => "the result would hold".to_owned(),
+            [one] => format!("{} was written, but it holds", one.name()),
+            _ => "the result was written, but it holds".to_owned(),
         };
         Err(Failure::input(format_args!(
-            "{} of {} were dropped; {what}, but it holds only the other inputs",
+            "{} of {} were dropped; {what} only the other inputs",
             grouped(dropped),
             plural(totals.files, "input"),
         ))

@@ -80,7 +80,7 @@ impl ModeArgs {
             }
             if self.counter.is_some() {
                 return Err(Failure::usage(
-                    "--counter is for --mode function: mode calls always counts in 32 bits",
+                    "--counter works only with --mode function; --mode calls always has 32-bit counters",
                 ));
             }
             Mode::Calls {
@@ -99,7 +99,7 @@ impl ModeArgs {
         if let (Some(groups), Some(group)) = (self.groups, self.group) {
             if group >= groups {
                 return Err(Failure::usage(format_args!(
-                    "--group {group} must be less than --groups {groups}"
+                    "--group {group}: expected a number below {groups}, because --groups is {groups}"
                 )));
             }
             options.group = Some((groups, group));

@@ -74,10 +74,10 @@ enum Algorithm {
 /// If a file cannot be read, if a run is of another build, or if the order cannot be written.
 pub fn run(args: &OrderArgs) -> Result {
     if args.algorithm == Algorithm::Mean && !args.runs.is_empty() {
-        return Err(
-            Failure::usage("only --algorithm balanced uses raw files of single runs")
-                .with_hint("merge them into the profile first, with `profkit mip merge`"),
-        );
+        return Err(Failure::usage(
+            "the inputs have raw files of single runs, which only --algorithm balanced uses",
+        )
+        .with_hint("merge them into the profile first, with `profkit mip merge`"));
     }
     let output = Output::new(&args.output, Content::Text)?;
     let profile = profile::open(&args.profile)?.profile;

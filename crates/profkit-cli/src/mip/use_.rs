@@ -88,7 +88,7 @@ enum Encoding {
 pub fn run(args: &UseArgs) -> Result {
     let version = ListVersion::of_release(args.llvm).ok_or_else(|| {
         Failure::usage(format_args!(
-            "--llvm {}: lists of blocks can be written for LLVM 15 and later only",
+            "--llvm {}: lists of basic blocks can be written only for LLVM 15 and later",
             args.llvm
         ))
     })?;

@@ -156,7 +156,7 @@ pub fn check(args: &ShowArgs, matches: &ArgMatches, kind: Kind, input: &Input) -
     let has_heap = kind == Kind::Indexed && kinds.contains(&Kind::Heap);
     let failure = match *option {
         "binaries" if PROFILES.contains(&kind) => failure.with_hint(
-            "with --by file too, the debug info of the binaries names the source files of functions",
+            "to group functions by the source files in the debug info of the binaries, add --by file",
         ),
         _ => failure,
     };
@@ -212,10 +212,10 @@ fn check_weight(args: &ShowArgs, kind: Kind, input: &Input) -> Result<()> {
     }
     let name = input.name();
     let what = format_args!(
-        "{name}: a flame graph of a {} cannot have this weight",
+        "{name}: this --flamegraph-weight does not fit a {}",
         kind.name()
     );
-    Err(Failure::usage(what).with_hint(format_args!("the weight can be {weights}")))
+    Err(Failure::usage(what).with_hint(format_args!("--flamegraph-weight can be {weights}")))
 }
 
 /// Refuses options for parts of the output that have no rows, if rows are asked for.

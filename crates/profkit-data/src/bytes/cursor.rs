@@ -262,7 +262,7 @@ impl<'data> Cursor<'data> {
     fn truncated(&self, wanted: u64) -> Error {
         let left = self.remaining();
         let plural = |count: u64| if count == 1 { "" } else { "s" };
-        Error::new(ErrorKind::Truncated, "the data end too early")
+        Error::new(ErrorKind::Truncated, "the data are too short here")
             .at(self.offset())
             .found(format_args!("{left} byte{} left", plural(left as u64)))
             .expected(format_args!("{wanted} byte{}", plural(wanted)))

@@ -138,11 +138,13 @@ fn window<'data>(cursor: &mut Cursor<'data>) -> Result<Cursor<'data>> {
     let start = cursor.offset();
     let mut peek = *cursor;
     if cursor.remaining() < BLOB_HEADER_LEN {
-        return Err(Error::new(ErrorKind::Truncated, "the data end too early")
-            .at(start)
-            .within(STRUCTURE)
-            .found(format_args!("{} bytes left", cursor.remaining()))
-            .expected(format_args!("{BLOB_HEADER_LEN} bytes")));
+        return Err(
+            Error::new(ErrorKind::Truncated, "the data are too short here")
+                .at(start)
+                .within(STRUCTURE)
+                .found(format_args!("{} bytes left", cursor.remaining()))
+                .expected(format_args!("{BLOB_HEADER_LEN} bytes")),
+        );
     }
     let total = peek.u32()?;
     if total as usize > cursor.remaining() {

@@ -323,10 +323,10 @@ fn parts(data: &[u8]) -> Result<(Header, [Cursor<'_>; 7])> {
     let stored = stored.first_chunk().map(|bytes| u64::from_le_bytes(*bytes));
     let computed = XxHash3_64::oneshot(covered);
     if stored != Some(computed) {
-        return Err(Error::new(ErrorKind::ChecksumMismatch, "the checksum is wrong")
+        return Err(Error::new(ErrorKind::ChecksumMismatch, "the checksum does not fit the bytes before it")
             .at(at)
             .found(format_args!("{:#018x}", stored.unwrap_or(0)))
-            .expected(format_args!("{computed:#018x} for the bytes before the checksum"))
+            .expected(format_args!("{computed:#018x}"))
             .with_hint(
                 "the file was changed after it was written: copy it again, or merge the raw files again",
             ));

@@ -209,16 +209,15 @@ impl<'data> RawParts<'data> {
         let covered = usize::try_from(covered).unwrap_or(usize::MAX);
         let computed = XxHash3_64::oneshot(whole.get(..covered).unwrap_or_default());
         if stored != computed {
-            return Err(
-                Error::new(ErrorKind::ChecksumMismatch, "the checksum is wrong")
-                    .at(at)
-                    .within(Structure::MipRaw)
-                    .found(format_args!("{stored:#018x}"))
-                    .expected(format_args!(
-                        "{computed:#018x} for the bytes before the checksum"
-                    ))
-                    .with_hint("the file was changed after it was written: copy it again"),
-            );
+            return Err(Error::new(
+                ErrorKind::ChecksumMismatch,
+                "the checksum does not fit the bytes before it",
+            )
+            .at(at)
+            .within(Structure::MipRaw)
+            .found(format_args!("{stored:#018x}"))
+            .expected(format_args!("{computed:#018x}"))
+            .with_hint("the file was changed after it was written: copy it again"));
         }
         Ok(part)
     }

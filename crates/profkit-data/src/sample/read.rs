@@ -133,7 +133,7 @@ impl<'data> SampleFile<'data> {
                 .at(0)
                 .within(Structure::FirstBytes)
                 .expected(
-                    "text whose first line is NAME:TOTAL:HEAD, or the magic SPROF42 or adcg (GCC)",
+                    "NAME:TOTAL:HEAD in the first line, or a binary file that begins with SPROF42 (LLVM) or adcg (GCC)",
                 ));
             }
         };

@@ -137,7 +137,14 @@ impl<B: AsRef<[u8]> + Clone> Archive<B> {
         let mut indices = Vec::new();
         let damaged = |error: zip::result::ZipError| StoredError::DamagedArchive {
             format: ArchiveFormat::Zip,
-            error: io::Error::other(error),
+            error: match error {
+                // The library's words for it are an abbreviation.
+                zip::result::ZipError::InvalidArchive(_) => io::Error::new(
+                    io::ErrorKind::InvalidData,
+                    "its directory, which is at the end, is missing or damaged",
+                ),
+                error => io::Error::other(error),
+            },
         };
         let (archive, problem) = match zip::ZipArchive::new(Cursor::new(bytes)) {
             Ok(mut archive) => {

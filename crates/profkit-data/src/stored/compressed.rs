@@ -170,6 +170,11 @@ impl<R: io::BufRead> Frames<R> {
                         return Err(io::ErrorKind::UnexpectedEof.into());
                     }
                 }
+                Err(FrameDecoderError::DictNotProvided { dict_id }) => {
+                    return Err(invalid(format!(
+                        "they need a dictionary (id {dict_id:#x}), which profkit does not have: `zstd -d -D DICTIONARY` expands them"
+                    )));
+                }
                 Err(error) => return Err(invalid(error)),
             }
         }

@@ -70,7 +70,7 @@ impl fmt::Display for MemberError {
                 list(f, first, *all)
             }
             MemberError::NotAnArchive => {
-                f.write_str("a file in an archive is named, but this is not a tar or zip archive")
+                f.write_str("the part before ! is not a tar or zip archive")
             }
         }
     }

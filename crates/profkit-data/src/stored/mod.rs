@@ -150,7 +150,7 @@ impl StoredError {
                 format: ArchiveFormat::Zip,
                 ..
             } => {
-                "copy the archive again; of a cut one, `zip -FF ARCHIVE --out REPAIRED.zip` saves what is left"
+                "copy the archive again; if that is not possible, `zip -FF ARCHIVE --out REPAIRED.zip` saves what is left"
             }
             StoredError::DamagedArchive { .. } | StoredError::CutMember { .. } => {
                 "copy the archive again, or give the files that it was made from"

@@ -14,6 +14,7 @@ mod tests;
 use crate::Weight;
 use crate::report::{Action, Event, EventLog, LlvmCode, Reason};
 use hashbrown::HashTable;
+use profkit_abi::value_kind;
 use profkit_data::ids::{FuncHash, NameRef};
 use profkit_data::instr::{
     FunctionId, FunctionTable, KindValues, NewRecord, Record, RecordId, RecordRef, ValueData,
@@ -202,7 +203,13 @@ impl Fault {
                 Action::Repaired,
                 Reason::ValueSiteMismatch,
                 format!(
-                    "the number of value sites of kind {kind} differs from that of the function's first record, so the values are left out"
+                    "the number of sites of {} differs from that of the function's first record, so the values are left out",
+                    match kind {
+                        value_kind::INDIRECT_CALL_TARGET => "indirect calls".to_owned(),
+                        value_kind::MEM_OP_SIZE => "memory intrinsics".to_owned(),
+                        value_kind::VTABLE_TARGET => "virtual tables".to_owned(),
+                        _ => format!("value kind {kind}"),
+                    }
                 ),
             )
             .sides(plural(found, "site"), plural(expected, "site"))

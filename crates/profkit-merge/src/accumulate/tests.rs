@@ -187,7 +187,7 @@ fn what_does_not_fit_is_reported_with_both_sides() {
         insta::allow_duplicates! {
             insta::assert_snapshot!(events[0], @": dropped function `f`: the number of counters differs from that of the function's first record: found 2 counters, expected 1 counter");
             insta::assert_snapshot!(events[1], @": repaired function `f`: the record has a bitmap of another size than the first record of the function, so only its counters are merged: found 1 byte, expected 0 bytes");
-            insta::assert_snapshot!(events[2], @": repaired function `g`: the number of value sites of kind 0 differs from that of the function's first record, so the values are left out: found 1 site, expected 0 sites");
+            insta::assert_snapshot!(events[2], @": repaired function `g`: the number of sites of indirect calls differs from that of the function's first record, so the values are left out: found 1 site, expected 0 sites");
             insta::assert_snapshot!(events[3], @": repaired function `h`: a counter exceeded the largest possible value and was limited to it");
             insta::assert_snapshot!(events[4], @": dropped function `h`: one record has counts, the other record only a hot or warm marker");
         }

@@ -163,7 +163,7 @@ pub(crate) fn suggest(generations: &Generations) -> Suggestion {
     for (&version, (input, clangs)) in &origins {
         if FrontEndScheme::of_indexed_version(version) != scheme {
             let message = format!(
-                "the function hashes of this input come from an older clang ({}) than those of the other inputs ({}); a compiler cannot use the functions that the other one hashes differently",
+                "the function hashes of this input come from an older clang ({}) than those of the other inputs ({}); each compiler ignores the functions that it hashes differently",
                 display_compilers(clangs),
                 display_compilers(newest_clangs)
             );
@@ -271,8 +271,8 @@ mod tests {
         let (version, notes) = suggestion(&[(false, 12), (false, 13), (true, 8)]);
         assert_eq!(version, 13);
         insta::assert_snapshot!(notes.join("\n"), @"
-        : kept, but the function hashes of this input come from an older clang (14 to 17) than those of the other inputs (22 or later); a compiler cannot use the functions that the other one hashes differently
-        : kept, but the function hashes of this input come from an older clang (12 to 21) than those of the other inputs (22 or later); a compiler cannot use the functions that the other one hashes differently
+        : kept, but the function hashes of this input come from an older clang (14 to 17) than those of the other inputs (22 or later); each compiler ignores the functions that it hashes differently
+        : kept, but the function hashes of this input come from an older clang (12 to 21) than those of the other inputs (22 or later); each compiler ignores the functions that it hashes differently
         ");
     }
 

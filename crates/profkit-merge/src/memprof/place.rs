@@ -139,7 +139,7 @@ impl fmt::Display for SectionError {
                 write!(f, "indexed version {indexed} cannot hold heap profiles")
             }
             SectionError::NoAccesses => f.write_str(
-                "the heap profile has no access counts, so that compilers would take all long-lived memory for cold",
+                "the heap profile has no access counts: compilers would treat all long-lived memory as cold",
             ),
             SectionError::Section(error) => error.fmt(f),
         }

@@ -520,12 +520,15 @@ impl Mip<'_> {
         } else {
             "give the profile of the program or library that wrote the raw file"
         };
-        Error::new(ErrorKind::Unsupported, "wrong build")
-            .at(part.offset)
-            .within(Structure::MipRaw)
-            .found(part.id.to_identity())
-            .expected(expected)
-            .with_hint(hint)
+        Error::new(
+            ErrorKind::Unsupported,
+            "no profile has the build id of this raw file",
+        )
+        .at(part.offset)
+        .within(Structure::MipRaw)
+        .found(part.id.to_identity())
+        .expected(expected)
+        .with_hint(hint)
     }
 
     fn profile(
@@ -543,7 +546,7 @@ impl Mip<'_> {
             }
         };
         if !self.take_profiles && self.index.find_identity(&profile.identity).is_none() {
-            let error = Error::new(ErrorKind::Unsupported, "wrong build")
+            let error = Error::new(ErrorKind::Unsupported, "the profile is of another build")
                 .at(0)
                 .within(Structure::MipProfile)
                 .found(&profile.identity)
@@ -619,7 +622,7 @@ fn report_refused(input: usize, refused: &[Refused], part: &mut ReportPart) {
                 expected,
             } if index < MOST_NAMED => event(
                 Reason::SignatureChanged,
-                "the function has other code here than in the profile that it is merged with",
+                "the function's code differs between this file and the profile that it is merged into",
             )
             .function(name)
             .sides(

@@ -153,7 +153,7 @@ impl Error {
             Error::Runtime(error) => error.hint(),
             Error::WriteLibrary(error) => error.hint(),
             Error::UnknownCompiler { .. } => Some(
-                "name clang or gcc; with clang or gcc, the linker is chosen by -fuse-ld (with cargo: -Clink-arg=-fuse-ld=lld)"
+                "give clang or gcc here; to choose a linker, pass -fuse-ld to it (with cargo: -Clink-arg=-fuse-ld=lld)"
                     .to_owned(),
             ),
             Error::NoCache => Some("set XDG_CACHE_HOME to a folder that can be written".to_owned()),

@@ -376,7 +376,7 @@ pub fn parse(words: &[OsString], family: Family) -> Result<Request, Unsupported>
             _ if text.starts_with("-m32") || text == "-mx32" || text == "-m16" => {
                 return Err(Unsupported {
                     message: format!("{text}: MIP cannot instrument 32-bit x86 code"),
-                    hint: Some("compile this part of the build with the compiler itself"),
+                    hint: Some("compile this part of the build without profkit mip cc"),
                 });
             }
             _ if text.starts_with("-save-temps=") => Class::SaveTemps,

@@ -80,7 +80,7 @@ impl fmt::Display for Error {
         match self {
             Error::NoRuntime { target } => write!(
                 f,
-                "there is no MIP runtime for {target}: it is for Linux on x86-64, AArch64 and 32-bit Arm"
+                "the target {target} has no MIP runtime: expected Linux on x86-64, AArch64 and 32-bit Arm"
             ),
             Error::Compile { target, error, .. } => {
                 write!(f, "the MIP runtime for {target}: ")?;

@@ -205,7 +205,7 @@ fn refuse(module: &Module<'_>, file: &str, text: &[u8], options: &Options) -> Re
     for statement in &module.statements {
         let problem = match statement.kind {
             Kind::Label(name) if memchr::memmem::find(name, LABEL.as_bytes()).is_some() => {
-                "the file was instrumented before"
+                "the file is already instrumented"
             }
             Kind::Directive(directive) if matches!(directive.name, b".code16" | b".code32") => {
                 "has 16-bit or 32-bit code, which there is no back end for"

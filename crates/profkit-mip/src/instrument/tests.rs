@@ -185,7 +185,7 @@ fn what_is_refused_is_located() {
     .map(message)
     .collect();
     insta::assert_snapshot!(all.join("\n"), @r##"
-    in.s:2: the file was instrumented before, at `.Lprofkit_mip_f0:`
+    in.s:2: the file is already instrumented, at `.Lprofkit_mip_f0:`
     in.s:2: holds link-time optimisation bytecode, which has no machine code yet (compile without -flto), at `.section .gnu.lto_.decls,"e"`
     in.s:1: was compiled with -fsplit-stack: linkers rewrite the start of its functions, where the probe would be, at `.section .note.GNU-split-stack,""`
     in.s:1: has 16-bit or 32-bit code, which there is no back end for, at `.code32`

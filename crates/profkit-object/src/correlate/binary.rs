@@ -175,7 +175,7 @@ fn nothing_found(warnings: &CorrelationWarnings, no_names: bool) -> Error {
         ),
         count => Error::new(
             ErrorKind::CannotCorrelate,
-            "all counters of the binary's records lie outside its counter section",
+            "no record of the binary has its counters in the counter section",
         )
         .found(format_args!("{count} such records")),
     };

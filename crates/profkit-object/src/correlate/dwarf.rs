@@ -231,10 +231,12 @@ fn load_named<'data, R: ReadRef<'data>>(
 
 #[cold]
 fn bad_dwarf(error: &gimli::Error) -> Error {
-    Error::new(ErrorKind::Malformed, "the debug info is damaged or cut")
-        .within(Structure::Dwarf)
-        .found(error)
-        .with_hint("build the program again, or give another copy of its debug info")
+    Error::new(
+        ErrorKind::Malformed,
+        format!("the debug info cannot be read: {error}"),
+    )
+    .within(Structure::Dwarf)
+    .with_hint("build the program again, or give another copy of its debug info")
 }
 
 fn leb128(mut value: u64, out: &mut Vec<u8>) {

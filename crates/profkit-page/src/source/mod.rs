@@ -259,7 +259,7 @@ impl Missing {
         }
         if self.outside > 0 {
             list.push(format!(
-                "samples of {} that the source files do not have: these are another version",
+                "samples of {} that the source files do not have: the files are of another version",
                 plural(self.outside, "line")
             ));
         }

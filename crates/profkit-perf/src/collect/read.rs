@@ -29,7 +29,7 @@ pub fn read_releasing(
     let selection = &options.selection;
     if detect(data) != FileKind::PerfData {
         if !selection.is_all() {
-            let text = "samples can be selected by event, process, name or time only from a recording of perf";
+            let text = "only the samples of a recording of perf can be selected by event, process, name or time";
             return Err(Error::new(ErrorKind::Unsupported, text).found("a text file"));
         }
         let text = TextOptions {

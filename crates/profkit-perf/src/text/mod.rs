@@ -75,7 +75,7 @@ pub fn read_text(text: &[u8], options: TextOptions) -> Result<Counts> {
         Some(TextKind::Script) => Ok(script::read(text, options.stacks)),
         None => Err(Error::new(
             ErrorKind::UnrecognizedFormat,
-            "this is no text with samples or counts",
+            "the text has neither samples nor counts that profkit can read",
         )
         .at(0)
         .expected(

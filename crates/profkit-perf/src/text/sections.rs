@@ -191,7 +191,7 @@ pub fn check_depth(offset: usize, context: &[u8]) -> Result<()> {
             .at(offset as u64)
             .found(frames)
             .expected(format_args!("at most {SAMPLE_CONTEXT_DEPTH}"))
-            .with_hint("the text is damaged, or the program recursed without bound: make the text again with --csprof-max-context-depth"),
+            .with_hint("the text is damaged, or the recursion is very deep: run llvm-profgen again with --csprof-max-context-depth=N"),
     )
 }
 

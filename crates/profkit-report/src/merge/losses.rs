@@ -74,7 +74,7 @@ pub fn sample_losses(losses: &sample::Losses, text_for: Option<Release>) -> Vec<
             plural(unspeakable, "name")
         )
     });
-    let of_release = text_for.map_or(String::new(), |release| {
+    let of_release = text_for.map_or(", which the output cannot hold".to_owned(), |release| {
         format!(", which text for LLVM {release} cannot represent")
     });
     let of_release = of_release.as_str();
@@ -87,7 +87,11 @@ pub fn sample_losses(losses: &sample::Losses, text_for: Option<Release>) -> Vec<
         (losses.vtables, "vtables", of_release),
         (losses.checksums, "checksums", of_release),
         (losses.attributes, "attributes", of_release),
-        (losses.names, "names, but not their hashes", ""),
+        (
+            losses.names,
+            "names as text: the output holds only their hashes",
+            "",
+        ),
         (
             losses.large_lines,
             "samples of line numbers above 65535",

@@ -49,10 +49,12 @@ impl IndexedHeader {
     fn read(data: &[u8]) -> Result<Self> {
         let mut cursor = Cursor::new(data, 0, Endian::Little);
         if data.len() < MINIMUM_LEN {
-            return Err(Error::new(ErrorKind::Truncated, "the data end too early")
-                .at(0)
-                .found(format_args!("{} bytes", data.len()))
-                .expected(format_args!("at least {MINIMUM_LEN} bytes")));
+            return Err(
+                Error::new(ErrorKind::Truncated, "the data are too short here")
+                    .at(0)
+                    .found(format_args!("{} bytes", data.len()))
+                    .expected(format_args!("at least {MINIMUM_LEN} bytes")),
+            );
         }
         let magic = cursor.u64()?;
         if magic != indexed::MAGIC {

@@ -151,7 +151,8 @@ impl<'data> NameRecords<'data> {
         let len = self.data.remaining();
         if len == 0 {
             return Err(
-                Error::new(ErrorKind::Malformed, "a name has no records").at(self.data.offset())
+                Error::new(ErrorKind::Malformed, "the function has no records")
+                    .at(self.data.offset()),
             );
         }
         if !len.is_multiple_of(8) {

@@ -77,10 +77,16 @@ impl Damage {
         let mut at = data.len() as u64;
         if self.items {
             kept = match names {
+                0 => "no function is complete; ".to_owned(),
                 1 => "1 function is complete; ".to_owned(),
                 _ => format!("{names} functions are complete; "),
             };
-            lost.insert(0, "the functions after them".to_owned());
+            let functions = if names == 0 {
+                "all functions"
+            } else {
+                "the functions after them"
+            };
+            lost.insert(0, functions.to_owned());
             at = stopped.unwrap_or(at);
         }
         let lost = match lost.split_last() {

@@ -151,7 +151,7 @@ impl<'data> RawReader<'data> {
     ) -> Result<Self> {
         if file.is_empty() {
             return Err(Error::new(ErrorKind::Empty, "the file is empty").with_hint(
-                "the program ended before it wrote its profile, or another program still holds the file open",
+                "the program ended before it wrote its profile, or has not written it yet; if a merge made the file, merge its inputs again",
             ));
         }
         let mut reader = RawReader {

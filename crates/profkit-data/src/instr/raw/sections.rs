@@ -192,7 +192,7 @@ fn cut_error(
         .at(base.saturating_add(start.unwrap_or(u64::MAX)))
         .within(name)
         .found(format_args!("{left} bytes left"))
-        .with_hint("the file was cut, or its header is damaged: a program that is killed while it writes leaves such files");
+        .with_hint("the file is cut off or damaged: copy it again, or run the program again and let it end normally");
     match size {
         Some(size) => error.expected(format_args!("{size} bytes")),
         None => error.expected("more bytes than 64 bits can count"),

@@ -536,7 +536,7 @@ impl InstrSource for TextReader<'_> {
 #[cold]
 fn no_profile(error: Error) -> Error {
     error
-        .with_message("the text is not an instrumentation profile, because no hash follows the name of its first function")
+        .with_message("this text is not an instrumentation profile, because no function hash follows its first line")
         .with_hint("a record is a function's name, its hash, the number of its counters and the counters, one per line")
 }
 

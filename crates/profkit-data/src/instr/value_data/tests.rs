@@ -85,7 +85,7 @@ fn what_follows_the_blob_stays_on_the_cursor() {
 #[test]
 fn less_than_a_header_is_truncation() {
     insta::assert_snapshot!(texts(&error_of(&sample_bytes()[..7])), @"
-    value data at offset 0x100: the data end too early: found 7 bytes left, expected 8 bytes
+    value data at offset 0x100: the data are too short here: found 7 bytes left, expected 8 bytes
     Truncated: -
     ");
 }

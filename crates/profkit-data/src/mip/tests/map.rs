@@ -128,8 +128,8 @@ fn damaged_maps_of_version_8() {
     insta::assert_snapshot!(with("modes", 0x10), @"header of map at offset 0x8: the profile type does not exist in version 8: found 0x10, expected 0x1, 0x3, 0xc or 0xe");
     insta::assert_snapshot!(with("modes", 0x8000_0001), @"header of map at offset 0x8: the profile type does not exist in version 8: found 0x80000001, expected 0x1, 0x3, 0xc or 0xe");
     insta::assert_snapshot!(with("data", 0x1c), @"header of map at offset 0x14: the offset to the data fits no layout of version 8: found 0x0 at offset 0x14 and 0x1c at offset 0x1c, expected 0x18 at offset 0x14, or 0x20 at offset 0x1c");
-    insta::assert_snapshot!(with("blocks", 1), @"map entry of map at offset 0x3c: the data end too early: found 28 bytes left, expected 7303014 bytes");
-    insta::assert_snapshot!(with("length", 5), @"map entry of map at offset 0x54: the data end too early: found 4 bytes left, expected 5 bytes");
+    insta::assert_snapshot!(with("blocks", 1), @"map entry of map at offset 0x3c: the data are too short here: found 28 bytes left, expected 7303014 bytes");
+    insta::assert_snapshot!(with("length", 5), @"map entry of map at offset 0x54: the data are too short here: found 4 bytes left, expected 5 bytes");
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn damaged_maps_of_version_9() {
     };
     insta::assert_snapshot!(with("main", 36), @"map at offset 0x28: the size of a map entry is impossible: found 36, expected a multiple of 8, at least 40");
     insta::assert_snapshot!(with("main", 60), @"map at offset 0x28: the size of a map entry is impossible: found 60, expected a multiple of 8, at least 40");
-    insta::assert_snapshot!(with("never", 1 << 20), @"map entry of map at offset 0x110: the data end too early: found 48 bytes left, expected 1048576 bytes");
+    insta::assert_snapshot!(with("never", 1 << 20), @"map entry of map at offset 0x110: the data are too short here: found 48 bytes left, expected 1048576 bytes");
     insta::assert_snapshot!(with("never", 0), @"map at offset 0x110: the size of a map entry is impossible: found 0, expected a multiple of 8, at least 40");
     insta::assert_snapshot!(with("main.modes", 0x2), @"map entry of map at offset 0x2c: the mode flags are not a valid combination: found 0x2, expected 0x1 (coverage), 0x21 (unary) or 0xc (calls), with or without 0x2 (blocks) and 0x10 (return addresses); 0x40 (part) only with 0x2");
     insta::assert_snapshot!(with("main.modes", 0xd), @"map entry of map at offset 0x2c: the mode flags are not a valid combination: found 0xd, expected 0x1 (coverage), 0x21 (unary) or 0xc (calls), with or without 0x2 (blocks) and 0x10 (return addresses); 0x40 (part) only with 0x2");
@@ -197,7 +197,7 @@ fn damaged_maps_of_version_9() {
     insta::assert_snapshot!(with("covered.record", 0x40_4004), @"map entry of covered at offset 0x98: a record overlaps another record: found offset 0x4, expected at least 0xb, where the record of main ends");
     let mut stray = image.map();
     stray.bytes([1]);
-    insta::assert_snapshot!(refused(&stray), @"map at offset 0x140: the data end too early: found 1 byte left, expected 4 bytes");
+    insta::assert_snapshot!(refused(&stray), @"map at offset 0x140: the data are too short here: found 1 byte left, expected 4 bytes");
     let mut padding = image.map();
     let name = padding.offset("never.name");
     padding.label_at("padding", name + 5).patch_u8("padding", 1);

@@ -69,7 +69,7 @@ fn damaged_profiles_of_version_9() {
         refused(&with_checksum(bytes))
     };
     insta::assert_snapshot!(refused(b""), @"MIP profile: the file is empty");
-    insta::assert_snapshot!(refused(&whole[..20]), @"header of MIP profile at offset 0x14: the data end too early: found 0 bytes left, expected 4 bytes");
+    insta::assert_snapshot!(refused(&whole[..20]), @"header of MIP profile at offset 0x14: the data are too short here: found 0 bytes left, expected 4 bytes");
     insta::assert_snapshot!(refused(&whole[..200]), @"
     MIP profile at offset 0xc8: the file is cut short: found 200 bytes, expected 1104, the size in the header
     hint: the file lost its end after it was written: copy it again, or merge the raw files again
@@ -81,7 +81,7 @@ fn damaged_profiles_of_version_9() {
     let mut changed = whole.clone();
     changed[300] ^= 4;
     insta::assert_snapshot!(refused(&changed), @"
-    MIP profile at offset 0x448: the checksum is wrong: found 0xd4e11a22b51535b5, expected 0x9607922c986cb733 for the bytes before the checksum
+    MIP profile at offset 0x448: the checksum does not fit the bytes before it: found 0xd4e11a22b51535b5, expected 0x9607922c986cb733
     hint: the file was changed after it was written: copy it again, or merge the raw files again
     ");
     insta::assert_snapshot!(with(4, 0x0011_0009), @"
@@ -105,8 +105,8 @@ fn damaged_profiles_of_version_9() {
     ");
     insta::assert_snapshot!(with(list, 2), @"section 1 of MIP profile at offset 0x70: a section occurs twice: found another section 2");
     insta::assert_snapshot!(with(list + 8, 1 << 30), @"section 0 of MIP profile at offset 0x58: a section lies outside the file: found 440 bytes at 0x40000000, expected an end at 0x448 or before");
-    insta::assert_snapshot!(with(list + 16, 89), @"function 1 of section of functions of MIP profile at offset 0x158: the data end too early: found 1 byte left, expected 88 bytes");
-    insta::assert_snapshot!(with(list + 24 + 16, 4), @"string table of section of names of MIP profile at offset 0x2bc: the data end too early: found 0 bytes left, expected 4 bytes");
+    insta::assert_snapshot!(with(list + 16, 89), @"function 1 of section of functions of MIP profile at offset 0x158: the data are too short here: found 1 byte left, expected 88 bytes");
+    insta::assert_snapshot!(with(list + 24 + 16, 4), @"string table of section of names of MIP profile at offset 0x2bc: the data are too short here: found 0 bytes left, expected 4 bytes");
     insta::assert_snapshot!(with(list + 2 * 24 + 16, 12), @"function 0 of section of functions of MIP profile at offset 0x120: a function claims more blocks than are left: found 3, expected at most 1");
     let functions = list + 7 * 24;
     insta::assert_snapshot!(with(functions, 99), @"function 0 of section of functions of MIP profile at offset 0x100: the index of a name is out of bounds: found 99, expected an index below 5");
@@ -130,7 +130,7 @@ fn damaged_profiles_of_version_8() {
         bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
         refused(&bytes)
     };
-    insta::assert_snapshot!(with(32, 3), @"function 2 of MIP profile at offset 0xb5: the data end too early: found 1 byte left, expected 8 bytes");
+    insta::assert_snapshot!(with(32, 3), @"function 2 of MIP profile at offset 0xb5: the data are too short here: found 1 byte left, expected 8 bytes");
     insta::assert_snapshot!(with(40, 1), @"names of MIP profile at offset 0xa5: no name has the hash that a function states: found the hash 0x5cf8c24c00000001, expected the hash of a name");
     insta::assert_snapshot!(with(0x48, u32::MAX), @"function 0 of MIP profile at offset 0x48: there are more blocks than the file has room for: found 4294967295, expected at most 17");
     insta::assert_snapshot!(with(0x64, 2), @"function 0 of MIP profile at offset 0x64: a block's coverage is neither 0 nor 1: found 2, expected 0 or 1");

@@ -83,7 +83,7 @@ fn parts_stand_behind_each_other() {
     let file = [&one[..], &damaged, &one, &one[..80]].concat();
     insta::assert_snapshot!(parts(&file), @"
     0x0: version 9 build id abababababababababababababababababababab modes 0x3f runs 1 25 of 25 bytes of records, 0 samples 
-    error: raw file of part 2 at offset 0xaa: the checksum is wrong: found 0x60e89cf86d139bdb, expected 0x13443ca96f8f77ee for the bytes before the checksum
+    error: raw file of part 2 at offset 0xaa: the checksum does not fit the bytes before it: found 0x60e89cf86d139bdb, expected 0x13443ca96f8f77ee
     hint: the file was changed after it was written: copy it again
     0xb2: version 9 build id abababababababababababababababababababab modes 0x3f runs 1 25 of 25 bytes of records, 0 samples 
     0x10b: version 9 build id abababababababababababababababababababab modes 0x3f runs 1 24 of 25 bytes of records, 0 samples raw file at offset 0x15b: the end of the part is missing: found 24 bytes of records, samples and checksum, expected 33 bytes
@@ -100,7 +100,7 @@ fn parts_stand_behind_each_other() {
     ");
     insta::assert_snapshot!(parts(&[&one[..], &one[..6]].concat()), @"
     0x0: version 9 build id abababababababababababababababababababab modes 0x3f runs 1 25 of 25 bytes of records, 0 samples 
-    error: header of part 2 at offset 0x59: the data end too early
+    error: header of part 2 at offset 0x59: the data are too short here
     ");
 }
 
@@ -116,7 +116,7 @@ fn damaged_raw_files() {
 error: the file is empty
 hint: the program ended before it wrote its records, or it still runs and has not written them yet
 ");
-    insta::assert_snapshot!(parts(b"\xfb"), @"error: header at offset 0x0: the data end too early: found 1 byte left, expected 4 bytes");
+    insta::assert_snapshot!(parts(b"\xfb"), @"error: header at offset 0x0: the data are too short here: found 1 byte left, expected 4 bytes");
     insta::assert_snapshot!(with("magic", 7), @"error: this is not a MIP file: found magic 0x00000007, expected 0x50494dfb");
     insta::assert_snapshot!(with("version", 0x0011_000a), @"
     error: header at offset 0x4: the version is not supported: found 10, expected 8 or 9
@@ -138,11 +138,11 @@ hint: the program ended before it wrote its records, or it still runs and has no
     let mut changed = image.raw_with(&image.records(), 1, &[]);
     changed.patch_u8("records", 0);
     insta::assert_snapshot!(parts(&changed.finish()), @"
-    error: raw file at offset 0x51: the checksum is wrong: found 0x60e89cf86d139bdb, expected 0x500464030987f5a8 for the bytes before the checksum
+    error: raw file at offset 0x51: the checksum does not fit the bytes before it: found 0x60e89cf86d139bdb, expected 0x500464030987f5a8
     hint: the file was changed after it was written: copy it again
     ");
     let whole = image.raw(&image.records());
-    insta::assert_snapshot!(parts(&whole[..40]), @"error: build id at offset 0x20: the data end too early: found 8 bytes left, expected 20 bytes");
+    insta::assert_snapshot!(parts(&whole[..40]), @"error: build id at offset 0x20: the data are too short here: found 8 bytes left, expected 20 bytes");
     insta::assert_snapshot!(parts(&whole[..whole.len() - 1]), @"
     0x0: version 9 build id abababababababababababababababababababab modes 0x3f runs 1 25 of 25 bytes of records, 0 samples raw file at offset 0x58: the end of the part is missing: found 32 bytes of records, samples and checksum, expected 33 bytes
     hint: the file lost its end after it was written: copy it again

@@ -7,6 +7,14 @@ use crate::ids::NameRef;
 use crate::index_vec::IndexVec;
 use crate::{Error, ErrorKind, Result};
 
+/// Returns what is expected in place of an index that is not in a table of `len` entries.
+pub(in crate::sample) fn index_below(len: usize) -> String {
+    match len {
+        0 => "no index, because the table is empty".to_owned(),
+        _ => format!("below {len}"),
+    }
+}
+
 /// The name table of a file. The file refers to a name by its index in this table.
 #[derive(Clone, Debug, Default)]
 pub(in crate::sample) struct NameTable {
@@ -184,7 +192,7 @@ impl<'a> Mapping<'a> {
             )
             .at(start)
             .found(index)
-            .expected(format_args!("below {}", self.ids.len()))),
+            .expected(index_below(self.ids.len()))),
         }
     }
 

@@ -326,16 +326,16 @@ impl Evidence {
 #[cold]
 pub(super) fn uncertain_order(at: u64, order: Order) -> Error {
     let assumed = match order {
-        Order::TotalFirst => "the total first",
-        Order::HeadFirst => "the head first",
+        Order::TotalFirst => "the total",
+        Order::HeadFirst => "the number of head samples",
     };
     Error::new(
         ErrorKind::Unsupported,
-        format!("the samples do not show whether a function's total or its head samples come first; {assumed} is assumed"),
+        format!("it is not clear whether a function's total or its head samples come first; {assumed} was taken to come first"),
     )
     .at(at)
     .within(Structure::SampleSection(section::COMPOSITE))
-    .with_hint("compare with the text that llvm-profdata of the LLVM that wrote the file makes: llvm-profdata merge --sample --text")
+    .with_hint("to check, compare with what `llvm-profdata merge --sample --text` of the LLVM release that wrote the file prints")
 }
 
 /// Reads a function and skips its names. Returns the one or two numbers before the lines in its block of samples

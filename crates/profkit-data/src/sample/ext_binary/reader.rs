@@ -191,7 +191,7 @@ impl<'data> ExtBinaryProfile<'data> {
             let error = if early {
                 Error::new(
                     ErrorKind::UnsupportedVersion,
-                    "a file of this version has no composite section; its samples were left out",
+                    "the version of the file does not allow the composite section, whose samples were left out",
                 )
                 .found(format_args!("version {}", self.version))
                 .expected(format_args!("version {VERSION_COMPOSITE}"))

@@ -8,7 +8,7 @@ use crate::bytes::Cursor;
 use crate::limits::SAMPLE_CONTEXT_DEPTH;
 use crate::sample::SampleNames;
 use crate::sample::binary::body::Decoder;
-use crate::sample::binary::names::{Mapping, NameTable};
+use crate::sample::binary::names::{Mapping, NameTable, index_below};
 use crate::sample::context::{ContextFault, frames};
 use crate::sample::flat::{FlatFunction, Repeated};
 use crate::sample::model::Frame;
@@ -76,7 +76,7 @@ impl Tables<'_> {
                     )
                     .at(at)
                     .found(number)
-                    .expected(format_args!("below {}", contexts.len()))
+                    .expected(index_below(contexts.len()))
                 })?;
                 for &(name, location) in frames {
                     let name = decoder.mapping.id(name, decoder.names)?;

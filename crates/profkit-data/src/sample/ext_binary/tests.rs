@@ -249,7 +249,7 @@ fn single_functions_are_found_without_a_sound_table_and_counted_once() {
     let emptied = with_section(&file, section::FUNCTION_OFFSETS, Vec::clear);
     let (text, faults) = find(&emptied);
     assert_eq!(text, alone);
-    insta::assert_snapshot!(faults, @"FuncOffsetTableSection at offset 0x1ec: the data end too early: found 0 bytes left, expected 1 byte");
+    insta::assert_snapshot!(faults, @"FuncOffsetTableSection at offset 0x1ec: the data are too short here: found 0 bytes left, expected 1 byte");
     let twice = with_section(&file, section::FUNCTION_OFFSETS, |bytes| {
         let pairs = bytes[1..].to_vec();
         bytes[0] *= 2;

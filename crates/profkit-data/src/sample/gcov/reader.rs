@@ -341,12 +341,14 @@ fn read_count(cursor: &mut Cursor<'_>, least: usize, what: &str) -> Result<usize
     let count = cursor.u32()? as usize;
     match count.checked_mul(least) {
         Some(bytes) if bytes <= cursor.remaining() => Ok(count),
-        _ => Err(Error::new(ErrorKind::Truncated, "the data end too early")
-            .at(at)
-            .found(format_args!(
-                "{count} {what} in {} bytes",
-                cursor.remaining()
-            ))),
+        _ => Err(
+            Error::new(ErrorKind::Truncated, "the data are too short here")
+                .at(at)
+                .found(format_args!(
+                    "{count} {what} in {} bytes",
+                    cursor.remaining()
+                )),
+        ),
     }
 }
 

@@ -69,7 +69,7 @@ pub(super) fn head(line: &[u8]) -> Result<(&[u8], u64, u64), Fault> {
 fn not_a_count(column: usize) -> Fault {
     fault(
         column,
-        "a count is not a number of 64 bits",
+        "a count is not a decimal number below 2^64",
         "decimal digits",
     )
 }
@@ -228,7 +228,7 @@ fn metadata_fields(text: &[u8], depth: usize) -> Result<Line<'_>, Fault> {
             .ok_or_else(|| {
                 fault(
                     depth + 12,
-                    "attributes are not a number of 32 bits",
+                    "attributes are not a decimal number below 2^32",
                     "decimal digits",
                 )
             });
@@ -286,7 +286,7 @@ fn location_fault(text: &[u8], depth: usize) -> Fault {
         ),
         Some(line) if text.get(digits) == Some(&b'.') && u32::try_from(line).is_ok() => fault(
             depth + digits + 1,
-            "a discriminator is not a number of 32 bits",
+            "a discriminator is not a decimal number below 2^32",
             "decimal digits",
         ),
         Some(_) => fault(

@@ -86,7 +86,7 @@ impl fmt::Display for NoTable {
         let has: Vec<String> = has.iter().map(ToString::to_string).collect();
         write!(
             f,
-            "{profile} has no table of {table}; it has: {}",
+            "{profile} has no table {table}; its tables are {}",
             has.join(", ")
         )
     }

@@ -239,7 +239,7 @@ impl Error {
 
     /// Returns the place of the error as [`Display`](fmt::Display) prints it, but without the offset in the file. The
     /// place consists of the structures, and of the line and column of a text; `None` if the error has none of these.
-    /// For an error about a whole file, only the structures that contain the file are named.
+    /// The first bytes of a file ([`Structure::FirstBytes`]) are not named as a structure.
     pub fn place_text(&self) -> Option<String> {
         let structures = self.0.structures.iter();
         let structures: Vec<String> = structures

@@ -236,7 +236,8 @@ impl<'data> HashTable<'data> {
         self.index + INDEX_HEADER_LEN + 8 * self.buckets.len() as u64
     }
 
-    /// Finds the item with this key; `None` if the table has no such item. Only one bucket is read.
+    /// Finds the item with this key; `None` if the table has no such item. `hash` must be the hash of `key`. Only one
+    /// bucket is read.
     ///
     /// # Errors
     /// [`ErrorKind::Malformed`] if the bucket has a damaged item before the item with this key.

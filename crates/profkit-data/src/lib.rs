@@ -6,8 +6,9 @@
 //!
 //! # One shape for all formats
 //!
-//! - A reader is opened with `parse(bytes)`, or with `parse_with(bytes, &options)` if it has options. Sample profiles are
-//!   then [read into](sample::SampleFile::read_into) a sum, so that reading several files merges them.
+//! - A reader is opened with `parse(bytes)`, or with `parse_with(bytes, &options)` if it has options. Sample profiles
+//!   are then [read into](sample::SampleFile::read_into) a profile in memory, so that reading several files into one
+//!   profile merges them.
 //! - A writer is `write(&model, &options, sink)`. It returns how many parts of the model the format cannot hold (`Losses`
 //!   of the family); these losses are empty if the format holds the whole model. Writers assert that every size and
 //!   offset is the planned one.

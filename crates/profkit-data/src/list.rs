@@ -46,7 +46,7 @@ fn trim(line: &[u8]) -> &[u8] {
 }
 
 /// Splits `WEIGHT,PATH`. The text before the comma is a weight only if it looks like a number, and only if there is no
-/// file with the whole text as its name.
+/// file with the whole text as its name. `exists` returns whether there is a file with the given name.
 ///
 /// # Errors
 /// If the text before the comma looks like a number but is not a valid weight.

@@ -113,13 +113,14 @@ fn low_half(hash: u64) -> u32 {
     u32::try_from(hash & u64::from(u32::MAX)).unwrap_or(0)
 }
 
-/// Returns the order in which a string set of LLVM 17 and later iterates over names, as positions in the order of
-/// insertion. No name may occur twice.
+/// Inserts names into a string set of LLVM 17 and later. Returns the indexes of the names in the order in which the set
+/// iterates over them. No name may occur twice.
 pub fn string_set_order<'n>(names: impl ExactSizeIterator<Item = &'n [u8]>) -> Vec<u32> {
     string_map_order(names, NameHash::Xxh3)
 }
 
-/// Returns the order in which LLVM's `StringMap` iterates over names, as positions in the order of insertion.
+/// Inserts names into LLVM's `StringMap`. Returns the indexes of the names in the order in which the map iterates over
+/// them.
 ///
 /// The map (`StringMapImpl`) has 16 buckets at first. The number of buckets is doubled if more than three quarters of
 /// them are full after an insertion. Probing is quadratic.
@@ -165,8 +166,8 @@ impl NumberHash {
     }
 }
 
-/// Returns the order in which a `SmallDenseMap<uint64_t, …, 4>` iterates over keys, as positions in the order of
-/// insertion.
+/// Inserts keys into a `SmallDenseMap<uint64_t, …, 4>`. Returns the indexes of the keys in the order in which the map
+/// iterates over them.
 ///
 /// The map starts with four inline buckets. Before an insertion that would fill three quarters of the buckets, the map
 /// grows: first to 64 buckets, later to twice the number. Probing is quadratic.
@@ -184,8 +185,9 @@ pub(crate) fn small_dense_map_order(keys: &[u64], hash: NumberHash) -> Vec<u32> 
     buckets
 }
 
-/// Returns the order in which a `DenseMap<uint64_t, …>` of LLVM 19 and later iterates over keys, as positions in the
-/// order of insertion. No key may occur twice. In contrast to `SmallDenseMap`, this map starts with 64 buckets.
+/// Inserts keys into a `DenseMap<uint64_t, …>` of LLVM 19 and later. Returns the indexes of the keys in the order in
+/// which the map iterates over them. No key may occur twice. In contrast to `SmallDenseMap`, this map starts with 64
+/// buckets.
 pub fn dense_map_order(keys: &[u64]) -> Vec<u32> {
     let hash_of = |item: u32| keys.get(item as usize).map(|&key| NumberHash::Mix.of(key));
     let mut buckets = vec![EMPTY; 64];
@@ -210,7 +212,8 @@ pub fn record_order(func_hashes: &[u64]) -> Vec<u32> {
 
 const EMPTY: u32 = u32::MAX;
 
-/// Puts a key into the first free bucket of its probe sequence, whose steps are 1, 2, 3, …
+/// Puts `item` into the first free bucket of the probe sequence that `hash` begins. The steps of the sequence are 1, 2,
+/// 3, …
 fn place(buckets: &mut [u32], hash: u32, item: u32) {
     let mask = buckets.len() - 1;
     let mut bucket = hash as usize & mask;

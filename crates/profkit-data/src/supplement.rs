@@ -204,7 +204,8 @@ fn has_unique_names(samples: &SampleProfile) -> bool {
 }
 
 /// Maps the names of static functions in samples to their names in instrumentation profiles. A name in an
-/// instrumentation profile begins with the name of the source file.
+/// instrumentation profile begins with the name of the source file. `unique` states whether the sampled program has
+/// unique names for its static functions.
 fn static_names(functions: &BTreeMap<Vec<u8>, Entry>, unique: bool) -> BTreeMap<Vec<u8>, Static> {
     let mut statics = BTreeMap::new();
     for full in functions.keys() {
@@ -271,8 +272,8 @@ impl Flat<'_> {
     }
 
     /// Adds the samples of a function and of the functions inlined into it. If the instrumentation profile does not
-    /// contain an inlined function, the samples of the inlined function are added to the function into which it was
-    /// inlined.
+    /// contain an inlined function, the samples of the inlined function are added to `root`, the function into which it
+    /// was inlined.
     fn add(&mut self, samples: &Samples, root: &[u8]) {
         let name = self.name(samples);
         let mut entry = head_estimate(samples, self.contexts);

@@ -88,7 +88,8 @@ impl<'a> Events<'a> {
         }
     }
 
-    /// Reads a mapping. For each key, the function `read` reads the value and returns whether the key is known.
+    /// Reads a mapping, and returns its position. For each key, the function `read` reads the value and returns whether
+    /// the key is known. `what` names the mapping in errors.
     pub fn mapping(
         &mut self,
         what: &'static str,
@@ -121,7 +122,7 @@ impl<'a> Events<'a> {
         }
     }
 
-    /// Reads a list. The function `read` reads each item.
+    /// Reads a list. The function `read` reads each item. `what` names the list in errors.
     pub fn list(
         &mut self,
         what: &'static str,
@@ -150,7 +151,7 @@ impl<'a> Events<'a> {
         }
     }
 
-    /// Reads a scalar value.
+    /// Reads a scalar value. `what` names the value in errors.
     pub fn scalar(&mut self, what: &'static str) -> Result<Scalar<'a>> {
         match self.next()? {
             (Event::Scalar(text, _, _, tag), place) => {
@@ -171,7 +172,8 @@ impl<'a> Events<'a> {
         }
     }
 
-    /// Reads a number up to `most`. The number is decimal, or hexadecimal with the prefix 0x.
+    /// Reads a number up to `most`. The number is decimal, or hexadecimal with the prefix 0x. `what` names the number
+    /// in errors.
     pub fn number(&mut self, what: &'static str, most: u64) -> Result<u64> {
         let scalar = self.scalar(what)?;
         let text = &*scalar.text;
@@ -190,14 +192,14 @@ impl<'a> Events<'a> {
         })
     }
 
-    /// Reads a scalar value as a 32-bit number.
+    /// Reads a scalar value as a 32-bit number. `what` names the number in errors.
     pub fn number32(&mut self, what: &'static str) -> Result<u32> {
         let number = self.number(what, u32::MAX.into())?;
         Ok(u32::try_from(number).unwrap_or(u32::MAX))
     }
 
     /// Reads bytes from a scalar. Without a tag, they are the bytes of the text. With the tag `!bytes`, each character
-    /// of the text is one byte.
+    /// of the text is one byte. `what` names the value in errors.
     pub fn bytes(&mut self, what: &'static str) -> Result<Vec<u8>> {
         let scalar = self.scalar(what)?;
         if !scalar.bytes {

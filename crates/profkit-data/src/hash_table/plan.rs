@@ -18,9 +18,10 @@ crate::id_type! {
 pub struct TablePlan {
     /// The items in the order in which they are written.
     order: Vec<ItemId>,
-    /// The position of the first item of each bucket, and at the end the number of all items.
+    /// For each bucket, the position of its first item. A last element has the number of all items.
     bucket_starts: Vec<u32>,
-    /// The distance in bytes from the start of the first item to each item, and at the end the length of all items.
+    /// For each position, the distance in bytes of its item from the start of the first item. The item count of a
+    /// bucket is a part of the bucket's first item. A last element has the length of all items.
     offsets: Vec<u64>,
     lengths: Lengths,
 }
@@ -216,7 +217,7 @@ impl TablePlan {
     }
 }
 
-/// The number of buckets that LLVM's generator has after a given number of insertions.
+/// The number of buckets that LLVM's generator has after `items` insertions.
 fn grown_buckets(items: usize) -> usize {
     let mut buckets = FIRST_BUCKETS;
     while 4 * items >= 3 * buckets {
@@ -225,7 +226,7 @@ fn grown_buckets(items: usize) -> usize {
     buckets
 }
 
-/// The number of buckets that LLVM's generator writes to the file.
+/// The number of buckets that LLVM's generator writes to the file for a table of `items` items.
 fn final_buckets(items: usize) -> usize {
     if items <= 2 {
         return 1;
@@ -233,7 +234,9 @@ fn final_buckets(items: usize) -> usize {
     (items * 4 / 3 + 1).next_power_of_two()
 }
 
-/// Computes the order of the items after all insertions, and the start of each bucket in this order.
+/// Computes the order of the items after all insertions, and the start of each bucket in this order. `hashes` has the
+/// hash of each of the `count` items, in the order of insertion. `buckets` is the number of buckets after all
+/// insertions.
 ///
 /// LLVM's generator puts each new item at the front of its bucket, and each doubling of the table reverses the order in
 /// every bucket. So the number of doublings after the insertion of an item decides the item's place in its bucket. If
@@ -305,8 +308,8 @@ fn grow(
     (order, bucket_starts)
 }
 
-/// Resizes a small table once more, as LLVM's generator does before it writes the table: visits the old buckets in
-/// order and puts each item at the start of its new bucket.
+/// Resizes a small table once more, to `buckets` buckets, as LLVM's generator does before it writes the table: visits
+/// the old buckets in order and puts each item at the start of its new bucket.
 fn shrink(order: &[u32], bucket_starts: &[u32], buckets: usize) -> (Vec<u32>, Vec<u32>) {
     let mut chains = vec![Vec::new(); buckets];
     for (bucket, bounds) in bucket_starts.windows(2).enumerate() {

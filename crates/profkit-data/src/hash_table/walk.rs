@@ -70,7 +70,8 @@ impl<'data> Walk<'data> {
                 .is_ok_and(|padding| padding.iter().all(|&byte| byte == 0))
     }
 
-    /// Reads the item at a position. If a bucket begins there, its item count is skipped first.
+    /// Reads the item at a position. `left` is the number of items that remain in the current bucket. If it is 0, a new
+    /// bucket should begin at the position, and the item count of the new bucket is skipped first.
     fn step(&mut self, position: u64, left: u16) -> std::result::Result<Step<'data>, Fault> {
         let (first, second) = match left.checked_sub(1) {
             Some(left) => (self.item(position, left), None),

@@ -155,8 +155,9 @@ impl FunctionTable {
         }
     }
 
-    /// Adds a function that has no records yet. The caller must make sure that the table does not have the name yet.
-    /// Returns `None` if the table is full (2^32 − 1 functions) or the name has 4 GiB or more.
+    /// Adds a function that has no records yet. `order` is the position at which the function was first seen in the
+    /// inputs. The caller must make sure that the table does not have the name yet. Returns `None` if the table is full
+    /// (2^32 − 1 functions) or the name has 4 GiB or more.
     pub fn push_function(
         &mut self,
         name: &[u8],

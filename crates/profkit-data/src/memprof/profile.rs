@@ -303,7 +303,7 @@ impl MemProfile {
         ordered
     }
 
-    /// The ids that the frames and call stacks of a profile have in files.
+    /// Returns the ids that `scheme` gives to the frames and call stacks of the profile.
     pub(super) fn stored_ids(
         &self,
         scheme: IdScheme,
@@ -317,7 +317,8 @@ impl MemProfile {
         (frames, stacks)
     }
 
-    /// Adds a call stack of another profile. Returns its index in this profile.
+    /// Adds a call stack of another profile. Returns its index in this profile. `scratch` is a buffer that is
+    /// overwritten.
     pub fn copy_stack(
         &mut self,
         other: &MemProfile,

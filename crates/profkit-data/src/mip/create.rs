@@ -147,7 +147,8 @@ fn name_of(function: &Function) -> Structure {
     Structure::Named(String::from_utf8_lossy(&function.name).into_owned())
 }
 
-/// Removes functions whose record overlaps a different record. Returns the number of functions that share their record
+/// Removes functions whose record overlaps a different record, and adds an error for each of them to `dropped`.
+/// `places` has the offset of the map entry of each function. Returns the number of functions that share their record
 /// with another function.
 fn drop_overlaps(functions: &mut Vec<Function>, places: &[u64], dropped: &mut Vec<Error>) -> u64 {
     let mut order: Vec<usize> = (0..functions.len()).collect();

@@ -137,6 +137,7 @@ fn read(data: &[u8]) -> Result<Preamble> {
 }
 
 /// Returns the error for a header of version 8 whose field "offset to the data" has a wrong value in every layout.
+/// `in_a` is the value of this field in layout A.
 fn bad_offset_to_data(data: &[u8], in_a: u32) -> Error {
     let found = match word_at(data, v8::header_b::OFFSET_TO_DATA) {
         Ok(in_b) => format!("{in_a:#x} at offset 0x14 and {in_b:#x} at offset 0x1c"),
@@ -174,8 +175,8 @@ fn kind_of_bits(found: u16, at: u64) -> Result<MipKind> {
     }
 }
 
-/// Returns the address width that the bits of the file type state. Returns `None` if no bit is set, as in profiles of
-/// version 8.
+/// Returns the address width that the bits of the file type `found` state. Returns `None` if neither bit for a width is
+/// set, as in profiles of version 8. `at` is the offset of the file type.
 fn width_of_bits(found: u16, at: u64) -> Result<Option<Width>> {
     let known = file_type::KIND_MASK | file_type::WIDTH_64 | file_type::WIDTH_32;
     match (

@@ -2,8 +2,9 @@
 //! profiles differ.
 use super::{AddOutcome, Frame, Function, Inlined, NameId, SampleProfile, Samples};
 
-/// Adds one sample profile to another, one function at a time. Calls `report` for each function with overflows or with
-/// checksums that differ. Returns `None` if the sum would have more names than a profile can hold.
+/// Adds the profile `other`, each count times `weight`, to the profile `sum`, one function at a time. Calls `report`
+/// for each function with overflows or with checksums that differ. Returns `None` if the sum would have more names than
+/// a profile can hold.
 pub fn absorb(
     sum: &mut SampleProfile,
     mut other: SampleProfile,

@@ -171,7 +171,8 @@ impl Additions<'_> {
         &mut self.profile.names
     }
 
-    /// Calls `add` with the samples of a function. The second argument of `add` is whether the function is new.
+    /// Calls `add` with the samples of a function. If the profile does not have the function, it is added first. The
+    /// second argument of `add` is whether the function is new.
     pub fn function(
         &mut self,
         callers: &[Frame],

@@ -199,7 +199,7 @@ pub(super) struct PendingEntries {
 }
 
 impl PendingEntries {
-    /// Returns the state that [`keep`](Self::keep) saved for an inlined function.
+    /// Returns the state that [`keep`](Self::keep) saved for an inlined function; an empty state if none was saved.
     #[inline]
     pub(super) fn resume(&mut self, key: (Location, NameId)) -> PendingEntries {
         let inner = self.inner.as_mut();

@@ -336,7 +336,7 @@ impl SampleProfile {
     }
 
     /// Returns the indices of the functions in the order in which LLVM writes them: by descending total samples, then
-    /// by calling context (`sortFuncProfiles`).
+    /// by calling context (`sortFuncProfiles`). `ranks` has the [rank](SampleNames::ranks) of each name.
     pub fn llvm_order(&self, ranks: &IndexVec<NameId, u32>) -> Vec<u32> {
         let rank = |name: NameId| ranks.get(name).copied().unwrap_or(u32::MAX);
         let mut order: Vec<(u64, u32, u32)> = (0u32..)
@@ -361,7 +361,8 @@ impl SampleProfile {
 }
 
 /// Compares two calling contexts as LLVM does (`SampleContext::operator<`): frame by frame, first by name, then by call
-/// site. The call site of the last frame counts as 0. A context comes before longer contexts that begin with it.
+/// site. The call site of the last frame counts as 0. A context comes before longer contexts that begin with it. `rank`
+/// returns the [rank](SampleNames::ranks) of a name.
 pub fn compare_contexts(
     one: &Function,
     two: &Function,

@@ -57,7 +57,8 @@ pub struct SampleReadOptions {
     ///
     /// Extensible binary profiles are then read like this:
     /// - Only the low half of the number that states a section's kind is used.
-    /// - Bytes after the last item of a section are damage, and so are metadata of a function that is in no table.
+    /// - Bytes after the last item of a section are damage. Metadata are damage if they refer to a function by an index
+    ///   beyond the table of names or contexts.
     /// - A missing name table is accepted, and so are metadata of inlined functions without samples.
     /// - A compressed section may end before or after its stated end.
     ///

@@ -9,8 +9,8 @@ use crate::index_vec::IndexVec;
 use crate::remap::Remapping;
 use rustc_hash::FxHashMap;
 
-/// Copies a profile and changes its names. Functions that get the same name are added up. `renamed` has for each name
-/// the id of its new name. The copy has the same table of names as `profile`.
+/// Changes the names of all functions, callees and callers of a profile. Functions that get the same name are added up.
+/// For each name, `renamed` has the id of its new name. The table of names does not change.
 fn rename(
     profile: SampleProfile,
     renamed: &IndexVec<NameId, NameId>,
@@ -58,7 +58,8 @@ enum Facts {
     },
 }
 
-/// Adds the counts of samples. Does not add the checksum, the attributes and the vtables of the samples.
+/// Adds the counts of the samples `other`, but not their checksum, attributes and vtables. `name` returns the id of the
+/// new name for the id of an old name. Discriminators lose the bits that are not in `mask`, except in call sites.
 fn merge_counts(
     adding: &mut Adding<'_>,
     other: &Samples,

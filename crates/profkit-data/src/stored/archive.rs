@@ -231,7 +231,7 @@ impl<B: AsRef<[u8]> + Clone> Archive<B> {
     }
 }
 
-/// Decompresses the bytes of a member, if they are compressed.
+/// Decompresses the bytes of a member, if they are compressed. Otherwise returns them unchanged.
 ///
 /// # Errors
 /// The same as [`expand_front`].

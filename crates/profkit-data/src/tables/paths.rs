@@ -116,7 +116,8 @@ pub struct Paths {
 }
 
 impl Paths {
-    /// Returns the id of a path. If the table does not have the path, it is added.
+    /// Returns the id of a path. If the table does not have the path, it is added. `strings` has the components of the
+    /// paths.
     ///
     /// # Errors
     /// [`ErrorKind::LimitExceeded`] if a table is full.
@@ -147,7 +148,8 @@ impl Paths {
         Ok(PathId(folder.unwrap_or(0)))
     }
 
-    /// Returns the bytes of a path; `None` if a table does not have an index that the path needs.
+    /// Returns the bytes of a path; `None` if a table does not have an index that the path needs. `strings` has the
+    /// components of the paths.
     pub fn get<'a>(&'a self, id: PathId, strings: &'a Strings) -> Option<Cow<'a, [u8]>> {
         let last = self.nodes.get(id.0 as usize)?;
         let name = strings.get(last.component)?;

@@ -5,7 +5,7 @@ use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::{indexed, variant};
 
 /// The header of an indexed profile. Offsets count from the start of the file. If the version of the file does not have
-/// a header word, its field is 0.
+/// a header word, the field for this word is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IndexedHeader {
     /// The version word: the version number and the variant flags.

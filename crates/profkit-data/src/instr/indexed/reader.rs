@@ -164,8 +164,8 @@ impl<'data> IndexedProfile<'data> {
             .transpose()?;
         let vtable_names = section(&header::VTABLE_NAMES, header.vtable_names_offset)?;
         if let Some(mut names) = vtable_names {
-            // Check only that the file contains the length of the vtable names. The names themselves are checked when
-            // they are read.
+            // Check only that the file contains the field with the length of the vtable names. The names themselves are
+            // checked when they are read.
             names.u64().map_err(|error| {
                 error
                     .within(Structure::VTableNames)

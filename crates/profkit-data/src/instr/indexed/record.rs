@@ -143,7 +143,7 @@ impl<'data> NameRecords<'data> {
     }
 
     /// Checks the length of all records before the first is decoded. In version 14, also chooses the form of the stored
-    /// bytes: the packed form, unless the records fit the data exactly only with a word of 8 bytes for each byte.
+    /// bytes: a word of 8 bytes for each byte if only this form fits the data, otherwise the packed form.
     fn check_len(&mut self) -> Result<()> {
         if self.begun {
             return Ok(());
@@ -219,7 +219,7 @@ fn read_record(
     Ok(())
 }
 
-/// Reads a length that counts words of 8 bytes, and checks that the data still have this number of words.
+/// Reads a length that counts words of 8 bytes. Fails with the text `message` if fewer words follow.
 fn read_len(data: &mut Cursor<'_>, message: &'static str) -> Result<u64> {
     let offset = data.offset();
     let len = data.u64().map_err(too_short)?;
@@ -242,7 +242,8 @@ fn read_words(data: &mut Cursor<'_>, count: u64, words: &mut Vec<u64>) -> Result
 const LONG_BITMAP: &str = "the bitmap runs past the data of its function";
 const LONG_UNIFORMITY: &str = "the uniformity bits run past the data of their function";
 
-/// Reads a list of bytes: first their number, then the bytes, which are stored in the given form.
+/// Reads a list of bytes: first their number, then the bytes, which are stored in the given form. Fails with the text
+/// `message` if fewer bytes follow.
 fn read_bytes(
     data: &mut Cursor<'_>,
     form: ByteForm,
@@ -253,8 +254,8 @@ fn read_bytes(
     read_byte_data(data, form, len, message, bytes)
 }
 
-/// Reads the number of uniformity bytes of a record. A record has one uniformity bit for each counter, or no uniformity
-/// bits at all.
+/// Reads the number of uniformity bytes of a record with `counts` counters. A record has one uniformity bit for each
+/// counter, or no uniformity bits at all.
 fn uniformity_len(data: &mut Cursor<'_>, counts: u64) -> Result<u64> {
     let offset = data.offset();
     let len = data.u64().map_err(too_short)?;
@@ -270,7 +271,7 @@ fn uniformity_len(data: &mut Cursor<'_>, counts: u64) -> Result<u64> {
     Ok(len)
 }
 
-/// Reads `len` bytes, which are stored in the given form.
+/// Reads `len` bytes, which are stored in the given form. Fails with the text `message` if fewer bytes follow.
 fn read_byte_data(
     data: &mut Cursor<'_>,
     form: ByteForm,

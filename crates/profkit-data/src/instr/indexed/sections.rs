@@ -41,7 +41,7 @@ pub(super) fn read_summary(cursor: &mut Cursor<'_>) -> Result<Summary> {
     Ok(summary)
 }
 
-/// Returns the number of bytes that [`encode_summary`] appends.
+/// Returns the number of bytes that [`encode_summary`] appends for a summary with `cutoffs` cutoffs.
 pub(super) fn summary_len(cutoffs: usize) -> u64 {
     8 * (2 + SUMMARY_FIELDS + 3 * cutoffs) as u64
 }

@@ -452,7 +452,7 @@ impl<'p> IndexedPlan<'p> {
         );
     }
 
-    /// Writes the whole file to the sink, in pieces of about a megabyte.
+    /// Writes the whole file to the sink, in pieces of about a megabyte. `summaries` must cover all functions.
     ///
     /// # Errors
     /// The errors of [`encode_range`](Self::encode_range) and of the sink.
@@ -631,7 +631,7 @@ fn binary_ids(profile: &InstrProfile, version: u32, losses: &mut Losses) -> Opti
 }
 
 /// Computes the version word. It holds the version, the flags that the intended LLVM release knows, and a flag for each
-/// optional section that is written.
+/// optional section that is written. Stores the flags that the release does not know in `losses`.
 fn version_word(
     profile: &InstrProfile,
     options: &IndexedWriteOptions,

@@ -167,8 +167,8 @@ pub struct RawHeader {
     pub num_uniform_counters: u64,
     /// `PaddingBytesAfterUniformCounters`: the number of padding bytes after the uniform counters (version 11).
     pub padding_after_uniform_counters: u64,
-    /// `UniformCountersDelta`: the address of the uniform counters minus the address of the data records, or 0 (version
-    /// 11).
+    /// `UniformCountersDelta`: the address of the uniform counters minus the address of the data records (version 11).
+    /// It is 0 if the file has no uniform counters.
     pub uniform_counters_delta: u64,
     /// `NamesSize`: the length of the function names in bytes.
     pub names_size: u64,

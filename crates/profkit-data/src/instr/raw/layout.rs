@@ -133,7 +133,7 @@ impl RecordLayout {
 
     /// Returns the byte ranges of a data record whose contents depend on the address at which the system loads the
     /// program. These contents can differ between runs of the same program. The ranges are the fields FunctionPointer
-    /// and Values, CounterPtr if it is absolute, and NamePtr in versions 1 and 2.
+    /// and Values, CounterPtr unless `relative_counters` is set, and NamePtr in versions 1 and 2.
     pub fn moving_fields(&self, relative_counters: bool) -> impl Iterator<Item = Range<usize>> {
         let pointer = self.width.bytes();
         let counter = (!relative_counters).then_some(self.counter_ptr);

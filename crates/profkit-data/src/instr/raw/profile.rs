@@ -525,7 +525,7 @@ impl<'data> RawProfile<'data> {
 /// after a few records the counters overlap or are outside the section.
 const RECORDS_TO_JUDGE_BY: usize = 1 << 10;
 
-/// The part of a section to which a data record refers, for example the counters of the record. The part is a number of
+/// The part of a section to which a data record refers, for example the counters of the record. The part consists of
 /// elements of equal length.
 struct Range<'a, 'data> {
     section: &'a RawSection<'data>,

@@ -262,8 +262,8 @@ impl<'data> RawReader<'data> {
     }
 
     /// Handles an error after which reading can continue. With the option to salvage, the error is stored, and the next
-    /// call of [`read_record`](InstrSource::read_record) reports it. Otherwise the error is returned and ends the
-    /// profile.
+    /// call of [`read_record`](InstrSource::read_record) reports it. Otherwise the error is returned, and the profile
+    /// is not read further.
     fn tolerate(&mut self, error: Error) -> Result<()> {
         if !self.options.salvage {
             return Err(error);

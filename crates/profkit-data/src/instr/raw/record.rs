@@ -83,8 +83,8 @@ impl RawRecord {
         }
     }
 
-    /// Whether the data record has value data. Only such records have a blob in the value data section. The blobs are
-    /// in the order of the records.
+    /// Whether the value data section has value data of this record. The value data of the records are in the order of
+    /// the records.
     #[inline]
     pub fn has_value_data(&self) -> bool {
         self.num_value_sites.iter().any(|&sites| sites != 0)

@@ -362,7 +362,8 @@ impl<'data> TextReader<'data> {
         Ok(ValueEntry { value, count })
     }
 
-    /// Reads a line of the form `NAME:COUNT`. Returns its offset, and the texts before and after its last colon.
+    /// Reads a line of the form `NAME:COUNT`. Returns the offset of the line, and the texts before and after its last
+    /// colon. An error states `expected` as the expected line.
     fn split_entry(&mut self, expected: &'static str) -> Result<(usize, &'data [u8], &'data [u8])> {
         let start = self.lexer.position();
         let Some(line) = self.lexer.line() else {
@@ -400,7 +401,8 @@ impl<'data> TextReader<'data> {
         })
     }
 
-    /// Reads a decimal number that fits 32 bits in a block of value data.
+    /// Reads a decimal number that fits 32 bits in a block of value data. An error states `expected` as the expected
+    /// number.
     fn value_number(&mut self, expected: &'static str) -> Result<u32> {
         let start = self.lexer.position();
         let number = match self.lexer.decimal() {
@@ -416,7 +418,8 @@ impl<'data> TextReader<'data> {
         })
     }
 
-    /// Reads a line with a number that may have a prefix such as `0x`.
+    /// Reads a line with a number of at most `max`, which may have a prefix such as `0x`. If the line is not such a
+    /// number, the error has the text `message` and states `expected` as the expected number.
     #[inline]
     fn prefixed(&mut self, message: &'static str, expected: &'static str, max: u64) -> Result<u64> {
         match self.lexer.peek() {

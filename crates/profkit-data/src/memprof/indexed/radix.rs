@@ -138,8 +138,9 @@ fn place(index: usize) -> Result<u32> {
         })
 }
 
-/// Reads the call stack that begins at an element of the tree. For each frame, stores in `frames` the frame's index in
-/// the section's array of frames.
+/// Reads the call stack that begins at element `start` of the tree `array`. For each frame, stores in `frames` the
+/// frame's index in the section's array of frames, which has `frame_count` frames. `base` is the offset of the tree in
+/// the file.
 ///
 /// # Errors
 /// [`ErrorKind::Malformed`] if the call stack leads out of the tree or is longer than the tree.

@@ -254,7 +254,8 @@ impl Writer<'_> {
         )
     }
 
-    /// Appends a hash table in which each key is its own hash.
+    /// Appends a hash table in which each key is its own hash. `data_lengths` has the length of the data of each item,
+    /// and `data` appends the data of the item with the given index. Returns the offset of the table of buckets.
     fn table(
         &mut self,
         keys: &[u64],

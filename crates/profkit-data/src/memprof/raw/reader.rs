@@ -131,8 +131,9 @@ impl<'data> RawDump<'data> {
         Ok(cursor)
     }
 
-    /// Reads the number of items in a section. Fails if the dump is too small for that many items of at least `item_len`
-    /// bytes.
+    /// Reads the number of items in the section at `offset` of the dump. Returns a cursor at the first item, and the
+    /// number. Fails if the dump is too small for that many items of at least `item_len` bytes. `what` names the items
+    /// in the error.
     fn items(
         &self,
         offset: u64,

@@ -37,7 +37,7 @@ fn document(mut events: Events<'_>) -> Result<MemProfile> {
 }
 
 /// Reads a function: either the name of the function, or the hash of the name as a hexadecimal number with the prefix
-/// `0x`. Returns the hash.
+/// `0x`. Returns the hash. `what` names the function in errors.
 fn function(events: &mut Events<'_>, profile: &mut MemProfile, what: &'static str) -> Result<u64> {
     let scalar = events.scalar(what)?;
     let text = &*scalar.text;
@@ -243,7 +243,7 @@ fn symbol(events: &mut Events<'_>) -> Result<Vec<u8>> {
 }
 
 /// Reads a string that a table of names can hold: the string must not be empty and must not contain the separator of
-/// names.
+/// names. `what` names the string in errors.
 fn string(events: &mut Events<'_>, what: &'static str) -> Result<Vec<u8>> {
     let scalar = events.scalar(what)?;
     let bytes = scalar.text.as_bytes();

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 /// The number of bytes that are collected before they are written to the sink.
 const BATCH: usize = 1 << 16;
-/// The column after which LLVM begins a new line before the next item inside `{ … }` or `[ … ]`.
+/// If an item inside `{ … }` or `[ … ]` would begin after this column, LLVM begins a new line before the item.
 const WRAP_COLUMN: usize = 80;
 /// The column at which the value of a key begins. The column is counted from the start of the key.
 const VALUE_COLUMN: usize = 16;
@@ -130,7 +130,8 @@ impl Writer<'_> {
         }
     }
 
-    /// Writes a list in brackets that begins at a column, and a line break after it.
+    /// Writes items between the brackets `open` and `close`, then a line break. The bracket `open` is at the column
+    /// `start`.
     fn flow(&mut self, open: char, close: char, start: usize, items: impl Iterator<Item = String>) {
         self.out.push(open);
         self.out.push(' ');

@@ -425,7 +425,8 @@ fn build_id(events: &mut Events<'_>) -> Result<BuildId> {
     }
 }
 
-/// Reads the blocks of a function. The first block is the entry block, which is left out.
+/// Reads the blocks of a function. The first block is the entry block, which is left out. `nine` states whether the
+/// dialect is that of version 9; `place` is the position of the function.
 fn blocks(
     events: &mut Events<'_>,
     nine: bool,

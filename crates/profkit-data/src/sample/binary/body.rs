@@ -142,8 +142,8 @@ impl Decoder<'_, '_> {
     }
 }
 
-/// Reads a location. Line numbers above 65535 are an error in locations of samples but not in locations of inlined
-/// functions, as in LLVM.
+/// Reads a location. If `is_limited` is set, a line number above 65535 is an error. LLVM limits the line numbers of
+/// samples, but not those of inlined functions.
 #[inline]
 pub(in crate::sample) fn location(cursor: &mut Cursor<'_>, is_limited: bool) -> Result<Location> {
     let start = cursor.offset();

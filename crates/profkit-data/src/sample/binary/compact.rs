@@ -129,7 +129,8 @@ fn read_rest(
     Ok(())
 }
 
-/// Reads the table of offsets. Returns the offset of each function in the file, in the order of the table.
+/// Reads the table of offsets. Returns the offset of each function in the file, in the order of the table. Each offset
+/// must be in the range `functions`.
 fn read_offsets(cursor: &mut Cursor<'_>, functions: std::ops::Range<u64>) -> Result<Vec<u64>> {
     let mut read = || -> Result<Vec<u64>> {
         let count = numbers::count(

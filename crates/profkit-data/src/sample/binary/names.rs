@@ -30,8 +30,8 @@ enum Entry {
 }
 
 impl NameTable {
-    /// Reads the number of names, then the names, each ended by a zero byte. If the table is damaged, the names before
-    /// the damage are kept.
+    /// Reads the number of names, then the names, each ended by a zero byte. `base` is the offset of the section in the
+    /// file. If the table is damaged, the names before the damage are kept.
     pub(in crate::sample) fn read_plain(
         &mut self,
         cursor: &mut Cursor<'_>,
@@ -127,7 +127,7 @@ impl NameTable {
     }
 
     /// Returns the index of a name in the table, or of the name's hash if the table has hashes; `None` if the table
-    /// does not have the name.
+    /// does not have the name. `section` must be the bytes from which the table was read.
     pub(in crate::sample) fn find(&self, name: &[u8], section: &[u8]) -> Option<usize> {
         if self.is_md5 {
             let guid = NameRef::of(name).0;

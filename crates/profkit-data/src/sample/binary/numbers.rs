@@ -14,7 +14,7 @@ pub(in crate::sample) fn put(out: &mut Vec<u8>, mut value: u64) {
     out.push((value & 0x7f) as u8);
 }
 
-/// Reads a ULEB128 number of at most 32 bits.
+/// Reads a ULEB128 number of at most 32 bits. Fails with the text `what` if the number is larger.
 #[inline]
 pub(in crate::sample) fn u32(cursor: &mut Cursor<'_>, what: &'static str) -> Result<u32> {
     let start = cursor.offset();
@@ -27,8 +27,8 @@ pub(in crate::sample) fn u32(cursor: &mut Cursor<'_>, what: &'static str) -> Res
     })
 }
 
-/// Reads the number of items that follow. The number is an error if the remaining bytes cannot hold that many items of
-/// at least `least` bytes.
+/// Reads the number of items that follow. Fails with the text `what` if the remaining bytes cannot hold that many items
+/// of at least `least` bytes.
 #[inline]
 pub(in crate::sample) fn count(
     cursor: &mut Cursor<'_>,
@@ -51,6 +51,7 @@ pub(in crate::sample) fn count(
 }
 
 /// Reads the number of functions that are inlined in a function at this depth. Each takes at least `least` bytes.
+/// `what` is the text of the error if the remaining bytes cannot hold that many functions.
 ///
 /// # Errors
 /// The errors of [`count`], and [`ErrorKind::LimitExceeded`] if functions nest too deeply.

@@ -126,8 +126,8 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Reads the blocks of a function. Returns the one or two numbers before the lines in its block of samples; `None`
-    /// if the function has no such block.
+    /// Reads the blocks of a function. `is_top` states whether the function is at the top level. Returns the one or two
+    /// numbers before the lines in its block of samples; `None` if the function has no such block.
     fn blocks(
         &self,
         decoder: &mut Decoder<'_, '_>,
@@ -175,7 +175,7 @@ impl Reader<'_> {
     }
 }
 
-/// Reads the number of inlined functions. Each inlined function has at least five bytes.
+/// Reads the number of functions that are inlined in a function at this depth. Each takes at least five bytes.
 pub(super) fn inlined_count(cursor: &mut Cursor<'_>, depth: usize) -> Result<usize> {
     numbers::inlined_count(
         cursor,
@@ -222,9 +222,9 @@ pub(super) fn each_block<'data>(
     Ok(())
 }
 
-/// Reads a block of samples. The block of a function at the top level has both the head and the total. In other
-/// encodings, inlined functions have no head. It is not known whether they have one in this encoding, so both forms are
-/// tried, and the form that uses exactly all bytes of the payload is accepted.
+/// Reads a block of samples. The block of a function at the top level (`is_top`) has both the head and the total. In
+/// other encodings, inlined functions have no head. It is not known whether inlined functions have a head in this
+/// encoding, so both forms are tried, and the form that uses exactly all bytes of the payload is accepted.
 fn samples(
     decoder: &mut Decoder<'_, '_>,
     payload: Cursor<'_>,
@@ -287,7 +287,7 @@ pub(super) struct Evidence {
 }
 
 impl Evidence {
-    /// Adds the functions of a section, up to the first damaged one.
+    /// Adds the functions of a section, up to the first damaged one. `vtables` states whether the file has vtables.
     pub(super) fn gather(&mut self, mut section: Cursor<'_>, vtables: bool) {
         while !section.is_empty() {
             let Ok((lead, sum)) = scan(&mut section, vtables, 0) else {
@@ -338,8 +338,9 @@ pub(super) fn uncertain_order(at: u64, order: Order) -> Error {
     .with_hint("to check, compare with what `llvm-profdata merge --sample --text` of the LLVM release that wrote the file prints")
 }
 
-/// Reads a function and skips its names. Returns the one or two numbers before the lines in its block of samples
-/// (`None` without such a block), and the sum of all its lines, including the lines of inlined functions.
+/// Reads a function and skips its names. `vtables` states whether the file has vtables; `depth` is the depth of
+/// inlining. Returns the one or two numbers before the lines in its block of samples (`None` without such a block), and
+/// the sum of all its lines, including the lines of inlined functions.
 fn scan(cursor: &mut Cursor<'_>, vtables: bool, depth: usize) -> Result<(Option<Lead>, u128)> {
     cursor.uleb128()?;
     let (mut found, mut sum) = (None, 0);

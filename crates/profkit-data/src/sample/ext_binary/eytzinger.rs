@@ -59,7 +59,7 @@ pub(super) fn read_names(cursor: &mut Cursor<'_>, names: &mut NameTable) -> Resu
     order.map(|()| Spans { nested, flat })
 }
 
-/// Reads the hashes of a symbol list.
+/// Reads the hashes of a symbol list, and calls `add` for each hash.
 ///
 /// # Errors
 /// If the bytes are not whole hashes, or the hashes are not in Eytzinger order.
@@ -137,8 +137,8 @@ fn child(index: usize) -> Option<usize> {
 /// function. Returns, for each function with samples, the index of its name and its offset in the samples.
 ///
 /// # Errors
-/// An error if the name table is damaged or not in Eytzinger order, if the array does not have one element for each
-/// function, or if an offset is not below `samples`, the length of the section of samples.
+/// An error if the name table is damaged or not in Eytzinger order (`spans` is `None`), if the array does not have one
+/// element for each function, or if an offset is not below `samples`, the length of the section of samples.
 pub(super) fn read_offsets(
     section: &Section,
     mut cursor: Cursor<'_>,

@@ -209,7 +209,7 @@ impl<'data> ExtBinaryProfile<'data> {
     }
 
     /// Finds out whether the total or the head comes first in the blocks of composite sections. If the samples do not
-    /// show the order, reports an error.
+    /// show the order, reports an error. `vtables` states whether the file has vtables.
     fn composite_findings(&self, vtables: bool, report: &mut ReadReport) -> Findings {
         let mut evidence = Evidence::default();
         let mut first = None;
@@ -482,8 +482,8 @@ impl<'data> ExtBinaryProfile<'data> {
         }
     }
 
-    /// Reads the tables that are needed to decode functions. Errors are reported, and the intact part of each table is
-    /// used.
+    /// Reads the tables that are needed to decode functions, and calls `then` with them. Errors are reported, and the
+    /// intact part of each table is used.
     pub(super) fn with_tables(
         &self,
         report: &mut ReadReport,
@@ -595,8 +595,8 @@ impl<'data> ExtBinaryProfile<'data> {
     }
 
     /// Reads the table of offsets. For each function, the table has the index of the function's name or calling
-    /// context, and the offset of the function from the start of the samples. Returns `None` if the table is missing or
-    /// damaged.
+    /// context, and the offset of the function from the start of the samples. This offset must be below `samples`, the
+    /// length of the samples. Returns `None` if the table is missing or damaged.
     fn offsets(
         &self,
         section: Option<&Section>,

@@ -104,7 +104,8 @@ impl Tables<'_> {
     }
 
     /// Returns the name or the calling context with this index, in the form of text profiles but without brackets;
-    /// `None` if there is none.
+    /// `None` if there is none. `is_top` states whether the function is at the top level; only such functions have
+    /// calling contexts.
     pub(super) fn written_name(&self, number: u64, is_top: bool) -> Option<Vec<u8>> {
         let name = |index: usize| {
             let name = self.names.get(index, self.names_section)?;

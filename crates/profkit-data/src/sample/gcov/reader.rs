@@ -334,8 +334,8 @@ fn read_place(cursor: &mut Cursor<'_>) -> Result<Location> {
     Ok(Location::new(place >> 16, place & 0xffff))
 }
 
-/// Reads the number of items that follow. The number is an error if the remaining bytes cannot hold that many items of
-/// at least `least` bytes.
+/// Reads the number of items that follow. Fails if the remaining bytes cannot hold that many items of at least `least`
+/// bytes. `what` is the text of the error.
 fn read_count(cursor: &mut Cursor<'_>, least: usize, what: &str) -> Result<usize> {
     let at = cursor.offset();
     let count = cursor.u32()? as usize;

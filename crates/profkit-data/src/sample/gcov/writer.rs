@@ -321,8 +321,8 @@ impl<'p> GcovWriter<'p> {
         self.set_length(length_at, start)
     }
 
-    /// Sets the length of a section that was written. Before version 2 the length is in words, since version 2 in
-    /// bytes.
+    /// Sets the length of a section that was written. `at` is the position of the length in the output, and `start` the
+    /// position at which the section begins. Before version 2 the length is in words, since version 2 in bytes.
     fn set_length(&mut self, at: usize, start: usize) -> Result<()> {
         let length = section_length(self.options.version, self.out.len() - start)?;
         let word = self.options.endian.u32_bytes(length);

@@ -154,7 +154,8 @@ pub(super) fn llvm_parse(line: &[u8], depth: usize) -> Result<Line<'_>, Fault> {
     Ok(parsed)
 }
 
-/// Parses the part of a line after the location: samples and call targets, vtables, or the head of an inlined function.
+/// Parses `rest`, the part of a line after the location: samples and call targets, vtables, or the head of an inlined
+/// function. `rest` begins at the column `column`.
 fn after_location(location: Location, rest: &[u8], column: usize) -> Result<Line<'_>, Fault> {
     match rest.first() {
         Some(b'0'..=b'9') => {
@@ -206,7 +207,8 @@ fn after_location(location: Location, rest: &[u8], column: usize) -> Result<Line
     }
 }
 
-/// Parses a metadata line. LLVM has a single message for all errors in such a line.
+/// Parses a metadata line, without its `depth` blanks of indentation. LLVM has a single message for all errors in such
+/// a line.
 fn metadata(text: &[u8], depth: usize) -> Result<Line<'_>, Fault> {
     metadata_fields(text, depth).map_err(|fault| Fault {
         llvm: Some("Cannot parse metadata"),

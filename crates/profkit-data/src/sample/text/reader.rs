@@ -192,8 +192,8 @@ impl Reader<'_> {
         let as_llvm = self.as_llvm;
         let is_metadata = matches!(parsed, Line::Checksum(_) | Line::Attributes(_) | Line::Flat);
         if !is_metadata && depth == self.metadata_depth {
-            // As in LLVM, a fault in the targets of the line comes first. If there is no such fault, the error is that
-            // the line comes after metadata.
+            // As in LLVM, a fault in the targets of the line is reported instead of the fault that the line comes after
+            // metadata.
             if let Line::Body { targets, .. } = &parsed {
                 targets.check().map_err(located)?;
             }
@@ -302,7 +302,7 @@ impl Reader<'_> {
     }
 
     /// Reads pairs `NAME:COUNT`. If a name occurs twice and `unique` is set, this is an error. If `unique` is not set,
-    /// the later count is kept, as in LLVM.
+    /// the later count is kept, as in LLVM. `number` is the number of the line.
     fn pairs(
         &mut self,
         mut pairs: line::Targets<'_>,
@@ -353,7 +353,8 @@ impl Reader<'_> {
         })
     }
 
-    /// Parses a calling context, `[outermost:LINE @ next:LINE.DISCRIMINATOR @ leaf]`.
+    /// Parses a calling context, `[outermost:LINE @ next:LINE.DISCRIMINATOR @ leaf]`. Stores the callers, and returns
+    /// the name of the last frame. `number` is the number of the line, and `line` its text.
     fn context(&mut self, text: &[u8], number: u64, line: &[u8]) -> Result<NameId> {
         let fault = |fault: ContextFault| {
             Error::new(ErrorKind::Malformed, fault.message)
@@ -387,7 +388,7 @@ impl Reader<'_> {
     }
 
     /// Parses a calling context as LLVM does: a part of a call site that is not a number counts as 0, the last
-    /// character is not checked, and the last frame may have a call site.
+    /// character is not checked, and the last frame may have a call site. `number` is the number of the line.
     fn llvm_context(&mut self, text: &[u8], number: u64) -> Result<NameId> {
         let inner = text.get(1..text.len() - 1).unwrap_or_default();
         let mut leaf = Frame::default();

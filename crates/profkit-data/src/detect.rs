@@ -369,8 +369,8 @@ const MEMPROF_RAW_MAGIC: u64 = 0xff6d_7072_6f66_7281;
 /// The top-level keys of LLVM's MemProf YAML, each with the line feed before it.
 const MEMPROF_KEYS: [&[u8]; 2] = [b"\nHeapProfileRecords:", b"\nDataAccessProfiles:"];
 /// The ULEB128 number at the start of every binary sample profile, without its first byte. The number has the text
-/// "SPROF42" in its high bytes and the encoding in its low byte. The lowest bit of the first byte here belongs to the
-/// encoding, so this bit is not compared.
+/// "SPROF42" in its high bytes and the encoding in its low byte. The lowest bit of the first byte of this array belongs
+/// to the encoding, so this bit is not compared.
 const SAMPLE_MAGIC_TAIL: [u8; 8] = [0xe5, 0xd0, 0xb1, 0xf4, 0xc9, 0x94, 0xa8, 0x53];
 
 #[cfg(test)]

@@ -76,8 +76,8 @@ impl fmt::Display for SampleName<'_> {
 pub struct SampleNames {
     bytes: Vec<u8>,
     entries: IndexVec<NameId, Entry>,
-    /// Finds the id of a name by a hash of its bytes. If only the MD5 of the name is known, the MD5 itself is the key.
-    /// If two names have the same key, the name that was added later has the next free number as its key.
+    /// The id of each name, by a hash of its bytes. If only the MD5 of the name is known, the MD5 itself is the key. If
+    /// two names have the same key, the name that was added later has the next free number as its key.
     ids: FxHashMap<u64, NameId>,
 }
 

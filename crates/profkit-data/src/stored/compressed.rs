@@ -6,7 +6,8 @@ use std::io::{self, Read};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The maximum memory of an xz decoder in KiB: four times the memory that `xz -9` needs. An xz file states the size of
-/// its dictionary, which can be 4 GiB. (The zstd decoder has its own limit of 128 MiB.)
+/// its dictionary, so without a limit a small file could make the decoder reserve 4 GiB. (The zstd decoder has its own
+/// limit of 128 MiB.)
 const XZ_MEMORY_KIB: u32 = 256 << 10;
 
 /// A compression format.
@@ -79,8 +80,9 @@ impl Compression {
     }
 
     /// Decompresses the bytes of a file that may be cut off. If the file ends too early, the result has the bytes
-    /// before the cut and, as its second part, the error. If the file has wrong bytes, no bytes are returned. A
-    /// checksum shows the damage only later, so the bytes that were already decompressed may be wrong too.
+    /// before the cut and, as its second part, the error. If the file has wrong bytes, no bytes are returned: the
+    /// decoder may find the damage only at a later checksum, so the bytes that were already decompressed may be wrong
+    /// too.
     ///
     /// # Errors
     /// The errors of [`expand`](Self::expand), except for a cut after at least one decompressed byte.

@@ -15,8 +15,8 @@ pub use compressed::Compression;
 use compressed::Ending;
 pub use member::{MemberError, choose_member, split_member};
 
-/// The bytes of a file. If the file has more bytes than these, the second value is the reason why the other bytes
-/// cannot be read.
+/// Bytes of a file. The second value is `None` if these are all bytes of the file; otherwise it is the reason why the
+/// other bytes cannot be read.
 pub type Front<B> = (B, Option<StoredError>);
 
 /// The maximum number of bytes to which one stored file may be decompressed. The largest known profiles have some

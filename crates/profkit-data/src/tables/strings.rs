@@ -100,8 +100,8 @@ impl<'data> StringTable<'data> {
 pub struct Strings {
     ends: Vec<u32>,
     bytes: Vec<u8>,
-    /// Finds strings by their hashes. The index is built when the first string is added, because a table that is only
-    /// read does not need it.
+    /// For each hash, the indexes of the strings with this hash. This map is built when the first string is added,
+    /// because a table that is only read does not need it.
     index: FxHashMap<u64, Vec<u32>>,
     indexed: usize,
 }

@@ -604,8 +604,8 @@ fn encode_data<'p>(
     }
     scratch.sort_by_key(|record| record.order);
     let hashes: Vec<u64> = scratch.iter().map(|record| record.func_hash.0).collect();
-    // The releases that write vtable value sites order the records of a function by a different hash of their function
-    // hashes.
+    // The order depends on the hash function of LLVM's map of records. The releases that write vtable value sites (LLVM
+    // 19 and later) have a newer hash function.
     let number_hash = if layout.vtable_sites {
         NumberHash::Mix
     } else {

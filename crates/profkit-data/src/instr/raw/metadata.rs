@@ -59,7 +59,8 @@ impl RawMetadata {
     ///
     /// # Errors
     /// [`ErrorKind::UnsupportedVersion`] for raw versions before 5, because no compiler with `-profile-correlate` wrote
-    /// them. [`ErrorKind::Malformed`] if the byte order or the pointer width of the program is different.
+    /// them. [`ErrorKind::CannotCorrelate`] if the byte order or the pointer width of the program differs from that of
+    /// the dialect.
     pub fn new(
         program: &ProgramMetadata,
         dialect: RawDialect,
@@ -145,8 +146,8 @@ fn encode_metadata(
     put(Some(layout.num_counters), 4, u64::from(record.num_counters));
 }
 
-/// The oldest raw version for which metadata are encoded (LLVM 9). Files of older versions never need metadata, because
-/// `-profile-correlate` came with raw version 8 (LLVM 14).
+/// The oldest raw version for which metadata are encoded (LLVM 9). The limit is lower than needed: `-profile-correlate`
+/// came only with raw version 8 (LLVM 14).
 const OLDEST: u32 = 5;
 
 struct Machine(Option<PointerWidth>, Option<Endian>);

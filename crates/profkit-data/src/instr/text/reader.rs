@@ -221,8 +221,8 @@ impl<'data> TextReader<'data> {
     }
 
     /// Whether a line that begins with `$` is the name of the next record and not the start of a bitmap. `rest` is the
-    /// line after the `$`. Names of Swift functions begin with `$`. LLVM 22 does not check this and cannot read the
-    /// text that it writes for such a profile.
+    /// line after the `$`. Names of Swift functions begin with `$`. LLVM 22 does not check this, so it cannot read the
+    /// text that it writes for a profile with such names.
     fn is_name_with_dollar(&mut self, rest: &[u8]) -> bool {
         // In a mangled Swift name, a letter follows the `$`. If a digit follows the `$`, the line states the number of
         // bitmap bytes, even if the number is malformed.

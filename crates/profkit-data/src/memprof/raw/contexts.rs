@@ -308,8 +308,8 @@ impl RawContexts {
         stack
     }
 
-    /// Adds the contexts of later inputs. The contexts of neighbouring inputs may be added to each other first; the
-    /// result is the same.
+    /// Adds the contexts of later inputs. The result does not depend on the grouping: the contexts of the second and
+    /// the third input may be joined before they are added to those of the first.
     pub fn absorb(&mut self, later: RawContexts) {
         if self.modules.is_empty() && self.dumps == 0 {
             *self = later;

@@ -236,7 +236,7 @@ fn data_access(events: &mut Events<'_>) -> Result<DataAccess> {
     Ok(data)
 }
 
-/// Reads the name of a symbol and makes it canonical, as LLVM's writer of data accesses does.
+/// Reads the name of a symbol and removes its suffixes, as LLVM's writer of data accesses does.
 fn symbol(events: &mut Events<'_>) -> Result<Vec<u8>> {
     let name = string(events, "a symbol")?;
     Ok(canonical_symbol(&name).to_vec())

@@ -8,7 +8,8 @@ use std::fmt::Write as _;
 
 /// The number of bytes that are collected before they are written to the sink.
 const BATCH: usize = 1 << 16;
-/// If an item inside `{ … }` or `[ … ]` would begin after this column, LLVM begins a new line before the item.
+/// The largest column at which an item inside `{ … }` or `[ … ]` can begin. LLVM begins a new line before an item that
+/// would begin after this column.
 const WRAP_COLUMN: usize = 80;
 /// The column at which the value of a key begins. The column is counted from the start of the key.
 const VALUE_COLUMN: usize = 16;

@@ -335,7 +335,7 @@ fn read_place(cursor: &mut Cursor<'_>) -> Result<Location> {
 }
 
 /// Reads the number of items that follow. Fails if the remaining bytes cannot hold that many items of at least `least`
-/// bytes. `what` is the text of the error.
+/// bytes. `what` names the items in the error.
 fn read_count(cursor: &mut Cursor<'_>, least: usize, what: &str) -> Result<usize> {
     let at = cursor.offset();
     let count = cursor.u32()? as usize;

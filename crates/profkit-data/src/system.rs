@@ -1,6 +1,6 @@
 //! The texts of errors from the operating system.
 
-/// Returns the text of an I/O error without Rust's "(os error N)". All messages have this form.
+/// Returns the text of an I/O error without Rust's "(os error N)". All messages state I/O errors in this form.
 ///
 /// ```
 /// let error = std::fs::read("/no/such/file").unwrap_err();

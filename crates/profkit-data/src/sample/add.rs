@@ -112,7 +112,7 @@ impl<'s> Adding<'s> {
         outcome.accumulate(&mut line.samples, samples, weight);
     }
 
-    /// Adds `count` × `weight` to a call target. The caller must also add the line of the call.
+    /// Adds `count` × `weight` to a call target. The line of the call must be added too ([`add_line`](Self::add_line)).
     #[inline]
     pub fn add_target(
         &mut self,

@@ -398,8 +398,9 @@ impl InputList {
     }
 
     /// Adds a file, unless the list already contains it under this path or another path. The counts of a file are added
-    /// twice only if the user names its path twice, or names its folder twice. `again` is true if the user named the
-    /// folder before. If the user names both a file and its folder, the weight that was given for the file is used.
+    /// twice only if the user names its path twice, or names its folder twice. `named` is true if the user named the
+    /// file itself and not its folder. `again` is true if the user named the folder before. If the user names both a
+    /// file and its folder, the weight that was given for the file is used.
     fn add_file(&mut self, input: InputFile, id: Option<FileId>, named: bool, again: bool) {
         let next = self.counted.len();
         let index = id.map_or(next, |id| *self.seen.entry(id).or_insert(next));

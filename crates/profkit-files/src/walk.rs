@@ -130,7 +130,8 @@ fn kind_of(kind: FileType) -> &'static str {
 }
 
 /// Returns the files that match a name as a pattern. The caller uses this function for a name that no file has: a shell
-/// passes a pattern to the program unchanged if the user quoted the pattern, or if no file matches.
+/// passes a pattern to the program unchanged if the user quoted the pattern, or if no file matches. If the name is not
+/// a pattern, `error` is returned.
 pub(super) fn matches_of(path: &Path, error: io::Error) -> io::Result<Vec<PathBuf>> {
     let text = path.to_str().unwrap_or_default();
     if text.starts_with("http://") || text.starts_with("https://") {

@@ -59,7 +59,7 @@ pub enum Difference {
 /// them: another family, another kind, or functions that are named or hashed in another way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InputGroup {
-    /// A description of each input in the group, such as "IR profile".
+    /// A description that fits each input in the group, such as "IR profile".
     pub what: String,
     /// The family of the inputs. `None` if the groups do not differ in the family.
     pub family: Option<Family>,

@@ -83,8 +83,8 @@ pub struct MergeOptions {
     /// different ways. A function with two hashes is then in the result twice, and each compiler can use only one of
     /// the two. If this is false, such a merge is an error.
     pub mixed_hashes: bool,
-    /// With [`Policy::Llvm`]: whether all names of virtual tables are kept (`--keep-vtable-symbols`). Under the other
-    /// policies, the names of the virtual tables that the value data refer to are always kept.
+    /// With [`Policy::Llvm`]: whether all names of virtual tables are kept (`--keep-vtable-symbols`). With
+    /// [`Policy::Tolerant`], the names of the virtual tables that the value data refer to are always kept.
     pub keep_vtable_names: bool,
     /// With [`Policy::Llvm`]: the LLVM release to imitate. The raw and indexed versions that its llvm-profdata rejects
     /// are rejected here too. `None` rejects no version that profkit can read.

@@ -17,8 +17,8 @@ use std::fmt;
 /// The version of the report's serialised form. Since version 2, merges of all kinds of profiles have the same form of
 /// report. Since version 3, the version is the member `schema_version`; it was `version`.
 pub const REPORT_VERSION: u32 = 3;
-/// The number of events that a report lists for each reason; further events are only counted. With a higher limit, each
-/// thread needs about 200 bytes more for each additional event.
+/// The largest number of events that a report lists for each reason; further events are only counted. With a higher
+/// limit, each thread needs about 200 bytes more for each additional event.
 pub const EVENTS_PER_REASON: usize = 1000;
 
 /// The report of a merge: what was done with each input.
@@ -562,7 +562,7 @@ impl EventLog {
         *self.counts.entry(reason).or_default() += 1;
     }
 
-    /// Sets the action of all events that are about a whole file.
+    /// Sets the action of all events that are about a whole file, except events about its MemProf section.
     pub(crate) fn set_file_action(&mut self, action: Action) {
         for (_, event) in &mut self.events {
             if event.function.is_none() && event.reason != Reason::MemProfDropped {

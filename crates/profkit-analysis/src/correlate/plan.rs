@@ -106,7 +106,7 @@ impl Plan {
     }
 
     /// Does the same as [`new`](Self::new). For each input that is a file, `paths` contains its path; only the first
-    /// bytes of such a file are read if they are enough.
+    /// bytes of such a file are read if they show that the file holds a single profile.
     pub fn with_paths(inputs: &dyn Inputs, paths: &[Option<PathBuf>], binaries: &Binaries) -> Self {
         let keys: Vec<Vec<(Key, RawDialect, RecordLayout)>> = (0..inputs.len())
             .into_par_iter()

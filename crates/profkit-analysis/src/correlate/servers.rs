@@ -64,7 +64,7 @@ impl fmt::Display for ServersError {
 impl std::error::Error for ServersError {}
 
 /// Returns a client for the servers in `DEBUGINFOD_URLS`. `budget` limits the time of all downloads together; `None`
-/// sets the client's usual limit.
+/// sets the client's usual limit. `progress` is called during downloads.
 ///
 /// # Errors
 /// If this library was built without a client, or if an environment variable is wrong.
@@ -86,7 +86,7 @@ pub fn servers_from_environment(
 }
 
 /// Returns a client for the servers in `DEBUGINFOD_URLS`. `budget` limits the time of all downloads together; `None`
-/// sets the client's usual limit.
+/// sets the client's usual limit. `progress` is called during downloads.
 ///
 /// # Errors
 /// If this library was built without a client, or if an environment variable is wrong.

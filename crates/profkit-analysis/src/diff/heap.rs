@@ -33,7 +33,8 @@ impl Measure {
         }
     }
 
-    /// The amount of a context in the total of all contexts: its bytes, its allocations, or the sum of their lifetimes.
+    /// The number that a context adds to the total of all contexts: its bytes, its allocations, or the sum of the
+    /// lifetimes of its allocations.
     fn amount(self, block: &MemInfoBlock) -> u128 {
         let field = match self {
             Measure::Bytes => Field::TotalSize,

@@ -83,7 +83,8 @@ fn sum(record: &RecordRef<'_>) -> u128 {
     counts(record).iter().map(|&count| u128::from(count)).sum()
 }
 
-/// A function that changed, without the details of the change: blocks and call targets.
+/// A function that changed. The blocks and call targets that changed are not stored: [`Comparison::details`] finds
+/// them.
 struct Row<'p> {
     function: FunctionRef<'p>,
     change: Change,

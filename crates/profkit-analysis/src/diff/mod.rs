@@ -380,8 +380,8 @@ impl Values {
         sums.moved(self.0.iter().map(|(_, counts)| *counts))
     }
 
-    /// The values whose shares in the function changed most. The shares in the result are those at the place of each
-    /// value.
+    /// The values that are listed for a function: those whose shares in all values of the function changed most. In the
+    /// result, each value has its shares in the values of its place.
     fn changes(&self, name: impl Fn(u64) -> Target) -> Vec<TargetChange> {
         let moved = largest(Self::sums(self.0.iter()), self.0.iter().copied());
         let change = |((site, value), counts): (Value, [u64; 2])| {

@@ -110,7 +110,10 @@ pub(super) fn diff(
 }
 
 impl<'p> Tree<'p> {
-    /// Returns the index of the node with this name at this place below a caller. Adds the node if there is none.
+    /// Returns the index of the node for a function with this name at this place below a caller, and stores the samples
+    /// of the function in the node. `side` is 0 for a function of the old profile, and 1 for one of the new profile.
+    /// `samples` is `None` for a function that is only a caller. A node is added if there is none, or if each of them
+    /// already has samples from the same profile.
     fn node(
         &mut self,
         found: &mut Found,

@@ -8,7 +8,7 @@ use profkit_data::summary::{Summary, SummaryBuilder};
 use profkit_data::{Error, ErrorKind, Structure};
 
 /// Returns an error if the hash that is stored for a function name is not the MD5 of the name. A compiler then cannot
-/// find the function.
+/// find the function. `offset` is the offset of the record in the file.
 pub fn key_hash(record: &Record, offset: u64) -> Option<Error> {
     let expected = NameRef::of(&record.name);
     (record.name_ref != expected).then(|| {

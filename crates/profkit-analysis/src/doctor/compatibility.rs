@@ -19,7 +19,7 @@ pub struct Support {
     pub compiles: bool,
 }
 
-/// The releases that can use a file, judged only by the versions of the format. A range is `None` if no release can.
+/// The releases that can use a file, judged only by the versions of the format.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Readers {
     /// The releases whose llvm-profdata reads the file; `None` if there are none.

@@ -95,8 +95,8 @@ pub struct Group {
     pub functions: (u64, u64),
     /// If the files of this group are damaged: the name of a sound profile of the same build, if there is one.
     pub complete: Option<String>,
-    /// A pattern that matches all files of this group, and only few other files, which are damaged. `None` if there is
-    /// no such pattern.
+    /// A pattern that matches all files of this group, and no other files except a few that are damaged, unreadable or
+    /// not profiles. `None` if there is no such pattern.
     pub pattern: Option<String>,
 }
 
@@ -106,7 +106,7 @@ pub struct Groups {
     groups: Vec<Group>,
     /// For each list of build ids, the indexes of the groups of files with these build ids.
     by_build: FxHashMap<Vec<BuildId>, Vec<usize>>,
-    /// The name of each file, and the number of its group.
+    /// The name of each file, and the index of its group in `groups`.
     files: Vec<(Box<str>, usize)>,
 }
 
@@ -159,8 +159,9 @@ impl Groups {
         name.clone_into(&mut group.last);
     }
 
-    /// Returns the groups: first the groups of sound files, then those of files that cannot be read yet, then the bad
-    /// ones. A damaged group gets the name of a sound file of the same build, if there is one.
+    /// Returns the groups, sorted by verdict: sound, unsupported, damaged, foreign, unreadable. Sets
+    /// [`complete`](Group::complete), [`pattern`](Group::pattern), [`names`](Group::names) and
+    /// [`number`](Group::number) of each group.
     pub fn finish(mut self) -> Vec<Group> {
         let mut complete: FxHashMap<BuildId, String> = FxHashMap::default();
         for group in &self.groups {
@@ -212,9 +213,9 @@ impl Groups {
 }
 
 impl Groups {
-    /// Returns a pattern that matches all files of a group. The pattern may match other files only if these are damaged
-    /// and not more than the files of the group. A merge of all files that match then still succeeds. `None` if there
-    /// is no such pattern.
+    /// Returns a pattern that matches all files of the group with the index `number`. The pattern may also match bad
+    /// files of other groups (see [`is_bad`](Group::is_bad)), but at most as many as the group has files. A merge of
+    /// all files that match then still succeeds. `None` if there is no such pattern.
     fn pattern(&self, number: usize) -> Option<String> {
         let group = self.groups.get(number)?;
         if group.files == 1 || group.is_bad() {
@@ -266,8 +267,9 @@ impl Groups {
     }
 }
 
-/// The number of files with an extension in a folder, and below it if `deep` is true. `None` if there are too many files
-/// or folders, if one cannot be read, or if one is hidden or a link: a pattern treats these differently.
+/// The number of files with this extension in a folder; if `deep` is true, also in the folders below it. `None` if
+/// there are too many files or folders, if one cannot be read, or if one is hidden or a link: a pattern treats hidden
+/// files and links differently.
 fn files_below(folder: &Path, extension: &str, deep: bool) -> Option<u64> {
     let mut folders = vec![if folder.as_os_str().is_empty() {
         PathBuf::from(".")

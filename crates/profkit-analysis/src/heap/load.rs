@@ -25,8 +25,8 @@ pub struct LoadedHeap {
 }
 
 impl LoadedHeap {
-    /// Symbolises the raw dumps among the inputs of a merge, and adds the YAML profiles. Inputs of other kinds may be
-    /// among these inputs.
+    /// Symbolises the raw dumps in `parts`, the heap profiles of a merge, and adds the YAML profiles in `parts`.
+    /// `report` is the report of the merge, which may also have had inputs that are not heap profiles.
     pub fn new(
         parts: &HeapParts,
         report: Report,

@@ -236,8 +236,8 @@ impl BinaryFunctions {
                     }
                     Err(error) => DebugInfo::Damaged(error.to_string()),
                 };
-                // One entry for each architecture of a universal file. If the debug info of one architecture is
-                // damaged, every entry gets the warning.
+                // A universal file has an entry in `binaries` for each of its architectures. If the debug info of one
+                // architecture is damaged, all these entries get the warning.
                 for binary in self.binaries.get_mut(place.clone()).unwrap_or_default() {
                     if !matches!(binary.debug_info, DebugInfo::Damaged(_)) {
                         binary.debug_info = state.clone();
@@ -403,10 +403,10 @@ impl BinaryFunctions {
             .map(|(name, named)| (name.as_slice(), named))
     }
 
-    /// Finds the functions that a compiler takes for the function with this name in the profile. Returns their name and
-    /// their hashes; `None` if there are no such functions. A local function has a name such as `a.c;f` in the profile,
-    /// but only the symbol `f` in a binary without hashes. Older LLVM releases write `a.c:f`, which is also found as
-    /// `a.c;f`.
+    /// Finds the functions of the binaries to which a function name in the profile refers. Returns their name in the
+    /// binaries and their hashes; `None` if there are no such functions. The name of a local function in the profile is
+    /// `a.c;f`; in a binary without hashes, it is only the symbol `f`. Releases before LLVM 17 write `a.c:f` into the
+    /// profile, which also refers to `a.c;f`.
     pub(super) fn named(&self, name: &[u8]) -> Option<NewFunction<'_>> {
         let get = |name: &[u8]| self.functions.get_key_value(name);
         let symbol = symbol_of(name);

@@ -261,8 +261,8 @@ pub(super) fn sample_name(name: SampleName<'_>) -> Vec<u8> {
     }
 }
 
-/// Finds a profile among the files that were given as binaries. If `data` is a program, the user has probably exchanged
-/// the two. Returns `None` if `data` is no program.
+/// Checks whether the user has probably exchanged the profile and the binary: `data`, which was given as the profile,
+/// is a program, and one of the `binaries` is a profile. Returns the path of that profile; otherwise `None`.
 ///
 /// ```
 /// use profkit_analysis::matching::profile_among;

@@ -101,8 +101,8 @@ pub struct LostFunction {
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct MatchShares {
-    /// Numbers of functions in the binaries: of those that match the profile, that have different hashes in it, and
-    /// that it lacks.
+    /// How many functions of the binaries match the profile, how many have different hashes in the profile, and how
+    /// many the profile lacks.
     pub functions: FunctionShares,
     /// The sums of the profile's counts that the binaries can and cannot use.
     pub counts: CountShares,
@@ -152,7 +152,8 @@ impl MatchShares {
             })
             .collect();
         let (functions, mut new) = functions(profile, binaries);
-        // Hashes of counters from another stage of the compiler show nothing, so no successors are searched.
+        // If the counters come from another stage of the compiler, the hashes cannot be compared, so no successors are
+        // searched.
         if !(binaries.binaries.iter()).any(|binary| binary.is_other_stage(profile)) {
             find_successors(profile, binaries, &mut new, &mut hot_lost);
         }

@@ -26,7 +26,8 @@ pub enum SuccessorReason {
     OtherHash,
     /// The successor is new and has the same hash. No other function in the profile or in the binaries has this hash.
     SameHash,
-    /// The successor is new, has the same hash, and is the only such function between the same neighbours.
+    /// The successor is new and has the same hash. No other such function lies between the same two functions in the
+    /// binaries as the lost function in the profile.
     SameHashAndNeighbours,
     /// The successor is new, and has the same hash and a similar name.
     SameHashAndName,
@@ -84,7 +85,7 @@ pub(super) fn find_successors(
     }
 }
 
-/// The functions that have one hash of a lost function.
+/// The functions that have the same hash as a lost function.
 #[derive(Default)]
 struct WithHash {
     /// The indexes of the new functions with this hash.

@@ -102,9 +102,9 @@ struct Groups<'o> {
 }
 
 impl Groups<'_> {
-    /// Orders the functions of a group. `weights` are the weights of the utility nodes. `bucket` is the index of the
-    /// group in the tree of halves: the root has the index 1, and the halves of the group with index n have the indexes
-    /// 2n and 2n + 1.
+    /// Orders the functions of a group. `weights` are the weights of the utility nodes. `depth` is the number of times
+    /// that all functions were divided to get this group. `bucket` is the index of the group in the tree of halves: the
+    /// root has the index 1, and the halves of the group with index n have the indexes 2n and 2n + 1.
     fn bisect<F: Send>(&self, nodes: &mut [Node<F>], weights: &[f32], depth: u32, bucket: u32) {
         nodes.sort_unstable_by_key(|node| node.place);
         if nodes.len() <= 1 || depth >= self.options.depth {

@@ -55,7 +55,7 @@ pub struct Startup {
     temporal: bool,
 }
 
-/// The functions of a start-up order, sorted.
+/// A start-up order: the functions in this order, and those that are left out.
 #[derive(Clone, Debug, Default)]
 pub struct StartupOrder {
     /// For each function: the symbol that a linker knows, and the name hash that the traces use.

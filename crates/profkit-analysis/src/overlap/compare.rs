@@ -115,8 +115,8 @@ impl ComparedProfile {
         }
     }
 
-    /// Returns the kind of the profile as text, with the kind of its instrumentation if it has any: `IR instrumentation
-    /// profile`.
+    /// Returns the kind of the profile as text, with the kind of its instrumentation if that is known; for example `IR
+    /// instrumentation profile`.
     pub fn describe(&self) -> String {
         match &self.content {
             Content::Instr(profile) if !profile.kind.is_unknown() => {

@@ -277,7 +277,8 @@ impl InstrOverlap {
         Verdict::Common(inner)
     }
 
-    /// Adds the overlap of the values of one kind, if both records have values of this kind.
+    /// Adds the overlap of the values of one kind, if both records have values of this kind. The overlap is also added
+    /// to `inner`, the comparison of this function alone, if it is given.
     fn add_values(
         &mut self,
         kind: usize,

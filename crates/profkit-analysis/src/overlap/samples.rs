@@ -149,16 +149,16 @@ pub struct FunctionOverlap {
     pub similarity: f64,
 }
 
-/// The numbers of functions, or of lines, that are hot in one or both of the profiles.
+/// How many functions are hot in one or both of the profiles; or how many lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HotOverlap {
-    /// The number that is hot in the first profile.
+    /// The number of functions or lines that are hot in the first profile.
     pub base: u64,
-    /// The number that is hot in the second profile.
+    /// The number of functions or lines that are hot in the second profile.
     pub test: u64,
-    /// The number that is hot in both profiles.
+    /// The number of functions or lines that are hot in both profiles.
     pub both: u64,
-    /// The number that is hot in at least one of the two profiles.
+    /// The number of functions or lines that are hot in at least one of the two profiles.
     pub either: u64,
 }
 
@@ -351,9 +351,10 @@ struct Compared<'s, 'p> {
 }
 
 impl Compared<'_, '_> {
-    /// Counts a unit of hot lines: a single line, or an inlined function that only one profile has. `lines` is the
-    /// number of lines in the unit. They count as hot in a profile if the samples of the whole unit reach the
-    /// threshold.
+    /// Counts the lines of a unit if they are hot. A unit is a single line, or a function that only one profile has.
+    /// `base` and `test` are the samples of the unit in each profile. `lines` is 1 for a line, and the number of hot
+    /// lines for a function. These lines count as hot in a profile if the samples of the unit reach the threshold of
+    /// the profile.
     fn hot_lines(&mut self, base: u64, test: u64, lines: u64) {
         let base = base >= self.base.threshold;
         let test = test >= self.test.threshold;
@@ -365,8 +366,9 @@ impl Compared<'_, '_> {
     }
 
     /// Adds a unit: a line, or an inlined function that only one profile has. `base` and `test` are the samples of the
-    /// unit in each profile; `None` if the profile lacks the unit. Returns the difference between the shares that the
-    /// unit has in the two functions.
+    /// unit in each profile; `None` if the profile lacks the unit. `lines` is the same as in
+    /// [`hot_lines`](Self::hot_lines). The samples are added to `row`. Returns the difference between the shares that
+    /// the unit has in the two functions.
     fn unit(
         &mut self,
         base: Option<u64>,
@@ -444,8 +446,8 @@ impl OverlapSide<'_> {
     }
 }
 
-/// Walks through two sorted lists together, and calls `pair` for every item. An item that is in both lists is passed as
-/// a pair; an item that is in one list is passed alone.
+/// Walks through two lists together, which are sorted by `compare`, and calls `pair` for every item. An item that is in
+/// both lists is passed as a pair; an item that is in one list is passed alone.
 fn join<T>(
     one: &[T],
     two: &[T],

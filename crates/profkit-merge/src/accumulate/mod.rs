@@ -134,7 +134,7 @@ pub(crate) struct Incoming<'a> {
 }
 
 impl<'a> Incoming<'a> {
-    /// Prepares a record of an input file for adding.
+    /// Prepares a record of an input file for adding. `order` is the [`order_of`] number of the record.
     pub(crate) fn of_record(
         record: &'a Record,
         order: u64,
@@ -271,7 +271,7 @@ impl Accumulator {
         self.table.function_count() == 0
     }
 
-    /// Reserves memory for more functions.
+    /// Reserves memory for this many more functions, bytes of their names, and counters.
     pub(crate) fn reserve(&mut self, functions: usize, name_bytes: usize, counts: usize) {
         self.table.reserve(functions, name_bytes, counts);
         self.stats.reserve(functions);
@@ -283,8 +283,8 @@ impl Accumulator {
         });
     }
 
-    /// Returns the id of the function with this name. An unknown function is added. Returns `None` if the table of
-    /// functions is full.
+    /// Returns the id of the function with this name. If there is none, the function is added, with `order` as the
+    /// [`order_of`] number of its first record. Returns `None` if the table of functions is full.
     fn function(&mut self, name: &[u8], name_ref: NameRef, order: u64) -> Option<FunctionId> {
         let Accumulator { table, index, .. } = self;
         let found = index.find(name_ref.0, |&id| {
@@ -482,7 +482,7 @@ impl Accumulator {
         self.refused += other.refused;
         let mut ids = Vec::new();
         let mut functions: Vec<_> = (0..).map(FunctionId).zip(other.table.functions()).collect();
-        // Sorts the functions into the order in which LLVM's writer of the other inputs would have received them.
+        // Sorts the functions of `other` into the order in which the LLVM writer that `other` imitates received them.
         if in_order && !functions.is_sorted_by_key(|(_, function)| function.order()) {
             functions.sort_by_key(|(_, function)| function.order());
         }
@@ -635,8 +635,8 @@ impl Accumulator {
         }
     }
 
-    /// Merges record `id` into record `winner`. Parts that do not fit are reported and left out. Returns the number of
-    /// input records that were left out completely.
+    /// Merges record `id`, whose [`order_of`] number is `order`, into record `winner` of the same function. Parts that
+    /// do not fit are reported and left out. Returns the number of input records that were left out completely.
     fn fold(
         &mut self,
         function: FunctionId,

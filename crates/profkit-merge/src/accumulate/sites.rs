@@ -19,7 +19,7 @@ pub(crate) enum SiteRule {
     #[default]
     /// If an input holds one value several times, the largest count of the value in the input is added to the largest
     /// count of the value in the sum, the second largest to the second largest, and so on. Every count is multiplied by
-    /// the weight. No value is cut before the end of the merge.
+    /// the weight. No site is cut to 255 values before the end of the merge.
     Canonical,
     /// The rule by which LLVM joins two writers. It is [`Canonical`](Self::Canonical), but each site is cut to 255
     /// values after every merge.

@@ -290,7 +290,8 @@ impl ReportPart {
     }
 
     /// Reports an input that can be read only in part: its first bytes were read, and `problem` says why the remaining
-    /// bytes cannot be read. Returns the outcome of the input.
+    /// bytes cannot be read. `outcome` is the outcome of merging the first bytes. Returns the outcome of the whole
+    /// input.
     fn cut(&mut self, outcome: Outcome, index: usize, problem: &str) -> Outcome {
         let (action, outcome) = match outcome {
             Outcome::Pending | Outcome::Counted => return outcome,
@@ -461,7 +462,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Lets a worker read all of its inputs.
+    /// Lets a worker read all of its inputs. Progress is reported only if `is_first_time` is true.
     fn take_all<K: MergeKind>(
         &self,
         kind: &K,

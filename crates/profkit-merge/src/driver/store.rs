@@ -75,8 +75,8 @@ impl<'a> InputStore<'a> {
         self.inputs.open(index, buffer)
     }
 
-    /// Keeps an input that will be needed again. If the limits are reached, an input that can be opened again is
-    /// dropped instead.
+    /// Keeps an input that will be needed again. If a limit is reached, the bytes of this input are dropped instead,
+    /// provided that it can be opened again.
     pub(crate) fn keep(&self, index: usize, data: InputData<'a>) {
         let counted = self.counted(index, &data);
         let mut kept = self.lock();

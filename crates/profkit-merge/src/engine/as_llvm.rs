@@ -89,8 +89,8 @@ impl Strategy for AsLlvm {
             return Next::Join;
         }
         worker.add_layout_sums();
-        // If the sums or the faults depend on the order of inputs, the fast path may have given a different result, so
-        // the inputs are read again.
+        // If the sums or the faults depend on the order of inputs, the fast path may have given a different result than
+        // LLVM, so the inputs are read again.
         let fast = part.totals.fast_profiles > 0;
         if fast && !(worker.in_order && part.log.is_empty()) {
             Next::TakeAgain

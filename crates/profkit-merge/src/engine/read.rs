@@ -248,8 +248,8 @@ impl Worker<'_, '_> {
         context.traces_of(input, Vec::new(), &mut self.reservoirs);
     }
 
-    /// Reads one part of the records of an indexed profile: the part with the index `share`. Other workers read the
-    /// other parts.
+    /// Reads the part with the index `share` of the records of an indexed profile. The records are divided into
+    /// `shares` parts, and other workers read the other parts.
     pub(crate) fn read_share(
         &mut self,
         input: usize,
@@ -279,7 +279,7 @@ impl Worker<'_, '_> {
         (stats, file)
     }
 
-    /// Adds everything but the records of an indexed profile, after several workers have read the records.
+    /// Adds everything in an indexed profile except its records, after several workers have read the records.
     pub(crate) fn conclude_shares(
         &mut self,
         opened: &OpenedInput<'_>,
@@ -301,7 +301,7 @@ impl Worker<'_, '_> {
         self.conclude(opened, &mut source, stats, (file, report), false)
     }
 
-    /// Returns a description of the profile in the file that is being read.
+    /// Returns a description of the profile that is being read.
     fn part(&mut self, source: &mut Source<'_>) -> Part {
         Part {
             number: source.profiles_seen(),
@@ -379,7 +379,8 @@ impl Worker<'_, '_> {
         stats
     }
 
-    /// Adds everything but the records of a file to the worker, and finishes the file's statistics.
+    /// Adds everything in a file except its records to the worker, and reports the file. The records were added before;
+    /// `stats` are their statistics. `late` is true if the file was read again after all others.
     fn conclude(
         &mut self,
         opened: &OpenedInput<'_>,
@@ -526,8 +527,8 @@ impl FileStats {
             if cut.is_some() {
                 message.push_str(", because the names in this file are cut off");
             }
-            // The names were found, so one event about this replaces the event about the cut-off names. The new event
-            // keeps the offset at which the names are cut off.
+            // The names were found in other inputs. One event says so, and replaces the event about the cut-off names.
+            // The new event keeps the offset at which the names are cut off.
             let here = event(Reason::NamesFromSibling, message);
             file.push(match cut {
                 Some(cut) => Event {

@@ -130,7 +130,8 @@ impl<'data> Source<'data> {
         }
     }
 
-    /// Returns a number for the position of the record that was read last. The number rises through the file.
+    /// Returns a number for the position of the record that was read last; it is larger for a later record. `ordinal`
+    /// is the number of records of the file that were read before this one.
     pub(crate) fn place(&self, ordinal: u64) -> u64 {
         match self {
             // An entry of the hash table is longer than 8 bytes, so the offset divided by 8 is different for each name,
@@ -175,7 +176,7 @@ fn not_a_profile(kind: FileKind) -> Error {
 }
 
 /// If [`MergeOptions::read_as`](crate::MergeOptions) names an LLVM release that does not read this version of the file,
-/// returns the error of that release.
+/// returns the error of that release. `word` is the version word of the file.
 pub(crate) fn llvm_refuses(context: &Context<'_, '_>, kind: FileKind, word: u64) -> Option<Error> {
     let release = context.options.read_as?;
     let facts = release.facts()?;

@@ -56,7 +56,8 @@ pub(crate) trait Strategy: Sync {
     }
 
     /// Returns the kind that the worker has after one more raw profile was added by its layout. `before` is the kind of
-    /// the worker's earlier inputs. `None` if this raw profile must not be added by its layout.
+    /// the worker's earlier inputs; `kind` and `word` are the kind and the version word of the raw profile. `None` if
+    /// this raw profile must not be added by its layout.
     fn kind_with(
         &self,
         context: &Context<'_, '_>,
@@ -98,7 +99,7 @@ pub(crate) trait Strategy: Sync {
         Vec::new()
     }
 
-    /// Adds the state of a worker with later inputs.
+    /// Adds the state of the worker `later` to the worker `into`. The inputs of `later` come after those of `into`.
     ///
     /// # Errors
     /// If the inputs cannot be merged with each other.

@@ -2,9 +2,9 @@
 //! inputs whose hashes do not fit each other.
 //!
 //! A compiler that reads a front-end profile decides by the *version* of the indexed file how it must hash functions
-//! (docs/formats, `FrontEndScheme`). A raw file has only a raw version, which several LLVM releases with different
-//! schemes may share. If these releases use the same scheme, the indexed version to write is one that implies this
-//! scheme. If their schemes differ, the other inputs decide; if they cannot, the newest scheme is assumed.
+//! (docs/formats, `FrontEndScheme`). A raw file has only a raw version, which several LLVM releases may share. If all
+//! releases with this raw version use the same scheme, the indexed version to write is one that implies this scheme. If
+//! their schemes differ, the other inputs decide; if they cannot, the newest scheme is assumed.
 use crate::error::{Difference, GroupConflict, Members};
 use crate::report::{Action, Event, Reason};
 use profkit_abi::{indexed, variant};
@@ -132,8 +132,8 @@ pub(crate) fn suggest(generations: &Generations) -> Suggestion {
         let (mut fitting, ambiguous) = origin.front_end_version();
         if ambiguous {
             let newest = fitting;
-            // If a single range of compilers may have made all inputs, and all compilers in this range use one scheme,
-            // the inputs of this origin have this scheme.
+            // Each compiler in `same` may have made all inputs. If all these compilers use one scheme, the inputs of
+            // this origin have this scheme.
             let schemes = same.map(|(first, last)| (origin.scheme(first), origin.scheme(last)));
             if let Some((_, scheme)) = schemes.filter(|(first, last)| first == last) {
                 fitting = newest_of_scheme(newest, scheme);

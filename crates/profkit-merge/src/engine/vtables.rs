@@ -1,5 +1,6 @@
-//! The names of virtual tables in the merged profile. LLVM's writer keeps these names in a set of strings. Under the
-//! other policies, the result has the names of the virtual tables that its value data refer to.
+//! The names of virtual tables in the merged profile. LLVM's writer keeps these names in a set of strings. Under
+//! [`Policy::Tolerant`](crate::Policy::Tolerant), the result has the names of the virtual tables that its value data
+//! refer to.
 use super::source::Source;
 use profkit_abi::value_kind;
 use profkit_data::ids::NameRef;
@@ -30,7 +31,7 @@ pub(super) fn of_input(source: &Source<'_>) -> Vec<Vec<u8>> {
 }
 
 /// Returns the names of the virtual tables that the value data of `tables` refer to, as far as `symbols` knows them.
-/// The names are in the order of LLVM's set after they were added in sorted order.
+/// The names are in the order that LLVM's set of strings has if they are added to it in sorted order.
 pub(super) fn used(tables: &[FunctionTable], symbols: &SymbolTable) -> Vec<Vec<u8>> {
     if symbols.is_empty() {
         return Vec::new();
@@ -59,8 +60,8 @@ pub(crate) struct VtableNames {
 }
 
 impl VtableNames {
-    /// Adds the names of an input, in the order in which LLVM's reader returns them. This is the order of a set of
-    /// strings, as in LLVM's writer.
+    /// Adds the names of an input in the order in which LLVM's reader returns them. The reader also keeps them in a set
+    /// of strings.
     pub(crate) fn extend(&mut self, names: &[Vec<u8>]) {
         let mut input = VtableNames::default();
         names.iter().for_each(|name| input.insert(name));

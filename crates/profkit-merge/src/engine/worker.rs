@@ -23,8 +23,8 @@ pub(crate) struct Group {
     /// The build ids of the merged profile. Empty if all inputs are merged into one profile.
     pub(crate) ids: Vec<BuildId>,
     pub(crate) acc: Accumulator,
-    /// Further accumulators. Every function name is in only one of them or in `acc`, so the accumulators need not be
-    /// merged with each other.
+    /// Further accumulators. No two of these accumulators have a function name in common, and none has one in common
+    /// with `acc`, so they need not be merged with each other.
     pub(crate) disjoint: Vec<Accumulator>,
     /// The sums of the counters of raw profiles whose layout is known. They are added to `acc` at the end.
     pub(crate) sums: LayoutSums,
@@ -310,7 +310,7 @@ impl<'c, 'i> Worker<'c, 'i> {
         );
     }
 
-    /// Adds everything but the records of another worker to this worker.
+    /// Adds the state of another worker to this worker, except for the records.
     pub(crate) fn absorb_rest(
         &mut self,
         generations: Generations,

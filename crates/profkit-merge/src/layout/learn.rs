@@ -131,7 +131,8 @@ fn by_hash(names: &NameList, threads: usize) -> FxHashMap<NameRef, u32> {
 const MIN_SHARE: usize = 1024;
 
 /// Makes masks for the words of a data record. A mask has ones for the bits that are the same in every run of the
-/// program. The words have native byte order, because they are only used as masks for other words.
+/// program. `relative_counters` is whether counter pointers are relative to their record, and thus the same in every
+/// run. The words have native byte order, because they are only used as masks for other words.
 fn fixed_words(layout: &RecordLayout, relative_counters: bool) -> Vec<u64> {
     let mut bytes = vec![0xff; layout.stride];
     for range in layout.moving_fields(relative_counters) {

@@ -53,8 +53,8 @@ pub(crate) struct SummedRecord<'a> {
 }
 
 impl LayoutSums {
-    /// Adds a file that holds a single raw profile. An unknown layout is learned first. Returns the number of records;
-    /// `None` if the profile must be read record by record, and nothing was added.
+    /// Adds a file that holds a single raw profile. An unknown layout is learned first. Returns the number of records.
+    /// `None` if the profile must be read record by record; nothing is added then.
     pub(crate) fn add_profile(
         &mut self,
         layouts: &Layouts,

@@ -98,7 +98,8 @@ impl ValueSums {
         }
     }
 
-    /// Adds the values of the profile that was decoded last to the sums.
+    /// Adds the values of one profile, which are in `staged`, to the sums. `profiles` is the number of profiles that
+    /// were added before.
     pub(super) fn add(
         &mut self,
         staged: &[ValueData],
@@ -136,8 +137,8 @@ impl ValueSums {
     }
 }
 
-/// Returns the name hash for an address in the profile from which the layout was learned. `place` is the index of the
-/// address among the addresses of its record.
+/// Returns the name hash for an address of a function or virtual table (as `kind` says) in the profile from which the
+/// layout was learned. `place` is the index of the address among the addresses of its record.
 #[inline]
 fn resolve(
     layout: &Layout,

@@ -24,7 +24,7 @@ pub struct SectionChoice {
 }
 
 impl SectionChoice {
-    /// Makes options that choose a suitable version, with the usual fields.
+    /// Makes options that choose a suitable version of the section, and the fields that LLVM writes by default.
     pub fn new() -> Self {
         Self::default()
     }
@@ -152,7 +152,7 @@ impl std::error::Error for SectionError {}
 /// the indexed version can read.
 ///
 /// If no heap profile is given, the existing section is rewritten only if readers of the indexed version cannot read
-/// it, or if another version is asked for.
+/// its version, or if `choice` has a version. A damaged section is then left unchanged.
 ///
 /// # Errors
 /// If no version of the section is suitable, if the existing section cannot be read, or if the heap profile that is to

@@ -30,8 +30,9 @@ pub struct MipTarget {
 pub struct MipMergeOptions {
     /// The threads of the merge, the receiver of its progress, and the flag that cancels it.
     pub run: RunOptions,
-    /// Whether a profile among the inputs can become a result of its own. If so, raw files and profiles of its build
-    /// are merged into it, unless another profile of that build was given.
+    /// Whether a profile among the inputs becomes a result of its own if no target is of its build. All such profiles
+    /// of one build are merged into one result. If the merge has no targets at all, raw files are merged into these
+    /// results too. If this is false, a profile that belongs to no target is dropped.
     pub take_profiles: bool,
 }
 

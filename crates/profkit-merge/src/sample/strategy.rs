@@ -71,7 +71,8 @@ pub(super) trait Strategy: Sync {
     }
 
     /// Returns the name of a function as messages report it: the name that the input has.
-    /// [`match_names`](Self::match_names) may have replaced it by the name in the sum.
+    /// [`match_names`](Self::match_names) may have replaced it by the name in the sum. `own` keeps the names of the
+    /// input from one call to the next; it is `None` before the first call.
     fn reported_name(
         &self,
         input: &SampleProfile,

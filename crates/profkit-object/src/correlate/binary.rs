@@ -61,7 +61,7 @@ pub fn has_sections<'data, R: ReadRef<'data>>(
 ///
 /// # Errors
 /// [`ErrorKind::CannotCorrelate`] if a section is missing or empty. [`ErrorKind::Unsupported`] for a Mach-O file whose
-/// chained pointers have another format than on x86-64 and arm64.
+/// chained pointers have a format that x86-64 and arm64 do not use.
 pub fn correlate<'data, R: ReadRef<'data>>(
     image: &object::File<'data, R>,
     set: SectionSet,

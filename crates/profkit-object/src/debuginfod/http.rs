@@ -116,7 +116,7 @@ impl Client {
         }
     }
 
-    /// Returns the outcome of a request to which the server sent no answer.
+    /// Returns the outcome of a request to which the server sent no answer. `most` is the time limit of the download.
     #[cold]
     fn transport(&self, error: &ureq::Error, most: Duration) -> Miss {
         match error {
@@ -140,7 +140,8 @@ impl Client {
         }
     }
 
-    /// Returns the outcome of a request whose answer ended too early.
+    /// Returns the outcome of a request whose answer ended too early: after `got` of `total` bytes (`None` if the total
+    /// is not known). `most` is the time limit of the download.
     #[cold]
     fn cut(&self, error: io::Error, got: u64, total: Option<u64>, most: Duration) -> Miss {
         let of = total.map_or(String::new(), |total| format!(" of {total}"));

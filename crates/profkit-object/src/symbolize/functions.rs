@@ -177,9 +177,10 @@ impl<'a> Functions<'a> {
         Ok(())
     }
 
-    /// Adds a range, which replaces earlier ranges where it overlaps them. Callers are added before the functions
-    /// inlined into them, so normally a range lies within one earlier range or overlaps none. Other overlaps give the
-    /// same result as in LLVM (`updateAddressDieMap`).
+    /// Adds the range from `low` up to but not including `high` of the function with the index `number`. It replaces
+    /// earlier ranges where it overlaps them. Callers are added before the functions inlined into them, so normally a
+    /// range lies within one earlier range or overlaps none. Other overlaps give the same result as in LLVM
+    /// (`updateAddressDieMap`).
     fn add_range(&mut self, low: u64, high: u64, number: u32) {
         if low >= high {
             return;

@@ -104,8 +104,9 @@ impl<'c, 'i, 'a> Names<'c, 'i, 'a> {
         self.dwarf
     }
 
-    /// Returns the name of a function. It is the linkage name if the function's entry, or an entry that it refers to,
-    /// has one; otherwise it is the plain name.
+    /// Returns the name and the declaration of a function. The name is the linkage name if the function's entry, or an
+    /// entry that it refers to, has one; otherwise it is the plain name. `keep` stores the name in the caller's table
+    /// of strings and returns its index there.
     pub(super) fn resolve(&mut self, own: &Own<'a>, keep: impl FnOnce(&[u8]) -> u32) -> Named {
         // Most inlined functions have nothing but one reference, and many refer to the same entry. So the result for
         // such an entry is kept, and the entry is searched only once.
@@ -131,8 +132,8 @@ impl<'c, 'i, 'a> Names<'c, 'i, 'a> {
         named
     }
 
-    /// Searches the entry, then depth first the entries that it refers to. `DW_AT_specification` is followed before
-    /// `DW_AT_abstract_origin`.
+    /// Does the work of [`resolve`](Self::resolve): searches the entry, then depth first the entries that it refers to.
+    /// `DW_AT_specification` is followed before `DW_AT_abstract_origin`.
     fn search(&self, own: &Own<'a>, keep: impl FnOnce(&[u8]) -> u32) -> Named {
         let (mut linkage_name, mut name, mut line, mut file) = (None, None, None, None);
         let mut current = Some((None, *own));

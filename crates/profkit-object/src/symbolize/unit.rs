@@ -70,8 +70,8 @@ impl<'a> Context<'_, 'a> {
         part
     }
 
-    /// Symbolises with the split unit of a skeleton unit. Returns false if the unit is not a skeleton, or if its split
-    /// unit is not found.
+    /// Symbolises the addresses in `asked` with the split unit of a skeleton unit, whose index is `number`. Returns
+    /// false if the unit is not a skeleton, or if its split unit is not found.
     fn split(
         &self,
         number: usize,
@@ -186,8 +186,9 @@ impl<'a> Context<'_, 'a> {
         }
     }
 
-    /// Makes the inline stacks. Functions are read from `unit`, and their names from `names`. Files are read from
-    /// `files`; for split debug info, that is the skeleton unit.
+    /// Makes the inline stacks of the addresses in `asked`. `number` is the index of the unit. Functions are read from
+    /// `unit`, and their names from `names`. Files are read from `files`; for split debug info, that is the skeleton
+    /// unit.
     #[expect(clippy::too_many_arguments)]
     fn stacks<'b>(
         &self,
@@ -250,7 +251,8 @@ impl<'a> Context<'_, 'a> {
         }
     }
 
-    /// Symbolises addresses without debug info, with the symbol table only. The addresses must be sorted.
+    /// Symbolises addresses without debug info, with the symbol table only. `indexes` are the indexes of these
+    /// addresses in `addresses`, sorted by address.
     pub(super) fn symbols_only(&self, indexes: &[u32], addresses: &[u64]) -> Part {
         let mut part = Part::default();
         let mut symbol = SymbolAt::new(self.symbols);
@@ -361,7 +363,8 @@ impl Builder<'_, '_, '_, '_> {
         self.finish(frame)
     }
 
-    /// Returns the frame into which `function` was inlined; `NONE` if it was not inlined.
+    /// Returns the index of the frame into which `function` was inlined; `NONE` if it was not inlined. `symbol` is the
+    /// same as in [`leaf`](Self::leaf).
     fn caller(&mut self, function: u32, symbol: u32) -> u32 {
         let functions = self.functions;
         let mut path = Vec::new();
@@ -393,7 +396,8 @@ impl Builder<'_, '_, '_, '_> {
         caller
     }
 
-    /// Makes a frame of `function`. Its line and column are set later.
+    /// Makes a frame of `function` without line and column, which are set later. If there is no `caller`, the frame is
+    /// the outermost one and gets the name `symbol`, unless `symbol` is `NONE`.
     fn frame(&mut self, function: u32, caller: u32, symbol: u32) -> Stored {
         let mut frame = Stored {
             caller,

@@ -38,7 +38,7 @@ pub(super) struct Job {
 
 impl<'c, 'a> UnitIndex<'c, 'a> {
     /// Reads the headers of all units and `.debug_aranges`. For units that `.debug_aranges` does not contain, reads the
-    /// ranges in the unit.
+    /// ranges in the unit. Calls `warn` with each error.
     pub(super) fn build(dwarf: &'c Dwarf<Slice<'a>>, warn: &mut dyn FnMut(Error)) -> Self {
         let mut index = UnitIndex {
             dwarf,

@@ -32,7 +32,8 @@ pub struct FunctionNumbers {
 /// A function with its numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RankedFunction {
-    /// The name as in the profile. If several instances of a Rust function are counted together, the name of one of them.
+    /// The name as in the profile. If several instances of a Rust function are counted together, the name of one of
+    /// them.
     pub name: Vec<u8>,
     /// The numbers of the function. For several instances: the sum of their sums, the largest of their largest
     /// counters, and the sum of their entry counts.
@@ -88,8 +89,8 @@ pub struct Ranking {
 }
 
 impl Ranking {
-    /// Makes a ranking that keeps `most` functions. With `unite`, the instances of a Rust function whose names differ only
-    /// in a hash are counted together.
+    /// Makes a ranking that keeps `most` functions. If `unite` is true, the instances of a Rust function whose names
+    /// differ only in a hash are counted together.
     pub fn new(order: FunctionOrder, most: usize, unite: bool) -> Self {
         Ranking {
             order,

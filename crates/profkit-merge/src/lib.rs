@@ -49,8 +49,8 @@
 //! these writers samples its own temporal traces. Everything else is as under the tolerant policy.
 //!
 //! LLVM samples temporal traces into a reservoir of limited size. Between releases 19 and 22 it changed the method
-//! ([`TraceSampling`]): since then, a full reservoir only accepts traces from inputs with more traces than the reservoir
-//! holds.
+//! ([`TraceSampling`]): since then, a full reservoir only accepts traces from inputs with more traces than the
+//! reservoir holds.
 
 mod accumulate;
 mod driver;

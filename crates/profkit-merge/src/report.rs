@@ -1,7 +1,7 @@
 //! The report of a merge: what was done with each input. The report does not depend on the number of threads.
 //!
-//! Its serialised form (by serde) is the `--report` file: an object whose `schema_version` is [`REPORT_VERSION`]. Within a
-//! version, fields may be added, but no field changes its meaning.
+//! Its serialised form (by serde) is the `--report` file: an object whose `schema_version` is [`REPORT_VERSION`].
+//! Within a version, fields may be added, but no field changes its meaning.
 mod details;
 mod tolerance;
 
@@ -557,7 +557,8 @@ impl EventLog {
             .is_some_and(|&count| count >= self.limit)
     }
 
-    /// Counts an event without keeping it, because enough events with this reason are kept; see [`is_full`](Self::is_full).
+    /// Counts an event without keeping it, because enough events with this reason are kept; see
+    /// [`is_full`](Self::is_full).
     pub(crate) fn count(&mut self, reason: Reason) {
         *self.counts.entry(reason).or_default() += 1;
     }

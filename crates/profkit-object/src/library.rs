@@ -105,8 +105,8 @@ impl From<std::str::Utf8Error> for LibraryError {
     }
 }
 
-/// Returns the members of the static library at `path`, whose bytes are `bytes`. The members of a thin library are read from
-/// their own files.
+/// Returns the members of a static library. `path` is the path of the library, and `bytes` are its contents. The
+/// members of a thin library are read from their own files.
 ///
 /// # Errors
 /// If the library is damaged, or the file of a member cannot be read.

@@ -16,9 +16,9 @@ pub struct Key {
     pub version: u32,
     is_big: bool,
     is_narrow: bool,
-    /// Whether the function records are in the debug info, as the profile states.
+    /// Whether the function records are in the debug info and not in sections, as the profile states it.
     pub debug_info: bool,
-    /// The number of bytes of counters, as the profile states.
+    /// The size of all counters in bytes, as the profile states it.
     pub counter_bytes: u64,
 }
 

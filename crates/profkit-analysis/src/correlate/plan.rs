@@ -46,7 +46,7 @@ pub struct Binaries {
     pub servers: Option<Box<dyn BinaryServers>>,
 }
 
-/// The binary of one program, for those of its profiles that have the same [`Key`].
+/// The binary for all profiles with the same [`Key`]. These profiles come from one program.
 #[derive(Clone, Debug)]
 pub struct Assignment {
     /// The build ids of the profiles.

@@ -1,5 +1,5 @@
-//! Compares two MIP profiles: which functions were called only in one of them, which were called earlier or later, and which
-//! blocks ran.
+//! Compares two MIP profiles: which functions were called only in one of them, which were called earlier or later, and
+//! which blocks ran.
 use super::{Change, DiffOptions, FunctionChange, ProfileDiff, keep_first, missing};
 use crate::names;
 use crate::order::by_mean;

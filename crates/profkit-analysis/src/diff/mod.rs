@@ -36,8 +36,8 @@ pub enum Change {
     New,
     /// Only the old profile has the function.
     Gone,
-    /// Both profiles have the function, but with different hashes or numbers of counters. Only the sums of its counts are
-    /// compared.
+    /// Both profiles have the function, but with different hashes or numbers of counters. Only the sums of its counts
+    /// are compared.
     HashChanged,
     /// Both profiles have the function with the same hash. Its share of the total changed, or the shares of its blocks
     /// or call targets in the function changed.
@@ -119,8 +119,9 @@ pub struct FunctionChange {
     pub counts: [Option<u128>; 2],
     /// The function's shares of the total. `None` for a profile that does not have the function, and for MIP.
     pub shares: [Option<f64>; 2],
-    /// The function's rank: 1 for the largest count. MIP: the function's position among the functions that both
-    /// profiles called, counted from 1, if the function was called earlier or later.
+    /// The function's rank: 1 for the largest count. `None` for a profile that does not have the function. MIP: the
+    /// function's position among the functions that both profiles called, counted from 1; `None` unless the function
+    /// was called earlier or later.
     pub ranks: [Option<u64>; 2],
     /// The share of the total that moved because of this function.
     pub moved: f64,

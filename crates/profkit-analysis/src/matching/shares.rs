@@ -1,4 +1,4 @@
-//! The shares of functions and counts for which a profile and binaries match.
+//! Computes for what share of the functions, and of the counts, a profile matches binaries.
 use super::binary::{BinaryFunctions, NamedFunctions, Outcome, checksum_of, fits};
 use super::profile::{Known, ProfileFunctions, each_function, own_samples, sample_name};
 use super::successors::{Successor, find_successors};

@@ -99,7 +99,7 @@ struct ByHash<'a> {
     new: &'a [NewFunction<'a>],
     profile: &'a ProfileFunctions,
     /// For each function that the profile and the binaries have: its position in the profile, and its position in the
-    /// binaries. Sorted.
+    /// binaries. Sorted by the position in the profile.
     common: Vec<(u32, u32)>,
 }
 

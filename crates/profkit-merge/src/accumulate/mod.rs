@@ -33,7 +33,7 @@ pub(crate) struct Rules {
     /// not, records that differ in these numbers stay separate until all inputs are read.
     pub(crate) first_shape_wins: bool,
     /// Whether the markers in pseudo-hot and pseudo-warm records are treated like counts. If so, weights scale the
-    /// markers, and a merge of two such records changes only the first counter of the record.
+    /// markers, and a merge of two such records changes only the first marker.
     pub(crate) markers_are_counts: bool,
     /// Whether the records of another worker are ordered after the records of this worker when the two workers are
     /// joined. If not, all records are ordered by their input.

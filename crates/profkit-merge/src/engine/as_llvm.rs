@@ -189,8 +189,8 @@ impl Worker<'_, '_> {
             Err(error) => return self.fail(input, &error),
         };
         let is_raw = matches!(source, Source::Raw(_));
-        // LLVM reads the head of the heap profile and the traces of an indexed profile together with the header, and the traces of a text profile
-        // together with the records.
+        // LLVM reads the head of the heap profile and the traces of an indexed profile together with the header. It
+        // reads the traces of a text profile together with the records.
         let mut early_traces = None;
         if let Source::Indexed(_) = source {
             let reads_as_22 = |release: Release| release >= Release::new(22);

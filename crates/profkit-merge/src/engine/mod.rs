@@ -74,9 +74,9 @@ pub struct MergedProfile {
 ///
 /// # Errors
 /// [`MergeError::NoInputs`] and [`MergeError::Cancelled`] with any policy. With [`Policy::Tolerant`] also
-/// [`MergeError::Groups`] for inputs that cannot be merged with each other, and [`MergeError::NothingLeft`] if no input could be
-/// used. With [`Policy::Llvm`] also [`MergeError::Llvm`] where LLVM's tool ends at once. The report lists failed
-/// inputs; the caller decides whether they are an error (`--failure-mode`).
+/// [`MergeError::Groups`] for inputs that cannot be merged with each other, and [`MergeError::NothingLeft`] if no input
+/// could be used. With [`Policy::Llvm`] also [`MergeError::Llvm`] where LLVM's tool ends at once. The report lists
+/// failed inputs; the caller decides whether they are an error (`--failure-mode`).
 pub fn merge_instr(
     inputs: &(impl Inputs + ?Sized),
     options: &MergeOptions,

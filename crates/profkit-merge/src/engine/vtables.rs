@@ -9,8 +9,8 @@ use profkit_data::llvm_order::string_set_order;
 use profkit_data::names::SymbolTable;
 use rustc_hash::FxHashSet;
 
-/// Returns the names of virtual tables in an input, as far as it was read, in the order of the input. The names of a raw
-/// file are those of the profile that is being read.
+/// Returns the names of virtual tables in an input, as far as it was read, in the order of the input. If the input is a
+/// raw file, these are the names in the profile that is being read.
 pub(super) fn of_input(source: &Source<'_>) -> Vec<Vec<u8>> {
     let list = |names: &SymbolTable| names.in_order().map(|(_, name)| name.to_vec()).collect();
     match source {

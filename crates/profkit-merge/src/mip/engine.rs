@@ -286,8 +286,8 @@ fn is_profile(data: &[u8]) -> bool {
     detect(data) == FileKind::MipProfile
 }
 
-/// Gives a build id to the first profile that was made from a map alone and therefore has none: the build id of the
-/// first raw file.
+/// Gives the build id of the first raw file to the first profile without a build id. Such a profile was made from a map
+/// alone.
 fn take_build_id(targets: &mut [MipTarget], driver: &Driver<'_>, part: &mut ReportPart) {
     let Some(target) = targets
         .iter_mut()
@@ -639,7 +639,7 @@ fn report_refused(input: usize, refused: &[Refused], part: &mut ReportPart) {
     }
 }
 
-/// Checks whether the records of a raw file have the layout of the profile.
+/// Returns an error if the records of a raw file do not have the layout that the profile describes.
 fn fits(part: &RawPart<'_>, profile: &MipProfile, plan: &RecordPlan) -> Result<(), Error> {
     let v8 = part.version == profkit_abi::mip::v8::VERSION;
     let size = part.records_size;

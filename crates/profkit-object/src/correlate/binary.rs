@@ -156,8 +156,8 @@ pub(crate) fn records_of<'data>(
         .map(move |(index, bytes)| RawRecord::decode(bytes, index, dialect, layout))
 }
 
-/// Whether a section can consist of records of this layout: no bytes are left over after the last record, which may lack
-/// its padding.
+/// Whether a section can consist of records of this layout: no bytes are left over after the last record, which may
+/// lack its padding.
 pub(crate) fn is_whole_records(data: &[u8], layout: &RecordLayout) -> bool {
     let left = data.len() % layout.stride;
     left == 0 || left + RECORD_PADDING >= layout.stride

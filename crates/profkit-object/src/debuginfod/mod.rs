@@ -30,7 +30,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 /// The time for which the cache remembers that no server has a file, unless the cache has a setting for this time.
 const MISS_LASTS: Duration = Duration::from_secs(600);
-/// The default of the time that a server may take without sending enough data.
+/// The default time limit for a server to send 100 KiB or the whole file.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(90);
 /// The default of the time that all downloads together may take.
 const DEFAULT_BUDGET: Duration = Duration::from_secs(600);
@@ -62,7 +62,7 @@ pub type Progress = Box<dyn Fn(&str, u64, Option<u64>) + Send + Sync>;
 pub struct Client {
     servers: Vec<String>,
     cache: PathBuf,
-    /// The time that a server may take without sending enough data. `None` means that only `budget` limits this time.
+    /// The time limit for a server to send 100 KiB or the whole file. `None` means that only `budget` limits this time.
     timeout: Option<Duration>,
     /// The time that the download of one file may take. `None` means that only `budget` limits this time.
     max_time: Option<Duration>,
@@ -114,7 +114,8 @@ impl Client {
         }
     }
 
-    /// Sets the time that a server may take without sending enough data.
+    /// Sets the time limit for a server to send 100 KiB or the whole file. `None` sets no limit but that of
+    /// [`budget`](Self::budget).
     #[must_use]
     pub fn timeout(mut self, timeout: Option<Duration>) -> Self {
         self.timeout = timeout;

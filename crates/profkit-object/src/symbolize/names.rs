@@ -80,8 +80,8 @@ pub(super) struct Named {
 pub(super) struct Names<'c, 'i, 'a> {
     dwarf: &'c Dwarf<Slice<'a>>,
     unit: &'c Unit<Slice<'a>>,
-    /// The other units of the file to which references may lead. `None` in split debug info, where references never
-    /// leave their unit.
+    /// All units of the file, because references may lead from one unit to another. `None` in split debug info, where
+    /// references never leave their unit.
     index: Option<&'c UnitIndex<'i, 'a>>,
     known: FxHashMap<Place, Named>,
 }

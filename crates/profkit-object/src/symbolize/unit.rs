@@ -70,8 +70,8 @@ impl<'a> Context<'_, 'a> {
         part
     }
 
-    /// Symbolises the addresses in `asked` with the split unit of a skeleton unit, whose index is `number`. Returns
-    /// false if the unit is not a skeleton, or if its split unit is not found.
+    /// Symbolises the addresses in `asked` with the split unit to which `unit` refers. `number` is the index of `unit`.
+    /// Returns false if `unit` is not a skeleton unit, or if its split unit is not found.
     fn split(
         &self,
         number: usize,
@@ -329,7 +329,8 @@ struct Builder<'x, 'c, 'i, 'b> {
     paths: Paths,
     /// The names of the functions, with the same indexes as the list of functions of the compile unit.
     named: Vec<Option<Named>>,
-    /// The calling frames of inlined functions, by the inlined function and the symbol.
+    /// The calling frames of inlined functions. The key is the index of the inlined function and the name of the
+    /// outermost frame.
     callers: FxHashMap<(u32, u32), u32>,
     frames: FxHashMap<Stored, u32>,
     functions: &'x Functions<'b>,

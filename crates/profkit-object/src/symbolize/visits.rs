@@ -119,7 +119,7 @@ impl Symbolizer<'_> {
     }
 }
 
-/// Visits the unit of a split file that belongs to a skeleton unit, if there is one.
+/// Visits the unit in a split file that has the same id (`dwo_id`) as a skeleton unit. `None` if there is no such unit.
 fn visit_split<'b, V: UnitVisitor>(
     dwarf: &Dwarf<Slice<'b>>,
     files: (&Dwarf<Slice<'b>>, &Unit<Slice<'b>>),

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 /// nested much less deeply.
 const RESPONSE_DEPTH: usize = 20;
 
-/// Replaces the names of response files by the words in the files. If a response file cannot be read, its name remains
-/// a word, as in compilers.
+/// Replaces each word `@FILE` by the words in that response file. If the file cannot be read, the word is kept, as in
+/// compilers.
 #[must_use]
 pub fn expand(words: &[OsString]) -> Vec<OsString> {
     expand_within(words, 0)

@@ -2,8 +2,8 @@
 //! functions, and the search for similar names.
 use rustc_hash::FxHashMap;
 
-/// The largest number of names with which one name is compared. If more names share a part, such as all functions
-/// called `new`, this part does not show which of them is meant.
+/// The largest number of names that may share a part for this part to be used in a search. A part that more names
+/// share, such as `new`, does not show which of them is meant.
 const LARGEST_BUCKET: usize = 64;
 /// The largest number of bytes of a path that is compared letter by letter. Of whole names, only this number of
 /// characters is compared.

@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 
 /// The largest number of blocks that are listed for a function, and the largest number of call targets.
 const MOST_PARTS: usize = 3;
-/// The smallest change of the share in a function for which a block or a call target is listed.
+/// A block or a call target is listed only if its share in the function changed by at least this number.
 const LEAST_PART: f64 = 0.01;
 
 /// How a function changed.

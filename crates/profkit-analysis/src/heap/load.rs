@@ -49,7 +49,7 @@ impl LoadedHeap {
         loaded
     }
 
-    /// The part of the report that only heap profiles have.
+    /// The part of the report that only merges of heap profiles have.
     pub fn details(&self) -> HeapDetails {
         self.report.heap.unwrap_or_default()
     }

@@ -129,7 +129,7 @@ impl ProfileFunctions {
         Ok(self)
     }
 
-    /// Reads all records. Damaged records are skipped and kept in [`damage`](Self::damage).
+    /// Reads all records. Damaged records are skipped; their errors are kept in [`damage`](Self::damage).
     ///
     /// # Errors
     /// If the profile holds counters only.

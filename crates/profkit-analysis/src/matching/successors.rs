@@ -26,8 +26,9 @@ pub enum SuccessorReason {
     OtherHash,
     /// The successor is new and has the same hash. No other function in the profile or in the binaries has this hash.
     SameHash,
-    /// The successor is new and has the same hash. No other such function lies between the same two functions in the
-    /// binaries as the lost function in the profile.
+    /// The successor is new and has the same hash. In the profile, the lost function lies between two functions that
+    /// the binaries have too. The successor is the only function with this hash that lies between the same two in the
+    /// binaries.
     SameHashAndNeighbours,
     /// The successor is new, and has the same hash and a similar name.
     SameHashAndName,
@@ -177,8 +178,9 @@ impl<'a> ByHash<'a> {
     }
 
     /// Returns the range of positions in the binaries in which the lost function is expected: after the position of the
-    /// last common function before it, and before that of the first common function after it. A limit is `None` at the
-    /// start or end. Returns `None` if there is neither limit, or if the lost function has no position.
+    /// last common function before it, and before that of the first common function after it. A limit is `None` if
+    /// there is no common function on that side. Returns `None` if both limits are missing, or if the lost function has
+    /// no position.
     fn neighbours(&self, lost: &LostFunction) -> Option<(Option<u32>, Option<u32>)> {
         let mut known = self.profile.functions.get(&lost.name)?.iter();
         let position = known.find(|known| known.hash == lost.hash)?.position?;

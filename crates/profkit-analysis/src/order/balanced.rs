@@ -1,5 +1,6 @@
 //! Balanced partitioning: functions are divided into halves again and again. Functions that are needed at the same time
-//! stay in the same half. A *utility node* is a set of such functions ([`utilities`]).
+//! stay in the same half. A *utility node* is a time span of a run with the functions that are needed in it
+//! ([`utilities`]).
 //!
 //! The idea comes from Dhulipala and others ("Compressing graphs and indexes with recursive graph bisection", KDD
 //! 2016); Hoag and others (arXiv 2211.09285) use it for start-up. For traces of equal weights the result is exactly the

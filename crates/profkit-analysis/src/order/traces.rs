@@ -118,8 +118,8 @@ pub struct Utilities<F> {
 /// time span of a run, and has the functions that the run needs in this time span.
 ///
 /// In each trace, new nodes begin at positions 1, 2, 4, 8 and so on. A function belongs to all nodes from its first
-/// call to the end of the trace, since its pages stay in use. With `leave_out`, two sorts of nodes are left out because
-/// they add nothing: nodes with only one function, and nodes with more than half of all functions.
+/// call to the end of the trace, since its pages stay in use. If `leave_out` is true, two sorts of nodes are left out
+/// because they add nothing: nodes with only one function, and nodes with more than half of all functions.
 pub fn utilities<F: Copy + Ord + Hash>(traces: &[Trace<F>], leave_out: bool) -> Utilities<F> {
     struct Known<F> {
         function: F,

@@ -122,7 +122,7 @@ impl Strategy for AsLlvm {
             .map(|(number, _)| number)
             .collect();
         if together && !odd.is_empty() {
-            // The first worker holds the sums of all workers, so all of them must read their inputs again.
+            // The first worker holds the sums of all workers, so all workers must read their inputs again.
             (0..workers.len()).collect()
         } else {
             odd

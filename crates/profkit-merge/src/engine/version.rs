@@ -55,10 +55,10 @@ impl Generations {
             .map(|(origin, members)| (*origin, origin.compilers(), members))
     }
 
-    /// Returns the oldest and the newest hashing scheme that all inputs may have. `None` if there are no inputs of this
-    /// level. The compiler of an input is often known only as a range of releases. The input may then have any scheme
-    /// from that of the oldest release to that of the newest. If the first result is newer than the second, the inputs
-    /// have no scheme in common.
+    /// Returns the oldest and the newest hashing scheme that all front-end profiles may have; if `front_end` is false,
+    /// those that all IR profiles may have. `None` if there are no such inputs. The compiler of an input is often known
+    /// only as a range of releases. The input may then have any scheme from that of the oldest release to that of the
+    /// newest. If the first result is newer than the second, the inputs have no scheme in common.
     fn schemes(&self, front_end: bool) -> Option<(u8, u8)> {
         let schemes = self.of_level(front_end).map(|(origin, clangs, _)| {
             (origin.scheme(*clangs.start()), origin.scheme(*clangs.end()))

@@ -38,7 +38,7 @@ impl ValueSums {
     /// value sites has one entry.
     ///
     /// Returns the bitwise OR of all counts. `None` if the value data are damaged, if something other than padding
-    /// follows them, or if a record has other value sites than in the profiles that were added before.
+    /// follows them, or if a record has a different number of value sites than in the profiles that were added before.
     pub(super) fn stage(
         &mut self,
         layout: &Layout,

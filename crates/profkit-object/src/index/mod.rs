@@ -288,7 +288,7 @@ impl BinaryIndex {
     }
 }
 
-/// Whether this file is found for the first time. The same file may have been found before under another name.
+/// Whether this file was not found before under any name. Adds the file to `seen`, the files that were found so far.
 fn first_time(metadata: &Metadata, seen: &mut FxHashSet<(u64, u64)>) -> bool {
     #[cfg(unix)]
     {

@@ -278,7 +278,8 @@ impl Declarations {
     }
 
     /// Returns the declaration if there is only one. If there are several, returns the only one whose path ends with
-    /// `file`, or the declaration of a function of Rust's standard library.
+    /// `file`, otherwise a declaration of a function in Rust's standard library ([`of_std`](Self::of_std)). `None` if
+    /// there is neither.
     fn only(&self, found: &[Entry], file: &[u8]) -> Option<Declaration<'_>> {
         let declaration = |entry: &Entry| {
             Some(Declaration {

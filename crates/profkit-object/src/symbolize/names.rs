@@ -1,5 +1,5 @@
-//! Finds the names and declaration lines of functions. Names and lines are often in another DWARF entry than the code
-//! of the function.
+//! Finds the names and declaration lines of functions. Names and lines are often in a different DWARF entry than the
+//! code of the function.
 use super::units::UnitIndex;
 use super::{MAX_REFERENCES, Slice};
 use gimli::{Abbreviation, AttributeValue, Dwarf, EntriesRaw, Unit, UnitOffset, constants as dw};

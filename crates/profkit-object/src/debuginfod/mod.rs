@@ -6,7 +6,7 @@
 //! |---|---|
 //! | `DEBUGINFOD_URLS` | the servers, separated by white space, in the order in which they are asked |
 //! | `DEBUGINFOD_CACHE_PATH` | the folder of the cache; by default `~/.debuginfod_client_cache` if it exists, otherwise `debuginfod_client` in `XDG_CACHE_HOME` or `~/.cache` |
-//! | `DEBUGINFOD_TIMEOUT` | the number of seconds in which a server must send 100 KiB or the whole file; otherwise it is given up (default 90; 0: no limit) |
+//! | `DEBUGINFOD_TIMEOUT` | the number of seconds in which a server must send 100 KiB or the whole file; otherwise no more requests are sent to it (default 90; 0: no limit) |
 //! | `DEBUGINFOD_MAXTIME` | the largest number of seconds for one file (default and 0: limited only by [`Client::budget`], the time for all downloads together) |
 //! | `DEBUGINFOD_MAXSIZE` | the largest size of one file in bytes (default and 0: no limit) |
 //! | request | `SERVER/buildid/ID/debuginfo`, `SERVER/buildid/ID/executable` |

@@ -45,8 +45,8 @@ pub const PROFGEN: Tool = Tool {
 impl Tool {
     const ALL: [Tool; 2] = [PROFDATA, PROFGEN];
 
-    /// Returns the tool as which a program should run. The name of the program must begin with the name of the tool, as
-    /// in `/usr/bin/llvm-profdata-22` and `llvm-profgen.exe`.
+    /// Returns the tool that a program with this name imitates. The file name of the program must begin with the name
+    /// of the tool, as in `/usr/bin/llvm-profdata-22` and `llvm-profgen.exe`. `None` for other names.
     pub fn of_program(program: &OsStr) -> Option<Tool> {
         let name = Path::new(program).file_name()?.as_encoded_bytes();
         let mut tools = Self::ALL.into_iter();

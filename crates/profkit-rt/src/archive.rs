@@ -7,7 +7,7 @@ use std::vec::Vec;
 
 const MAGIC: &[u8] = b"!<arch>\n";
 const HEADER_SIZE: usize = 60;
-/// The size of the name in the header of a member.
+/// The size in bytes of the name in the header of a member.
 const NAME_SIZE: usize = 16;
 
 /// An object file of a static library.

@@ -102,8 +102,8 @@ impl Source {
         }
     }
 
-    /// Returns the next byte of a file that an earlier pass has already read to its end. The initial value of a record
-    /// stands in for a byte that is missing now.
+    /// Returns the next byte of a file that an earlier pass has read to its end. If the file has become shorter since
+    /// then, returns the initial value of a record in place of each missing byte.
     fn again(&mut self) -> u8 {
         match self.next() {
             Some(byte) => byte,

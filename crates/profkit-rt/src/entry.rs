@@ -90,9 +90,9 @@ extern "C" fn in_child() {
 }
 
 static INITIALIZED: AtomicBool = AtomicBool::new(false);
-/// The address of the handler that was registered for the signal before the runtime's handler, which calls it with its
-/// own three arguments. So the address is stored, with Release, only after the system was set to pass three arguments
-/// to the runtime's handler.
+/// The address of the handler that was registered for the signal before the runtime's handler; 0 if there is none. The
+/// runtime's handler calls this handler with its own three arguments. So the address is stored (with Release) only
+/// after the system was set to pass three arguments to the runtime's handler.
 static PREVIOUS: AtomicUsize = AtomicUsize::new(0);
 
 /// A signal handler that was registered with `SA_SIGINFO`: its arguments are the signal number, `siginfo_t` and

@@ -2,7 +2,8 @@
 use profkit_abi::mip::raw_header;
 
 const NT_GNU_BUILD_ID: u32 = 3;
-/// The size of a note's header: the sizes of name and description, and the type.
+/// The size in bytes of a note's header. The header contains the sizes of the name and of the description, and the
+/// type.
 const HEADER_SIZE: usize = 12;
 const NAME: &[u8; 4] = b"GNU\0";
 

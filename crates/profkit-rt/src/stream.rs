@@ -59,7 +59,7 @@ impl<S: Sink> Stream<S> {
         }
     }
 
-    /// Hashes and writes the current block, which is full. The caller has more bytes for the stream.
+    /// Hashes and writes the current block, which must be full. This may be called only if more bytes follow the block.
     fn flush_block(&mut self) {
         // SAFETY: the block is within the buffer; its last stripe does not overlap the first stripe of the buffer. No
         // pointer is kept during the call of `write`, which borrows the whole stream.

@@ -2,13 +2,13 @@
 //! file is longer than that. The code was written from the algorithm's specification (doc/xxhash_spec.md of the xxHash
 //! project).
 
-/// The size of a stripe: the number of bytes that the accumulators process at once.
+/// The size of a stripe: the number of bytes that the accumulators process in one step.
 pub const STRIPE: usize = 64;
 /// The size of a block: the number of bytes between two scramblings of the accumulators.
 pub const BLOCK: usize = 1024;
-/// The longest input that [`short`] can hash. A longer input needs [`Accumulators`].
+/// The length in bytes of the longest input that [`short`] can hash. A longer input needs [`Accumulators`].
 pub const SHORT_MAX: usize = 240;
-/// The shortest input that [`short`] can hash.
+/// The length in bytes of the shortest input that [`short`] can hash.
 pub const SHORT_MIN: usize = 17;
 
 const SECRET: [u8; 192] = [

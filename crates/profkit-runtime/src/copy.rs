@@ -32,8 +32,8 @@ unsafe extern "C" fn memset(to: *mut u8, byte: i32, length: usize) -> *mut u8 {
     to
 }
 
-/// References to the functions that keep them in the object file. No source code calls them, only code that the
-/// compiler generates later, so the compiler would remove them.
+/// References that keep `memcpy` and `memset` in the object file. Only code that the compiler generates later calls
+/// these two functions, so without the references the compiler would remove them.
 #[used]
 static NEEDED: (
     unsafe extern "C" fn(*mut u8, *const u8, usize) -> *mut u8,

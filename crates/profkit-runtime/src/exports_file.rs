@@ -22,8 +22,8 @@ hidden! {
         // SAFETY: the caller passes null or a zero-terminated text.
         unsafe { file::set_name(name) }
     }
-    /// Makes the runtime write the profile to this open file. If `merge` is not 0, the counts are added to those in the
-    /// file. Returns 0, or 1 after a message if that is not possible.
+    /// Makes the runtime write the profile to `object`, an open `FILE` of the program. If `merge` is not 0, the counts
+    /// are added to those in the file. Returns 0. If the file cannot be used, prints a message and returns 1.
     fn __llvm_profile_set_file_object(object: usize, merge: i32) -> i32 {
         // SAFETY: the caller passes an open file.
         i32::from(!unsafe { file::set_file(object, merge != 0) })

@@ -33,7 +33,8 @@ static CONTINUOUS: AtomicBool = AtomicBool::new(false);
 /// The permissions of new folders.
 pub static FOLDER_MODE: AtomicU32 = AtomicU32::new(0o755);
 
-/// The number of 8-byte words on the stack for a copy of the counts, and for their sums. Larger counts need new memory.
+/// The largest number of 8-byte words of counts that are copied to the stack. The stack has room for a copy of them and
+/// for their sums. If there are more words, the copy is made in new memory.
 const FEW_COUNTS: usize = 64;
 /// The name of the file if neither the program, the environment nor the compiler gives one.
 const DEFAULT: &[u8] = b"default.profraw";
@@ -299,8 +300,9 @@ impl State {
         true
     }
 
-    /// Writes the profile. Returns 0, or −1 after a message. Nothing is counted twice if `once` is true or the counts
-    /// are added to those in a file: the program's counts that were written are then set to 0.
+    /// Writes the profile. Returns 0. If this fails, prints a message and returns −1. If `once` is true, or if the
+    /// counts are added to those in a file, the written counts are then set to 0 in the program. So nothing is counted
+    /// twice.
     fn write(&mut self, once: bool) -> i32 {
         if DUMPED.load(Ordering::Relaxed) {
             Message::Note.say(
@@ -456,8 +458,9 @@ impl State {
         result
     }
 
-    /// Adds the counts and values in the bytes `before` to the profile in `parts`. Returns false if the bytes are no
-    /// profile of this image. If there is no other memory for the sums, they are stored in the bytes.
+    /// Adds the counts and values of an earlier profile to the profile in `parts`. `before` are the bytes of the
+    /// earlier profile. If there is no other memory for the sums, they overwrite the counts in these bytes. Returns
+    /// false if the bytes are no profile of this image.
     fn add_old(&mut self, sections: &Sections, parts: &mut Parts<'static>, before: Area) -> bool {
         // SAFETY: the bytes are readable and writable. All places have as many counts as the sections.
         unsafe {
@@ -651,8 +654,9 @@ pub unsafe fn set_name(pattern: *const u8) {
     });
 }
 
-/// Makes the runtime write the profile to an open file of the program. If the counters are in a file already, they move
-/// to the open file. Returns false after a message if that is not possible.
+/// Makes the runtime write the profile to `file`, an open `FILE` of the program. If `pool` is true, the counts are
+/// added to those in the file. If the counters are in a mapped file already, they move to the open file; this needs
+/// `pool`. If the file cannot be used, prints a message and returns false.
 ///
 /// # Safety
 /// The caller must pass an open `FILE`.

@@ -4,8 +4,7 @@
 /// Reads a value.
 ///
 /// # Safety
-/// The caller must ensure that a value of this type is readable at the address; it need not be aligned to more than one
-/// byte for numbers.
+/// The caller must ensure that a value of this type is readable at the address. The address need not be aligned.
 pub unsafe fn read<T: Copy>(address: usize) -> T {
     // SAFETY: the caller promises that the value is readable.
     unsafe { (address as *const T).read_unaligned() }

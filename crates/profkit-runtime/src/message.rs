@@ -2,7 +2,7 @@
 use crate::name::Name;
 use crate::system::{self, error};
 
-/// The number of bytes of each part of a message that are printed. The rest of a longer part is left out.
+/// The largest number of bytes that are printed of each part of a message. The rest of a longer part is left out.
 const SHOWN: usize = 800;
 
 /// The severity of a message. The message begins with it.
@@ -17,8 +17,8 @@ pub enum Message {
 }
 
 impl Message {
-    /// Prints a message to stderr. The message consists of the severity, `parts`, and the error of the system with this
-    /// number; 0 means no error. `line` is a buffer.
+    /// Prints a message to stderr. The message consists of the severity, `parts`, and a text for the error `number` of
+    /// the system; 0 means no error. `line` is the buffer in which the message is put together.
     pub fn say(self, line: &mut Name, parts: &[&[u8]], number: i32) {
         line.clear();
         line.extend(match self {

@@ -72,7 +72,8 @@ pub struct Parts<'a> {
     pub counts: Option<Counts>,
 }
 
-/// The addresses of counters and bitmaps. There are as many as in the sections of the image.
+/// The addresses of a set of counters and of a set of bitmaps. Both sets have the same sizes as the sections of the
+/// image.
 #[derive(Debug, Clone, Copy)]
 pub struct Counts {
     /// The counters.
@@ -629,8 +630,8 @@ const COUNTERS_DELTA: usize = LAYOUT.header_words
         3
     };
 
-/// Returns a number from which the position of a function's counters can be compared: it is the same for the same
-/// record in all profiles of an image. `delta` is the profile's `CountersDelta`.
+/// Returns a number for the position of a function's counters. All profiles of an image have the same number for the
+/// same record. `delta` is the profile's `CountersDelta`.
 ///
 /// # Safety
 /// The caller must pass the address of a record.

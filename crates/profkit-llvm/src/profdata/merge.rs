@@ -164,7 +164,7 @@ fn remapping(parsed: &Parsed, session: &Session<'_>) -> Result<Option<Remapping>
     Ok(Some(remapping))
 }
 
-/// Compiles a pattern. The error is LLVM's text. Returns `None` if the text is empty.
+/// Compiles the pattern `text`; `None` if it is empty. The error is LLVM's message.
 fn filter(text: &[u8]) -> Option<Result<Pattern, &'static str>> {
     (!text.is_empty()).then(|| Pattern::new(text))
 }

@@ -91,7 +91,8 @@ fn open(data: &[u8]) -> Result<Profile<'_>, Fault> {
 /// Calls `each` for the records of a profile, in the profile's order, up to the first damaged record. Another thread
 /// decodes the records in advance.
 fn read_ahead(mut source: Profile<'_>, mut each: impl FnMut(&Record)) {
-    /// The number of records that are handed over at once. A larger number would need more memory.
+    /// The number of records in a batch. The other thread sends the records in batches. A larger number would need more
+    /// memory.
     const BATCH: usize = 256;
     /// The number of batches that may be decoded in advance.
     const AHEAD: usize = 4;

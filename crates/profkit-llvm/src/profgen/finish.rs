@@ -13,7 +13,7 @@ use profkit_data::sample::{
 use profkit_merge::files::Content;
 use profkit_profgen::{Density, density, drop_ambiguous, mark_preinlined};
 
-/// Reads a profile that was finished before.
+/// Reads a sample profile that llvm-profgen has written earlier.
 ///
 /// # Errors
 /// If it cannot be read. LLVM's tool crashes in this case.

@@ -11,7 +11,7 @@ use std::path::Path;
 pub struct Unsupported {
     /// What cannot be instrumented, and the reason.
     pub message: String,
-    /// A suggestion: what the user can do instead.
+    /// What the user can do instead; `None` if there is nothing that helps.
     pub hint: Option<&'static str>,
 }
 

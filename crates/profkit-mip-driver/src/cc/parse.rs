@@ -81,7 +81,7 @@ pub struct Parsed {
     pub output: Option<OsString>,
     /// Whether the command line contains the linker option `--build-id`.
     pub has_build_id: bool,
-    /// The properties of dependency files that the options determine.
+    /// The options about dependency files that the command line contains.
     pub dependencies: Dependencies,
     /// Whether the command line asks for link-time optimisation (`-flto`).
     pub lto: bool,

@@ -29,7 +29,7 @@ pub use syntax::{ObjectFormat, Syntax};
 
 use std::borrow::Cow;
 
-/// Returns a line of assembly in the form for messages. A long line is shortened.
+/// Returns the first line of `text`, as messages show it: without blanks around it, and shortened if it is long.
 pub fn excerpt(text: &[u8]) -> Cow<'_, str> {
     const LONGEST: usize = 60;
     let line = text.split(|&byte| byte == b'\n').next().unwrap_or_default();

@@ -18,8 +18,9 @@ pub struct Module<'a> {
     pub end: Option<usize>,
 }
 
-/// Returns the directives that can end the body that this directive begins. `None` if the directive begins no body, or
-/// if the assembler reads the body in place. A body after `.macro` or `.rept` is not assembled in place.
+/// Returns the directives that can end the body of the directive `name`. `None` if `name` has no body, or if the
+/// assembler reads the body once, where it stands. The assembler stores the body of `.macro` or `.rept` and reads it
+/// any number of times.
 fn opens_template(name: &[u8]) -> Option<&'static [&'static [u8]]> {
     match name {
         b".macro" => Some(&[b".endm", b".endmacro"]),

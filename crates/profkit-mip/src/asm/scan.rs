@@ -59,7 +59,7 @@ struct Scanner<'a> {
     position: usize,
     line: u32,
     inline: bool,
-    /// The offset and the line at which the current statement starts.
+    /// The offset at which the current statement starts. The next field is the line there.
     piece: usize,
     piece_line: u32,
 }
@@ -82,8 +82,8 @@ impl Scanner<'_> {
                 b'\'' => self.character(),
                 b'/' if self.at("/*") => {
                     self.block_comment();
-                    // A block comment does not end the start of a line. If it began at the start of a line, a comment
-                    // that must stand at the start of a line may still follow.
+                    // Some comments must stand at the start of a line. Such a comment may follow a block comment that
+                    // began at the start of a line.
                     line_start = was_start;
                 }
                 _ if self.at(self.syntax.separator) => {

@@ -33,7 +33,7 @@ pub struct Options {
     pub mode: Mode,
     /// Whether the instrumented program also records which blocks were executed.
     pub blocks: bool,
-    /// The smallest number of instructions with which a function is instrumented.
+    /// The smallest number of instructions that a function must have to be instrumented.
     pub min_instructions: usize,
     /// The number of groups, and the index of the selected group. Only functions of the selected group are
     /// instrumented. The index of a function's group is the hash of the function's name modulo the number of groups.

@@ -170,7 +170,8 @@ impl<'m, 'a> Planner<'m, 'a> {
         Ok(())
     }
 
-    /// Returns the labels for the map entry that follows the next `ahead` entries.
+    /// Returns the labels for a map entry that will be added later. `ahead` is the number of entries that will be added
+    /// before it.
     fn labels(&self, ahead: usize) -> Labels {
         Labels {
             prefix: self.backend.syntax().local_prefix,

@@ -15,7 +15,7 @@ use profkit_data::sample::{
 use profkit_object::symbolize::{Frame, Locations, Symbolizer};
 use rustc_hash::FxHashMap;
 
-/// The number of addresses that are symbolised at once. Each takes about sixteen bytes of memory.
+/// The number of addresses that are symbolised in one call. Each takes about sixteen bytes of memory.
 const ADDRESSES_AT_ONCE: usize = 1 << 24;
 
 /// The largest line offset in LLVM's sample profiles, which store it in 16 bits (`FunctionSamples::getOffset`).
@@ -263,8 +263,8 @@ fn raise_line(samples: &mut Samples, location: Location, weight: u64) {
     }
 }
 
-/// Sets the total of the samples and of all inlined functions in it: the sum of all counts. Returns the total of the
-/// samples.
+/// Sets the total of `samples`, and the total of each function that is inlined into it. The total of a function is the
+/// sum of its own counts and of the totals of its inlined functions. Returns the total of `samples`.
 fn set_totals(samples: &mut Samples) -> u64 {
     let own = samples
         .body

@@ -17,7 +17,7 @@ pub struct CountLosses {
     pub unmapped_samples: u64,
     /// The number of counted branches. A branch counts as often as it occurs in branch stacks.
     pub branches: u64,
-    /// The number of branches of which neither end is in a mapped file.
+    /// The number of branches whose two ends are both outside of all mapped files.
     pub unmapped_branches: u64,
     /// The number of branches that the processor took only by speculation. They are left out.
     pub wrong_path: u64,

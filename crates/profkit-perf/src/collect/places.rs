@@ -22,7 +22,7 @@ impl Default for PlaceCache {
 }
 
 impl PlaceCache {
-    /// Returns the binary that an address belongs to, and the offset in the binary.
+    /// Returns the binary that an address belongs to, and the offset in the binary. `None` if no file was mapped there.
     #[inline]
     pub fn locate(
         &mut self,
@@ -39,7 +39,7 @@ impl PlaceCache {
         self.last.place(address)
     }
 
-    /// Finds the window that covers an address, and stores it as the last one.
+    /// Finds the window that covers an address, and stores it in `last`.
     fn find(&mut self, processes: &Processes, pid: u32, time: u64, address: u64) {
         // Addresses that are close to each other share a slot. Different processes usually use different slots.
         #[allow(

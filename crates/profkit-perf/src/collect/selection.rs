@@ -6,11 +6,12 @@ use crate::survey::Recording;
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Selection {
-    /// Names of events.
+    /// The names of the events whose samples are counted.
     pub events: Vec<String>,
-    /// Processes.
+    /// The ids of the processes whose samples are counted.
     pub pids: Vec<u32>,
-    /// Names of processes. The kernel cuts names to 15 bytes, so these names must be cut too.
+    /// The names of the processes whose samples are counted. The kernel cuts names to 15 bytes, so these names must be
+    /// cut too.
     pub names: Vec<Vec<u8>>,
     /// The time of the first samples that are counted, in nanoseconds of the recording's clock.
     pub from: Option<u64>,

@@ -2,13 +2,13 @@
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::OnceLock;
 
-/// The packed form of a place elsewhere. It is the largest value of 31 bits, so a place from here on does not fit into
-/// half of a packed key.
+/// The packed form of `u64::MAX`, which stands for a place outside of the binary. It is the largest positive value of
+/// 32 bits with sign, so no other place may have this value.
 const PACKED: u64 = (1 << 31) - 1;
 
 /// Packs a pair of places into one key. Places are offsets in files or addresses of the kernel, and nearly all of them
-/// fit into 32 bits with sign. `u64::MAX`, which stands for a place elsewhere, has its own packed form. `None` if a
-/// place does not fit.
+/// fit into 32 bits with sign. A place outside of the binary becomes [`PACKED`]. `None` if one of the two places does
+/// not fit.
 fn pack(from: u64, to: u64) -> Option<u64> {
     Some(half(from)? << 32 | half(to)?)
 }
@@ -32,8 +32,8 @@ fn unpack(key: u64) -> (u64, u64) {
     (place(key >> 32), place(key & 0xffff_ffff))
 }
 
-/// Returns a random number that stays the same during a run of the program. It prevents that anybody can write a
-/// recording whose keys all fall into the same slot.
+/// Returns a random number that stays the same during a run of the program. Because of it, nobody can write a recording
+/// whose keys all fall into the same slot.
 fn seed() -> u64 {
     static SEED: OnceLock<u64> = OnceLock::new();
     *SEED.get_or_init(|| RandomState::new().hash_one(0u64) | 1)

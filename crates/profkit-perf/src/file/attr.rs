@@ -40,8 +40,8 @@ pub struct Attr {
     pub kind: u32,
     /// The number of the event among those of its kind.
     pub config: u64,
-    /// The number of events between two samples. If [`by_frequency`](Self::by_frequency) is true, the number of samples
-    /// per second instead.
+    /// The number of events between two samples. If [`by_frequency`](Self::by_frequency) is true, this is the number of
+    /// samples per second instead.
     pub period: u64,
     /// Whether the kernel adapts the period so that it reaches a number of samples per second.
     pub by_frequency: bool,

@@ -20,7 +20,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// Returns a name of the form for messages.
+    /// Returns the name that messages use for this form.
     pub fn name(self) -> &'static str {
         match self {
             Form::File => "file",

@@ -231,7 +231,7 @@ impl Processes {
 
     /// Records that a process maps a file, or memory that does not come from a file. Such memory does not replace a
     /// mapped file. The reason is that programs copy their code to large pages of such memory, and the code there is
-    /// still that of the file. Returns whether the mapping was kept.
+    /// still that of the file. Returns false if a limit was reached and the mapping was left out.
     pub(crate) fn map(
         &mut self,
         pid: u32,

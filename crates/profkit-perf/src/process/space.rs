@@ -2,8 +2,8 @@
 use super::Mapped;
 use std::collections::BTreeMap;
 
-/// An address space, as pieces that do not overlap. Each piece contains all mappings that covered it at some time, the
-/// oldest first.
+/// An address space, as pieces that do not overlap. Each piece is a range of addresses. It contains all mappings that
+/// covered the range at some time, the oldest first.
 #[derive(Clone, Debug, Default)]
 pub struct Space {
     /// The pieces. The key of a piece is its start address.
@@ -53,8 +53,9 @@ impl Piece {
 }
 
 impl Space {
-    /// Adds a mapping of the addresses from `start` up to but not including `end`. Returns the number of parts that
-    /// were added, and the number of pieces that the mapping covers.
+    /// Adds a mapping of the addresses from `start` up to but not including `end`. The mapping is stored in each piece
+    /// that it covers. Returns two numbers: by how much the number of mappings stored in all pieces together has
+    /// increased, and how many of the earlier pieces the mapping covers.
     pub fn insert(&mut self, start: u64, end: u64, mapped: Mapped) -> (usize, usize) {
         let mut cost = self.split(start) + self.split(end);
         let mut position = start;
@@ -83,8 +84,8 @@ impl Space {
         (cost, covered)
     }
 
-    /// Splits the piece that contains an address, so that a piece begins at this address. Returns the number of parts
-    /// that were added.
+    /// Splits the piece that contains an address, so that a piece begins at this address. Both pieces contain all
+    /// mappings of the old piece. Returns the number of mappings that were copied for this.
     fn split(&mut self, address: u64) -> usize {
         let Some((&from, piece)) = self.pieces.range_mut(..address).next_back() else {
             return 0;

@@ -67,14 +67,13 @@ impl<'data> Mapping<'data> {
         })
     }
 
-    /// Whether the path is not that of a file. The program asked for such memory, and the kernel or the program named
-    /// it.
+    /// Whether the mapped memory comes from no file. The path is then a name that the kernel or the program has chosen.
     pub fn is_anonymous(&self) -> bool {
         is_anonymous(self.path)
     }
 }
 
-/// Whether the path of a mapping names no file.
+/// Whether the path of a mapping shows that the mapped memory comes from no file.
 pub fn is_anonymous(path: &[u8]) -> bool {
     path.is_empty()
         || path.starts_with(b"//anon")

@@ -4,7 +4,7 @@ use profkit_data::bytes::Endian;
 /// The mode of a processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Mode {
-    /// The kernel of the operating system.
+    /// The mode of the operating system's kernel.
     Kernel,
     /// The mode of programs.
     User,
@@ -31,7 +31,7 @@ impl Mode {
         }
     }
 
-    /// Returns a name of the mode for messages.
+    /// Returns the name that messages use for this mode.
     pub fn name(self) -> &'static str {
         match self {
             Mode::Kernel => "kernel",

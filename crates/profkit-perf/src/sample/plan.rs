@@ -14,7 +14,7 @@ pub struct Plan {
     time: Option<usize>,
     cpu: Option<usize>,
     period: Option<usize>,
-    /// The position of the event's id in samples.
+    /// The position of the event's id in samples; `None` if samples contain no id.
     pub id: Option<usize>,
     /// The size in bytes of the parts with fixed positions.
     fixed: usize,

@@ -37,7 +37,7 @@ impl TextKind {
         script::detect(text).then_some(TextKind::Script)
     }
 
-    /// Returns a name of the kind for messages.
+    /// Returns the name that messages use for this kind.
     pub fn name(self) -> &'static str {
         match self {
             TextKind::Script => "output of perf script",

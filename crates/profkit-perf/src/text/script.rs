@@ -81,8 +81,8 @@ fn is_indented(line: &[u8]) -> bool {
 pub fn detect(text: &[u8]) -> bool {
     /// The number of lines that are examined. Other lines, such as comments, may come first.
     const LINES: usize = 100;
-    /// The number of bytes of each line that are examined on average. It bounds the time for a large file without line
-    /// ends.
+    /// The mean number of bytes per line that are examined: at most `LINES * WIDTH` bytes in all. This bounds the time
+    /// for a large file without line ends.
     const WIDTH: usize = 4096;
     let head = text.get(..LINES * WIDTH).unwrap_or(text);
     let (mut addresses, mut is_text) = (0, false);

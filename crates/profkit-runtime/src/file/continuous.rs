@@ -10,7 +10,7 @@ use crate::system::{self, error};
 use core::sync::atomic::{AtomicI64, Ordering};
 
 impl State {
-    /// Maps the file, and makes the program count in it. Returns false after a message if that is not possible.
+    /// Maps the file into memory, and makes the program count there. If this fails, prints a message and returns false.
     pub(super) fn map(&mut self) -> bool {
         let sections = image::sections();
         if image::counter_bias() == 0 {
@@ -54,7 +54,8 @@ impl State {
     }
 
     /// Moves the counters from a mapped file to an open file of the program, which is empty or contains an earlier
-    /// profile. The counts up to now stay in the old file. Returns false after a message if that is not possible.
+    /// profile. The counts up to now stay in the old file. If the open file cannot be used, prints a message and
+    /// returns false.
     pub(super) fn map_open(&mut self, file: i32) -> bool {
         let sections = image::sections();
         if let Err(number) = system::lock(file) {
@@ -109,8 +110,8 @@ impl State {
         }
         let start = system::map_file(file, size)?;
         if before.length == 0 {
-            // The profile that was just written contains the counts up to now. They stay in the image's first file, so
-            // they are set to 0 here.
+            // The profile that was just written to the open file contains the counts up to now. The image's first file
+            // keeps these counts, so they are set to 0 in the open file.
             // SAFETY: the mapped file has the sections of this image, and nobody else uses it while it is locked.
             unsafe { in_file(sections, start).reset_counters() };
         }

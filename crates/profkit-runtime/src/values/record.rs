@@ -5,8 +5,8 @@ use core::mem::size_of;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
-/// The largest number of values that are recorded for one site, unless LLVM_VP_MAX_NUM_VALS_PER_SITE sets a different
-/// number. It applies if the compiler has reserved lists in the image.
+/// The default for the largest number of values that are recorded for one site. It applies if the compiler has reserved
+/// lists in the image. LLVM_VP_MAX_NUM_VALS_PER_SITE can set a different number.
 const LIMIT: usize = 24;
 
 /// The number of nodes in the image's pool that are in use. The number may become larger than the pool.

@@ -51,8 +51,7 @@ impl Json<'_, '_, '_> {
         self.lines.text("  ".repeat(self.depth));
     }
 
-    /// Writes what stands before an element of an array or a member of an object: a comma if necessary, and a line
-    /// break.
+    /// Begins an element of an array or a member of an object: writes a comma if it is not the first, and a line break.
     fn element(&mut self) {
         if !self.first {
             self.lines.text(b",");

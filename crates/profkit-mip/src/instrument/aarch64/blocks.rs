@@ -188,8 +188,8 @@ fn free_everywhere(module: &Module<'_>, bodies: &[Body]) -> Option<u8> {
     })
 }
 
-/// Whether data in this directive, between instructions, is a table and not code. Only `.inst` is treated as code: in
-/// the other data directives, only hand-written assembly encodes instructions.
+/// Whether a directive between instructions writes a table and not code. Of the directives that write data, only
+/// `.inst` is treated as code. Only hand-written assembly encodes instructions with the others.
 fn is_table_directive(name: &str) -> bool {
     name != ".inst"
         && name.starts_with('.')

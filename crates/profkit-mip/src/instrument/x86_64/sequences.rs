@@ -186,15 +186,17 @@ fn global(name: &str, format: ObjectFormat) -> String {
 /// dead under every calling convention.
 const FIRST: &str = "__profkit_mip_first";
 
-/// Assembly code of the helper that loads the address of the record into rax. The stub has called the helper, and the
-/// return address of this call is at `32(%rsp)`. The code uses rcx, rdx and rsi.
+/// The part of the helper's assembly code that loads the address of the record into rax. A stub has called the helper,
+/// and the return address of this call is at `32(%rsp)`. The code uses rcx, rdx and rsi.
 ///
-/// After the call, the stub jumps back to the end of the probe. The probe is `incl record(%rip); je stub`, and the last
-/// four bytes of the `incl` are the distance to the record. The assembler encodes each jump with an 8-bit or a 32-bit
-/// distance. The code follows the jump of the stub to the end of the probe, and looks at the last two bytes before this
-/// end. If they are an 8-bit `je` to the stub, they are the `je` of the probe. Otherwise the `je` has a 32-bit distance
-/// and takes six bytes. The two bytes cannot be the upper half of a 32-bit distance: such a distance would be more than
-/// 2^16, but the bytes would mean a stub within 128 bytes.
+/// The instruction after the call jumps from the stub back to the end of the probe. The probe is `incl record(%rip); je
+/// stub`, and the last four bytes of the `incl` are the distance to the record. So the code finds the end of the probe
+/// by the jump, and then the `je` and the `incl` before this end.
+///
+/// The assembler encodes each jump with an 8-bit or a 32-bit distance, so the `je` has two or six bytes. The code looks
+/// at the last two bytes of the probe. If they are an 8-bit `je` to the stub, they are the `je` of the probe. Otherwise
+/// the `je` has six bytes. The two bytes cannot be the upper half of a 32-bit distance. As such a half, they would mean
+/// a distance of more than 2^16 bytes to the stub. As a `je`, they mean a distance of less than 128 bytes.
 const FIND_RECORD: &str = "\
 \tmovq 32(%rsp), %rsi
 \tmovsbq 1(%rsi), %rax

@@ -13,7 +13,7 @@ const NAME_SIZE: usize = 16;
 /// An object file of a static library.
 #[derive(Debug, Clone, Copy)]
 pub struct Member<'a> {
-    /// The name, without slashes and line breaks.
+    /// The name of the object file, without slashes and line breaks.
     pub name: &'a str,
     /// The object file.
     pub object: &'a [u8],

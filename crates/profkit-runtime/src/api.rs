@@ -101,7 +101,7 @@ unsafe extern "C" fn write<W: CoverageWriter>(
     start: *const u8,
     length: usize,
 ) -> i32 {
-    // SAFETY: `capture_coverage` passes its context, and the runtime readable bytes.
+    // SAFETY: `capture_coverage` passes its context, and the runtime passes readable bytes.
     let (context, bytes) = unsafe {
         (
             &mut *context.cast::<Context<'_, W>>(),

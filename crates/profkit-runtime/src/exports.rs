@@ -20,15 +20,15 @@ hidden! {
     }
 
     fn __llvm_profile_instrument_target(value: u64, record: usize, site: u32) {
-        // SAFETY: instrumented code passes a record and a site of it.
+        // SAFETY: instrumented code passes a record and one of its sites.
         unsafe { values::instrument(value, record, site as usize, 1) }
     }
     fn __llvm_profile_instrument_target_value(value: u64, record: usize, site: u32, count: u64) {
-        // SAFETY: the caller passes a record and a site of it.
+        // SAFETY: the caller passes a record and one of its sites.
         unsafe { values::instrument(value, record, site as usize, count) }
     }
     fn __llvm_profile_instrument_memop(size: u64, record: usize, site: u32) {
-        // SAFETY: instrumented code passes a record and a site of it.
+        // SAFETY: instrumented code passes a record and one of its sites.
         unsafe { values::instrument_size(size, record, site as usize) }
     }
 

@@ -26,7 +26,7 @@ fn sections(data: Area, counters: Area, bitmap: Area, names: Area) -> Sections {
 
 /// Copies bytes to the address that the context points to, and adds their number to this address.
 unsafe extern "C" fn to_memory(context: *mut u8, start: *const u8, length: usize) -> i32 {
-    // SAFETY: the context is the address of an address, where the caller has room for the whole profile.
+    // SAFETY: the context points to an address at which the caller has room for the whole profile.
     unsafe {
         let place = context.cast::<*mut u8>();
         for at in 0..length {
@@ -224,7 +224,7 @@ hidden! {
     fn __llvm_profile_get_padding_sizes_for_counters(
         _data: u64, counters: u64, names: u64, before: *mut u64, after: *mut u64, after_names: *mut u64,
     ) {
-        // SAFETY: the caller passes three places.
+        // SAFETY: the caller passes the addresses of three writable numbers.
         unsafe {
             write(before as usize, 0_u64);
             write(after as usize, padding(counters as usize) as u64);
@@ -248,7 +248,7 @@ hidden! {
         _data: u64, counters: u64, bitmap: u64, names: u64, before: *mut u64, after: *mut u64, after_bitmap: *mut u64,
         after_names: *mut u64,
     ) {
-        // SAFETY: the caller passes four places.
+        // SAFETY: the caller passes the addresses of four writable numbers.
         unsafe {
             write(before as usize, 0_u64);
             write(after as usize, padding(counters as usize) as u64);
@@ -276,7 +276,7 @@ hidden! {
         after: *mut u64, after_bitmap: *mut u64, after_names: *mut u64, after_vtables: *mut u64,
         after_vtable_names: *mut u64,
     ) -> i32 {
-        // SAFETY: the caller passes places, or null for the last two.
+        // SAFETY: the caller passes the addresses of writable numbers, or null for the last two.
         unsafe {
             write(before as usize, 0_u64);
             write(after as usize, padding(counters as usize) as u64);

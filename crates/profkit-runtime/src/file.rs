@@ -190,7 +190,8 @@ impl State {
         let build_id = image::build_id();
         let pattern = self.pattern.as_bytes();
         let pool = has(pattern, b'm');
-        // SAFETY: the sections are readable; the environment is read as C programs do.
+        // SAFETY: the sections are readable. No thread may change the environment now, as in every program that calls
+        // `getenv`.
         let (signature, folder) = unsafe {
             (
                 if pool {
@@ -290,7 +291,8 @@ impl State {
     /// Whether the file is new to this process and to the processes that have started it. Records that it is in use
     /// from now on.
     fn first_use(&mut self) -> bool {
-        // SAFETY: the environment is used as C programs do at their start; all texts are zero-terminated.
+        // SAFETY: no thread may change the environment now, as in every program that calls `getenv`; all texts are
+        // zero-terminated.
         unsafe {
             if same(libc::variable(ONCE), self.name.as_bytes()) {
                 return false;
@@ -383,8 +385,8 @@ impl State {
         if mapped && copy != 0 {
             system::unmap(copy, size);
         }
-        // Each of these errors also sends a signal that would end the program. The signal is blocked and pending; it is
-        // removed, so that a failure of the profile does not end the program.
+        // With each of these two errors, the system also sends a signal that would end the program. The signal is
+        // blocked and pending; it is removed, so that a failure of the profile does not end the program.
         if result == error::FILE_TOO_LARGE {
             system::forget_signal(system::SIGXFSZ);
         } else if result == error::BROKEN_PIPE {
@@ -622,7 +624,7 @@ pub fn initialize() {
         if state.chosen == Chosen::Program || MAPPED_COUNTERS.load(Ordering::Relaxed) != 0 {
             return;
         }
-        // SAFETY: the environment is read as C programs do; the compiler's name is a zero-terminated text.
+        // SAFETY: no thread may change the environment now, as in every program that calls `getenv`.
         let mut pattern = unsafe { libc::variable(b"LLVM_PROFILE_FILE\0") };
         if pattern.is_empty() {
             // SAFETY: the compiler's name is a zero-terminated text.
@@ -718,7 +720,7 @@ pub fn reset() {
     let mut mapped = sections;
     mapped.counters.start = MAPPED_COUNTERS.load(Ordering::Relaxed);
     mapped.bitmap.start = MAPPED_BITMAP.load(Ordering::Relaxed);
-    // SAFETY: both are the sections of this image; the mapped ones are as large.
+    // SAFETY: `sections` are the sections of this image; `mapped` are those in the mapped file, with the same sizes.
     unsafe {
         if sections.check().is_ok() {
             sections.reset();

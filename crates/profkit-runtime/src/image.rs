@@ -221,14 +221,14 @@ mod segments;
 /// The build id of the image; empty if it has none.
 #[cfg(target_os = "linux")]
 pub fn build_id() -> &'static [u8] {
-    // SAFETY: this is the address of the linker's symbol, or null.
+    // SAFETY: this is the address of the linker's symbol `__ehdr_start`, or null.
     unsafe { segments::facts_at(address_of!("__ehdr_start") as *const u8) }.build_id
 }
 
 /// Whether the image is the program itself, which is never unloaded.
 #[cfg(target_os = "linux")]
 pub fn is_program() -> bool {
-    // SAFETY: this is the address of the linker's symbol, or null.
+    // SAFETY: this is the address of the linker's symbol `__ehdr_start`, or null.
     unsafe { segments::facts_at(address_of!("__ehdr_start") as *const u8) }.program
 }
 

@@ -36,7 +36,7 @@ pub fn initialize() {
         return;
     }
     let mut stays = false;
-    // SAFETY: the environment is read as C programs do at their start.
+    // SAFETY: no thread may change the environment now, as in every program that calls `getenv`.
     unsafe {
         let mut limit = Numbers(libc::variable(b"LLVM_VP_MAX_NUM_VALS_PER_SITE\0"));
         if let Some(limit) = limit.next() {
@@ -149,7 +149,8 @@ pub extern "C" fn at_exit() {
         let before = before.swap(0, Ordering::AcqRel);
         if before != 0 {
             let mine = on_signal as Handler as usize;
-            // SAFETY: what the signal did before is valid; a handler that another image has registered since stays.
+            // SAFETY: the action that the signal had before is valid. A handler that another image has registered since
+            // then is set again.
             unsafe {
                 let now = libc::set_handler(signal as i32, before - 1);
                 if now != mine && now != usize::MAX {

@@ -426,7 +426,7 @@ impl Sections {
             if ids_size > bytes.length as u64 || ids_size % 8 != 0 {
                 return None;
             }
-            // Not larger than the bytes in memory.
+            // `ids_size` is at most the number of bytes in memory, so the cast loses no bits.
             #[allow(clippy::cast_possible_truncation)]
             let ids_size = ids_size as usize;
             let size = self.size(ids_size);

@@ -114,7 +114,8 @@ pub unsafe fn exchange(one: *const u8, other: *const u8) -> Result<()> {
 /// The caller must ensure that mapping a file with these flags is sound. The kernel chooses the address.
 unsafe fn mmap(length: usize, flags: usize, file: usize) -> isize {
     let result: usize;
-    // SAFETY: the kernel maps new memory at an address that it chooses, and changes only the registers named.
+    // SAFETY: the kernel maps new memory at an address that it chooses, and changes only the registers that the code
+    // names.
     #[cfg(target_arch = "x86_64")]
     unsafe {
         asm!(
@@ -126,7 +127,7 @@ unsafe fn mmap(length: usize, flags: usize, file: usize) -> isize {
             options(nostack),
         );
     }
-    // SAFETY: as above.
+    // SAFETY: the same holds as on x86-64.
     #[cfg(target_arch = "aarch64")]
     unsafe {
         asm!(
@@ -137,7 +138,8 @@ unsafe fn mmap(length: usize, flags: usize, file: usize) -> isize {
             options(nostack),
         );
     }
-    // SAFETY: as above. r7 may be the frame pointer, so it is not an operand; the code saves and restores it.
+    // SAFETY: the same holds as on x86-64. r7 may be the frame pointer, so it is not an operand; the code saves and
+    // restores it.
     #[cfg(target_arch = "arm")]
     unsafe {
         asm!(

@@ -66,7 +66,7 @@ pub const OPTIONS: &[OptionSpec] = &[
     option("remapping-file", Text, MERGE, "file", "Rename functions by this file, one 'old_symbol new_symbol' per line"),
     alias("r", "remapping-file", Text, MERGE),
     hidden("dump-input-file-list", Flag, MERGE, "", "Print the inputs with their weights, and merge nothing"),
-    // Kinds and encodings of profiles.
+    // Options for the kinds and the encodings of profiles.
     option("instr", Member(KIND), MERGE_OVERLAP, "", "Instrumentation profiles (the default)"),
     option("sample", Member(KIND), MERGE_OVERLAP, "", "Sample profiles"),
     option("instr", Member(SHOW_KIND), SHOW, "", "An instrumentation profile (the default)"),
@@ -111,7 +111,7 @@ pub const OPTIONS: &[OptionSpec] = &[
     hidden("profile-isfs", Flag, TOP, "", "Sample profiles: read text and binary profiles as profiles of FS-AFDO"),
     hidden("extbinary-write-vtable-type-prof", Flag, TOP, "", "Sample profiles: write virtual tables (extensible binary)"),
     hidden("generate-merged-base-profiles", Flag, TOP, "", "Sample profiles: with --convert-sample-profile-layout=nest, also keep functions that are nested into their callers as functions of their own"),
-    // Supplementing: instrumentation profiles that are corrected by sample profiles.
+    // Options for supplementing: sample profiles correct instrumentation profiles.
     hidden("supplement-instr-with-sample", Text, MERGE, "string", "Correct an instrumentation profile by this sample profile"),
     hidden("instr-prof-cold-threshold", U32, MERGE, "uint", "Supplementing: counts below this are cold"),
     hidden("suppl-min-size-threshold", U32, MERGE, "uint", "Supplementing: leave smaller functions unchanged"),

@@ -114,7 +114,7 @@ fn read_ahead(mut source: Profile<'_>, mut each: impl FnMut(&Record)) {
         });
         for (batch, count) in receive {
             batch.iter().take(count).for_each(&mut each);
-            // This fails if the reader has ended and needs no more batches.
+            // Sending fails if the other thread has ended and needs no more batches.
             let _ = give_back.send(batch);
         }
     });

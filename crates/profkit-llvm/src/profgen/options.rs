@@ -41,7 +41,8 @@ pub const OPTIONS: &[OptionSpec] = &[
     hidden("print-options", Flag, TOP, "", "Accepted, but has no effect"),
     hidden("print-all-options", Flag, TOP, "", "Accepted, but has no effect"),
     option("version", Version, TOP, "", "Show the version"),
-    // Input and output. If several required options are missing, they are reported in the order of this list.
+    // Options for input and output. If several required options are missing, they are reported in the order of this
+    // list.
     required("output", Text, "file", "Write the profile to this file (- is standard output)"),
     alias("o", "output", Text, TOP),
     required("binary", Text, "file", "The program or library that ran"),
@@ -88,7 +89,7 @@ pub const OPTIONS: &[OptionSpec] = &[
     hidden("sample-profile-inline-limit-min", I32, TOP, "int", "The smallest limit of the size of a function with what is inlined into it"),
     hidden("sample-profile-inline-limit-max", I32, TOP, "int", "The largest limit of the size of a function with what is inlined into it"),
     hidden("sample-profile-inline-growth-limit", I32, TOP, "int", "The factor by which inlining may enlarge a function"),
-    // The summary and the encoding.
+    // Options for the summary and the encoding.
     hidden("profile-summary-cutoff-hot", I32, TOP, "int", "The share of all counts, in millionths, that hot functions account for (default: 990000)"),
     hidden("profile-summary-cutoff-cold", I32, TOP, "int", "The share of all counts, in millionths, that the counts that are not cold account for (default: 999999)"),
     hidden("profile-summary-hot-count", U64, TOP, "uint64_t", "The smallest hot count, instead of the one that --profile-summary-cutoff-hot gives"),

@@ -192,7 +192,7 @@ impl State<'_, '_, '_> {
             path.to_vec()
         };
         let head = session.read(&head)?;
-        // LLVM's tool runs perf, which reports what is wrong with the file. Then it finds no mapping.
+        // LLVM's tool runs perf, which reports what is wrong with the file. The tool itself then finds no mapping.
         if detect(head.as_ref()) != FileKind::PerfData {
             return Err(no_mapping());
         }

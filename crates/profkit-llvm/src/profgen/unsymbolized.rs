@@ -62,7 +62,7 @@ pub fn read(parsed: &Parsed, binary: &Binary<'_>, path: &[u8]) -> Result<Counts,
     };
     let mut counts = CheckedCounts::default();
     if reader.lines.line().is_none() {
-        // LLVM's tool crashes in this case.
+        // For an empty file, LLVM's tool crashes.
         return Err(Fault::new("Invalid raw profile!"));
     }
     while let Some(line) = reader.lines.line() {

@@ -121,7 +121,7 @@ pub fn plan(parsed: &Parsed, words: &[OsString], family: Family, places: Places<
     let one_output =
         parsed.output.is_some() && parsed.stop != Stop::Link && parsed.stop != Stop::PartialLink;
     if one_output && compiled > 1 {
-        // This command line is an error. The compiler itself reports it.
+        // Several inputs cannot have one output. The compiler itself reports this error.
         return Plan {
             link: Some(words.to_vec()),
             ..Plan::default()
@@ -398,7 +398,7 @@ fn compile_words(
 
 /// Returns the words that assemble the file `assembly` to the file `object`.
 pub fn assemble_words(parsed: &Parsed, assembly: &Path, object: &Path) -> Vec<OsString> {
-    // This option prevents warnings about unused options, because the assembler does not use the compiler's options.
+    // `-Qunused-arguments` prevents warnings about options of the compiler that the assembler does not use.
     let mut run = os(&["-Qunused-arguments"]);
     for item in &parsed.items {
         if let Item::Option {

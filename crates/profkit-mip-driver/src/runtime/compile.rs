@@ -40,8 +40,8 @@ pub fn compile(rustc: &OsStr, target: &str, folder: &Path) -> Result<Vec<u8>, Er
         .args(profkit_rt::COMPILE_FLAGS)
         .args(["--target", target]);
     if target.starts_with("aarch64") {
-        // This option makes the compiler generate atomic instructions instead of calls to libgcc. Old compilers do not
-        // know the option and print a warning.
+        // `-outline-atomics` makes the compiler generate atomic instructions instead of calls to libgcc. Old compilers
+        // do not know the option and print a warning.
         command.arg("-Ctarget-feature=-outline-atomics");
     }
     command.arg("--extern").arg(external).arg("-o");

@@ -85,7 +85,7 @@ impl fmt::Display for Error {
             Error::Compile { target, error, .. } => {
                 write!(f, "the MIP runtime for {target}: ")?;
                 match error {
-                    // These two kinds are formatted here, with `system_text`. The error type itself cannot use
+                    // `NoCompiler` and `Io` are formatted here, with `system_text`. `CompileError` itself cannot use
                     // `system_text`, because the build script compiles it too.
                     CompileError::NoCompiler(name, error) => {
                         write!(f, "cannot start {name}: {}", system_text(error))

@@ -68,7 +68,7 @@ impl StackTable {
     /// Returns the index of a place in a binary. Adds the place if it is new.
     fn number(&mut self, binary: u32, place: u64) -> StackPlace {
         let new = u32::try_from(self.places.len()).unwrap_or(u32::MAX);
-        // So many places would need more memory than machines have.
+        // Only more places than any machine has memory for would reach this number.
         if new == u32::MAX {
             return StackPlace::ELSEWHERE;
         }

@@ -27,7 +27,7 @@ const BRANCH_NO_FLAGS: u64 = 1 << 14;
 const BRANCH_HW_INDEX: u64 = 1 << 17;
 const BRANCH_COUNTERS: u64 = 1 << 19;
 
-/// The size of the first published version of the structure, in bytes.
+/// The size in bytes of the first published version of `perf_event_attr`.
 const LEAST: usize = 64;
 
 /// The kernel's structure `perf_event_attr`, which states what an event counts and what its samples contain. Fields

@@ -150,8 +150,8 @@ impl<'data> Chunks<'data> {
                     .push(record.get(RECORD_HEADER..).unwrap_or_default());
             }
             RecordKind::COMPRESSED2 => {
-                // In perf 6.16 the size of a compressed record can overflow. The size of the data inside is then right
-                // if it is at most this limit.
+                // In perf 6.16 the size of a compressed record can overflow. The record then still states the size of
+                // its data, which is right if it is at most `MOST`.
                 const MOST: u64 = 65_519;
                 let data = word(RECORD_HEADER).filter(|&len| len <= MOST);
                 let len = data.and_then(|len| usize::try_from(len).ok());

@@ -10,7 +10,7 @@ use crate::collect::{BinaryCounts, BinaryKey, CountTable, Counts, Numbering, Pla
 use profkit_data::{Error, ErrorKind, Result};
 use std::io::{self, Write};
 
-/// The text with which the first line begins. The version follows it.
+/// The text with which the first line of a file of addresses begins. The version follows it.
 pub const MAGIC: &[u8] = b"# profkit addresses ";
 /// The version of the format that this crate reads and writes.
 const VERSION: u64 = 1;

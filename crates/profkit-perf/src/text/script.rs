@@ -278,7 +278,7 @@ impl Reader<'_> {
                 continue;
             }
             if trimmed.is_empty() {
-                // The empty line ends a sample that has a call chain but no branch stack.
+                // An empty line ends a sample that has a call chain but no branch stack.
                 if let Some(&address) = chain.first() {
                     increase(&mut self.sums.losses.with_chain, count);
                     self.sample(at, Some(address), &chain, &[], count);

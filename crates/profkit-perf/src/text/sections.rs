@@ -58,7 +58,8 @@ pub fn detect(text: &[u8]) -> Option<TextKind> {
     } else {
         decimal(next?)?;
     }
-    // The entries of the second section show the kind of the text. If it is empty, a third section shows autofdo.
+    // The entries of the second section show the kind of the text. If the second section is empty, a third section
+    // shows that the text is autofdo's.
     let mut numbers = 1;
     loop {
         match next {
@@ -68,7 +69,7 @@ pub fn detect(text: &[u8]) -> Option<TextKind> {
                 Some(Entry::Address(..)) => return Some(TextKind::Autofdo),
                 Some(Entry::Branch(..)) => break,
                 None => {
-                    // The line may be damaged. The text is still of this kind, and the reader reports the line.
+                    // The line may be damaged. The kind of the text is still known, and the reader reports the line.
                     if decimal(line).is_none() {
                         break;
                     }
@@ -137,7 +138,7 @@ pub fn read(text: &[u8], kind: TextKind, options: TextOptions) -> Result<Counts>
     });
     let mut context: Option<Vec<u8>> = None;
     let mut lines = content(text);
-    // The number of sections that were read, of the text or of its current context.
+    // The number of sections that were read so far in the text, or in its current context.
     let mut sections = 0;
     let sections_of_all = if autofdo { 3 } else { 2 };
     while let Some((offset, line)) = lines.next() {

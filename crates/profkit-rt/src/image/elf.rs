@@ -118,6 +118,6 @@ pub fn runtime_handle() -> *mut u8 {
 
 /// Reads the headers of the image.
 pub fn facts() -> Facts {
-    // SAFETY: this is the address of the linker's symbol.
+    // SAFETY: this is the address of the linker's symbol `__ehdr_start`.
     unsafe { segments::facts_at(address!("__ehdr_start")) }
 }

@@ -100,7 +100,7 @@ pub fn compile(rustc: &OsStr, target: &str, version: u32, folder: &Path) -> Resu
             command.arg("-Crelocation-model=static");
         }
         if target.starts_with("aarch64") {
-            // This option makes the compiler generate atomic instructions instead of calls to libgcc.
+            // `-outline-atomics` makes the compiler generate atomic instructions instead of calls to libgcc.
             command.arg("-Ctarget-feature=-outline-atomics");
         }
         let object = folder.join(&name);

@@ -109,7 +109,7 @@ impl OldValues {
     /// The caller must ensure that everything up to `end` is readable, and pass the addresses of a function record and
     /// of the same function's record in the older profile.
     pub unsafe fn skip(&mut self, record: usize, old: usize) -> bool {
-        // SAFETY: the caller promises that both are records.
+        // SAFETY: the caller promises that `record` and `old` are the addresses of records.
         unsafe {
             let numbers = numbers_of_sites(record);
             numbers == numbers_of_sites(old) && (numbers == 0 || self.next(record).is_some())
@@ -178,7 +178,7 @@ impl OldValues {
     /// # Safety
     /// The caller must pass the address of value data whose first word is their size, and of a function record.
     pub unsafe fn add_one(at: usize, record: usize) {
-        // SAFETY: the caller promises that so many bytes are readable.
+        // SAFETY: the caller promises that the first word is readable, and that it is the size of the value data.
         let end = at + unsafe { read::<u32>(at) } as usize;
         let shift = Shift::NONE;
         // SAFETY: the value data are checked before they are added.

@@ -90,7 +90,7 @@ unsafe fn count_sites(record: usize) -> usize {
 /// The caller must pass the address of a function record, and the index of a site in it.
 #[inline(never)]
 unsafe fn list<'a>(record: usize, site: usize) -> Option<&'a AtomicPtr<Node>> {
-    // SAFETY: the compiler, or `instrument`, has put the address of as many lists there as there are sites.
+    // SAFETY: the word is null or the address of one list per site. The compiler or `instrument` has stored it.
     unsafe {
         let lists = (*((record + LAYOUT.values) as *const AtomicPtr<AtomicPtr<Node>>))
             .load(Ordering::Acquire);

@@ -95,7 +95,7 @@ pub unsafe fn instrument(value: u64, record: usize, site: usize, count: u64) {
     if record == 0 {
         return;
     }
-    // SAFETY: lists only contain nodes that stay in memory, and the next one or null.
+    // SAFETY: each pointer in a list is null, or points to a node that stays in memory.
     unsafe {
         // Instrumented code calls this function very often. So it calls other functions only as its last step.
         let lists = (*((record + LAYOUT.values) as *const AtomicPtr<AtomicPtr<Node>>))

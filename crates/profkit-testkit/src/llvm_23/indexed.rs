@@ -81,7 +81,7 @@ fn summary(file: &mut ByteBuilder, functions: &[IndexedFunction]) {
         let wanted = u128::from(total) * u128::from(cutoff) / 1_000_000;
         let (mut sum, mut least, mut blocks) = (0, 0, 0u64);
         for (index, &count) in sorted.iter().enumerate() {
-            // If counts are equal, all of them are included.
+            // If several counts equal the smallest one, all of them are included.
             if sum >= wanted && (index == 0 || sorted[index - 1] != count) {
                 break;
             }
@@ -174,8 +174,8 @@ fn record(data: &mut ByteBuilder, record: &IndexedRecord, form: Bytes23) {
         return;
     }
     let targets = u32::try_from(record.targets.len()).expect("a few");
-    // First TotalSize and NumValueKinds. Then, for the value kind, Kind, NumValueSites and one byte for the site,
-    // padded. Then the values with their counts.
+    // The value data begin with TotalSize and NumValueKinds. For the value kind follow Kind, NumValueSites and one byte
+    // for the site, padded. The values with their counts come last.
     data.u32(8 + 16 + 16 * targets).u32(1);
     data.u32(0).u32(1);
     data.u8(u8::try_from(targets).expect("a few")).align(8);

@@ -125,7 +125,7 @@ fn apply_damaged_kinds(
                 &|_| read_with(data, &mut SampleProfile::new(), 1, &options.read).kind
             }
             Some(SampleEncoding::Gcov) | None => continue,
-            // The reader of this encoding resets only the variable for FS-AFDO.
+            // LLVM's readers of the binary and the compact binary encoding reset only the variable for FS-AFDO.
             Some(_) => &|before| before.without(ProfileKind::FS_DISCRIMINATORS),
         };
         all = after(all);
@@ -139,8 +139,9 @@ fn apply_damaged_kinds(
         ProfileKind::FS_DISCRIMINATORS,
         ProfileKind::PRE_INLINED,
     ] {
-        // The layout option determines whether the result has contexts, and so do intact functions. LLVM's tool could
-        // not read its own output if functions without contexts were marked as having contexts.
+        // Whether the result has contexts is decided by the layout option or by intact functions, if there are any. A
+        // damaged input must not change it: LLVM's tool could not read its own output if functions without contexts
+        // were marked as having contexts.
         let is_decided =
             flag == ProfileKind::CONTEXT_SENSITIVE && (options.layout.is_some() || has_functions);
         match (all.contains(flag), sound.contains(flag)) {

@@ -401,7 +401,7 @@ fn widen_load(
                 let inner = address.trim().strip_prefix('[')?.strip_suffix(']')?;
                 let mut parts = inner.split(',').map(str::trim);
                 if registers::number(parts.next()?)? != base_number {
-                    // A load from a different table may stand in between, if it does not change the register `base`.
+                    // A load from a different table may come first, if it does not change the register `base`.
                     if registers::number(value.trim()) == Some(base_number) {
                         return None;
                     }

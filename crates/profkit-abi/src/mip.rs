@@ -121,13 +121,13 @@ pub mod map_entry {
     pub const RECORD_ADDRESS: usize = 8;
     /// The offset of the function's address, as the linker assigned it (64 bits).
     pub const FUNCTION_ADDRESS: usize = 16;
-    /// The offset of the function's size in bytes (32 bits).
+    /// The offset of the field with the function's size in bytes (32 bits).
     pub const FUNCTION_SIZE: usize = 24;
     /// The offset of the control-flow signature (32 bits).
     pub const SIGNATURE: usize = 28;
     /// The offset of the field with the number of blocks, not counting the entry block (32 bits).
     pub const BLOCK_COUNT: usize = 32;
-    /// The offset of the name's length in bytes (32 bits).
+    /// The offset of the field with the name's length in bytes (32 bits).
     pub const NAME_LENGTH: usize = 36;
     /// The size of the fixed fields in bytes. The list of block offsets begins after them.
     pub const FIXED_SIZE: usize = 40;
@@ -285,7 +285,7 @@ pub mod v8 {
         pub const COMMON_SIZE: usize = 16;
     }
 
-    /// The other header fields of layout B. The header has 32 bytes.
+    /// The offsets of the other header fields of layout B. The header has 32 bytes.
     pub mod header_b {
         /// The offset of a field with the distance from this header to the start of the records. The distance is
         /// signed. It has 64 bits for 64-bit targets. For 32-bit targets it has 32 bits, and four zero bytes follow. In
@@ -299,7 +299,7 @@ pub mod v8 {
         pub const SIZE: usize = 32;
     }
 
-    /// The other header fields of layouts A1 and A2. The header has 24 bytes.
+    /// The offsets of the other header fields of layouts A1 and A2. The header has 24 bytes.
     pub mod header_a {
         /// The offset of a field of 32 bits. In layout A1 the field is 0. In layout A2 the field is the distance from
         /// the map to the start of the records.
@@ -330,7 +330,7 @@ pub mod v8 {
         /// The offset of the field with the function's address, relative to the address of this entry (64 bits,
         /// signed).
         pub const FUNCTION: usize = 8;
-        /// The offset of the function's size in bytes (32 bits).
+        /// The offset of the field with the function's size in bytes (32 bits).
         pub const FUNCTION_SIZE: usize = 16;
         /// The offset of the control-flow signature (32 bits).
         pub const SIGNATURE: usize = 20;
@@ -350,7 +350,7 @@ pub mod v8 {
         /// The offset of the field with the function's address, relative to the address of this entry (32 bits,
         /// signed).
         pub const FUNCTION: usize = 4;
-        /// The offset of the function's size in bytes (32 bits).
+        /// The offset of the field with the function's size in bytes (32 bits).
         pub const FUNCTION_SIZE: usize = 8;
         /// The offset of the control-flow signature (32 bits).
         pub const SIGNATURE: usize = 12;
@@ -373,7 +373,7 @@ pub mod v8 {
         /// The offset of the field with the function's address, relative to the address of this entry (32 bits,
         /// signed).
         pub const FUNCTION: usize = 8;
-        /// The offset of the function's size in bytes (32 bits).
+        /// The offset of the field with the function's size in bytes (32 bits).
         pub const FUNCTION_SIZE: usize = 12;
         /// The offset of the control-flow signature (32 bits).
         pub const SIGNATURE: usize = 16;

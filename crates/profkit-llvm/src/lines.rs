@@ -60,7 +60,7 @@ impl<'s> Lines<'s> {
         self.text(digits)
     }
 
-    /// Appends 16 hexadecimal digits.
+    /// Appends a number as 16 hexadecimal digits.
     #[inline]
     pub fn hex(&mut self, number: u64) -> &mut Self {
         let mut digits = [0; 16];
@@ -70,7 +70,7 @@ impl<'s> Lines<'s> {
         self.text(digits)
     }
 
-    /// Appends two hexadecimal digits.
+    /// Appends a byte as two hexadecimal digits.
     pub fn hex_byte(&mut self, byte: u8) -> &mut Self {
         self.text(hex_digits(byte))
     }

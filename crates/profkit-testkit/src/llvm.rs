@@ -139,7 +139,7 @@ macro_rules! or_skip {
     };
 }
 
-/// Returns the path of a program that is on `PATH`.
+/// Returns the path of a program in the folders of `PATH`; `None` if no folder contains it.
 pub fn on_path(name: &str) -> Option<PathBuf> {
     std::env::split_paths(&std::env::var_os("PATH")?)
         .map(|folder| folder.join(name))

@@ -3,8 +3,8 @@
 use crate::simulate::PerfMap;
 use crate::{ByteBuilder, Endian};
 
-/// The bits of `sample_type` that are used here. A sample has its parts in the order of these bits, except that the
-/// identifier comes first.
+/// This and the next constants are the bits of `sample_type` that are used here. A sample has its parts in the order of
+/// these bits, except that the identifier comes first.
 const IP: u64 = 1;
 const TID: u64 = 1 << 1;
 const TIME: u64 = 1 << 2;

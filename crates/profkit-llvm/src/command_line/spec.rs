@@ -43,7 +43,7 @@ pub struct Tool {
     pub options: &'static [OptionSpec],
     /// The subcommands in the order of the help text, each with its name. Empty if the tool has no subcommands.
     pub commands: &'static [(Commands, &'static str)],
-    /// Returns how many arguments that are not options a subcommand may have.
+    /// Returns the allowed numbers of arguments of a subcommand. Options do not count as arguments here.
     pub operands: fn(Commands) -> RangeInclusive<usize>,
     /// Returns the names of a subcommand's options. They have the order in which LLVM compares them with an unknown
     /// option to find the nearest one.
@@ -51,7 +51,7 @@ pub struct Tool {
 }
 
 impl Tool {
-    /// Finds the option of a subcommand that has this name.
+    /// Finds an option by its name; `None` if the subcommand has no option with this name.
     pub fn find(&self, command: Commands, name: &[u8]) -> Option<&'static OptionSpec> {
         self.options
             .iter()
@@ -172,7 +172,7 @@ pub const fn later(
     }
 }
 
-/// Returns an option that is another name of an option.
+/// Returns an option that is only another name of a different option.
 pub const fn alias(
     name: &'static str,
     alias_of: &'static str,

@@ -116,7 +116,7 @@ fn no_servers(error: ServersError) -> Fault {
 
 /// The reason why a file gives no metadata.
 enum Refusal {
-    /// The problem has no error code of profiles. LLVM prints only this text.
+    /// The problem has no error code among those of LLVM's profile library. LLVM prints only this text.
     Plain(String),
     Profile(Box<Error>),
 }

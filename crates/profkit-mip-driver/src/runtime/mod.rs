@@ -30,7 +30,7 @@ pub enum Error {
     },
     /// The runtime could not be compiled.
     Compile {
-        /// The target triple of rustc.
+        /// The target that was passed to rustc, as a triple of Rust.
         target: &'static str,
         /// The name or path of the rustc that was used.
         rustc: String,

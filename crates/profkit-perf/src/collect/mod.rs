@@ -118,7 +118,7 @@ impl Sums {
     }
 }
 
-/// Sums of samples while they are added up.
+/// Sums of samples, to which more samples can be added. [`Sums`] is the final form.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SumTable {
     ranges: PairCounts,
@@ -286,7 +286,7 @@ pub struct Counts {
     pub losses: CountLosses,
 }
 
-/// The sums of one binary while they are added up.
+/// The sums of one binary, to which more samples can be added.
 #[derive(Clone, Debug)]
 pub(crate) struct BinaryTable {
     key: BinaryKey,
@@ -294,7 +294,7 @@ pub(crate) struct BinaryTable {
     pub contexts: BTreeMap<Vec<u8>, SumTable>,
 }
 
-/// The counts of several binaries while they are added up.
+/// The counts of several binaries, to which more samples can be added. [`Counts`] is the final form.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CountTable {
     binaries: Vec<BinaryTable>,

@@ -53,7 +53,7 @@ impl Stacks {
     }
 }
 
-/// Places and samples while they are added up.
+/// Places and samples, to which more samples can be added. [`Stacks`] is the final form.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct StackTable {
     places: Vec<(u32, u64)>,

@@ -20,7 +20,7 @@ pub mod sample_type {
     pub const IDENTIFIER: u64 = 1 << 16;
 }
 
-/// The bits of `branch_sample_type` that this crate uses.
+/// This and the next three constants are bits of `branch_sample_type`. This one asks for branches of every kind.
 const BRANCH_ANY: u64 = 1 << 3;
 const BRANCH_CALL_STACK: u64 = 1 << 11;
 const BRANCH_NO_FLAGS: u64 = 1 << 14;

@@ -87,7 +87,7 @@ impl<'data> Chunks<'data> {
         &self.losses
     }
 
-    /// Moves past the first `len` bytes of the section.
+    /// Moves past the first `len` bytes of the section, and returns them.
     fn advance(&mut self, len: usize) -> &'data [u8] {
         let (passed, rest) = self
             .current

@@ -218,7 +218,7 @@ fn place(survey: &Survey, at: u64, address: u64) -> Option<(BinaryId, u64)> {
     Some((found.binary, found.offset))
 }
 
-/// The samples of one thread while they are added up.
+/// The state of one thread that reads samples, with its sums.
 struct Reader<'s> {
     survey: &'s Survey,
     sums: ThreadSums,

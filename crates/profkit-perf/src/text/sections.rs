@@ -103,7 +103,7 @@ fn comments(text: &[u8]) -> (Option<BuildId>, Vec<u8>) {
     (id, path)
 }
 
-/// Parses a build id in hexadecimal digits.
+/// Parses a build id in hexadecimal digits. `None` if the text is no build id.
 pub fn build_id(text: &[u8]) -> Option<BuildId> {
     let text = text.strip_prefix(b"0x").unwrap_or(text);
     let (pairs, rest) = text.as_chunks::<2>();

@@ -22,7 +22,7 @@ pub fn hex(bytes: &[u8]) -> Option<(u64, &[u8])> {
     Some((value, bytes.get(len..)?)).filter(|_| len > 0)
 }
 
-/// Reads a hexadecimal number that may begin with `0x`.
+/// Parses a hexadecimal number as [`hex`] does. The number may begin with `0x`.
 pub fn hex_0x(bytes: &[u8]) -> Option<(u64, &[u8])> {
     hex(bytes.strip_prefix(b"0x").unwrap_or(bytes))
 }

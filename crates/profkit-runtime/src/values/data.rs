@@ -16,7 +16,7 @@ pub struct Shift {
 }
 
 impl Shift {
-    /// The distance before any addresses were recorded.
+    /// The state before any addresses were recorded.
     pub const NONE: Self = Self {
         distance: 0,
         first: u64::MAX,

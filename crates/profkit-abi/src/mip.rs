@@ -101,10 +101,10 @@ pub mod record {
     pub const BLOCK_SIZE: usize = 1;
 }
 
-/// The layout of an entry in the map section [`MAP`](section::MAP). First come fixed fields. Then follow the offsets of
-/// all blocks except the entry block from the function's start (32 bits each), the symbol name, and zero bytes up to a
-/// multiple of [`ALIGN`](map_entry::ALIGN). Entries for 32-bit targets have the same layout; their addresses are
-/// zero-extended to 64 bits.
+/// The layout of an entry in the map section [`MAP`](section::MAP). First come fixed fields. Then follow, for each
+/// block except the entry block, its offset from the function's start (32 bits each), the symbol name, and zero bytes
+/// up to a multiple of [`ALIGN`](map_entry::ALIGN). Entries for 32-bit targets have the same layout; their addresses
+/// are zero-extended to 64 bits.
 ///
 /// The *anchor* entry has mode [`ANCHOR`](mode::ANCHOR), no blocks and an empty name. Its record address is the start
 /// of the record section, and its function address is the address of [`HOOK`](symbol::HOOK). The anchor makes it

@@ -25,9 +25,9 @@ const STDIN: &[u8] = b"-";
 /// A tool of LLVM.
 #[derive(Clone, Copy, Debug)]
 pub struct Tool {
-    /// Its name.
+    /// The name of the tool.
     pub name: &'static str,
-    /// Runs the tool with these arguments, of which the first is the name of the program. Returns the exit code.
+    /// Runs the tool with these arguments. The first argument is the name of the program. Returns the exit code.
     pub run: fn(Vec<OsString>, &mut Io<'_>) -> u8,
 }
 

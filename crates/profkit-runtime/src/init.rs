@@ -37,7 +37,8 @@ pub static __profkit_profile_hook: unsafe extern "C" fn() = __llvm_profile_initi
 #[used]
 static FINISH: unsafe extern "C" fn() = __profkit_profile_finish;
 
-/// References that put these functions into static programs. The runtime itself imports them only weakly.
+/// References that put `getenv`, `setenv` and `signal` into static programs. The runtime itself imports them only
+/// weakly.
 #[cfg(target_os = "linux")]
 #[used]
 static NEEDED: (

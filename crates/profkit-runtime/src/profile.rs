@@ -40,10 +40,11 @@ pub struct Sections {
 /// The reason why the sections cannot be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wrong {
-    /// The compiler's version word has a different raw version from this runtime. The variant holds it.
+    /// The compiler's version word has a different raw version from this runtime. The variant holds the raw version in
+    /// the word.
     Version(u32),
-    /// The function records have a different layout from this raw version. The variant holds the raw version whose
-    /// layout they seem to have, or 0.
+    /// The function records do not have the layout of this runtime's raw version. The variant holds the raw version
+    /// whose layout they seem to have, or 0.
     Records(u32),
 }
 

@@ -19,7 +19,7 @@ pub struct Profile<'data> {
     /// of functions.
     names: FxHashMap<NameRef, &'data [u8]>,
     /// The functions and value targets that were read so far; `None` except for a text profile with temporal traces.
-    /// LLVM does not keep the names in the traces, so it can print only the names of these functions.
+    /// LLVM does not keep the names in the traces, so for the traces it can print only the names of these functions.
     read: Option<FxHashSet<NameRef>>,
 }
 

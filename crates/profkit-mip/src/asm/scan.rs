@@ -142,7 +142,7 @@ impl Scanner<'_> {
         });
     }
 
-    /// Moves behind a string, which ends at its closing quote. A string without a closing quote ends at the end of the
+    /// Moves past a string, which ends at its closing quote. A string without a closing quote ends at the end of the
     /// line.
     fn string(&mut self) {
         self.position += 1;
@@ -160,7 +160,7 @@ impl Scanner<'_> {
         self.position = self.position.min(self.text.len());
     }
 
-    /// Moves behind a character constant. In GNU as, a constant `'x` needs no closing quote. If the character is a
+    /// Moves past a character constant. In GNU as, a constant `'x` needs no closing quote. If the character is a
     /// backslash, a second character belongs to the constant.
     fn character(&mut self) {
         self.position += 1;

@@ -209,8 +209,8 @@ impl<'data> Chunks<'data> {
         self.advance(self.current.bytes.len());
     }
 
-    /// Searches the next record after a damaged header. A record is accepted if its header and the next one have known
-    /// kinds and sizes that are multiples of 8.
+    /// Searches for the next record after a damaged header. A record is accepted if its header and the header after it
+    /// have known kinds and sizes that are multiples of 8.
     fn resync(&mut self) {
         let endian = self.endian;
         let sound = |bytes: &[u8]| {

@@ -230,8 +230,8 @@ static mut SITE: Site = Site {
 };
 
 impl Site {
-    /// Adds a count to a value. If the value is new and there is no room, it replaces the value with the least count,
-    /// unless its own count is not larger.
+    /// Adds a count to a value. If the value is new and there is no room, it replaces the value with the least count if
+    /// its own count is larger.
     #[inline(never)]
     fn add(&mut self, value: u64, count: u64) {
         let mut least = [0, u64::MAX];

@@ -74,8 +74,8 @@ impl Setting {
         format!("{} {}", self.compiler.display(), self.flags.join(" "))
     }
 
-    /// Compiles and links `sources` in `folder` to the program `executable`. If `mip` is not `None`, it does so with
-    /// `profkit mip cc` and this set of options.
+    /// Compiles and links `sources` in `folder` to the program `executable`. If `mip` is not `None`, `profkit mip cc`
+    /// compiles and links them with this set of options.
     ///
     /// # Errors
     /// If compiling or linking fails, or prints anything to stderr. Even a warning of the linker is an error, because
@@ -155,8 +155,8 @@ pub fn outcome(executable: &Path, arguments: &[&str], raw: &Path) -> Result<Outc
     })
 }
 
-/// Builds a program without instrumentation and in some modes, and compares the runs. `folder` must exist. It keeps the
-/// raw profiles as `MODE.mipraw` and the programs as `MODE`.
+/// Builds a program without instrumentation and in some modes, and compares the runs. `folder` must exist. The raw
+/// profiles stay there as `MODE.mipraw`, and the programs as `MODE`.
 ///
 /// # Errors
 /// If something cannot be built or run, if the outputs differ, or if an instrumented program wrote no profile.

@@ -70,7 +70,7 @@ pub enum Step {
 /// program of the simulation.
 pub type Spot = Option<(usize, u64)>;
 
-/// The facts about what was recorded. They are counted without any reader.
+/// The facts about what was recorded. The simulation counts them itself, without a reader of recordings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Truth {
     /// The number of samples.

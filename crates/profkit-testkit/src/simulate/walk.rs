@@ -203,8 +203,8 @@ impl Process {
         self.place(module, functions[function].address)
     }
 
-    /// Calls a function outside of the program. It belongs to another module, or to the C library, from which it
-    /// returns at once.
+    /// Calls a function outside of the program. The function belongs to another module or to the C library. A function
+    /// of the C library returns at once.
     fn leave(&mut self, world: &World<'_>, from: Place, site: u64, rng: &mut Rng) {
         let own = mix(site);
         if self.modules.len() > 1 && own & 1 == 0 {

@@ -63,8 +63,8 @@ pub fn header_fault(data: &[u8]) -> Option<Check> {
 }
 
 /// Returns the profile kind in LLVM's global variables after LLVM has read a file, up to the first problem. `before` is
-/// the kind before that. The variables belong to the whole tool. So even a file that is dropped because of a problem
-/// changes the kind of the result.
+/// the kind in these variables before LLVM reads the file. The variables belong to the whole tool. So even a file that
+/// is dropped because of a problem changes the kind of the result.
 pub fn kind_after(data: &[u8], before: ProfileKind) -> ProfileKind {
     let mut walk = Walk::new(data);
     // The result is ignored, because the merge reports the problem.

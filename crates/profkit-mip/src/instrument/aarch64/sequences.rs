@@ -192,8 +192,9 @@ fn call(helper: &str) -> [String; 3] {
 }
 
 /// Makes the store that marks a block as executed. It uses the register `register`, which must be dead. If `register`
-/// is `None`, it saves and restores one. Flags stay unchanged. The register is saved below the stack pointer. On ELF
-/// systems, the bytes there are free. On Apple's systems, the first 128 of them belong to the function and are skipped.
+/// is `None`, the code saves a register, uses it and restores it. Flags stay unchanged. The register is saved below the
+/// stack pointer. On ELF systems, the bytes there are free. On Apple's systems, the first 128 of them belong to the
+/// function and are skipped.
 pub(super) fn block(
     record: String,
     offset: usize,

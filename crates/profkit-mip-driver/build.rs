@@ -25,7 +25,7 @@ fn main() {
             Err(error) => panic!("the MIP runtime: {error}"),
         }
     } else {
-        // A host that we emit no code for: asking for the runtime is an error there.
+        // No runtime is embedded for this host. `runtime::object` then compiles it, or fails.
         Vec::new()
     };
     if let Err(error) = std::fs::write(&object, made) {

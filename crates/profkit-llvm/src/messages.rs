@@ -257,7 +257,7 @@ impl<'io> Session<'io> {
         self.put(&line);
     }
 
-    /// Prints a warning that contains bytes of a file, which may be no UTF-8.
+    /// Prints a warning that contains bytes of a file. The bytes need not be UTF-8.
     pub fn warning_bytes(&self, message: &[u8]) {
         let mut line = Vec::new();
         self.label(&mut line, WARNING);

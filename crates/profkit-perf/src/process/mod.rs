@@ -198,7 +198,7 @@ impl Processes {
         id
     }
 
-    /// Records that the name of a process changes.
+    /// Stores the name that a process has from `time` on.
     pub(crate) fn rename(&mut self, pid: u32, time: u64, name: &[u8]) {
         let name = name.get(..limits::PROCESS_NAME).unwrap_or(name);
         self.names
@@ -207,7 +207,7 @@ impl Processes {
             .push((time, name.to_vec()));
     }
 
-    /// Records that a process starts another program. This ends all mappings of the process.
+    /// Stores the fact that a process starts another program. This ends all mappings of the process.
     pub(crate) fn exec(&mut self, pid: u32, time: u64) {
         let generations = self.processes.entry(pid).or_default();
         generations.push(Generation {
@@ -216,7 +216,7 @@ impl Processes {
         });
     }
 
-    /// Records a new process, which inherits the mappings and the name of its parent.
+    /// Stores a new process, which inherits the mappings and the name of its parent.
     pub(crate) fn fork(&mut self, pid: u32, parent: u32, time: u64) {
         let generations = self.processes.entry(pid).or_default();
         generations.push(Generation {
@@ -229,9 +229,9 @@ impl Processes {
         }
     }
 
-    /// Records that a process maps a file, or memory that does not come from a file. Such memory does not replace a
-    /// mapped file. The reason is that programs copy their code to large pages of such memory, and the code there is
-    /// still that of the file. Returns false if a limit was reached and the mapping was left out.
+    /// Adds a mapping to a process: of a file, or of memory that does not come from a file. Such memory does not
+    /// replace a mapped file. The reason is that programs copy their code to large pages of such memory, and the code
+    /// there is still that of the file. Returns false if a limit was reached and the mapping was left out.
     pub(crate) fn map(
         &mut self,
         pid: u32,

@@ -203,7 +203,8 @@ impl<'data> Chunks<'data> {
         }
     }
 
-    /// Records that the section ends before the end of its last record, and skips the rest of the section.
+    /// Stores the offset of the last record as a loss, because the section ends before the end of this record. Skips
+    /// the rest of the section.
     fn cut(&mut self) {
         self.losses.cut_at.get_or_insert(self.current.offset);
         self.advance(self.current.bytes.len());

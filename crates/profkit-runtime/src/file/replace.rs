@@ -71,8 +71,8 @@ impl State {
             }
             // SAFETY: a `Name` is always zero-terminated.
             let read = unsafe { system::read_link(self.target.as_ptr(), &mut self.buffer) };
-            // The path may be no link, or nothing may be there. If the file cannot be written, opening it shows the
-            // reason.
+            // Reading fails if the path is not a link, or if nothing is there. If the file cannot be written, opening
+            // it shows the reason.
             let link = match read.map(|length| self.buffer.get(..length)) {
                 Ok(Some(link)) => link,
                 _ => return Ok(Target::Named),

@@ -264,7 +264,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Records that a process has started its program: its name and its mappings.
+    /// Adds the events of a process that has started its program: its name and its mappings.
     fn enter(&mut self, process: usize) -> io::Result<()> {
         let pid = self.processes[process].pid;
         let program = &self.world.programs[self.processes[process].modules[0].program];

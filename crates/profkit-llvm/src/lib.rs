@@ -95,8 +95,8 @@ impl<'io> Io<'io> {
         self
     }
 
-    /// Declares that the process ends after the run. Large results are then not freed, because the system takes the
-    /// memory back at once.
+    /// Declares that the process ends after the run. Large results are then not freed, because the system takes all
+    /// memory back in one step.
     #[must_use]
     pub fn process_ends(mut self) -> Self {
         self.process_ends = true;

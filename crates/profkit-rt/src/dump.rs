@@ -152,8 +152,8 @@ pub unsafe fn forked() {
     BUSY.store(false, Ordering::Release);
 }
 
-/// Writes the raw file unless another dump is running. Returns 0, or −1 after printing an error to stderr. Returns None
-/// at once if another dump is running.
+/// Writes the raw file. Returns 0, or −1 after printing an error to stderr. If another dump is running, writes nothing
+/// and returns `None` without waiting.
 pub fn dump_if_idle() -> Option<i32> {
     if BUSY.swap(true, Ordering::Acquire) {
         return None;

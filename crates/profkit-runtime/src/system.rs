@@ -77,8 +77,8 @@ mod number {
 const AT_FDCWD: usize = -100_isize as usize;
 const PROT_READ_WRITE: usize = 3;
 const MAP_SHARED: usize = 1;
-/// The flag that makes the kernel map all pages at once. This is faster than one interrupt for each page if all pages
-/// are used.
+/// The flag that makes the kernel provide all pages of the mapping during the call. This is faster than one interrupt
+/// for each page if all pages are used.
 const MAP_POPULATE: usize = 0x8000;
 const MAP_PRIVATE_ANONYMOUS: usize = 0x22;
 /// Flags of `open`: read and write, create, close on exec.
@@ -162,7 +162,7 @@ pub fn map(length: usize) -> usize {
     map_with(length, MAP_PRIVATE_ANONYMOUS)
 }
 
-/// Returns the address of new memory, like [`map`]. It is faster if all of the memory is written at once.
+/// Returns the address of new memory, like [`map`]. It is faster than `map` if all of the memory will be written.
 pub fn map_all(length: usize) -> usize {
     map_with(length, MAP_PRIVATE_ANONYMOUS | MAP_POPULATE)
 }

@@ -191,7 +191,7 @@ impl OptionSpec {
         self.alias_of.unwrap_or(self.name)
     }
 
-    /// Whether the option may not have a value.
+    /// Whether a value for the option is an error.
     pub fn takes_no_value(&self) -> bool {
         matches!(
             self.kind,

@@ -11,9 +11,9 @@ use profkit_abi::mip::{section, symbol};
 use std::ffi::OsString;
 use std::path::Path;
 
-/// Returns the linker script. A program without instrumented objects is linked without the runtime, and may have no
-/// record section. GNU ld fails if it needs the address of a section that no input has. The conditions in the script
-/// prevent this, because GNU ld only evaluates the branch of a condition that applies.
+/// Returns the linker script. A program without instrumented objects is linked without the runtime, and does not always
+/// have a record section. GNU ld fails if it needs the address of a section that no input has. The conditions in the
+/// script prevent this, because GNU ld only evaluates the branch of a condition that applies.
 pub fn script() -> String {
     let (records, hook) = (section::RECORDS, symbol::HOOK);
     [

@@ -240,7 +240,7 @@ fn ranges(class: &[u8]) -> Result<Vec<(u8, u8)>, &'static str> {
 }
 
 /// Whether a glob matches a whole text. The time is at most proportional to the product of both lengths, because all
-/// possible positions in the text are followed at once.
+/// possible positions in the text are followed at the same time.
 fn matches(glob: &[Piece], text: &[u8]) -> bool {
     let mut positions = vec![false; text.len() + 1];
     if let Some(first) = positions.first_mut() {

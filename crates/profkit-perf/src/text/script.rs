@@ -186,7 +186,7 @@ impl Survey {
 /// Splits the text into parts of about `size` bytes. A part ends after a line with a branch stack, or after any line if
 /// there is no such line nearby. Each part is returned with its offset.
 fn parts(text: &[u8], size: usize) -> Vec<(usize, &[u8])> {
-    /// The number of bytes in which the end of a sample is searched.
+    /// The number of bytes in which the end of a sample is searched for.
     const SEARCH: usize = 1 << 20;
     let mut list = Vec::new();
     let mut start = 0;

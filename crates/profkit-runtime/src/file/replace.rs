@@ -34,8 +34,8 @@ pub(super) enum Target {
 }
 
 impl Opened {
-    /// Unlocks and closes the file. Closing alone may not unlock it: a process that was made without a call of the fork
-    /// handlers may have the same descriptor.
+    /// Unlocks and closes the file. Closing alone does not always unlock it: a process that was made without a call of
+    /// the fork handlers may have the same descriptor.
     pub(super) fn close(self) {
         system::unlock(self.descriptor);
         let _ = system::close(self.descriptor);
@@ -173,8 +173,8 @@ impl State {
             result = first_error(result, system::close_copy(file));
         }
         if result != 0 && system::rewind(file).is_ok() {
-            // The disk may be full, or the process may not write files of this size. A part may have been written, so
-            // the old bytes are restored.
+            // The disk may be full, or the file may be larger than the process is allowed to write. A part may have
+            // been written, so the old bytes are restored.
             // SAFETY: these bytes are those of the file.
             unsafe {
                 to_file(
@@ -236,8 +236,8 @@ impl State {
         result = first_error(result, system::close_copy(new));
         if result == 0 {
             // The two files exchange their names. If a rename replaced the old file, ext4 would write the new file to
-            // the disk at once. This takes five times as long as the exchange. Old kernels and some file systems cannot
-            // exchange names.
+            // the disk immediately. This takes five times as long as the exchange. Old kernels and some file systems
+            // cannot exchange names.
             // SAFETY: a `Name` is always zero-terminated.
             result = unsafe {
                 match system::exchange(self.other.as_ptr(), self.target.as_ptr()) {

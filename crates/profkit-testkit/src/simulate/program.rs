@@ -50,7 +50,7 @@ pub struct CodeSegment {
     pub offset: u64,
 }
 
-/// Instructions in a row, up to the first one that may not continue with the next instruction.
+/// Instructions in a row, up to the first one that does not always continue with the next instruction.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Block {
     /// The address of the last instruction.

@@ -204,7 +204,7 @@ impl Process {
     }
 
     /// Calls a function outside of the program. The function belongs to another module or to the C library. A function
-    /// of the C library returns at once.
+    /// of the C library returns immediately.
     fn leave(&mut self, world: &World<'_>, from: Place, site: u64, rng: &mut Rng) {
         let own = mix(site);
         if self.modules.len() > 1 && own & 1 == 0 {

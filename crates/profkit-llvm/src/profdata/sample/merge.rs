@@ -95,8 +95,8 @@ pub fn run(
     filter(parsed, &mut profile, has_hashes, session)?;
     write(parsed, form, &mut profile, session)?;
     if session.process_ends() {
-        // The profile is not freed, because the system takes the memory back at once. Freeing each function would take
-        // a tenth of the time of the merge.
+        // The profile is not freed, because the system takes all memory back in one step. Freeing each function would
+        // take a tenth of the time of the merge.
         std::mem::forget(profile);
     }
     Ok(())

@@ -1,5 +1,5 @@
-//! Makes the probes for all blocks of a function at once. The register and the place of a probe depend on the whole
-//! function.
+//! Makes the probes for all blocks of a function together, because the register and the place of a probe depend on the
+//! whole function.
 use super::reach::{self, Piece};
 use super::sequences::{Addressing, separator};
 use super::{flow, registers, sequences};

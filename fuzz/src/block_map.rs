@@ -3,8 +3,8 @@ use crate::source::located;
 use profkit_data::bytes::Endian;
 use profkit_object::bb_addr_map;
 
-/// Reads any bytes as the section, with each address width and byte order. An error must have a place, and a block must
-/// take at least three bytes.
+/// Reads any bytes as the section, with each address width and byte order. An error must state its position, and a
+/// block must take at least three bytes.
 ///
 /// # Panics
 /// If one of these rules does not hold.

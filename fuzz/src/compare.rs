@@ -11,7 +11,7 @@ const LISTED: usize = 20;
 /// The largest error of a sum of many shares, which is not exact.
 const NEARLY: f64 = 1e-6;
 
-/// Checks an error. Damage must have a place. An error about a whole file must have a message.
+/// Checks an error. An error about damage must state its position. An error about a whole file must have a message.
 fn says_why(error: &Error) {
     match error.kind() {
         ErrorKind::UnrecognizedFormat | ErrorKind::Unsupported | ErrorKind::Empty => {
@@ -25,7 +25,7 @@ fn says_why(error: &Error) {
 /// numbers, and a profile must not differ from itself.
 ///
 /// # Panics
-/// If one of these rules does not hold, or if a fault has no place.
+/// If one of these rules does not hold, or if a fault states no position.
 pub(crate) fn overlap(data: &[u8]) {
     let profile = match ComparedProfile::open(data) {
         Ok(profile) => profile,
@@ -57,7 +57,7 @@ pub(crate) fn overlap(data: &[u8]) {
 /// the same in both directions.
 ///
 /// # Panics
-/// If one of these rules does not hold, or if a fault has no place.
+/// If one of these rules does not hold, or if a fault states no position.
 pub(crate) fn diff(data: &[u8]) {
     let profile = match ComparedProfile::open(data) {
         Ok(profile) => profile,
@@ -126,7 +126,7 @@ fn check(pair: &PairOverlap) {
 /// Orders functions. The order must contain each symbol once, and the file for each linker must contain every symbol.
 ///
 /// # Panics
-/// If one of these rules does not hold, or if a fault has no place.
+/// If one of these rules does not hold, or if a fault states no position.
 pub(crate) fn order(data: &[u8]) {
     let mut startup = Startup::default();
     match startup.add(data) {

@@ -10,7 +10,7 @@ use profkit_merge::memprof::{ContextRule, MemProfSum, RawContexts};
 /// Reads any bytes as raw dumps, and adds up their contexts twice. The second time must add no new context.
 ///
 /// # Panics
-/// If it adds a context, or if an error has no place.
+/// If it adds a context, or if an error states no position.
 pub(crate) fn raw(data: &[u8]) {
     let profile = match RawMemProf::parse(data) {
         Ok(profile) => profile,

@@ -5,8 +5,8 @@ use profkit_perf::Recording;
 use profkit_perf::collect::{CollectOptions, Counts, collect};
 use profkit_perf::text::{TextOptions, read_text, write_addresses};
 
-/// Reads any bytes as a recording. The result must be an error with a place, or samples. Each sample must be in the
-/// figures exactly once: either counted, or in the number of a loss.
+/// Reads any bytes as a recording. The result must be an error that states its position, or samples. The figures must
+/// contain each sample exactly once: either as counted, or as lost.
 ///
 /// # Panics
 /// If one of these rules does not hold.
@@ -43,7 +43,8 @@ pub(crate) fn perf(data: &[u8]) {
     counted(&recording, samples);
 }
 
-/// Collects the counts. Every sample must be counted, or be in the number of a loss. Adding counts must lose none.
+/// Collects the counts. Every sample must be counted, or be in one of the numbers of lost samples. Adding counts must
+/// lose none.
 fn counted(recording: &Recording<'_>, samples: u64) {
     let mut options = CollectOptions::default();
     options.count_marked = true;
@@ -75,8 +76,8 @@ fn counted(recording: &Recording<'_>, samples: u64) {
     }
 }
 
-/// Reads any bytes as a text with samples. The result must be an error with a place, or counts. The counts must be the
-/// same after they are written to a file of addresses and read again.
+/// Reads any bytes as a text with samples. The result must be an error that states its position, or counts. The counts
+/// must be the same after they are written to a file of addresses and read again.
 ///
 /// # Panics
 /// If one of these rules does not hold.

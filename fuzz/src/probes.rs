@@ -3,8 +3,8 @@ use crate::source::located;
 use profkit_data::bytes::Endian;
 use profkit_profgen::probes::{ProbeMap, Sections, Wanted};
 
-/// Reads any bytes as the two sections. The first four bytes are the size of the descriptions. An error must have a
-/// place. Every probe must be found by its address and have a finite number of frames.
+/// Reads any bytes as the two sections. The first four bytes are the size of the descriptions. An error must state its
+/// position. Every probe must be found by its address and have a finite number of frames.
 ///
 /// # Panics
 /// If one of these rules does not hold.

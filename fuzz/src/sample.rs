@@ -17,7 +17,7 @@ use std::num::NonZeroUsize;
 /// extensible binary encoding and read again. The same must hold for text, if text can represent all names.
 ///
 /// # Panics
-/// If the result is not the same, or if a fault has no place.
+/// If the result is not the same, or if a fault states no position.
 pub(crate) fn sample(data: &[u8]) {
     let as_llvm = SampleReadOptions::new().llvm_checks(true);
     let report = read_with(data, &mut SampleProfile::new(), 1, &as_llvm);

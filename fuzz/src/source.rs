@@ -45,7 +45,7 @@ pub(crate) struct Contents {
 /// Reads all records. Goes on after each error that the reader can resume after.
 ///
 /// # Panics
-/// If reading does not end, if it continues after the reader said that it cannot, or if an error has no place.
+/// If reading does not end, if it continues after the reader said that it cannot, or if an error states no position.
 pub(crate) fn read_all(mut source: impl InstrSource, len: usize) -> Contents {
     let mut contents = Contents {
         records: Vec::new(),
@@ -87,7 +87,7 @@ fn check<T>(result: Result<T>) {
     }
 }
 
-/// Checks that an error says what was being read, and at which place.
+/// Checks that an error states its position, and what was being read there.
 ///
 /// # Panics
 /// If the error does not say so.

@@ -39,7 +39,7 @@ const WANTED_RATE: f64 = 0.5e9;
 /// The memory in MiB that profkit may use for the shared recording, and, beyond the page cache, for a large one.
 const WANTED_PEAK: u64 = 40;
 const WANTED_ANONYMOUS: u64 = 1024;
-/// How often the shared recording is repeated.
+/// The number of times that the shared recording is repeated.
 const REPEATS: usize = 10;
 /// The sizes of simulated recordings in megabytes.
 const SIZE: u64 = 500;
@@ -55,7 +55,7 @@ struct Options {
     folder: PathBuf,
 }
 
-/// A recording, and the program that it is of.
+/// A recording, and the program that was recorded.
 struct Input {
     data: PathBuf,
     binary: PathBuf,
@@ -66,7 +66,7 @@ struct Contender {
     label: &'static str,
     command: Box<dyn Fn() -> Command>,
     times: Vec<Duration>,
-    /// The largest resident set, and the part of it that is not files.
+    /// The largest resident set. The next field is the part of it that does not come from files.
     peak: u64,
     anonymous: u64,
     /// Why the command failed, if it did.
@@ -91,7 +91,7 @@ impl Contender {
     }
 }
 
-/// What is measured: its name, what makes its recording, and what runs the tools.
+/// A measurement: its name, the function that makes its recording, and the function that runs the tools.
 struct Work {
     name: &'static str,
     make: fn(&Options, &Path) -> Result<Input>,
@@ -263,7 +263,7 @@ fn make_program(options: &Options, profkit: &Path, size: u64) -> Result<Input> {
 
 fn simulated(options: &Options, name: &str, binary: &Path, size: u64) -> Result<Input> {
     let binary = binary.canonicalize()?;
-    // The name has what the recording was made of.
+    // The name states from what the recording was made.
     let stem = binary.file_stem().unwrap_or_default().to_string_lossy();
     let length = std::fs::metadata(&binary)?.len();
     let data = options
@@ -440,9 +440,9 @@ fn mebibytes(bytes: u64) -> f64 {
     bytes as f64 / f64::from(1 << 20)
 }
 
-/// Runs all, one after the other, in each round. The first round fills the page cache and does not count; with `once` only
-/// the last contender has it. Anonymous memory is looked at in rounds that do not count, so that this takes no time; with
-/// `once` in each round.
+/// Runs all commands, one after the other, in each round. Round 0 fills the page cache, and its times do not count.
+/// With `once`, only the last command, which is profkit's, has a round 0. Measuring anonymous memory takes time, so it
+/// is measured in round 0; with `once`, the other commands are measured in each round.
 fn measure_all(rounds: usize, once: bool, contenders: &mut [Contender]) -> Result<()> {
     let last = contenders.len() - 1;
     for round in 0..=rounds {

@@ -54,7 +54,7 @@ pub struct DoctorArgs {
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub format: Format,
 
-    /// Whether to annotate the job of a build server.
+    /// Whether to print annotations, which a build server (such as GitHub Actions) shows beside its job.
     #[command(flatten)]
     pub annotate: AnnotateArgs,
 

@@ -9,7 +9,7 @@ use profkit_report::diff::{DiffReport, HeapDiff};
 use profkit_report::plural;
 use serde_json::{Value, json};
 
-/// The unit in which shares are written: billionths.
+/// The number of units in a whole. Shares are written in billionths.
 const BILLION: f64 = 1e9;
 
 /// The functions that changed.

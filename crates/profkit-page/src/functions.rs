@@ -11,15 +11,15 @@ use std::ops::Range;
 pub const CONTEXT_SENSITIVE: u8 = 1;
 /// The flag of a function that has a marker for hot or warm instead of counts.
 pub const PSEUDO: u8 = 1 << 1;
-/// The flag that the marker says hot. Without the flag, the marker says warm.
+/// The flag of a function whose marker says hot. Without this flag, the marker says warm.
 pub const PSEUDO_HOT: u8 = 1 << 2;
 
 /// A function of a page.
 #[derive(Clone, Debug, Default)]
 pub struct PageFunction {
-    /// The name as in the profile. If this is not a symbol, `shown` is used instead.
+    /// The name as in the profile; empty if the profile has only a hash.
     pub name: Vec<u8>,
-    /// The name for people. If the name for people is the demangled name, this is empty until the page is written.
+    /// The name for people. If it is the demangled `name`, this is empty until [`FunctionList::finish`].
     pub shown: String,
     /// The function hash, or the checksum of a sample profile.
     pub hash: u64,

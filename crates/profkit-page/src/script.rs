@@ -26,7 +26,7 @@ pub fn lean(script: &str) -> String {
     lean.out
 }
 
-/// What was between two tokens.
+/// The white space between two tokens. `Line` means that it contains a line break.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Gap {
     None,

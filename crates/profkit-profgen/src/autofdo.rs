@@ -1,4 +1,4 @@
-//! Sample profiles with the counting of google/autofdo: that of its tools `create_llvm_prof` and `create_gcov`, release 0.19.
+//! Sample profiles, counted as the tools `create_llvm_prof` and `create_gcov` of google/autofdo (release 0.19) count.
 //!
 //! The unit of counting is the byte, in the functions of the symbol table. Each byte from the start of a range up to
 //! the first byte of its last instruction gets the count of the range. A line gets the largest count of its bytes. Each
@@ -28,7 +28,7 @@ const LEAST_SHARE: u64 = 5;
 const LEAST: u64 = 10;
 /// The name that is written for an inlined function without a name.
 const NO_NAME: &[u8] = b"noname";
-/// The bits of a line offset in a sample profile: 16.
+/// The mask for a line offset in a sample profile, which has 16 bits.
 const OFFSET_MASK: u32 = 0xffff;
 
 /// A function of the symbol table.
@@ -187,7 +187,7 @@ fn function_at<'f, 's>(
     (address < function.end).then_some(function)
 }
 
-/// The counts that an instruction adds: one to the totals of the functions, one to the line.
+/// The two counts that an instruction adds: `total` to the totals of the functions, `line` to the line.
 #[derive(Clone, Copy, Default)]
 struct FrameCounts {
     total: u64,

@@ -88,7 +88,8 @@ pub struct Program<'files> {
     pub(crate) ranges: BTreeMap<u64, FunctionRange>,
     pub(crate) symbolizer: Symbolizer<'files>,
     pub(crate) fs_discriminators: bool,
-    /// The addresses of `_text` and `_stext`. Places in a kernel are distances from one of them.
+    /// The address of `_text`; the next field is that of `_stext`. `None` if the binary has no such symbol. Places in a
+    /// kernel are distances from one of the two.
     kernel_text: Option<u64>,
     kernel_stext: Option<u64>,
     /// The sections of pseudo probes.
@@ -109,7 +110,7 @@ pub struct ProgramOptions {
     pub only_debug_info: bool,
 }
 
-/// What is known and what is missing in a binary.
+/// The numbers of functions that were found in a binary, and of things that are missing in it.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Facts {
@@ -250,7 +251,7 @@ impl<'files> Program<'files> {
         found.iter().take_while(move |it| it.address == address)
     }
 
-    /// What is known and what is missing in the binary.
+    /// The numbers of functions that were found in the binary, and of things that are missing in it.
     pub fn facts(&self) -> &Facts {
         &self.facts
     }

@@ -14,14 +14,14 @@ use profkit_perf::collect::{BinaryCounts, CountLosses, Counts, Numbering, Sums, 
 use std::path::Path;
 use std::str::FromStr;
 
-/// What identified the counts of a binary.
+/// How the counts that belong to a binary were found in an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FoundBy {
-    /// The build id.
+    /// By the build id.
     BuildId,
-    /// The file name, because the input has no build id for the binary.
+    /// By the file name, because the input has no build id for the binary.
     Name,
-    /// Nothing: the input does not name any binary.
+    /// By neither: the input names no binary, and the user named only this one.
     Unnamed,
 }
 
@@ -30,7 +30,7 @@ pub enum FoundBy {
 pub struct Found<'c> {
     /// The counts.
     pub counts: Vec<&'c BinaryCounts>,
-    /// What identified the counts; `None` if there are no counts.
+    /// How the counts were found; `None` if there are no counts.
     pub by: Option<FoundBy>,
     /// Counts of binaries with the same file name but another build id.
     pub other_builds: Vec<&'c BinaryCounts>,
@@ -42,8 +42,8 @@ fn last_part(path: &[u8]) -> &[u8] {
         .unwrap_or(path)
 }
 
-/// Finds the counts of a binary: by its build id, or else by its file name among the counts without a build id. If
-/// `only` says that the user named no other binary, counts without a binary's name are taken too.
+/// Finds the counts of a binary: by its build id, or else by its file name among the counts without a build id. `only`
+/// is true if the user named no other binary. Counts without a binary's name are then taken too.
 pub fn find<'c>(counts: &'c Counts, path: &Path, id: Option<&BuildId>, only: bool) -> Found<'c> {
     let name = path.file_name().unwrap_or_default().as_encoded_bytes();
     let mut found = Found::default();
@@ -146,7 +146,7 @@ pub struct BinaryOutcome {
     pub path: String,
     /// Its build id.
     pub build_id: Option<BuildId>,
-    /// What identified the counts of the binary; `None` if there are no counts.
+    /// How the counts of the binary were found; `None` if there are no counts.
     pub found_by: Option<FoundBy>,
     /// The number of binaries in the input with the same file name but another build id.
     pub other_builds: usize,

@@ -637,8 +637,7 @@ impl MatchList {
         list
     }
 
-    /// Checks `--fail-under`. Returns a message for each profile of which less than `least` percent of the counts are
-    /// matched.
+    /// Checks `--fail-under`. Returns a message for each profile with less than `least` percent of its counts matched.
     pub fn gate(&self, least: f64) -> Vec<String> {
         let reason = |report: &MatchReport| {
             let reason = report.gate(least)?;

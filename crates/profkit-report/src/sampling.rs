@@ -280,7 +280,8 @@ fn line((number, all, words): Loss) -> Option<String> {
     (number > 0).then(|| format!("{words}: {}{share}", grouped(number)))
 }
 
-/// The threshold at which a profile is refused on request: one in this many samples is lost.
+/// The number that decides whether a profile is refused on request: it is refused if more than one sample in this many
+/// is lost.
 const ONE_IN: u64 = 20;
 
 /// Returns the reason why the profile cannot be trusted: a large share of its samples was lost, or does not fit the

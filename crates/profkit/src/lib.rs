@@ -383,7 +383,7 @@ pub use profkit_report as report;
 
 pub use profkit_data::{Error, ErrorKind, Profile, ReadOptions, Result, Structure, open};
 
-/// MIP: the instrumenter, empty profiles and what uses a profile (profkit-mip); the programs that take the place of a
+/// MIP: the instrumenter, empty profiles and the use of profiles (profkit-mip); the programs that take the place of a
 /// compiler, and the runtime that they link (profkit-mip-driver).
 #[cfg(feature = "instrument")]
 pub mod mip {

@@ -70,10 +70,10 @@ pub fn correlate(args: CorrelateArgs) -> Result {
     annotate.failure("profkit correlate", run(args.merge, reporting))
 }
 
-/// When to report which profile belongs to which binary.
+/// The time at which the command reports which profile belongs to which binary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reporting {
-    /// The report is printed at once, and nothing is merged.
+    /// Only the report is printed, and nothing is merged.
     Only,
     /// The report is printed before the merge.
     First,

@@ -48,7 +48,8 @@ pub struct ContextFigures {
     pub invalid_returns: BTreeSet<u64>,
     /// The number of branches in the samples that were used.
     pub branches: u64,
-    /// The number of pairs of branches of which one leaves the binary and the other comes back to it.
+    /// The number of pairs of consecutive branches in which the older branch leaves the binary and the newer one comes
+    /// back to it.
     pub left_and_back: u64,
     /// The number of branches that leave the binary or come back to it, and are in no pair of
     /// [`left_and_back`](Self::left_and_back). The older branches of the sample have no context.

@@ -27,8 +27,8 @@ struct Candidate {
 }
 
 impl Candidate {
-    /// Compares two candidates. The largest candidate is considered first: a function without code, then the function
-    /// with the most calls, then the smallest function.
+    /// Compares two candidates; the greater one is considered first. A function without code is greater than one with
+    /// code. Then the function with more calls is greater, then the smaller function.
     fn order(&self, other: &Self) -> Ordering {
         let key = |it: &Self| (it.size == 0, it.count, Reverse(it.size), it.hash);
         key(self).cmp(&key(other))

@@ -11,7 +11,8 @@ pub struct Queue<T> {
 }
 
 impl<T> Queue<T> {
-    /// Makes an empty queue. Elements that are equal for `order` can still be different.
+    /// Makes an empty queue. `order` compares two elements. If `order` finds two elements equal, [`pop`](Self::pop)
+    /// returns them in the order of libstdc++, which may differ from the order in which they were added.
     pub fn new(order: fn(&T, &T) -> Ordering) -> Self {
         Queue {
             heap: Vec::new(),

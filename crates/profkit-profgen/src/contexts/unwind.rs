@@ -483,7 +483,7 @@ impl<'s, 'files> State<'s, 'files> {
         self.trie.get(leaf).parent
     }
 
-    /// Makes the frame at `address`, with the same caller, the innermost frame.
+    /// Replaces the innermost frame by a frame at `address` with the same caller.
     fn switch(&mut self, address: Address) {
         let leaf = self.leaf;
         if leaf == TREE_ROOT || self.trie.get(leaf).address != address {

@@ -16,8 +16,8 @@ pub enum FunctionOrder {
 
 /// The size in bytes up to which a cluster can grow: that of a large page.
 const LARGEST_CLUSTER: u64 = 2 << 20;
-/// The smallest share of a callee's calls that must come from the caller, for the callee to be placed after it: one in
-/// this number.
+/// The number that decides whether a callee is placed after its caller: at least one in this many of the callee's calls
+/// must come from the caller.
 const LEAST_SHARE: u64 = 10;
 /// The factor by which a cluster's weight per byte may fall when functions are added to it.
 const DENSITY_SHARE: u128 = 8;

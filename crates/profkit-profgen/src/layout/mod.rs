@@ -67,8 +67,8 @@ const MOST_INTO_MIDDLE: u64 = 30;
 /// The largest share, in percent, of ranges that do not follow the blocks. With more, the program is not the recorded
 /// one. Processors record a few such ranges even for the right program.
 const MOST_BROKEN: u64 = 10;
-/// The smallest share of the branches that must touch known blocks: one in this number. Below it, the program is not
-/// the recorded one.
+/// The number that decides whether a program is the recorded one: at least one in this many of the branches must touch
+/// known blocks.
 const FEWEST_MAPPED: u64 = 2000;
 
 impl<'code> Layout<'code> {

@@ -21,7 +21,7 @@ use profkit_perf::collect::{Numbering, Sums};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// The bits of a line offset in a sample profile: 16.
+/// The mask for a line offset in a sample profile, which has 16 bits.
 const OFFSET_MASK: u32 = 0xffff;
 
 /// How a profile is made.
@@ -248,7 +248,7 @@ impl Builder<'_> {
     /// Adds instructions, each with its address, size and count. Their addresses are the first in `locations`. Returns
     /// the number of instructions without a line.
     fn add_instructions(&mut self, instructions: &[(u64, u8, u64)]) -> u64 {
-        /// The counts of a frame: one for the totals of its functions, one for its line.
+        /// The counts of a frame: `total` for the totals of its functions, `line` for its line.
         #[derive(Clone, Copy, Default)]
         struct Counts {
             total: u64,

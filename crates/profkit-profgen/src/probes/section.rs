@@ -29,7 +29,7 @@ const KIND: u8 = 0xf;
 const ATTRIBUTES_SHIFT: u32 = 4;
 /// The mask of the attributes, after the shift by [`ATTRIBUTES_SHIFT`].
 const ATTRIBUTES: u8 = 7;
-/// The flag in a probe's byte that the address is stored as a distance.
+/// The flag in a probe's byte that is set if the address is stored as a distance.
 const IS_DISTANCE: u8 = 0x80;
 /// The attribute of a probe that is not a place in the source, but marks where a part of a function begins.
 const SENTINEL: u8 = 2;
@@ -145,7 +145,7 @@ pub struct ProbeMap {
     by_address: Vec<u32>,
 }
 
-/// What has to be known to read the probes: the addresses of functions, and the functions whose probes are kept.
+/// The facts that are needed to read the probes: the addresses of functions, and the functions whose probes are kept.
 #[derive(Clone, Debug, Default)]
 pub struct Wanted {
     /// The address of each symbol, by the MD5 of its name.

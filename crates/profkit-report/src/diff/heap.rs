@@ -256,7 +256,7 @@ impl HeapDiff<'_> {
         out.flush()
     }
 
-    /// Prints the contexts that changed as rows.
+    /// Prints one row for each context that changed.
     ///
     /// # Errors
     /// If the writer fails.

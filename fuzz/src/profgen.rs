@@ -105,7 +105,7 @@ pub(crate) fn profgen_binary(data: &[u8]) {
         &[(&sums, Numbering::Address)],
         &LineOptions::default(),
     ) else {
-        // This is an error only if the pseudo probes are damaged.
+        // Making the profile fails only if the pseudo probes are damaged.
         return;
     };
     let figures = &made.figures;

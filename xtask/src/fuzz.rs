@@ -166,7 +166,8 @@ fn targets(names: &[String]) -> Result<Vec<Target>> {
     Ok(all.into_iter().filter(wanted).collect())
 }
 
-/// Returns the folder for the inputs that runs on this machine find. `what` is `corpus` or `artifacts`.
+/// Returns the folder for the inputs of a target that fuzzing on this machine finds. `what` is `corpus` for inputs that
+/// reach new code, or `artifacts` for inputs that fail.
 fn found(target: &str, what: &str) -> Result<PathBuf> {
     let folder = target_folder().join("fuzz").join(what).join(target);
     fs::create_dir_all(&folder)?;

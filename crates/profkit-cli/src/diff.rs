@@ -187,7 +187,7 @@ impl DiffArgs {
         }
         match self.fail_over.and_then(|most| gate(moved, most, unit)) {
             Some(reason) => {
-                // A failed write is ignored: stderr is closed.
+                // A failed write is ignored. It means that stderr is closed.
                 let _ = writeln!(print::stderr(), "gate: {reason}");
                 Ok(Status::GateFailed)
             }

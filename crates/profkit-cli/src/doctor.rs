@@ -121,7 +121,7 @@ fn report(args: &DoctorArgs) -> io::Result<Counts> {
     if let Some(number) = args.group {
         let group = groups.get(number.get() - 1);
         if group.is_none() {
-            // A failed write is ignored: stderr is closed.
+            // A failed write is ignored. It means that stderr is closed.
             let _ = writeln!(
                 stderr(),
                 "error: --group {number}: there {} only {}",

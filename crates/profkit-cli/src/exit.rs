@@ -237,7 +237,7 @@ pub fn finish(result: Result) -> ExitCode {
         Ok(Status::GateFailed) => GATE_FAILED,
         Ok(Status::Ran(code)) => code,
         Err(failure) => {
-            // A failed write is ignored: stderr is closed, and the exit code still shows the failure.
+            // A failed write is ignored. It means that stderr is closed. The exit code still shows the failure.
             let _ = write!(print::stderr(), "{failure}");
             failure.code
         }

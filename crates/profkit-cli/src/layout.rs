@@ -112,7 +112,7 @@ pub fn run(args: &LayoutArgs) -> exit::Result {
             output.write(|sink| sink.put(&bytes))?;
         }
     }
-    // A failed write is ignored: stderr is closed.
+    // A failed write is ignored. It means that stderr is closed.
     let _ = write!(print::stderr(), "{layout}");
     Ok(Status::Done)
 }

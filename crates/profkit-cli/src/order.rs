@@ -95,7 +95,7 @@ pub fn run(args: &OrderArgs) -> exit::Result {
         let added = startup.add(&input);
         let added = added.map_err(|error| Failure::file(input.name(), &error))?;
         for warning in warnings(&added) {
-            // A failed write is ignored: stderr is closed.
+            // A failed write is ignored. It means that stderr is closed.
             let _ = writeln!(print::stderr(), "warning: {}: {warning}", input.name());
         }
     }

@@ -65,7 +65,7 @@ pub fn run(args: &OverlapArgs) -> exit::Result {
     for (input, profile) in inputs.iter().zip(ComparedProfile::open_all(&bytes)) {
         let profile = profile.map_err(|error| Failure::file(input.name(), &error))?;
         for error in &profile.damage.first {
-            // A failed write is ignored: stderr is closed.
+            // A failed write is ignored. It means that stderr is closed.
             let _ = writeln!(print::stderr(), "warning: {}: {error}", input.name());
         }
         profiles.push((input.name().to_owned(), profile));

@@ -233,7 +233,7 @@ fn add_source(args: &ReportArgs, profile: &AnyProfile<'_>, page: &mut Page) -> e
 /// Reports the errors of a damaged file whose sound part was used.
 pub fn damage(name: &str, faults: &Faults) -> Status {
     let mut stderr = print::stderr();
-    // Failed writes are ignored: stderr is closed.
+    // Failed writes are ignored. They mean that stderr is closed.
     for error in &faults.first {
         let _ = writeln!(stderr, "error: {name}: {error}");
     }

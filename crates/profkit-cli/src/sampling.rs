@@ -174,7 +174,7 @@ pub fn run(args: &SampleArgs) -> exit::Result {
             &mut outcome,
         )?;
     }
-    // A failed write is ignored: stderr is closed.
+    // A failed write is ignored. It means that stderr is closed.
     let mut stderr = print::stderr();
     for line in notes.into_iter().chain(lines(&outcome)) {
         let _ = writeln!(stderr, "warning: {line}");

@@ -137,7 +137,7 @@ fn diff(folder: &Path, profkit: &Path) -> Result<Work> {
 
 fn order(folder: &Path, profkit: &Path) -> Result<Work> {
     let file = inputs::traces(folder)?;
-    // The memory has no limit, because the issue asks for time only.
+    // The memory has no limit, because the target is only about time.
     personality_work(
         "order",
         [2.0, f64::INFINITY],

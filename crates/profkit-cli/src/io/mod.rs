@@ -60,7 +60,7 @@ pub fn open(path: &Path) -> Result<Input> {
 pub fn warn_of_front(input: &Input) {
     if let Some(problem) = input.problem() {
         let (name, read) = (input.name(), plural(input.len() as u64, "byte"));
-        // A failed write is ignored: stderr is closed.
+        // A failed write is ignored. It means that stderr is closed.
         let _ = writeln!(
             print::stderr(),
             "warning: {name}: only the first {read} are read, because {problem}"

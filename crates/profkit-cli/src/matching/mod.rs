@@ -201,7 +201,7 @@ fn warn_of_damage<'a>(profiles: impl IntoIterator<Item = (&'a str, &'a Faults)>)
     for (name, damage) in profiles {
         is_damaged |= damage.count > 0;
         for error in &damage.first {
-            // A failed write is ignored: stderr is closed.
+            // A failed write is ignored. It means that stderr is closed.
             let _ = writeln!(print::stderr(), "warning: {name}: {error}");
         }
     }
@@ -240,7 +240,7 @@ fn finish(
         }
     });
     for reason in reasons {
-        // A failed write is ignored: stderr is closed.
+        // A failed write is ignored. It means that stderr is closed.
         let _ = writeln!(print::stderr(), "gate: {reason}");
     }
     Ok(match reasons {

@@ -208,7 +208,7 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
         match reporting {
             Reporting::Only => return print_only(&plan, &report, &notes, &args.report),
             Reporting::First if !args.report.quiet => {
-                // A failed write is ignored: stderr is closed.
+                // A failed write is ignored. It means that stderr is closed.
                 let _ = write!(print::stderr(), "{report}");
             }
             _ => {}

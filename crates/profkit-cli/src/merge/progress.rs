@@ -95,7 +95,7 @@ impl Progress {
     /// Prints a step of the command if `--verbose` is given.
     pub fn say(&self, text: impl std::fmt::Display) {
         if self.kinds.is_some() {
-            // A failed write is ignored: stderr is closed.
+            // A failed write is ignored. It means that stderr is closed.
             let _ = writeln!(print::stderr(), "step: {text}");
         }
     }

@@ -18,7 +18,7 @@ pub fn put(report: &MergeReport<'_>, print: bool, json: Option<&Path>) -> Result
         if let Some(correlation) = correlation.filter(|_| !report.quiet) {
             let _ = write!(print::stderr(), "{correlation}");
         }
-        // A failed write is ignored: stderr is closed.
+        // A failed write is ignored. It means that stderr is closed.
         let _ = report.text(&mut print::stderr());
     }
     match json {

@@ -113,7 +113,7 @@ pub fn run(args: &CoveredArgs) -> Result {
         ));
     }
     warn(&notes);
-    // A failed write is ignored: stderr is closed.
+    // A failed write is ignored. It means that stderr is closed.
     let _ = writeln!(print::stderr(), "{} covered", plural(covered, "function"));
     Ok(Status::Done)
 }

@@ -69,7 +69,7 @@ pub fn run(args: &InstrumentArgs) -> Result {
     output.write(|sink| sink.put(&made.text))?;
     if args.verbose {
         let mut stderr = print::stderr();
-        // A failed write is ignored: stderr is closed.
+        // A failed write is ignored. It means that stderr is closed.
         for skipped in &made.skipped {
             let _ = writeln!(
                 stderr,

@@ -59,7 +59,7 @@ pub fn run(args: &ShowArgs) -> Result {
         Some(file) => {
             let located = locate(&opened.profile, file, args.image.arch.as_deref())?;
             for note in &located.notes {
-                // A failed write is ignored: stderr is closed.
+                // A failed write is ignored. It means that stderr is closed.
                 let _ = writeln!(print::stderr(), "warning: {note}");
             }
             Some(located)

@@ -125,7 +125,7 @@ fn report_blocks(list: &BlockList<'_>, format: Format) {
         .iter()
         .map(|function| function.cold_bytes)
         .sum();
-    // A failed write is ignored: stderr is closed.
+    // A failed write is ignored. It means that stderr is closed.
     let mut stderr = print::stderr();
     let names = |names: &[&[u8]]| -> Vec<String> {
         names

@@ -89,7 +89,7 @@ pub fn from_yaml(args: &FromYamlArgs) -> Result {
         yaml::parse(&input).map_err(|error| Failure::file(input.name(), &error))?;
     let version = args.format_version.map_or(version, Into::into);
     write(&args.profile, &profile, version)?;
-    // A failed write is ignored: stderr is closed.
+    // A failed write is ignored. It means that stderr is closed.
     let _ = writeln!(
         print::stderr(),
         "wrote {}: a profile of {}",

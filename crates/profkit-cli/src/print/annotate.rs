@@ -32,7 +32,7 @@ impl AnnotateArgs {
         };
         let mut list = Annotations::default();
         fill(&mut list);
-        // A failed write is ignored: stderr is closed.
+        // A failed write is ignored. It means that stderr is closed.
         let _ = write!(print::stderr(), "{list}");
     }
 

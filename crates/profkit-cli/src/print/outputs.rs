@@ -41,7 +41,7 @@ pub fn stderr() -> Console<io::StderrLock<'static>> {
 /// Prints notes on standard error.
 pub fn notes(notes: impl IntoIterator<Item = impl Display>) {
     for note in notes {
-        // A failed write is ignored: stderr is closed.
+        // A failed write is ignored. It means that stderr is closed.
         let _ = writeln!(stderr(), "note: {note}");
     }
 }

@@ -186,7 +186,7 @@ fn node_of(trie: &mut Trie, frames: &[LineFrame]) -> Option<NodeId> {
 /// Adds calls to inlined functions, which no branch enters. The caller's line gets the entry count of the inlined
 /// function as the count of the call.
 fn infer_calls(trie: &mut Trie) {
-    // This order visits callees before their callers.
+    // `depth_first` returns callees before their callers.
     for id in depth_first(trie) {
         let node = trie.node(id);
         let (name, site) = (node.name, node.site);

@@ -421,8 +421,8 @@ fn as_text(tools: &Tools, profile: &[u8]) -> Result<Ran> {
     ran(&tools.llvm, &case)
 }
 
-/// Whether LLVM's tool skips an unreadable input with contexts or probes, and profkit writes what both tools write
-/// without this input.
+/// Whether LLVM's tool skips an unreadable input with contexts or probes, and profkit writes the output that both tools
+/// write without this input.
 fn flags_left_over(tools: &Tools, case: &Case, theirs: &Ran, ours: &Ran) -> Result<bool> {
     let goes_on = case.has("sample") && case.has("failure-mode");
     let Some(plain) = output(ours).filter(|_| goes_on && case.command == "merge") else {

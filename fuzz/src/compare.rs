@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 /// The largest number of functions that a comparison lists.
 const LISTED: usize = 20;
-/// The largest error of a sum of many shares, which is not exact.
+/// The largest allowed error of a sum of many shares. Such a sum is not exact.
 const NEARLY: f64 = 1e-6;
 
 /// Checks an error. An error about damage must state its position. An error about a whole file must have a message.

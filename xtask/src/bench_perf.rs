@@ -192,7 +192,7 @@ fn built() -> Result<PathBuf> {
     Ok(target_folder().join("release/profkit"))
 }
 
-/// The shared recording ten times over.
+/// Makes a recording that repeats the shared recording ten times.
 fn make_lbr(options: &Options, _: &Path) -> Result<Input> {
     let shared = repo_root().join("../shared/data/perf/autofdo");
     let binary = shared.join("test.binary").canonicalize()?;
@@ -245,8 +245,8 @@ fn write_repeated(file: &[u8], times: usize, out: &mut impl Write) -> Result<()>
     Ok(())
 }
 
-/// A simulated recording of a program with debug info. The program is copied, so that profkit can be built again while the
-/// recordings stay.
+/// Makes a simulated recording of a program with debug info. The program is copied, so that profkit can be built again
+/// while the recordings stay.
 fn make_program(options: &Options, profkit: &Path, size: u64) -> Result<Input> {
     let binary = match &options.program {
         Some(program) => program.clone(),
@@ -382,7 +382,7 @@ fn has_sample(profkit: &Path) -> bool {
     help.is_ok_and(|output| output.status.success())
 }
 
-/// A simulated recording of a library, counted on one core and on all.
+/// Measures how fast a simulated recording of a library is counted, on one core and on all cores.
 fn library(
     options: &Options,
     profkit: &Path,

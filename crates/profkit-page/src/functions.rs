@@ -25,7 +25,7 @@ pub struct PageFunction {
     pub hash: u64,
     /// The MD5 hash of the name, for functions whose name is not known.
     pub guid: u64,
-    /// The function's count, sum of counts and largest count.
+    /// The function's entry count, the sum of its counts, and its largest count.
     pub numbers: FunctionNumbers,
     /// A combination of [`CONTEXT_SENSITIVE`], [`PSEUDO`] and [`PSEUDO_HOT`].
     pub flags: u8,

@@ -28,7 +28,7 @@ const LEAST_SHARE: u64 = 5;
 const LEAST: u64 = 10;
 /// The name that is written for an inlined function without a name.
 const NO_NAME: &[u8] = b"noname";
-/// The mask for a line offset in a sample profile, which has 16 bits.
+/// The mask for a line offset. Line offsets in sample profiles have 16 bits.
 const OFFSET_MASK: u32 = 0xffff;
 
 /// A function of the symbol table.
@@ -40,7 +40,7 @@ struct Symbol<'s> {
     aliases: Vec<&'s [u8]>,
     /// The change of the count at each address where a range begins or where it has ended.
     steps: BTreeMap<u64, i128>,
-    /// The sum over the function's ranges of the length times the count.
+    /// The sum of length times count over all ranges in the function.
     samples: u64,
     /// How often each branch was taken. The key is the branch's address and its target.
     branches: BTreeMap<(u64, u64), u64>,
@@ -126,8 +126,8 @@ fn functions(symbols: &[CodeSymbol]) -> Vec<Symbol<'_>> {
     functions
 }
 
-/// Adds each count to the function in which its range or branch begins. Returns the sum over all ranges of the length
-/// times the count.
+/// Adds each count to the function in which its range or branch begins. Returns the sum of length times count over all
+/// ranges.
 fn distribute(
     program: &Program<'_>,
     functions: &mut [Symbol<'_>],

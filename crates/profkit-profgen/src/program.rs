@@ -92,7 +92,7 @@ pub struct Program<'files> {
     /// kernel are distances from one of the two.
     kernel_text: Option<u64>,
     kernel_stext: Option<u64>,
-    /// The sections of pseudo probes.
+    /// The sections of pseudo probes; `None` if they are missing or ignored.
     pub(crate) probes: Option<Sections<'files>>,
     /// The symbols, sorted by address. Empty for a program without probes.
     symbols: Vec<Named>,
@@ -314,13 +314,13 @@ impl<'files> Program<'files> {
         }
     }
 
-    /// Returns the range of a function that contains an address.
+    /// Returns the range of a function's code in which an address lies; `None` if it lies in no function.
     pub(crate) fn range_at(&self, address: u64) -> Option<&FunctionRange> {
         let (_, range) = self.ranges.range(..=address).next_back()?;
         (address < range.end).then_some(range)
     }
 
-    /// Returns the function that is entered at an address.
+    /// Returns the function whose entry is at an address; `None` if there is no such function.
     pub(crate) fn entered_at(&self, address: u64) -> Option<&Function> {
         let range = self.ranges.get(&address).filter(|range| range.is_entry)?;
         self.function(range.function)

@@ -33,13 +33,13 @@ impl<'a> Grouping<'a> {
         }
     }
 
-    /// The group of a function whose name is known only by its hash.
+    /// The group of a function whose name is known only by its hash; `None` if the group is not known.
     pub fn of_hash(self, hash: NameRef) -> Option<String> {
         let declared = self.files()?.find_hash(hash)?;
         Some(names::printable(declared.file).into_owned())
     }
 
-    /// The group of a function of a sample profile.
+    /// The group of a function of a sample profile; `None` if the group is not known.
     pub fn of_sample(self, name: SampleName<'_>) -> Option<String> {
         match name {
             SampleName::Text(name) => self.of(name),

@@ -22,7 +22,7 @@ pub struct MatchReport {
     profile: String,
     /// The build ids of the programs from which the profile was collected; empty if the profile does not state them.
     build_ids: Vec<String>,
-    /// `ir` or `front-end`; `None` if the profile does not state it.
+    /// The stage of instrumentation, `ir` or `front-end`; `None` if the profile does not state it.
     #[serde(skip_serializing_if = "Option::is_none")]
     instrumentation: Option<&'static str>,
     /// The name of what the profile counts: `counters`, `calls` or `samples`.
@@ -60,8 +60,8 @@ struct BinaryReport {
     /// The reason why the debug info is damaged; `None` if it is not.
     #[serde(skip_serializing_if = "Option::is_none")]
     debug_info_error: Option<String>,
-    /// `ir` or `front-end`; `None` if the binary is not instrumented, or if the binary does not show the stage of its
-    /// instrumentation.
+    /// The stage of instrumentation, `ir` or `front-end`. `None` if the binary is not instrumented, or if the binary
+    /// does not show the stage.
     #[serde(skip_serializing_if = "Option::is_none")]
     instrumentation: Option<&'static str>,
     /// Whether the counters of the profile and of the binary were placed in different stages of the compiler: one in

@@ -83,7 +83,7 @@ struct FunctionRow {
     /// How similar the counts inside the function are in the two profiles. The function's share of each profile has no
     /// influence.
     inner_percent: Option<f64>,
-    /// The amount by which the function lowers the overlap of the profiles.
+    /// By how many percentage points the function lowers the overlap of the profiles.
     lost_percent: f64,
 }
 

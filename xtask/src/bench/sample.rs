@@ -25,7 +25,7 @@ const MERGED: SampleOptions = SampleOptions {
     shape: SampleShape::Nested,
     one_program: true,
 };
-/// The shape of the profile of which one function is shown.
+/// The shape of the profile from which a single function is shown.
 const LARGE: SampleOptions = SampleOptions {
     functions: 200_000,
     pool: 200_000,

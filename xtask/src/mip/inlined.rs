@@ -28,9 +28,9 @@ pub enum Accepted {
 /// The names of functions, by what the compiler did with them.
 #[derive(Debug, Default)]
 pub struct Evidence {
-    /// Functions of which the debug info has an inlined copy.
+    /// The functions that have an inlined copy in the debug info.
     copied: BTreeSet<String>,
-    /// Functions of which the inliner reports an inlined call.
+    /// The functions that have a call which the inliner reports as inlined.
     inlined: BTreeSet<String>,
     /// Functions that were inlined because of the attribute `always_inline`, which `-fno-inline` does not overrule.
     always: BTreeSet<String>,

@@ -36,7 +36,7 @@ impl Toolchain {
         }
     }
 
-    /// The same compiler, started by `profkit mip cc`.
+    /// clang or gcc with a version number, started by `profkit mip cc`.
     pub fn mip(compiler: &str, profkit: &Path, mode: MipMode) -> Toolchain {
         let plain = Toolchain::plain(compiler);
         let before = format!(

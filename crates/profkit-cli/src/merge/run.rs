@@ -119,7 +119,7 @@ pub struct Run<'a> {
     pub args: &'a ReportArgs,
     /// The messages of the command that were made so far.
     pub remarks: Remarks,
-    /// The binary of each raw profile that needed one.
+    /// The report of which binary belongs to which raw profile; `None` if no profile needed a binary.
     pub correlation: Option<CorrelationReport>,
     /// Whether `correlation` has been printed already.
     pub correlation_printed: bool,

@@ -159,7 +159,7 @@ impl<'data> Code<'data> {
         })
     }
 
-    /// Returns the instruction that begins at an address.
+    /// Returns the instruction that begins at an address; `None` if none begins there.
     pub fn at(&self, address: u64) -> Option<Instruction> {
         let after = self
             .sections
@@ -174,7 +174,7 @@ impl<'data> Code<'data> {
         instructions.get(found.ok()?).copied()
     }
 
-    /// Returns the instruction before an address.
+    /// Returns the last instruction that begins before an address; `None` if there is none.
     pub fn before(&self, address: u64) -> Option<Instruction> {
         let after = self
             .sections
@@ -196,7 +196,7 @@ impl<'data> Code<'data> {
             .next()
     }
 
-    /// Returns the first instruction after an address.
+    /// Returns the first instruction that begins after an address; `None` if there is none.
     pub fn after(&self, address: u64) -> Option<Instruction> {
         self.between(address.checked_add(1)?, u64::MAX).next()
     }

@@ -15,7 +15,7 @@ use profkit_data::sample::{
 use profkit_object::symbolize::FrameId;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// The mask for a line offset in a sample profile, which has 16 bits.
+/// The mask for a line offset. Line offsets in sample profiles have 16 bits.
 const OFFSET_MASK: u32 = 0xffff;
 
 /// The inline stacks at addresses. A stack lists functions, outermost first, each with its line and its whole

@@ -7,13 +7,13 @@ use std::ops::Range;
 /// How control went from one block to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Kind {
-    /// By a branch that is not a call or a return.
+    /// Control took a branch that is neither a call nor a return.
     Branch,
-    /// By running on into the next block.
+    /// Control ran on into the next block.
     FallThrough,
-    /// By a call of the function.
+    /// Control called the function.
     Call,
-    /// By a return to the caller.
+    /// Control returned to the caller.
     Return,
 }
 
@@ -33,11 +33,11 @@ pub struct FlowLosses {
     pub branches: u64,
     /// The number of branches with neither end in a function with known blocks.
     pub outside: u64,
-    /// The number of branches, without returns, to the middle of a block.
+    /// The number of branches that are no returns and go to the middle of a block.
     pub into_middle: u64,
     /// The number of ranges of code between two branches, in functions with known blocks.
     pub ranges: u64,
-    /// The number of such ranges that do not follow the blocks.
+    /// The number of `ranges` that do not follow the blocks.
     pub broken_ranges: u64,
 }
 

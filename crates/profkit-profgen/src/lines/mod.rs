@@ -21,7 +21,7 @@ use profkit_perf::collect::{Numbering, Sums};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// The mask for a line offset in a sample profile, which has 16 bits.
+/// The mask for a line offset. Line offsets in sample profiles have 16 bits.
 const OFFSET_MASK: u32 = 0xffff;
 
 /// How a profile is made.

@@ -14,9 +14,9 @@ use profkit_data::{Error, ErrorKind, Result, Structure};
 use profkit_object::binary::Image;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// The section with the descriptions of functions.
+/// The name of the section with the descriptions of functions.
 pub const DESCRIPTIONS: &str = ".pseudo_probe_desc";
-/// The section with the probes.
+/// The name of the section with the probes.
 pub const PROBES: &str = ".pseudo_probe";
 
 /// The index of the probe at the entry of a function.
@@ -262,7 +262,7 @@ struct Open {
 struct Reader<'r, 'data> {
     cursor: Cursor<'data>,
     wanted: &'r Wanted,
-    /// The address of the probe before.
+    /// The address of the previous probe.
     last: u64,
     map: &'r mut ProbeMap,
 }

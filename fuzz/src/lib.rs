@@ -30,9 +30,9 @@ mod text;
 /// A fuzz target.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
-    /// Its name.
+    /// The name of the target.
     pub name: &'static str,
-    /// The function. It panics if a rule does not hold.
+    /// The function of the target. It panics if a rule does not hold.
     pub run: fn(&[u8]),
     /// The file extensions of the fixtures that are the target's corpus.
     pub seeds: &'static [&'static str],

@@ -120,7 +120,7 @@ fn result(
         }
     }
     let mut totals = outcome.report.totals;
-    // These totals tell how the merge was done, so they may differ.
+    // These totals show how the merge was done, so they may differ.
     (totals.fast_profiles, totals.layouts) = (0, 0);
     Ok(Merged {
         bytes,

@@ -207,7 +207,8 @@ impl FunctionList {
         blocks
     }
 
-    /// Adds a function. Its details are the bytes that were appended to the lists since the function before.
+    /// Adds a function. Its details are the bytes that were appended to the lists since the previous function was
+    /// added.
     pub fn push(&mut self, mut function: PageFunction) {
         let before = self.functions.last();
         let start =

@@ -21,7 +21,7 @@ pub enum FoundBy {
     BuildId,
     /// By the file name, because the input has no build id for the binary.
     Name,
-    /// By neither: the input names no binary, and the user named only this one.
+    /// By neither the build id nor the name: the input names no binary, and the user named only this one.
     Unnamed,
 }
 
@@ -144,13 +144,13 @@ pub enum Problem {
 pub struct BinaryOutcome {
     /// The path of the binary.
     pub path: String,
-    /// Its build id.
+    /// The build id of the binary.
     pub build_id: Option<BuildId>,
     /// How the counts of the binary were found; `None` if there are no counts.
     pub found_by: Option<FoundBy>,
     /// The number of binaries in the input with the same file name but another build id.
     pub other_builds: usize,
-    /// The number of branches in these other builds, or of samples if there are no branches.
+    /// The number of branches in the other builds that the field before counts, or of samples if there are no branches.
     pub of_other_builds: u64,
     /// The number of branches in this build, or of samples if there are no branches.
     pub counted: u64,

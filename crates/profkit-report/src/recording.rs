@@ -19,7 +19,7 @@ pub struct RecordingShow<'a> {
     pub size: u64,
     /// The recording.
     pub recording: &'a Recording<'a>,
-    /// Its figures.
+    /// The figures of the recording.
     pub figures: &'a Figures,
     /// The largest number of binaries and of processes in the lists; `None` for the usual number.
     pub top: Option<usize>,

@@ -10,7 +10,7 @@ pub struct Measured {
     pub label: &'static str,
     /// The program.
     pub program: PathBuf,
-    /// Its arguments.
+    /// The arguments of the program.
     pub args: Vec<String>,
     /// The file that the command writes.
     pub output: PathBuf,

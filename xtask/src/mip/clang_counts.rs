@@ -7,8 +7,8 @@ use profkit_testkit::program::{MipMode, Program, Setting, WEAK_FUNCTION, outcome
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Options for clang with which nothing is inlined and no call becomes a jump. Then every count of clang must be one of
-/// MIP.
+/// Options for clang with which nothing is inlined and no call becomes a jump. Then MIP must have an equal count for
+/// every count of clang.
 pub const NOT_INLINED: [&str; 3] = ["-O0", "-fprofile-instr-generate", "-fno-inline"];
 
 /// Reads the counts in raw profiles of clang.

@@ -19,7 +19,7 @@ pub fn head_of_folder(path: &Path) -> Option<PathBuf> {
     is_recording.then_some(head)
 }
 
-/// Opens the other files of such a folder: `data.0`, `data.1` and so on.
+/// Opens the other files of a folder that `perf record --threads` wrote: `data.0`, `data.1` and so on.
 pub fn parts(folder: &Path) -> Result<Vec<Input>, Failure> {
     (0..)
         .map(|number| folder.join(format!("data.{number}")))

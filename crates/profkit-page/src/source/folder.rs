@@ -57,9 +57,9 @@ impl SourceFolder {
         })
     }
 
-    /// Finds the file that debug info calls `path`, and returns its number. The file is read when it is asked for the
-    /// first time. `None` if the folder does not have the file, or if the file cannot be read;
-    /// [`problems`](Self::problems) has the reason why it cannot be read.
+    /// Finds the file that debug info calls `path`, and returns its number. The first call for a file reads it. `None`
+    /// if the folder does not have the file, or if the file cannot be read; [`problems`](Self::problems) has the reason
+    /// why it cannot be read.
     pub fn find(&mut self, path: &[u8]) -> Option<usize> {
         if let Some(&found) = self.found.get(path) {
             return found;

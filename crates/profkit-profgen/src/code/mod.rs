@@ -44,9 +44,9 @@ impl Flow {
 /// An instruction.
 #[derive(Clone, Copy, Debug)]
 pub struct Instruction {
-    /// Its address.
+    /// The address of the instruction.
     pub address: u64,
-    /// Its size in bytes.
+    /// The size of the instruction in bytes.
     pub size: u8,
     /// What the instruction does to the flow of control.
     pub flow: Flow,

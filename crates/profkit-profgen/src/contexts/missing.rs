@@ -170,8 +170,8 @@ impl<'m, 'files> Missing<'m, 'files> {
         }
     }
 
-    /// Searches the paths of tail calls from one function to another. Returns their number: 0, 1, or more. If there is
-    /// one path, its tail calls are appended to `path`.
+    /// Searches for the paths of tail calls from one function to another. Returns their number: 0, 1, or more. If there
+    /// is one path, its tail calls are appended to `path`.
     fn ways_from_function(&mut self, from: FunctionId, to: FunctionId, path: &mut Vec<u64>) -> u32 {
         if from == to {
             return 1;

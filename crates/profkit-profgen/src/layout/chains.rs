@@ -20,9 +20,9 @@ const LONGEST_SPLIT: usize = 128;
 /// A block of a function.
 #[derive(Clone, Copy, Debug)]
 pub struct BlockSize {
-    /// Its size in bytes.
+    /// The size of the block in bytes.
     pub size: u64,
-    /// How often it ran.
+    /// How often the block ran.
     pub weight: u64,
 }
 

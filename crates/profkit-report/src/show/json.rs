@@ -407,7 +407,7 @@ fn value_totals(values: ValueTotals) -> Value {
     })
 }
 
-/// Removes all members of an object whose value is null.
+/// Removes each member whose value is null from an object.
 fn without_nulls(mut value: Value) -> Value {
     if let Some(members) = value.as_object_mut() {
         members.retain(|_, value| !value.is_null());

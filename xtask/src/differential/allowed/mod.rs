@@ -290,7 +290,7 @@ fn has_several_profiles(input: &Input) -> bool {
 }
 
 /// Whether the outputs are equal up to the beginning of a list of names, and a raw file has several profiles. LLVM's
-/// tool loses the names of all of them but the last.
+/// tool loses the names of all profiles but the last.
 fn reads_freed_names(_: &Tools, case: &Case, theirs: &Ran, ours: &Ran) -> Result<bool> {
     let begins_list: [&[u8]; 5] = [
         b"-order_file.\n",
@@ -498,7 +498,7 @@ fn without_split_warning(case: &Case, ours: &Ran) -> Ran {
     plain
 }
 
-/// Whether a message names an input, or is the message that never names one.
+/// Whether a message names an input, or is the message about count sums, in which LLVM's tool never names an input.
 fn names(stderr: &[u8], input: &Input) -> bool {
     contains(stderr, input.name.as_bytes())
         || contains(stderr, b"error in getting profile count sums")

@@ -1,6 +1,6 @@
 //! `cargo xtask bench-runtime`: measures the costs of profkit's profile runtime and of LLVM's C runtime: the bytes in a
 //! linked program, the time from start to exit, the time to add to a shared profile file, and the time of value
-//! profiling. The two runtimes are measured in turn.
+//! profiling. The measurements of the two runtimes alternate.
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -299,8 +299,8 @@ impl Bench {
         );
     }
 
-    /// Measures both runtimes in turn, and prints a row of a table: the medians and their ratio. An additional first
-    /// round is not counted.
+    /// Measures both runtimes alternately, and prints a row of a table: the medians and their ratio. An additional
+    /// first round is not counted.
     fn compare(
         &mut self,
         what: &str,

@@ -30,8 +30,8 @@ pub struct Sample {
 /// # Errors
 /// If it does not start or does not exit with 0.
 pub fn run_measured(measured: &Measured) -> Result<Sample> {
-    // The old output is removed before the measurement. Some file systems write a replaced file to the disk at once,
-    // and this would be measured too.
+    // The old output is removed before the measurement. Some file systems write a replaced file to the disk
+    // immediately, and this would be measured too.
     match std::fs::remove_file(&measured.output) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
         _ => {}

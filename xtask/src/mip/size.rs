@@ -42,7 +42,7 @@ const OWN_SYMBOLS: [&str; 5] = [
     "profkit_rt",
 ];
 
-/// Symbols of the C library and the linker that the runtime needs. A plain program may not need them.
+/// Symbols of the C library and the linker that the runtime needs. A plain program does not always need them.
 const NEEDED: [&str; 5] = [
     "getenv",
     "signal",

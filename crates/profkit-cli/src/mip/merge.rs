@@ -69,7 +69,7 @@ pub struct MergeArgs {
     threads: Option<NonZeroUsize>,
 }
 
-/// The file of a profile. It may not exist yet.
+/// The file of a profile. The file need not exist yet.
 #[derive(Debug)]
 struct Place {
     path: PathBuf,

@@ -72,8 +72,8 @@ fn command() -> Option<Command> {
         plain.args(arguments);
         plain
     };
-    // Options of less: F ends it at once if the text fits on the terminal, R shows colours, X leaves the text on the
-    // terminal.
+    // Options of less: F makes it end without a key press if the text fits on the terminal, R shows colours, X leaves
+    // the text on the terminal.
     if std::env::var_os("LESS").is_none() {
         command.env("LESS", "FRX");
     }

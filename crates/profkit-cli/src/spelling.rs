@@ -249,14 +249,14 @@ pub fn failure(error: &clap::Error, args: &[OsString]) -> Failure {
             let missing = list(ContextKind::InvalidArg);
             let missing = missing.join(" and ").replace(['<', '>'], "");
             let missing = missing.replace("...", " …");
-            let failure = Failure::usage(format_args!("profkit {command} needs {missing}"));
             let form = form(of, &command);
-            // The form of the command does not name an option that only another option needs.
+            // The form of the command does not name an option that is needed only beside others.
             let option = missing.split(' ').next().unwrap_or_default();
             if option.starts_with("--") && !form.contains(option) {
-                return failure.with_hint(format_args!("another option needs it; {help}"));
+                let what = format!("with these options, profkit {command} needs {missing}");
+                return Failure::usage(what).with_hint(help);
             }
-            failure.with_hint(form)
+            Failure::usage(format_args!("profkit {command} needs {missing}")).with_hint(form)
         }
         ErrorKind::ArgumentConflict => {
             let other = list(ContextKind::PriorArg);

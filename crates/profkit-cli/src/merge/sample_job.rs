@@ -304,7 +304,9 @@ impl SampleJob<'_> {
                     let losses = gcov::write(profile, &options, bytes)?;
                     losses
                         .counts()
-                        .map(|(count, what)| left_out(count, what))
+                        .map(|(count, what)| {
+                            left_out(count, &format!("{what}, which GCC's encoding cannot hold"))
+                        })
                         .collect()
                 }
             })

@@ -5,14 +5,14 @@ use crate::print;
 use crate::show::recording::{head_of_folder, parts};
 use clap::Args;
 use profkit_analysis::correlate::Binaries;
-use profkit_data::path_text;
 use profkit_data::sample::SampleProfile;
+use profkit_data::{ErrorKind, path_text};
 use profkit_merge::files::{Content, Input, Output};
 use profkit_object::build_id::build_id;
 use profkit_object::symbolize::ProgramFiles;
 use profkit_perf::collect::{CollectOptions, Counts, Selection, parse_times, read_releasing};
 use profkit_perf::text::write_addresses;
-use profkit_profgen::{Encoding, Like, MakeOptions, Outcome, Program, find, seen};
+use profkit_profgen::{Encoding, Like, MakeOptions, Outcome, find, seen};
 use profkit_report::sampling::{document, gate, lines, lost, made, refusal};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -191,6 +191,8 @@ pub fn run(args: &SampleArgs) -> exit::Result {
     }
     let name = output.name().to_owned();
     output.write(|sink| args.format.write(&profile, sink))?;
+    // The command ends soon, and freeing large profiles takes time.
+    std::mem::forget(profile);
     let _ = writeln!(stderr, "{}", made(&outcome, &name));
     if let Some(reason) = args.fail_under.and_then(|least| gate(&outcome, least)) {
         let _ = writeln!(stderr, "gate: {reason}");
@@ -264,21 +266,23 @@ fn make(
 ) -> exit::Result<()> {
     let name = path_text(path);
     let failure = |error| Failure::file(&name, &error);
-    let mut files = ProgramFiles::open(path, &index.debug_folders).map_err(failure)?;
+    let files = ProgramFiles::open(path, &index.debug_folders).map_err(failure)?;
     let id = build_id(&files.program().map_err(failure)?).map_err(failure)?;
-    // If the binary has samples and no folder has its debug info, servers are asked for the debug info.
-    if let Some(id) = &id
-        && !find(counts, path, Some(id), only).counts.is_empty()
-        && files.debug_file().is_none()
-        && Program::open(&files).is_err()
-        && let Some(debug) = index.debug_info(id)
-    {
-        files = files.with_debug_file(&debug).map_err(failure)?;
-    }
     let mut options = MakeOptions::new(args.ips, args.lines, args.contexts);
     options.like = args.like;
     options.whole_discriminators = matches!(args.format, Encoding::Gcov(_));
-    let added = outcome.add(&files, (path, id), counts, only, &options, profile);
+    let mut add = |files: &ProgramFiles| {
+        outcome.add(files, (path, id.clone()), counts, only, &options, profile)
+    };
+    let mut added = add(&files);
+    // Servers are asked for debug info that no folder has.
+    if let Err(error) = &added
+        && error.kind() == ErrorKind::MissingCorrelation
+        && files.debug_file().is_none()
+        && let Some(debug) = id.as_ref().and_then(|id| index.debug_info(id))
+    {
+        added = add(&files.with_debug_file(&debug).map_err(failure)?);
+    }
     added.map_err(failure)
 }
 

@@ -1,6 +1,7 @@
 //! Counts checked against the code of a binary.
 use crate::program::Program;
 use profkit_perf::collect::{Numbering, Sums};
+use rayon::prelude::*;
 use std::collections::BTreeMap;
 
 /// Numbers of ranges, branches and samples, and of those that could not be used, by reason. A range that occurred 10
@@ -56,6 +57,14 @@ pub enum RangeFault {
     Impossible,
 }
 
+/// A range beside the code.
+struct Looked {
+    ends: (u64, u64),
+    /// Whether an instruction begins at each end.
+    both: bool,
+    falls_through: bool,
+}
+
 /// Counts by address that fit the code of a binary.
 #[derive(Clone, Debug, Default)]
 pub struct CheckedCounts {
@@ -83,19 +92,32 @@ impl CheckedCounts {
         let valid = self;
         let address = |place| program.address(numbering, place);
         let code = &program.code;
-        for range in &sums.ranges {
+        // The code is decoded here, by all processor cores.
+        let looked_at: Vec<Option<Looked>> = sums
+            .ranges
+            .par_iter()
+            .map(|range| {
+                let (start, end) = address(range.start).zip(address(range.end))?;
+                let (starts, ends) = (code.is_code(start), code.is_code(end));
+                (starts || ends).then(|| Looked {
+                    ends: (start, end),
+                    both: starts && ends,
+                    falls_through: starts && ends && code.falls_through(start, end),
+                })
+            })
+            .collect();
+        for (range, looked) in sums.ranges.iter().zip(looked_at) {
             let count = range.count;
-            let ends = address(range.start).zip(address(range.end));
-            let is_code = |(start, end)| (code.is_code(start), code.is_code(end));
-            let Some(((start, end), inside)) = ends
-                .map(|ends| (ends, is_code(ends)))
-                .filter(|(_, inside)| inside.0 || inside.1)
+            let Some(Looked {
+                ends: (start, end),
+                both,
+                falls_through,
+            }) = looked
             else {
                 add(&mut figures.outside_code, count);
                 continue;
             };
             add(&mut figures.ranges, count);
-            let both = inside.0 && inside.1;
             if !both {
                 add(&mut figures.off_boundary, count);
                 fault(RangeFault::OffBoundary, start, end);
@@ -115,7 +137,7 @@ impl CheckedCounts {
             if !both {
                 continue;
             }
-            if code.falls_through(start, end) {
+            if falls_through {
                 add(&mut figures.used, count);
                 add(valid.ranges.entry((start, end)).or_default(), count);
             } else {

@@ -173,7 +173,10 @@ impl<'files> Program<'files> {
         };
         let first = segments.first().map_or(0, |segment| segment.address);
         let base = image_base.unwrap_or(first & !(PAGE - 1));
-        let options = Options::new().symbol_names(false).symbols(false);
+        let options = Options::new()
+            .symbol_names(false)
+            .symbols(false)
+            .places(false);
         let symbolizer = files.symbolizer(&options)?;
         let mut facts = Facts::default();
         let (mut functions, mut ranges) = functions(&symbolizer, base, &mut facts);

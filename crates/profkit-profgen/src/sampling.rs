@@ -365,9 +365,15 @@ impl Outcome {
             result.density = made.density;
             result.warnings = program.facts().warnings.clone();
             result.warnings.extend(made.warnings);
-            absorb(profile, made.profile, 1, |_, _, _| {}).ok_or_else(|| {
-                Error::new(ErrorKind::LimitExceeded, "the profile has too many names")
-            })?;
+            if profile.names.is_empty() && profile.symbol_count() == 0 {
+                let kind = profile.kind;
+                *profile = made.profile;
+                profile.kind |= kind;
+            } else {
+                absorb(profile, made.profile, 1, |_, _, _| {}).ok_or_else(|| {
+                    Error::new(ErrorKind::LimitExceeded, "the profile has too many names")
+                })?;
+            }
         }
         self.binaries.push(result);
         Ok(())

@@ -26,9 +26,9 @@ pub(super) struct Function<'a> {
 
 pub(super) struct Functions<'a> {
     pub(super) list: Vec<Function<'a>>,
-    /// The address ranges of functions. The first address of a range is mapped to the address after the range, and to
-    /// the innermost function in the range.
-    ranges: BTreeMap<u64, (u64, u32)>,
+    /// The address ranges of functions in the order of the entries: first address, address after the range, function. When
+    /// all entries are read: the ranges by address, each with the innermost function in it.
+    ranges: Vec<(u64, u64, u32)>,
     pub(super) error: Option<gimli::Error>,
     /// Whether the limit for the number of ranges was reached.
     pub(super) too_many_ranges: bool,
@@ -57,11 +57,12 @@ impl<'a> Functions<'a> {
     pub(super) fn read(dwarf: &Dwarf<Slice<'a>>, unit: &Unit<Slice<'a>>) -> Self {
         let mut functions = Functions {
             list: Vec::new(),
-            ranges: BTreeMap::new(),
+            ranges: Vec::new(),
             error: None,
             too_many_ranges: false,
         };
         functions.error = functions.walk(dwarf, unit).err();
+        functions.ranges = innermost(std::mem::take(&mut functions.ranges));
         functions
     }
 
@@ -177,37 +178,83 @@ impl<'a> Functions<'a> {
         Ok(())
     }
 
-    /// Adds the range from `low` up to but not including `high` of the function with the index `number`. It replaces
-    /// earlier ranges where it overlaps them. Callers are added before the functions inlined into them, so normally a
-    /// range lies within one earlier range or overlaps none. Other overlaps give the same result as in LLVM
-    /// (`updateAddressDieMap`).
     fn add_range(&mut self, low: u64, high: u64, number: u32) {
-        if low >= high {
-            return;
+        if low < high {
+            self.ranges.push((low, high, number));
         }
-        if let Some((&before, &(end, outer))) = self.ranges.range(..=low).next_back()
-            && low < end
-        {
-            if high < end {
-                self.ranges.insert(high, (end, outer));
-            }
-            if before < low {
-                self.ranges.insert(before, (low, outer));
-            }
-        }
-        self.ranges.insert(low, (high, number));
     }
 
     /// Returns the ranges sorted by address. Each consists of its first address, the address after the range, and the
     /// index of the innermost function.
     pub(super) fn ranges(&self) -> impl Iterator<Item = (u64, u64, u32)> {
-        self.ranges
-            .iter()
-            .map(|(&low, &(high, number))| (low, high, number))
+        self.ranges.iter().copied()
     }
 }
 
-/// Returns the largest number of address ranges that are read from a compile unit.
+/// Makes ranges that do not overlap of the ranges of functions, which are in the order of their entries. Each address gets
+/// the innermost function.
+fn innermost(ranges: Vec<(u64, u64, u32)>) -> Vec<(u64, u64, u32)> {
+    let mut sorted = ranges.clone();
+    // Ranges with equal starts stay in the order of the entries: callers before the functions inlined into them.
+    sorted.sort_by_key(|(low, ..)| *low);
+    nested(&sorted).unwrap_or_else(|| replaced(&ranges))
+}
+
+/// Does what [`innermost`] says, for sorted ranges that lie in each other or do not overlap, as those of all compilers do.
+/// `None` if others are among them.
+fn nested(sorted: &[(u64, u64, u32)]) -> Option<Vec<(u64, u64, u32)>> {
+    let mut list = Vec::with_capacity(sorted.len());
+    let mut open: Vec<(u64, u32)> = Vec::new();
+    // All addresses before it are in the list.
+    let mut done = 0;
+    let close = |open: &mut Vec<(u64, u32)>, list: &mut Vec<_>, until: u64, done: &mut u64| {
+        while let Some((high, number)) = open.pop_if(|(high, _)| *high <= until) {
+            if *done < high {
+                list.push((*done, high, number));
+                *done = high;
+            }
+        }
+    };
+    for &(low, high, number) in sorted {
+        close(&mut open, &mut list, low, &mut done);
+        if let Some(&(outer_high, outer)) = open.last() {
+            if high > outer_high || number < outer {
+                return None;
+            }
+            if done < low {
+                list.push((done, low, outer));
+            }
+        }
+        done = low;
+        open.push((high, number));
+    }
+    close(&mut open, &mut list, u64::MAX, &mut done);
+    Some(list)
+}
+
+/// Does what [`innermost`] says for any ranges: each replaces earlier ranges where it overlaps them. Where ranges overlap
+/// only in part, the result is that of LLVM (`updateAddressDieMap`).
+fn replaced(ranges: &[(u64, u64, u32)]) -> Vec<(u64, u64, u32)> {
+    let mut map: BTreeMap<u64, (u64, u32)> = BTreeMap::new();
+    for &(low, high, number) in ranges {
+        if let Some((&before, &(end, outer))) = map.range(..=low).next_back()
+            && low < end
+        {
+            if high < end {
+                map.insert(high, (end, outer));
+            }
+            if before < low {
+                map.insert(before, (low, outer));
+            }
+        }
+        map.insert(low, (high, number));
+    }
+    let list = map.into_iter();
+    list.map(|(low, (high, number))| (low, high, number))
+        .collect()
+}
+
+/// Returns the largest number of address ranges that are read of a compile unit.
 pub(super) fn most_ranges<'a>(dwarf: &Dwarf<Slice<'a>>, unit: &Unit<Slice<'a>>) -> usize {
     unit.header
         .length_including_self()
@@ -259,4 +306,56 @@ fn read_function<'a>(
         }
     }
     Ok((function, code))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The innermost function of each address, as [`Functions::ranges`] is used.
+    fn found(list: &[(u64, u64, u32)], address: u64) -> Option<u32> {
+        let mut ranges = list.iter();
+        let range = ranges.find(|(_, high, _)| address < *high)?;
+        (range.0 <= address).then_some(range.2)
+    }
+
+    #[test]
+    fn nested_ranges_are_those_of_replacing_one_after_the_other() {
+        // Every way to put up to three ranges into eight addresses.
+        let all: Vec<(u64, u64)> = (0..8)
+            .flat_map(|low| (low + 1..=8).map(move |high| (low, high)))
+            .collect();
+        let mut both = 0;
+        for &(a, b) in &all {
+            for &(c, d) in &all {
+                for &(e, f) in &all {
+                    let ranges = [(a, b, 0), (c, d, 1), (e, f, 2)];
+                    let mut sorted = ranges.to_vec();
+                    sorted.sort_by_key(|(low, ..)| *low);
+                    let Some(fast) = nested(&sorted) else {
+                        continue;
+                    };
+                    both += 1;
+                    let slow = replaced(&ranges);
+                    for address in 0..9 {
+                        assert_eq!(found(&fast, address), found(&slow, address), "{ranges:?}");
+                    }
+                }
+            }
+        }
+        assert!(both > 1000, "{both}");
+    }
+
+    #[test]
+    fn ranges_that_overlap_in_part_are_replaced_as_in_llvm() {
+        assert_eq!(nested(&[(0, 10, 0), (5, 15, 1)]), None);
+        assert_eq!(
+            innermost(vec![(0, 10, 0), (5, 15, 1)]),
+            [(0, 5, 0), (5, 15, 1)]
+        );
+        assert_eq!(
+            innermost(vec![(5, 8, 0), (0, 10, 1)]),
+            [(0, 10, 1), (5, 8, 0)]
+        );
+    }
 }

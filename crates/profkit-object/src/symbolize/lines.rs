@@ -97,10 +97,19 @@ impl Lines {
         Ok(())
     }
 
-    /// Finds the row for an address. The sequence of the row is the first one that ends after the address. The row is
-    /// the last one in this sequence whose own address is not greater than the address. `None` if the sequence begins
-    /// after the address.
-    pub(super) fn find(&self, address: u64) -> Option<&Row> {
+    /// Finds the rows for addresses that are passed in ascending order.
+    pub(super) fn cursor(&self) -> Cursor<'_> {
+        Cursor {
+            lines: self,
+            until: 0,
+            row: None,
+        }
+    }
+
+    /// Finds the row for an address, and the first address after it that can have another row. The sequence of the row is
+    /// the first one that ends after the address. The row is the last one in this sequence whose own address is not greater
+    /// than the address.
+    fn find(&self, address: u64) -> Option<(&Row, u64)> {
         let after = self
             .sequences
             .partition_point(|sequence| sequence.high <= address);
@@ -109,10 +118,29 @@ impl Lines {
             .get(after)
             .filter(|sequence| sequence.low <= address)?;
         let rows = self.rows.get(sequence.rows.clone())?;
-        rows.get(
-            rows.partition_point(|row| row.address <= address)
-                .saturating_sub(1),
-        )
+        let next = rows.partition_point(|row| row.address <= address);
+        let until = rows.get(next).map_or(u64::MAX, |row| row.address);
+        let row = rows.get(next.saturating_sub(1))?;
+        Some((row, until.min(sequence.high)))
+    }
+}
+
+/// Finds rows for addresses in ascending order: see [`Lines::cursor`].
+pub(super) struct Cursor<'l> {
+    lines: &'l Lines,
+    /// The first address after the last one that can have another row than `row`.
+    until: u64,
+    row: Option<&'l Row>,
+}
+
+impl<'l> Cursor<'l> {
+    pub(super) fn find(&mut self, address: u64) -> Option<&'l Row> {
+        if address >= self.until {
+            let found = self.lines.find(address);
+            self.row = found.map(|(row, _)| row);
+            self.until = found.map_or(0, |(_, until)| until);
+        }
+        self.row
     }
 }
 

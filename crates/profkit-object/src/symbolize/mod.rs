@@ -161,6 +161,9 @@ pub struct Options {
     pub symbol_names: bool,
     /// Whether the symbol table is used at all. If not, addresses without debug info have no frame.
     pub symbols: bool,
+    /// Whether frames have their file and column. If not, frames that differ in nothing else are one frame, so that tables
+    /// are smaller and are made in less time.
+    pub places: bool,
 }
 
 impl Default for Options {
@@ -168,6 +171,7 @@ impl Default for Options {
         Options {
             symbol_names: true,
             symbols: true,
+            places: true,
         }
     }
 }
@@ -189,6 +193,13 @@ impl Options {
     #[must_use]
     pub fn symbols(mut self, on: bool) -> Self {
         self.symbols = on;
+        self
+    }
+
+    /// Sets whether frames have their file and column; see [`Options::places`].
+    #[must_use]
+    pub fn places(mut self, on: bool) -> Self {
+        self.places = on;
         self
     }
 }
@@ -329,6 +340,7 @@ impl<'data> Symbolizer<'data> {
             index: &index,
             symbols: &self.symbols,
             symbol_names: self.options.symbol_names,
+            places: self.options.places,
         };
         for batch in jobs.chunks(UNITS_AT_ONCE) {
             let results: Vec<_> = batch

@@ -253,6 +253,25 @@ impl Locations {
         })
     }
 
+    /// Returns the ids of all frames. The frame into which another is inlined comes before that one.
+    pub fn ids(&self) -> impl Iterator<Item = FrameId> + use<> {
+        let count = u32::try_from(self.frames.len()).unwrap_or(NONE);
+        (0..count).map(FrameId)
+    }
+
+    /// Returns the number of the name of a frame's function; `None` if it has no name. Equal names have equal numbers, which
+    /// are less than [`Locations::name_count`].
+    pub fn name_number(&self, frame: FrameId) -> Option<usize> {
+        let stored = self.frames.get(frame.index())?;
+        let number = stored.function as usize;
+        (number < self.strings.len()).then_some(number)
+    }
+
+    /// The number of different texts in the table.
+    pub fn name_count(&self) -> usize {
+        self.strings.len()
+    }
+
     /// Returns the inline stack of the address with this index, innermost frame first. Empty if nothing is known about
     /// the address.
     pub fn stack(&self, address: usize) -> impl Iterator<Item = Frame<'_>> {

@@ -19,6 +19,7 @@ pub(super) struct Context<'c, 'a> {
     pub(super) index: &'c UnitIndex<'c, 'a>,
     pub(super) symbols: &'c Symbols<'a>,
     pub(super) symbol_names: bool,
+    pub(super) places: bool,
 }
 
 impl<'a> Context<'_, 'a> {
@@ -213,17 +214,21 @@ impl<'a> Context<'_, 'a> {
             callers: FxHashMap::default(),
             frames: FxHashMap::default(),
             functions: &functions,
+            places: self.places,
             part,
         };
         let mut ranges = functions.ranges().peekable();
+        let mut rows = lines.cursor();
         let mut symbol = SymbolAt::new(self.symbols);
+        // What the last address had, and its frame.
+        let mut last = None;
         for &address in asked {
             while ranges.next_if(|&(_, high, _)| high <= address).is_some() {}
             let function = ranges
                 .peek()
                 .filter(|(low, ..)| *low <= address)
                 .map_or(NONE, |(.., number)| *number);
-            let row = lines.find(address);
+            let row = rows.find(address);
             symbol.advance(address, &mut builder.part.strings);
             let name = if self.symbol_names || function == NONE {
                 symbol.name
@@ -232,7 +237,12 @@ impl<'a> Context<'_, 'a> {
             };
             // As in LLVM, the file comes from the symbol table only if the debug info has no function for the address.
             let file = if function == NONE { symbol.file } else { NONE };
-            let leaf = builder.leaf(function, row, name, file);
+            let here = (function, row.map(std::ptr::from_ref), name, file);
+            let leaf = match last {
+                Some((before, leaf)) if before == here => leaf,
+                _ => builder.leaf(function, row, name, file),
+            };
+            last = Some((here, leaf));
             builder.part.leaves.push(leaf);
         }
         if builder.paths.too_long || too_many_ranges {
@@ -334,6 +344,8 @@ struct Builder<'x, 'c, 'i, 'b> {
     callers: FxHashMap<(u32, u32), u32>,
     frames: FxHashMap<Stored, u32>,
     functions: &'x Functions<'b>,
+    /// Whether frames have their file and column.
+    places: bool,
     part: &'x mut Part,
 }
 
@@ -414,7 +426,10 @@ impl Builder<'_, '_, '_, '_> {
         frame
     }
 
-    fn finish(&mut self, frame: Stored) -> u32 {
+    fn finish(&mut self, mut frame: Stored) -> u32 {
+        if !self.places {
+            (frame.file, frame.column) = (NONE, 0);
+        }
         if let Some(&known) = self.frames.get(&frame) {
             return known;
         }
@@ -425,8 +440,14 @@ impl Builder<'_, '_, '_, '_> {
 
     fn file(&mut self, file: u64) -> Option<u32> {
         let (dwarf, unit) = self.files;
-        self.paths
-            .get(dwarf, unit, file, |path| self.part.strings.intern(path))
+        let places = self.places;
+        self.paths.get(dwarf, unit, file, |path| {
+            if places {
+                self.part.strings.intern(path)
+            } else {
+                0
+            }
+        })
     }
 
     fn name(&mut self, function: u32) -> Option<Named> {

@@ -1,25 +1,23 @@
 //! Sample profiles by source line.
 //!
-//! Each instruction of a range gives its count to its line. A line gets the largest count of its instructions, times
-//! the number of copies that the compiler made of them. Each function on the inline stack adds the count times the size
-//! of the instruction to its total. A branch to the entry of a function is a call. It adds a call target to the line of
-//! the branch, and a head sample to the function.
+//! Each instruction of a range gives its count to its line; a line gets the largest count of its instructions, times the
+//! number of copies that the compiler made of them. Each function on the inline stack gets count times size of the
+//! instruction as its total. A branch to the entry of a function is a call: the line of the branch gets a call target, the
+//! function a head sample.
+mod tree;
+
 use crate::checked::{CheckedCounts, Figures, add};
 use crate::finish::{Density, density, drop_ambiguous};
 use crate::probes;
 use crate::program::Program;
 use crate::ranges::disjoint;
-use profkit_data::limits::SAMPLE_INLINE_DEPTH;
 use profkit_data::memprof::canonical_name;
-use profkit_data::sample::{
-    AddOutcome, Location, NameId, ProfileKind, SampleName, SampleProfile, Samples,
-    base_discriminator, duplication_factor,
-};
+use profkit_data::sample::{Location, ProfileKind, SampleProfile, Samples};
 use profkit_data::{Error, Result};
-use profkit_object::symbolize::{FrameId, Locations};
 use profkit_perf::collect::{Numbering, Sums};
-use rustc_hash::FxHashMap;
+use rayon::prelude::*;
 use std::collections::BTreeMap;
+use tree::{Counting, Trees};
 
 /// The mask for a line offset. Line offsets in sample profiles have 16 bits.
 const OFFSET_MASK: u32 = 0xffff;
@@ -99,12 +97,13 @@ pub fn profile_of(
         return Ok((profile, Vec::new()));
     }
     add_zeros(program, &mut counts.ranges, options.zero_for_all);
-    // The list has the instructions of all ranges; the calls follow in a second list.
-    let mut instructions = Vec::new();
-    for (first, last, count) in disjoint(&counts.ranges) {
+    // The instructions of all ranges, and after them the calls.
+    let ranges = disjoint(&counts.ranges);
+    let inside = ranges.par_iter().flat_map_iter(|&(first, last, count)| {
         let inside = program.code.between(first, last);
-        instructions.extend(inside.map(|one| (one.address, one.size, count)));
-    }
+        inside.map(move |one| (one.address, one.size, count))
+    });
+    let instructions: Vec<(u64, u8, u64)> = inside.collect();
     let calls: Vec<(Option<u64>, &[u8], u64)> = counts
         .branches
         .iter()
@@ -121,28 +120,21 @@ pub fn profile_of(
         .chain(sources)
         .collect();
     let locations = program.symbolizer.symbolize(&addresses);
-    let mut builder = Builder {
-        profile: SampleProfile::new(),
-        locations: &locations,
+    let counting = Counting {
         whole_discriminators: program.fs_discriminators,
         sum_lines: options.plain_addresses,
+        totals_of_lines: options.totals_of_lines,
     };
-    if program.fs_discriminators {
-        builder.profile.kind = ProfileKind::FS_DISCRIMINATORS;
-    }
+    let mut trees = Trees::new(&locations, counting);
     figures.instructions = instructions.len() as u64;
-    figures.instructions_without_line = builder.add_instructions(&instructions);
+    figures.instructions_without_line = trees.add_instructions(&instructions);
     for (index, (from, callee, count)) in calls.iter().enumerate() {
         let leaf = from.and_then(|_| locations.leaf(instructions.len() + index));
-        builder.add_call(leaf, callee, *count);
+        trees.add_call(leaf, callee, *count);
     }
-    let mut profile = builder.profile;
-    let (_, functions) = profile.parts_mut();
-    for function in functions {
-        raise_lines_to_targets(&mut function.samples);
-        if options.totals_of_lines {
-            total_of_lines(&mut function.samples);
-        }
+    let mut profile = trees.finish();
+    if program.fs_discriminators {
+        profile.kind = ProfileKind::FS_DISCRIMINATORS;
     }
     Ok((profile, locations.warnings().to_vec()))
 }
@@ -170,159 +162,7 @@ pub(crate) fn add_zeros(program: &Program<'_>, ranges: &mut BTreeMap<(u64, u64),
     }
 }
 
-/// The place of an instruction in the tree of samples: the function, the chain of functions inlined into it, and the
-/// line in the innermost function.
-struct Path {
-    function: NameId,
-    inlined: Vec<(Location, NameId)>,
-    /// The line in the innermost function, with all parts of the discriminator.
-    line: Location,
-}
-
-struct Builder<'l> {
-    profile: SampleProfile,
-    locations: &'l Locations,
-    whole_discriminators: bool,
-    sum_lines: bool,
-}
-
-impl Builder<'_> {
-    fn base(&self, location: Location) -> Location {
-        let discriminator = if self.whole_discriminators {
-            location.discriminator
-        } else {
-            base_discriminator(location.discriminator)
-        };
-        Location::new(location.line, discriminator)
-    }
-
-    /// Returns the place of a frame. `None` if the outermost function has no name, or if the inline stack is deeper
-    /// than a profile allows. If an inlined function has no name, it is left out, and so are the functions inlined into
-    /// it.
-    fn path(&mut self, leaf: FrameId) -> Option<Path> {
-        let locations = self.locations;
-        let frames = std::iter::successors(Some(leaf), |&frame| locations.caller(frame));
-        let frames = frames.take(SAMPLE_INLINE_DEPTH + 1);
-        let mut frames: Vec<_> = frames.filter_map(|id| locations.frame(id)).collect();
-        if frames.len() > SAMPLE_INLINE_DEPTH {
-            return None;
-        }
-        frames.reverse();
-        let mut path: Option<Path> = None;
-        for frame in frames {
-            let Some(name) = frame.function.filter(|name| !name.is_empty()) else {
-                break;
-            };
-            let name = self.profile.intern(SampleName::Text(name))?;
-            let line = Location::new(
-                frame.line.wrapping_sub(frame.function_line) & OFFSET_MASK,
-                frame.discriminator,
-            );
-            path = Some(match path {
-                None => Path {
-                    function: name,
-                    inlined: Vec::new(),
-                    line,
-                },
-                Some(mut path) => {
-                    path.inlined.push((self.base(path.line), name));
-                    Path { line, ..path }
-                }
-            });
-        }
-        path
-    }
-
-    /// Returns the samples of the innermost function of a path. Adds `total` to all functions of the path.
-    fn enter(&mut self, path: &Path, total: u64) -> Option<&mut Samples> {
-        let index = self.profile.find_or_add(&[], path.function);
-        let mut samples = self.profile.samples_mut(index)?;
-        add(&mut samples.total, total);
-        for &(location, name) in &path.inlined {
-            samples = samples.inlined_at(location, name);
-            add(&mut samples.total, total);
-        }
-        Some(samples)
-    }
-
-    /// Adds instructions, each with its address, size and count. Their addresses are the first in `locations`. Returns
-    /// the number of instructions without a line.
-    fn add_instructions(&mut self, instructions: &[(u64, u8, u64)]) -> u64 {
-        /// The counts of a frame: `total` for the totals of its functions, `line` for its line.
-        #[derive(Clone, Copy, Default)]
-        struct Counts {
-            total: u64,
-            line: u64,
-            instructions: u64,
-        }
-        let mut without_line = 0;
-        let mut frames: FxHashMap<FrameId, Counts> = FxHashMap::default();
-        let mut order = Vec::new();
-        for (index, (_, size, count)) in instructions.iter().enumerate() {
-            let Some(leaf) = self.locations.leaf(index) else {
-                without_line += 1;
-                continue;
-            };
-            let counts = frames.entry(leaf).or_insert_with(|| {
-                order.push(leaf);
-                Counts::default()
-            });
-            counts.instructions += 1;
-            add(&mut counts.total, count.saturating_mul(u64::from(*size)));
-            if self.sum_lines {
-                add(&mut counts.line, *count);
-            } else {
-                counts.line = counts.line.max(*count);
-            }
-        }
-        for leaf in order {
-            let counts = frames.get(&leaf).copied().unwrap_or_default();
-            let Some(path) = self.path(leaf) else {
-                without_line += counts.instructions;
-                continue;
-            };
-            let factor = if self.whole_discriminators || self.sum_lines {
-                1
-            } else {
-                duplication_factor(path.line.discriminator)
-            };
-            let count = counts.line.saturating_mul(u64::from(factor));
-            let (location, sum) = (self.base(path.line), self.sum_lines);
-            if let Some(samples) = self.enter(&path, counts.total) {
-                let line = line_at(samples, location);
-                *line = if sum {
-                    line.saturating_add(count)
-                } else {
-                    (*line).max(count)
-                };
-            }
-        }
-        without_line
-    }
-
-    /// Adds a call from a frame, if the frame is known.
-    fn add_call(&mut self, leaf: Option<FrameId>, callee: &[u8], count: u64) {
-        let Some(callee) = self.profile.intern(SampleName::Text(callee)) else {
-            return;
-        };
-        if let Some(path) = leaf.and_then(|leaf| self.path(leaf)) {
-            let location = self.base(path.line);
-            if let Some(samples) = self.enter(&path, 0) {
-                line_at(samples, location);
-                let mut outcome = AddOutcome::default();
-                samples
-                    .adding()
-                    .add_target(location, callee, count, 1, &mut outcome);
-            }
-        }
-        let index = self.profile.find_or_add(&[], callee);
-        if let Some(samples) = self.profile.samples_mut(index) {
-            add(&mut samples.head, count);
-        }
-    }
-}
-
-/// Returns the count of a line. If the function does not have the line, it is added with the count 0.
+/// Returns the count of a line, which is 0 if the function did not have the line.
 pub(crate) fn line_at(samples: &mut Samples, location: Location) -> &mut u64 {
     let found = samples
         .body

@@ -1,0 +1,276 @@
+//! Kernel modules of Linux (`.ko`). They are relocatable files: the kernel links them when it loads them.
+//!
+//! [`link`] does the same in memory, so that modules are read like other binaries. The section `.text` gets the address
+//! [`TEXT`], because recordings of perf count the places of a module from the start of this section. The other sections
+//! with code come after it in the order of the section table, as in memory; then those of the module's initialisation,
+//! which the kernel loads elsewhere and frees; then data. Relocations change code, data and debug info.
+//!
+//! Sources: Linux `kernel/module/main.c` (`layout_sections`), `tools/perf/util/symbol-elf.c`; the ELF ABIs of x86-64 and
+//! AArch64.
+use crate::binary::damaged;
+use object::elf::{SHF_ALLOC, SHF_COMPRESSED, SHF_EXECINSTR};
+use object::{
+    Architecture, CompressionFormat, Object, ObjectKind, ObjectSection, ObjectSymbol,
+    RelocationEncoding, RelocationKind, RelocationTarget, SectionFlags, SectionIndex,
+};
+use profkit_data::{Error, ErrorKind, Result, Structure};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+/// The address of the section `.text`. Debug info uses the address 0 for functions that were left out.
+const TEXT: u64 = 0x10000;
+/// The section that each module has, and no other relocatable file.
+const MODULE: &str = ".gnu.linkonce.this_module";
+/// The beginning of the names of sections that the kernel frees after the module's initialisation.
+const INIT: &str = ".init";
+
+/// The largest possible ratio of decompressed to compressed size with zlib and Zstandard. See RFC 1951 and RFC 8878.
+const MAX_ZLIB_RATIO: u64 = 1032;
+const MAX_ZSTD_RATIO: u64 = 1 << 15;
+
+/// Places of fields in the 64-bit ELF structures.
+mod place {
+    pub const TYPE: usize = 16;
+    pub const SECTION_TABLE: usize = 40;
+    pub const SECTION_SIZE: usize = 64;
+    pub const SECTION_FLAGS: usize = 8;
+    pub const SECTION_ADDRESS: usize = 16;
+    pub const SECTION_OFFSET: usize = 24;
+    pub const SECTION_BYTES: usize = 32;
+    pub const SYMBOL_SIZE: usize = 24;
+    pub const SYMBOL_VALUE: usize = 8;
+}
+
+/// Whether a file is a kernel module.
+pub fn is_module<'data, R: object::ReadRef<'data>>(file: &object::File<'data, R>) -> bool {
+    file.kind() == ObjectKind::Relocatable
+        && matches!(file, object::File::Elf64(_))
+        && file.is_little_endian()
+        && file.section_by_name(MODULE).is_some()
+}
+
+/// Links a kernel module. Returns a file with addresses, and without relocations that are left to do.
+///
+/// # Errors
+/// [`ErrorKind::Malformed`] if its sections or symbols are damaged.
+pub(crate) fn link(bytes: &[u8]) -> Result<Vec<u8>> {
+    let file = object::File::parse(bytes).map_err(|error| damaged(&error))?;
+    let addresses = addresses(&file);
+    let mut linked = Linked {
+        bytes: bytes.to_vec(),
+        sections: usize::try_from(number(bytes, place::SECTION_TABLE)?).unwrap_or(usize::MAX),
+    };
+    // The kind of shared libraries: programs have their segments, and modules have none.
+    linked.put(place::TYPE, &object::elf::ET_DYN.0.to_le_bytes())?;
+    for section in file.sections() {
+        let index = section.index();
+        let address = addresses.get(&index).copied().unwrap_or(0);
+        linked.put_field(index, place::SECTION_ADDRESS, address)?;
+        let relocated = relocated(&file, &section, &addresses)?;
+        let Some(relocated) = relocated else {
+            continue;
+        };
+        let SectionFlags::Elf { sh_flags, .. } = section.flags() else {
+            continue;
+        };
+        if sh_flags.contains(SHF_COMPRESSED) {
+            let offset = linked.bytes.len() as u64;
+            linked.bytes.extend_from_slice(&relocated);
+            let flags = sh_flags.0 & !SHF_COMPRESSED.0;
+            linked.put_field(index, place::SECTION_FLAGS, flags.into())?;
+            linked.put_field(index, place::SECTION_OFFSET, offset)?;
+            linked.put_field(index, place::SECTION_BYTES, relocated.len() as u64)?;
+        } else if let Some((offset, _)) = section.file_range() {
+            linked.put(usize::try_from(offset).unwrap_or(usize::MAX), &relocated)?;
+        }
+    }
+    let table = file
+        .sections()
+        .find(|section| section.name_bytes() == Ok(b".symtab"))
+        .and_then(|section| section.file_range());
+    for symbol in file.symbols() {
+        let Some((start, _)) = table else { break };
+        let Some(address) = symbol
+            .section_index()
+            .and_then(|section| addresses.get(&section))
+        else {
+            continue;
+        };
+        let at = usize::try_from(start)
+            .unwrap_or(usize::MAX)
+            .saturating_add(place::SYMBOL_VALUE)
+            .saturating_add(symbol.index().0.saturating_mul(place::SYMBOL_SIZE));
+        let value = address.wrapping_add(symbol.address());
+        linked.put(at, &value.to_le_bytes())?;
+    }
+    Ok(linked.bytes)
+}
+
+/// The bytes of a module that is being linked.
+struct Linked {
+    bytes: Vec<u8>,
+    /// Where the section table is.
+    sections: usize,
+}
+
+impl Linked {
+    fn put(&mut self, at: usize, new: &[u8]) -> Result<()> {
+        let end = at.checked_add(new.len());
+        let old = end.and_then(|end| self.bytes.get_mut(at..end));
+        old.ok_or_else(outside)?.copy_from_slice(new);
+        Ok(())
+    }
+
+    /// Sets a field of a section's entry in the section table.
+    fn put_field(&mut self, section: SectionIndex, field: usize, value: u64) -> Result<()> {
+        let entry = section.0.saturating_mul(place::SECTION_SIZE);
+        let at = self.sections.saturating_add(entry).saturating_add(field);
+        self.put(at, &value.to_le_bytes())
+    }
+}
+
+#[cold]
+fn outside() -> Error {
+    Error::new(
+        ErrorKind::Malformed,
+        "a part of the kernel module lies outside the file",
+    )
+    .within(Structure::ObjectFile)
+    .with_hint("the file is damaged or cut: build or fetch it again")
+}
+
+fn number(bytes: &[u8], at: usize) -> Result<u64> {
+    let field = bytes.get(at..).and_then(|rest| rest.first_chunk());
+    Ok(u64::from_le_bytes(*field.ok_or_else(outside)?))
+}
+
+/// The addresses of the sections that are loaded.
+fn addresses(file: &object::File<'_>) -> BTreeMap<SectionIndex, u64> {
+    let text = file.section_by_name(".text").map(|section| section.index());
+    // `.text`, other code that stays, code of the initialisation, data.
+    let rank = |section: &object::Section<'_, '_>| -> Option<u32> {
+        let SectionFlags::Elf { sh_flags, .. } = section.flags() else {
+            return None;
+        };
+        if !sh_flags.contains(SHF_ALLOC) {
+            return None;
+        }
+        let is_init = section.name().is_ok_and(|name| name.starts_with(INIT));
+        Some(if Some(section.index()) == text {
+            0
+        } else if sh_flags.contains(SHF_EXECINSTR) {
+            1 + u32::from(is_init)
+        } else {
+            3
+        })
+    };
+    let mut loaded: Vec<_> = file
+        .sections()
+        .filter_map(|section| Some((rank(&section)?, section)))
+        .collect();
+    loaded.sort_by_key(|(rank, section)| (*rank, section.index().0));
+    let mut end = TEXT;
+    let mut addresses = BTreeMap::new();
+    for (_, section) in loaded {
+        let align = section.align().max(1);
+        let start = end.checked_next_multiple_of(align).unwrap_or(end);
+        addresses.insert(section.index(), start);
+        end = start.saturating_add(section.size());
+    }
+    addresses
+}
+
+/// Returns the bytes of a section with its relocations done. `None` if it has none.
+fn relocated(
+    file: &object::File<'_>,
+    section: &object::Section<'_, '_>,
+    addresses: &BTreeMap<SectionIndex, u64>,
+) -> Result<Option<Vec<u8>>> {
+    if section.file_range().is_none() {
+        return Ok(None);
+    }
+    let compressed = section.compressed_data().map_err(|error| damaged(&error))?;
+    let is_compressed = compressed.format != CompressionFormat::None;
+    let mut relocations = section.relocations().peekable();
+    if relocations.peek().is_none() && !is_compressed {
+        return Ok(None);
+    }
+    let ratio = match compressed.format {
+        CompressionFormat::Zlib => MAX_ZLIB_RATIO,
+        _ => MAX_ZSTD_RATIO,
+    };
+    let most = (compressed.data.len() as u64).saturating_mul(ratio);
+    if is_compressed && compressed.uncompressed_size > most {
+        return Err(Error::new(
+            ErrorKind::Malformed,
+            "a compressed debug section claims an impossible size",
+        )
+        .within(Structure::ObjectFile)
+        .found(format!("{} bytes", compressed.uncompressed_size))
+        .expected(format!("at most {most} bytes")));
+    }
+    let bytes: Cow<'_, [u8]> = compressed.decompress().map_err(|error| damaged(&error))?;
+    let mut bytes = bytes.into_owned();
+    let own = addresses.get(&section.index()).copied().unwrap_or(0);
+    for (offset, relocation) in relocations {
+        let target = match relocation.target() {
+            RelocationTarget::Symbol(symbol) => {
+                let symbol = file.symbol_by_index(symbol);
+                let symbol = symbol.map_err(|error| damaged(&error))?;
+                // Symbols of the kernel and of other modules have no address here.
+                let Some(section) = symbol.section_index() else {
+                    continue;
+                };
+                let section = addresses.get(&section).copied().unwrap_or(0);
+                section.wrapping_add(symbol.address())
+            }
+            RelocationTarget::Section(section) => addresses.get(&section).copied().unwrap_or(0),
+            _ => continue,
+        };
+        let at = usize::try_from(offset).unwrap_or(usize::MAX);
+        let place = bytes.get_mut(at..).unwrap_or_default();
+        let value = target.wrapping_add_signed(relocation.addend());
+        let distance = value.wrapping_sub(own.wrapping_add(offset));
+        match (relocation.kind(), relocation.encoding(), relocation.size()) {
+            (RelocationKind::Absolute, _, 64) => put(place, &value.to_le_bytes()),
+            (RelocationKind::Absolute, _, 32) => put(place, &low(value)),
+            (
+                RelocationKind::Relative | RelocationKind::PltRelative,
+                RelocationEncoding::Generic | RelocationEncoding::X86Branch,
+                32,
+            ) => put(place, &low(distance)),
+            (_, RelocationEncoding::AArch64Call, 26)
+                if file.architecture() == Architecture::Aarch64 =>
+            {
+                put_call(place, distance);
+            }
+            // Others are not in debug info, and do not change which instructions there are.
+            _ => {}
+        }
+    }
+    Ok(Some(bytes))
+}
+
+/// Sets the first bytes, if there are so many.
+fn put(place: &mut [u8], value: &[u8]) {
+    if let Some(place) = place.get_mut(..value.len()) {
+        place.copy_from_slice(value);
+    }
+}
+
+/// Sets the distance in a branch of AArch64: the lower 26 bits, in instructions.
+fn put_call(place: &mut [u8], distance: u64) {
+    const DISTANCE: u32 = (1 << 26) - 1;
+    if let Some(place) = place.first_chunk_mut::<4>() {
+        let [a, b, c, d, ..] = (distance >> 2).to_le_bytes();
+        let distance = u32::from_le_bytes([a, b, c, d]) & DISTANCE;
+        let instruction = u32::from_le_bytes(*place) & !DISTANCE | distance;
+        *place = instruction.to_le_bytes();
+    }
+}
+
+/// The lower 32 bits in the order of files.
+fn low(value: u64) -> [u8; 4] {
+    let [a, b, c, d, ..] = value.to_le_bytes();
+    [a, b, c, d]
+}

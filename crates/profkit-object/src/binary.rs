@@ -1,10 +1,11 @@
 //! Opens programs, libraries and debug files, and reads only the parts of them that are needed.
+use crate::kernel_module;
 use object::read::macho::{FatArch, MachOFatFile32, MachOFatFile64};
 use object::read::{ReadCache, ReadCacheRange};
 use object::{FileKind, Object, ObjectKind};
 use profkit_data::{Error, ErrorKind, Result, Structure};
 use std::fs::File;
-use std::io;
+use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 /// A file that may contain machine code or debug info. Its parts are read when they are needed, and then kept in
@@ -26,11 +27,38 @@ use std::path::{Path, PathBuf};
 pub struct BinaryFile {
     path: PathBuf,
     size: u64,
-    cache: ReadCache<File>,
+    cache: ReadCache<Source>,
+}
+
+/// Where the bytes of a [`BinaryFile`] come from.
+#[derive(Debug)]
+pub enum Source {
+    /// A file that is read in parts.
+    File(File),
+    /// Bytes in memory.
+    Memory(Cursor<Vec<u8>>),
+}
+
+impl Read for Source {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Source::File(file) => file.read(buffer),
+            Source::Memory(bytes) => bytes.read(buffer),
+        }
+    }
+}
+
+impl Seek for Source {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        match self {
+            Source::File(file) => file.seek(to),
+            Source::Memory(bytes) => bytes.seek(to),
+        }
+    }
 }
 
 /// The type that reads byte ranges of a [`BinaryFile`].
-pub type FileRange<'data> = ReadCacheRange<'data, File>;
+pub type FileRange<'data> = ReadCacheRange<'data, Source>;
 /// An object file inside a [`BinaryFile`]: the whole file, or one architecture of a universal Mach-O file.
 pub type Image<'data> = object::File<'data, FileRange<'data>>;
 
@@ -83,8 +111,25 @@ impl BinaryFile {
         Ok(BinaryFile {
             path: path.to_owned(),
             size: metadata.len(),
-            cache: ReadCache::new(file),
+            cache: ReadCache::new(Source::File(file)),
         })
+    }
+
+    /// Links a kernel module in memory, so that its code, symbols and debug info have addresses. Other files stay as they
+    /// are.
+    ///
+    /// # Errors
+    /// The errors of [`images`](Self::images); [`ErrorKind::Malformed`] if a kernel module is damaged.
+    pub fn linked_if_module(mut self) -> Result<Self> {
+        let is_module = matches!(&*self.images()?, [image] if kernel_module::is_module(image));
+        if is_module {
+            let bytes =
+                object::ReadRef::read_bytes_at(self.cache.range(0, self.size), 0, self.size);
+            let linked = kernel_module::link(bytes.unwrap_or_default())?;
+            self.size = linked.len() as u64;
+            self.cache = ReadCache::new(Source::Memory(Cursor::new(linked)));
+        }
+        Ok(self)
     }
 
     /// The path of the file.

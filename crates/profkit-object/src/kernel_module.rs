@@ -14,8 +14,8 @@ use object::{
     RelocationEncoding, RelocationKind, RelocationTarget, SectionFlags, SectionIndex,
 };
 use profkit_data::{Error, ErrorKind, Result, Structure};
+use rustc_hash::FxHashMap;
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
 /// The address of the section `.text`. Debug info uses the address 0 for functions that were left out.
 const TEXT: u64 = 0x10000;
@@ -145,7 +145,7 @@ fn number(bytes: &[u8], at: usize) -> Result<u64> {
 }
 
 /// The addresses of the sections that are loaded.
-fn addresses(file: &object::File<'_>) -> BTreeMap<SectionIndex, u64> {
+fn addresses(file: &object::File<'_>) -> FxHashMap<SectionIndex, u64> {
     let text = file.section_by_name(".text").map(|section| section.index());
     // `.text`, other code that stays, code of the initialisation, data.
     let rank = |section: &object::Section<'_, '_>| -> Option<u32> {
@@ -170,7 +170,7 @@ fn addresses(file: &object::File<'_>) -> BTreeMap<SectionIndex, u64> {
         .collect();
     loaded.sort_by_key(|(rank, section)| (*rank, section.index().0));
     let mut end = TEXT;
-    let mut addresses = BTreeMap::new();
+    let mut addresses = FxHashMap::default();
     for (_, section) in loaded {
         let align = section.align().max(1);
         let start = end.checked_next_multiple_of(align).unwrap_or(end);
@@ -184,7 +184,7 @@ fn addresses(file: &object::File<'_>) -> BTreeMap<SectionIndex, u64> {
 fn relocated(
     file: &object::File<'_>,
     section: &object::Section<'_, '_>,
-    addresses: &BTreeMap<SectionIndex, u64>,
+    addresses: &FxHashMap<SectionIndex, u64>,
 ) -> Result<Option<Vec<u8>>> {
     if section.file_range().is_none() {
         return Ok(None);

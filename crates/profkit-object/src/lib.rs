@@ -15,6 +15,7 @@ pub mod debug_files;
 pub mod debuginfod;
 pub mod functions;
 pub mod index;
+pub mod kernel_module;
 pub mod library;
 pub mod memprof;
 pub mod mip_sections;

@@ -32,7 +32,7 @@ pub use events::{Event, Events};
 pub use figures::{BinaryFigures, EventFigures, Figures, ProcessFigures};
 pub use file::{Attr, Features, Form, sample_type};
 pub use losses::Losses;
-pub use process::{Binary, BinaryId, Located, Processes};
+pub use process::{Binary, BinaryId, Located, Processes, module_name, same_module};
 pub use record::{Chunk, Mapping, Record, RecordKind, Records};
 pub use sample::{Branch, Branches, CallChain, Mode, Sample};
 pub use survey::{Recording, Release};

@@ -1,15 +1,20 @@
 //! The last steps for a finished profile: removes functions with ambiguous names, marks functions for inlining, and
 //! computes whether there are enough samples.
 use profkit_data::sample::{ProfileKind, SampleName, SampleNames, SampleProfile, Samples};
+use rayon::prelude::*;
 
 /// Prefixes of names that many functions of one program have. Their samples would be added up although the functions
 /// differ.
 const AMBIGUOUS: [&[u8]; 2] = [b"__cxx_global_var_init", b"__tls_init"];
 
 fn is_ambiguous(names: &SampleNames, samples: &Samples) -> bool {
-    match names.get(samples.name) {
+    is_ambiguous_name(names.get(samples.name))
+}
+
+fn is_ambiguous_name(name: SampleName<'_>) -> bool {
+    match name {
         SampleName::Text(name) => AMBIGUOUS.iter().any(|prefix| name.starts_with(prefix)),
-        _ => false,
+        SampleName::Guid(_) => false,
     }
 }
 
@@ -24,6 +29,13 @@ fn drop_inlined(names: &SampleNames, samples: &mut Samples) {
 
 /// Removes functions whose name many different functions of a program have, such as `__cxx_global_var_init`.
 pub fn drop_ambiguous(profile: &mut SampleProfile) {
+    if !profile
+        .names
+        .iter()
+        .any(|(_, name)| is_ambiguous_name(name))
+    {
+        return;
+    }
     let (names, functions) = profile.parts_mut();
     for function in functions {
         drop_inlined(names, &mut function.samples);
@@ -95,9 +107,16 @@ fn lines_of(samples: &Samples, sum: &mut u64, lines: &mut u64) {
 pub fn density(profile: &SampleProfile, cutoff: u32) -> Density {
     let mut all = 0u64;
     let mut list = Vec::new();
-    for function in profile.functions() {
-        let (mut sum, mut lines) = (0, 0);
-        lines_of(&function.samples, &mut sum, &mut lines);
+    let counted: Vec<(u64, u64)> = profile
+        .functions()
+        .par_iter()
+        .map(|function| {
+            let (mut sum, mut lines) = (0, 0);
+            lines_of(&function.samples, &mut sum, &mut lines);
+            (sum, lines)
+        })
+        .collect();
+    for (sum, lines) in counted {
         if lines > 0 {
             all = all.saturating_add(sum);
             list.push((sum as f64 / lines as f64, sum));

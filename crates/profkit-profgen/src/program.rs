@@ -92,7 +92,9 @@ pub struct Program<'files> {
     /// kernel are distances from one of the two.
     kernel_text: Option<u64>,
     kernel_stext: Option<u64>,
-    /// The sections of pseudo probes; `None` if they are missing or ignored.
+    /// The address of the section `.text`, from which the places of kernel modules count.
+    text: Option<u64>,
+    /// The sections of pseudo probes.
     pub(crate) probes: Option<Sections<'files>>,
     /// The symbols, sorted by address. Empty for a program without probes.
     symbols: Vec<Named>,
@@ -236,6 +238,9 @@ impl<'files> Program<'files> {
             fs_discriminators: symbols.fs_discriminators,
             kernel_text: symbols.kernel_text,
             kernel_stext: symbols.kernel_stext,
+            text: image
+                .section_by_name(".text")
+                .map(|section| section.address()),
             probes,
             symbols: named,
             facts,
@@ -314,6 +319,7 @@ impl<'files> Program<'files> {
             Numbering::FileOffset => self.places.address(place),
             Numbering::FromText => Some(place.wrapping_add(self.kernel_text?)),
             Numbering::FromStext => Some(place.wrapping_add(self.kernel_stext?)),
+            Numbering::FromModule => Some(place.wrapping_add(self.text?)),
         }
     }
 
@@ -396,15 +402,18 @@ fn segments(image: &Image<'_>) -> Vec<Segment> {
     let text = image
         .sections()
         .filter(|section| section.kind() == SectionKind::Text);
-    text.filter_map(|section| {
-        let (offset, size) = section.file_range()?;
-        Some(Segment {
-            offset,
-            size,
-            address: section.address(),
+    let mut sections: Vec<Segment> = text
+        .filter_map(|section| {
+            let (offset, size) = section.file_range()?;
+            Some(Segment {
+                offset,
+                size,
+                address: section.address(),
+            })
         })
-    })
-    .collect()
+        .collect();
+    sections.sort_by_key(|section| section.address);
+    sections
 }
 
 /// Returns the functions of the debug info, and their ranges by start address. If several functions begin at one

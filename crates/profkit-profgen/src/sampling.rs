@@ -11,6 +11,7 @@ use profkit_data::{Error, ErrorKind, Result, path_text};
 use profkit_object::code_symbols::code_symbols;
 use profkit_object::symbolize::ProgramFiles;
 use profkit_perf::collect::{BinaryCounts, CountLosses, Counts, Numbering, Sums, same_build_id};
+use profkit_perf::same_module;
 use std::path::Path;
 use std::str::FromStr;
 
@@ -53,7 +54,9 @@ pub fn find<'c>(counts: &'c Counts, path: &Path, id: Option<&BuildId>, only: boo
     for binary in &counts.binaries {
         let key = &binary.key;
         let of_kernel = matches!(key.numbering, Numbering::FromText | Numbering::FromStext);
-        let same_name = last_part(&key.path) == name || is_kernel && of_kernel;
+        let same_name = last_part(&key.path) == name
+            || is_kernel && of_kernel
+            || key.kernel && same_module(&key.path, name);
         match (&key.build_id, id) {
             (Some(theirs), Some(ours)) if same_build_id(theirs, ours) => {
                 found.counts.push(binary);

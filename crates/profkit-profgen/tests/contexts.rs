@@ -289,6 +289,44 @@ fn simulated_programs_for_aarch64_have_the_contexts_of_llvm_profgen() {
 }
 
 #[test]
+fn searches_for_missing_frames_end_when_their_steps_are_used_up() {
+    let llvm = require_or_skip!(22);
+    let folder = tempfile::tempdir().expect("a folder");
+    let output = folder.path().join("program");
+    let arguments = ["-O2", "-g", "-fpseudo-probe-for-profiling"];
+    let program = compiled(&llvm, "tail_calls.c", &arguments, &output);
+    let simulation = Simulation::new(3).depth(16).chains(true);
+    let (bytes, _) = recorded_with_text(&program, &simulation, 1500);
+    let recording = Recording::open(&bytes).expect("a recording");
+    let counts = collect(&recording, &stacks());
+    let files = ProgramFiles::open(&program.path, &DebugFolders::default()).expect("the binary");
+    let opened = Program::open(&files).expect("a program");
+    let figures = |steps: u64| {
+        let mut options = ContextOptions::default();
+        options.search_steps = steps;
+        let contexts = contexts_of(&opened, &program.path, &counts, &options);
+        make_profile(&opened, &contexts, &options)
+            .expect("sound probes")
+            .1
+    };
+    let all = figures(ContextOptions::default().search_steps);
+    assert!(all.inferred_frames >= 2, "{all:?}");
+    assert_eq!(all.searches_given_up, 0);
+    let none = figures(0);
+    assert_eq!(none.inferred_frames, 0);
+    assert!(none.searches_given_up > 0, "{none:?}");
+    // The steps are those of all searches: some are made, and then no more.
+    let some = (1..2000)
+        .map(figures)
+        .find(|figures| figures.inferred_frames > 0);
+    let some = some.expect("steps that are enough for a search");
+    assert!(
+        some.inferred_frames < all.inferred_frames && some.searches_given_up > 0,
+        "{some:?}"
+    );
+}
+
+#[test]
 fn the_text_of_perf_script_has_the_stacks_of_the_recording() {
     let llvm = require_or_skip!(22);
     let folder = tempfile::tempdir().expect("a folder");

@@ -230,7 +230,7 @@ fn of_other_builds(binary: &BinaryOutcome) -> Loss {
     )
 }
 
-fn losses_of_contexts(figures: &ContextFigures) -> [Loss; 6] {
+fn losses_of_contexts(figures: &ContextFigures) -> [Loss; 7] {
     let (samples, branches) = (figures.samples, figures.branches);
     [
         (
@@ -263,6 +263,11 @@ fn losses_of_contexts(figures: &ContextFigures) -> [Loss; 6] {
             figures.without_probe,
             0,
             "contexts cut, because a call site has no pseudo probe",
+        ),
+        (
+            figures.searches_given_up,
+            0,
+            "places where frames that tail calls left out were not searched for, because the searches would take too long",
         ),
     ]
 }
@@ -513,4 +518,29 @@ pub fn document(outcome: &Outcome) -> Value {
         "binaries": binaries.collect::<Vec<_>>(),
         "in_inputs": seen.collect::<Vec<_>>(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn searches_that_were_given_up_are_said() {
+        let mut figures = ContextFigures::default();
+        assert_eq!(
+            losses_of_contexts(&figures).into_iter().find_map(line),
+            None
+        );
+        figures.searches_given_up = 1234;
+        let said: Vec<String> = losses_of_contexts(&figures)
+            .into_iter()
+            .filter_map(line)
+            .collect();
+        assert_eq!(
+            said,
+            [
+                "places where frames that tail calls left out were not searched for, because the searches would take too long: 1,234"
+            ]
+        );
+    }
 }

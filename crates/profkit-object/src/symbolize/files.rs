@@ -114,13 +114,16 @@ impl SplitFiles for BesideProgram {
 }
 
 fn open(path: &Path) -> Result<BinaryFile> {
-    BinaryFile::open(path).map_err(|error| {
+    let name = || path.display().to_string();
+    let file = BinaryFile::open(path).map_err(|error| {
         Error::new(
             ErrorKind::UnrecognizedFormat,
             format!("cannot be opened: {}", system_text(&error)),
         )
-        .within(path.display().to_string())
-    })
+        .within(name())
+    })?;
+    file.linked_if_module()
+        .map_err(|error| error.within(name()))
 }
 
 fn only_image(file: &BinaryFile) -> Result<Image<'_>> {

@@ -25,7 +25,8 @@
 //! address are chosen as in LLVM (`DWARFDebugAranges.cpp`, `DWARFUnit.cpp`, `DWARFDebugLine.cpp`,
 //! `SymbolizableObjectFile.cpp`). Tests compare the results with `llvm-symbolizer`.
 //!
-//! Relocatable objects (`.o`) are not symbolised, because their addresses are not final. Supplementary files made by
+//! Relocatable objects (`.o`) are not symbolised, because their addresses are not final; kernel modules are linked in
+//! memory first ([`kernel_module`](crate::kernel_module)). Supplementary files made by
 //! dwz are not read; as in LLVM, names that are only in such a file are missing.
 //!
 //! Hostile input never causes a panic. Memory is a small multiple of the input and of the number of addresses; the

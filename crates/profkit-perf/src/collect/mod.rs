@@ -204,6 +204,8 @@ pub enum Numbering {
     FromText,
     /// The numbers are distances from the kernel's symbol `_stext`.
     FromStext,
+    /// Distances from the start of a kernel module, where its section `.text` begins.
+    FromModule,
 }
 
 /// The binary to which counts belong.

@@ -32,12 +32,35 @@ pub struct Binary {
 /// The name that perf gives to the mapping of the kernel. The name of a symbol of the kernel may follow it.
 const KERNEL_NAME: &[u8] = b"[kernel.kallsyms]";
 
+/// Returns the name of a kernel module: of `/lib/modules/6.1.0/kernel/net/xt-mark.ko.xz` and of `[xt_mark]`, which perf
+/// uses if it does not find the file. `None` if the path is not that of a module. Names with `-` and `_` are the same
+/// ([`same_module`]).
+pub fn module_name(path: &[u8]) -> Option<&[u8]> {
+    if let Some(name) = path.strip_prefix(b"[") {
+        // The kernel itself has a point in its name: `[kernel.kallsyms]`, `[guest.kernel.kallsyms]`.
+        return name.strip_suffix(b"]").filter(|name| !name.contains(&b'.'));
+    }
+    let file = path.rsplit(|&byte| byte == b'/').next()?;
+    let packed: [&[u8]; 3] = [b".xz", b".gz", b".zst"];
+    let plain = packed.iter().find_map(|end| file.strip_suffix(*end));
+    plain.unwrap_or(file).strip_suffix(b".ko")
+}
+
+/// Whether two paths are of the same kernel module.
+pub fn same_module(a: &[u8], b: &[u8]) -> bool {
+    let same = |a: u8, b: u8| a == b || matches!((a, b), (b'-', b'_') | (b'_', b'-'));
+    module_name(a)
+        .zip(module_name(b))
+        .is_some_and(|(a, b)| a.len() == b.len() && a.iter().zip(b).all(|(&a, &b)| same(a, b)))
+}
+
 impl Binary {
     /// The meaning of the numbers of places in the binary.
     pub fn numbering(&self) -> Numbering {
         match self.path.strip_prefix(KERNEL_NAME) {
             Some(b"_stext") => Numbering::FromStext,
             Some(_) => Numbering::FromText,
+            None if self.kernel && module_name(&self.path).is_some() => Numbering::FromModule,
             None => Numbering::FileOffset,
         }
     }

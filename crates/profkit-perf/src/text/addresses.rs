@@ -15,12 +15,13 @@ pub const MAGIC: &[u8] = b"# profkit addresses ";
 /// The version of the format that this crate reads and writes.
 const VERSION: u64 = 1;
 
-const NUMBERINGS: [(&str, Numbering); 5] = [
+const NUMBERINGS: [(&str, Numbering); 6] = [
     ("file-offsets", Numbering::FileOffset),
     ("addresses", Numbering::Address),
     ("from-base", Numbering::FromBase),
     ("from-text", Numbering::FromText),
     ("from-stext", Numbering::FromStext),
+    ("from-module", Numbering::FromModule),
 ];
 
 /// Writes counts as a file of addresses. Equal counts always give equal bytes.

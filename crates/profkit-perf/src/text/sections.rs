@@ -215,7 +215,10 @@ fn take(sums: &mut SumTable, kind: usize, numbering: Numbering, line: &[u8]) -> 
 /// simpleperf writes 0. In texts with distances, llvm-profgen writes 1 minus the base.
 fn end_of_branch(place: u64, numbering: Numbering) -> Place {
     let elsewhere = match numbering {
-        Numbering::FileOffset | Numbering::FromText | Numbering::FromStext => place == 0,
+        Numbering::FileOffset
+        | Numbering::FromText
+        | Numbering::FromStext
+        | Numbering::FromModule => place == 0,
         Numbering::Address => place == 1,
         Numbering::FromBase => place == 1 || place >> 63 == 1,
     };

@@ -1,17 +1,16 @@
-//! Finds the frames that are missing in call chains because of tail calls. The next frame of a chain can be in a
-//! function that the call did not call directly. If exactly one path of tail calls leads from the call to this
-//! function, the tail calls on the path are added as frames.
-use super::Contexts;
+//! Finds the frames that tail calls left out of call chains. If exactly one way of tail calls leads from a call to the
+//! function in which the next frame is, the frames on that way are added.
+use super::{ContextOptions, Contexts};
 use crate::code::Flow;
 use crate::program::{FunctionId, Program};
 use profkit_data::limits::SAMPLE_CONTEXT_DEPTH;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The number of steps that all searches together may take. A step is a call that is followed or copied. A remembered
-/// result counts as [`REMEMBERED`] steps, because it takes about 60 bytes. Real programs need a few thousand steps. In
-/// a malicious recording, each of many calls can lead to each of many functions.
-const STEPS: u64 = 64 << 20;
+/// The steps that all searches together may take. A step is a call that is followed or a call that is copied; what is
+/// remembered between two functions counts for [`REMEMBERED`] steps, because it takes about 60 bytes. Real programs need
+/// some thousands of steps. In a malicious recording, each of many calls can lead to each of many functions.
+pub(super) const STEPS: u64 = 64 << 20;
 const REMEMBERED: u64 = 8;
 
 /// The number of paths that stands for more than one path, or for a search that was stopped.
@@ -43,11 +42,15 @@ pub struct Missing<'m, 'files> {
 }
 
 impl<'m, 'files> Missing<'m, 'files> {
-    /// Collects the calls and tail calls from the branches of all contexts.
-    pub fn new(program: &'m Program<'files>, contexts: &Contexts, max_depth: u32) -> Self {
+    /// Takes the calls from the branches of all contexts.
+    pub fn new(
+        program: &'m Program<'files>,
+        contexts: &Contexts,
+        options: &ContextOptions,
+    ) -> Self {
         let mut missing = Missing {
             program,
-            max_depth,
+            max_depth: options.max_search_depth,
             calls: BTreeMap::new(),
             tail_calls: BTreeMap::new(),
             of_function: FxHashMap::default(),
@@ -56,7 +59,7 @@ impl<'m, 'files> Missing<'m, 'files> {
             visiting: FxHashSet::default(),
             depth: 0,
             inferred: FxHashSet::default(),
-            steps: STEPS,
+            steps: options.search_steps,
             given_up: 0,
         };
         let branches = contexts

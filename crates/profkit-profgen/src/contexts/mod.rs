@@ -158,7 +158,10 @@ pub struct ContextOptions {
     pub infer_missing_frames: bool,
     /// The largest number of tail calls in a chain that is searched for.
     pub max_search_depth: u32,
-    /// Whether the total of a function is the sum of the counts of its lines.
+    /// The steps that all searches for such frames together may take. No real program needs as many as the default; in a
+    /// malicious recording the searches would not end.
+    pub search_steps: u64,
+    /// Whether the total of a function is the sum of its lines.
     pub totals_of_lines: bool,
     /// The limits that decide which counts are hot and which are cold.
     pub thresholds: Thresholds,
@@ -189,6 +192,7 @@ impl Default for ContextOptions {
             max_calls: None,
             infer_missing_frames: true,
             max_search_depth: u32::MAX - 1,
+            search_steps: missing::STEPS,
             totals_of_lines: false,
             thresholds: Thresholds::default(),
             preinline: Some(PreinlineOptions::default()),

@@ -57,7 +57,7 @@ pub fn fill(
     let map = probes_of(program, &functions)?;
     let missing = options
         .infer_missing_frames
-        .then(|| Missing::new(program, contexts, options.max_search_depth));
+        .then(|| Missing::new(program, contexts, options));
     let mut builder = Builder {
         program,
         map: &map,

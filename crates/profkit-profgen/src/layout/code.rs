@@ -188,8 +188,8 @@ impl CodeMap {
         match numbering {
             Numbering::Address => Some(place),
             Numbering::FromBase => self.base().checked_add(place),
-            // Places in the kernel are not supported: linkers do not lay out its blocks anew.
-            Numbering::FromText | Numbering::FromStext => None,
+            // The kernel has no sections of blocks that linkers lay out anew.
+            Numbering::FromText | Numbering::FromStext | Numbering::FromModule => None,
             Numbering::FileOffset => self.segments.iter().find_map(|segment| {
                 let distance = place.checked_sub(segment.offset)?;
                 (distance < segment.size).then(|| segment.address.wrapping_add(distance))

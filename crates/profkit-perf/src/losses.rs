@@ -13,6 +13,8 @@ pub struct Losses {
     pub throttled: u64,
     /// The number of records of hardware traces that were cut or that collided (`AUX`).
     pub cut_traces: u64,
+    /// Pieces of hardware traces, of Intel PT or Arm ETM for example. They are not decoded; `perf inject` makes samples of them.
+    pub traces: u64,
     /// The number of bytes between records that do not belong to any record.
     pub skipped_bytes: u64,
     /// The offset of the first byte that does not belong to any record; `None` if there is no such byte.
@@ -51,6 +53,7 @@ impl Losses {
             (&mut self.lost_samples, other.lost_samples),
             (&mut self.throttled, other.throttled),
             (&mut self.cut_traces, other.cut_traces),
+            (&mut self.traces, other.traces),
             (&mut self.skipped_bytes, other.skipped_bytes),
             (&mut self.damaged_features, other.damaged_features),
             (&mut self.damaged_records, other.damaged_records),

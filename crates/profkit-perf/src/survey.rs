@@ -174,6 +174,8 @@ impl<'data> Recording<'data> {
         for (&kind, count) in chunks.passed() {
             *survey.counts.entry(kind).or_default() += count;
         }
+        let traces = survey.counts.get(&RecordKind::AUXTRACE);
+        losses.traces = traces.copied().unwrap_or(0);
         let mut ids = std::mem::take(&mut survey.features.build_ids);
         ids.append(&mut survey.build_ids);
         let processes = changes.apply(&ids, &mut losses);

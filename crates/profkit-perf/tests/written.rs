@@ -346,3 +346,26 @@ fn hostile_processes_cost_little() {
     let name = recording.processes().name(77, Some(9)).map(<[u8]>::len);
     assert_eq!(name, Some(64));
 }
+
+#[test]
+fn pieces_of_hardware_traces_are_counted_and_passed_over() {
+    for endian in ORDERS {
+        let mut writer = story(endian);
+        let number = |value: u64| match endian {
+            Endian::Little => value.to_le_bytes(),
+            Endian::Big => value.to_be_bytes(),
+        };
+        // The size of the data that follow, the offset, the reference; processor and thread are not read.
+        let body = [number(24), number(0), number(0), [0; 8], [0; 8]].concat();
+        for _ in 0..2 {
+            writer.record(71, 0, &body).bytes(&[0xff; 24]);
+        }
+        let samples = lines(&story(endian).file());
+        assert_eq!(lines(&writer.file()), samples);
+        for bytes in [writer.file(), writer.pipe()] {
+            let recording = Recording::open(&bytes).expect("a recording");
+            assert_eq!(recording.losses().traces, 2);
+            assert_eq!(recording.losses().skipped_bytes, 0);
+        }
+    }
+}

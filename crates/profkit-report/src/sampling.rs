@@ -115,8 +115,20 @@ pub fn refusal(outcome: &Outcome) -> Option<Refusal> {
             "give the very binary that was recorded, not a later build".to_owned(),
         ),
     };
+    let of_trace = matches!(
+        outcome.problem()?,
+        Problem::NoSamples | Problem::NoBranches | Problem::NoChains
+    );
+    let hint = match of_trace && outcome.losses.recording.traces > 0 {
+        true => OF_TRACES.to_owned(),
+        false => hint,
+    };
     Some(Refusal { message, hint })
 }
+
+/// What to do with a recording of hardware traces.
+const OF_TRACES: &str = "the recording has hardware traces: `perf inject --itrace=i100usle --strip -i FILE -o OUT` makes \
+     samples with branch stacks of Intel PT, `--itrace=i1000il` of Arm ETM";
 
 fn figures_of(outcome: &Outcome) -> String {
     let sum = |of: fn(&Figures) -> u64| -> u64 {
@@ -523,6 +535,31 @@ pub fn document(outcome: &Outcome) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_recording_of_traces_names_the_command_that_decodes_them() {
+        let mut outcome = Outcome::default();
+        let hint = |outcome: &Outcome| refusal(outcome).map(|refusal| refusal.hint);
+        assert!(hint(&outcome).is_some_and(|hint| hint.contains("profkit show")));
+        outcome.losses.recording.traces = 2;
+        assert!(hint(&outcome).is_some_and(|hint| hint.contains("perf inject --itrace=")));
+        // Samples without branches beside the traces.
+        outcome.losses.samples = 3;
+        outcome.seen = vec![Seen {
+            path: b"app".to_vec(),
+            build_id: None,
+            samples: 3,
+            branches: 0,
+        }];
+        outcome.binaries = vec![BinaryOutcome {
+            found_by: Some(FoundBy::Name),
+            ..BinaryOutcome::default()
+        }];
+        assert_eq!(outcome.problem(), Some(Problem::NoBranches));
+        assert!(hint(&outcome).is_some_and(|hint| hint.contains("perf inject --itrace=")));
+        outcome.losses.recording.traces = 0;
+        assert!(hint(&outcome).is_some_and(|hint| hint.contains("perf record -b")));
+    }
 
     #[test]
     fn searches_that_were_given_up_are_said() {

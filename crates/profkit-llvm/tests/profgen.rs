@@ -8,7 +8,7 @@
 use profkit_data::sample::{SampleProfile, text};
 use profkit_llvm::{Io, profgen};
 use profkit_testkit::simulate::{self, Simulation, Step};
-use profkit_testkit::{Llvm, repo_root, require_or_skip};
+use profkit_testkit::{Llvm, links_c, repo_root, require_or_skip, some_or_all};
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
@@ -163,7 +163,12 @@ impl Case {
     fn of(llvm: &Llvm, source: &str, arguments: &[&str]) -> Case {
         let folder = tempfile::tempdir().expect("a folder");
         let binary = folder.path().join("walked");
-        let run = Command::new(llvm.clang())
+        let compiler = if source.ends_with(".cpp") {
+            llvm.clangxx()
+        } else {
+            llvm.clang()
+        };
+        let run = Command::new(compiler)
             .args(arguments)
             .arg(repo_root().join("tests/programs").join(source))
             .arg("-o")
@@ -300,6 +305,115 @@ fn contexts_are_written_in_the_encodings_of_llvm_profgen() {
         ],
     ] {
         case.compare(&[&[script.as_str()], more].concat());
+    }
+}
+
+/// Builds that differ in what llvm-profgen reads of a program, for both instruction sets, with options that no other test
+/// combines.
+#[test]
+fn programs_of_many_builds_have_the_profiles_of_llvm_profgen() {
+    let llvm = require_or_skip!(22);
+    let probes = "-fpseudo-probe-for-profiling";
+    let a64 = ["--target=aarch64-linux-gnu", "-fuse-ld=lld", "-g"];
+    let mut builds: Vec<(&str, Vec<&str>)> = vec![
+        ("tail_calls.c", vec!["-O2", "-g", probes]),
+        (
+            "cold_parts.c",
+            vec!["-O2", "-g", "-fsplit-machine-functions"],
+        ),
+        (
+            "conditions.c",
+            vec!["-O3", "-g", "-gdwarf-4", "-ffunction-sections"],
+        ),
+        (
+            "thrown.cpp",
+            vec!["-O2", "-g", probes, "-funique-internal-linkage-names"],
+        ),
+        (
+            "sampled.c",
+            vec!["-O1", "-g1", "-fdebug-info-for-profiling", "-no-pie"],
+        ),
+    ];
+    if links_c(llvm.clang(), &a64[..2]).is_ok() {
+        builds.push(("tail_calls.c", [&a64[..], &["-O2", probes]].concat()));
+        builds.push((
+            "conditions.c",
+            [&a64[..], &["-O2", "-fdebug-info-for-profiling"]].concat(),
+        ));
+    } else {
+        profkit_testkit::skip("clang-22 cannot link for AArch64");
+    }
+    for (index, (source, arguments)) in builds.into_iter().enumerate() {
+        let simulation = Simulation::new(20 + index as u64).depth(24).chains(true);
+        let case = with_chains(&llvm, source, &arguments, &simulation);
+        let script = format!("--ps={}", case.path("script"));
+        let options = [
+            &["--format=text", "--show-detailed-warning"][..],
+            &["--format=text", "--ignore-stack-samples", "--use-md5"],
+            &[
+                "--format=text",
+                "--ignore-stack-samples",
+                "--update-total-samples",
+                "--fill-zero-for-all-funcs",
+            ],
+            &[
+                "--format=text",
+                "--compress-recursion=1",
+                "--csspgo-preinliner=0",
+            ],
+            &[
+                "--format=text",
+                "--csprof-max-context-depth=3",
+                "--gen-cs-nested-profile=0",
+                "--csspgo-preinliner=0",
+                "--trim-cold-profile",
+            ],
+            &[
+                "--format=text",
+                "--infer-missing-frames=0",
+                "--csprof-merge-cold-context=1",
+                "--csprof-max-cold-context-depth=3",
+            ],
+            &["--format=text", "--max-search-depth=1", "--show-density"],
+            &[
+                "--format=text",
+                "--use-dwarf-correlation",
+                "--ignore-stack-samples",
+                "--profile-density-cutoff-hot=700000",
+                "--show-density",
+            ],
+            &[
+                "--format=text",
+                "--csspgo-replay-preinline",
+                "--use-context-cost-for-preinliner=0",
+                "--generate-merged-base-profiles",
+            ],
+            &["--skip-symbolization", "--use-offset=0"],
+            &[
+                "--skip-symbolization",
+                "--ignore-stack-samples",
+                "--use-first-loadable-segment-as-base",
+            ],
+            &[
+                "--format=binary",
+                "--ignore-stack-samples",
+                "--populate-profile-symbol-list",
+            ],
+            &["--ignore-stack-samples", "--use-md5", "--trim-cold-profile"],
+            &[
+                "--format=text",
+                "--profile-summary-cutoff-hot=500000",
+                "--profile-summary-cutoff-cold=600000",
+                "--trim-cold-profile",
+            ],
+        ];
+        // Another part of the list for each build.
+        for more in some_or_all(
+            options.into_iter().cycle().skip(index).take(options.len()),
+            5,
+        ) {
+            case.compare(&[&[script.as_str()], more].concat());
+        }
     }
 }
 

@@ -18,7 +18,9 @@ pub struct Figures {
     pub off_boundary: u64,
     /// The number of ranges that begin in no function of the debug info.
     pub no_function: u64,
-    /// The number of ranges that continue after the end of their function.
+    /// Ranges in functions that only the symbol table has. They are used.
+    pub of_symbols: u64,
+    /// Ranges that go on after the end of their function.
     pub across_functions: u64,
     /// The number of ranges that contain a jump, a call or a return before their last instruction, or that end before
     /// they begin.
@@ -123,6 +125,12 @@ impl CheckedCounts {
                 fault(RangeFault::OffBoundary, start, end);
             }
             let function = program.range_at(start);
+            let of_symbols = function
+                .and_then(|range| program.function(range.function))
+                .is_some_and(|function| function.of_symbols);
+            if of_symbols {
+                add(&mut figures.of_symbols, count);
+            }
             match function {
                 None => {
                     add(&mut figures.no_function, count);

@@ -53,6 +53,8 @@ pub(crate) struct Function {
     pub name: Vec<u8>,
     /// The ranges of the function's code: the first address, and the address after the last one.
     pub ranges: Vec<(u64, u64)>,
+    /// Whether only the symbol table has the function.
+    pub of_symbols: bool,
 }
 
 /// A range of a function.
@@ -439,6 +441,7 @@ fn functions(
                 functions.push(Function {
                     name: subprogram.name,
                     ranges: Vec::new(),
+                    of_symbols: false,
                 });
                 id
             }
@@ -525,6 +528,7 @@ fn add_symbols(
             functions.push(Function {
                 name: name.to_vec(),
                 ranges: Vec::new(),
+                of_symbols: true,
             });
             FunctionId(functions.len() - 1)
         });

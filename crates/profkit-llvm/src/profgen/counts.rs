@@ -140,6 +140,10 @@ impl Stacks {
                 "of samples are from ranges that do not belong to any functions.",
             ),
             (
+                figures.of_symbols,
+                "of samples are from ranges that belong to functions recovered from symbol table.",
+            ),
+            (
                 figures.across_functions,
                 "of samples are from ranges that do cross function boundaries.",
             ),

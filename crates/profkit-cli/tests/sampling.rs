@@ -1,0 +1,225 @@
+//! `profkit sample` of recordings of many processes: all binaries at once, from folders and from the cache of debuginfod;
+//! counts of several machines.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that cannot go on fails"
+)]
+
+use profkit_object::binary::BinaryFile;
+use profkit_object::build_id::build_id;
+use profkit_testkit::simulate::{Program, Simulation, Step};
+use profkit_testkit::{Llvm, links_c, or_skip, repo_root, require_or_skip};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use tempfile::TempDir;
+
+fn run(command: &mut Command) -> Output {
+    let output = command.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {text}");
+    output
+}
+
+struct Machine {
+    folder: TempDir,
+    /// The programs that ran, and the library that one of them loaded.
+    binaries: Vec<PathBuf>,
+}
+
+impl Machine {
+    fn new(llvm: &Llvm) -> Self {
+        let folder = TempDir::new().unwrap();
+        std::fs::create_dir_all(folder.path().join("builds/lib")).unwrap();
+        let builds = [
+            ("walked.c", "builds/app", &["-fPIE", "-pie"][..]),
+            ("sampled.c", "builds/other", &["-no-pie"]),
+            (
+                "walked_library.c",
+                "builds/lib/walked.so",
+                &["-shared", "-fPIC"],
+            ),
+        ];
+        let mut binaries = Vec::new();
+        for (source, output, arguments) in builds {
+            let output = folder.path().join(output);
+            run(Command::new(llvm.clang())
+                .args(["-O2", "-g", "-fdebug-info-for-profiling"])
+                .arg("-Wl,--build-id=sha1")
+                .args(arguments)
+                .arg(repo_root().join("tests/programs").join(source))
+                .arg("-o")
+                .arg(&output));
+            binaries.push(output);
+        }
+        Machine { folder, binaries }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Records processes that start, fork, load the library, and start another program.
+    fn record(&self, seed: u64, name: &str) {
+        let programs: Vec<Program> = self.binaries.iter().map(|it| Program::open(it)).collect();
+        let simulation = Simulation::new(seed).depth(16);
+        let steps = [
+            Step::Start {
+                pid: 10,
+                program: 0,
+            },
+            Step::Samples(300),
+            Step::Start {
+                pid: 20,
+                program: 1,
+            },
+            Step::Fork { pid: 10, child: 11 },
+            Step::Open {
+                pid: 11,
+                program: 2,
+            },
+            Step::Samples(900),
+            Step::Exec {
+                pid: 10,
+                program: 1,
+            },
+            Step::Samples(300),
+        ];
+        let mut writer = simulation.writer();
+        simulation.run(&programs, &steps, &mut writer).unwrap();
+        std::fs::write(self.path(name), writer.file()).unwrap();
+    }
+
+    fn profkit(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_profkit"));
+        command
+            .current_dir(self.folder.path())
+            .env("XDG_CACHE_HOME", self.path("cache"))
+            .env("DEBUGINFOD_CACHE_PATH", self.path("served"))
+            .env("DEBUGINFOD_URLS", "http://127.0.0.1:9/");
+        command
+    }
+
+    /// The text of the profile that `profkit sample` makes.
+    fn sample(&self, arguments: &[&str]) -> String {
+        let mut command = self.profkit();
+        command.arg("sample").args(arguments);
+        run(command.args(["--format", "text", "-o", "out"]));
+        std::fs::read_to_string(self.path("out")).unwrap()
+    }
+}
+
+fn id_of(path: &Path) -> String {
+    let file = BinaryFile::open(path).unwrap();
+    let image = file.image(|_| true).unwrap();
+    build_id(&image).unwrap().unwrap().to_string()
+}
+
+#[test]
+fn all_binaries_of_a_folder_are_found_at_once() {
+    let llvm = require_or_skip!(22);
+    or_skip!(links_c(llvm.clang(), &[]));
+    let machine = Machine::new(&llvm);
+    machine.record(1, "perf.data");
+    let all = machine.sample(&["perf.data", "--binaries", "builds"]);
+    let mut named = vec!["perf.data"];
+    let mut merge = machine.profkit();
+    merge.arg("merge");
+    for (index, binary) in machine.binaries.iter().enumerate() {
+        let binary = binary.to_str().unwrap();
+        let one = machine.sample(&["perf.data", "--binary", binary]);
+        assert!(!one.is_empty());
+        let name = format!("{index}.prof");
+        std::fs::write(machine.path(&name), one).unwrap();
+        merge.arg(name);
+        named.extend(["--binary", binary]);
+    }
+    assert_eq!(machine.sample(&named), all);
+    run(merge.args(["--text", "-o", "merged"]));
+    // Functions of one name in several binaries are added up.
+    assert_eq!(
+        std::fs::read_to_string(machine.path("merged")).unwrap(),
+        all
+    );
+}
+
+#[test]
+fn binaries_and_debug_info_come_from_debuginfod() {
+    let llvm = require_or_skip!(22);
+    or_skip!(links_c(llvm.clang(), &[]));
+    let machine = Machine::new(&llvm);
+    machine.record(2, "perf.data");
+    let expected = machine.sample(&["perf.data", "--binaries", "builds"]);
+    // The servers cannot be reached: what is in the cache is all there is.
+    for binary in &machine.binaries {
+        let folder = machine.path("served").join(id_of(binary));
+        std::fs::create_dir_all(&folder).unwrap();
+        let debug = folder.join("debuginfo");
+        run(Command::new("objcopy")
+            .arg("--only-keep-debug")
+            .arg(binary)
+            .arg(debug));
+        let stripped = folder.join("executable");
+        run(Command::new("strip").arg(binary).arg("-o").arg(stripped));
+    }
+    std::fs::remove_dir_all(machine.path("builds")).unwrap();
+    assert_eq!(machine.sample(&["perf.data", "--debuginfod"]), expected);
+    // Without debug info there is no profile, and the message says what to do.
+    for entry in std::fs::read_dir(machine.path("served")).unwrap() {
+        std::fs::remove_file(entry.unwrap().path().join("debuginfo")).unwrap();
+    }
+    let mut command = machine.profkit();
+    command.args(["sample", "perf.data", "--debuginfod", "-o", "other"]);
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(text.contains("the binary has no debug info"), "{text}");
+    assert!(!machine.path("other").exists());
+}
+
+#[test]
+fn counts_of_several_machines_are_those_of_their_recordings() {
+    let llvm = require_or_skip!(22);
+    or_skip!(links_c(llvm.clang(), &[]));
+    let machine = Machine::new(&llvm);
+    let names = ["monday", "tuesday", "friday"];
+    for (name, seed) in names.into_iter().zip(1..) {
+        machine.record(seed, name);
+        let counts = format!("{name}.addresses");
+        run(machine
+            .profkit()
+            .args(["sample", name, "--addresses", &counts]));
+        let size = |name: &str| std::fs::metadata(machine.path(name)).unwrap().len();
+        assert!(
+            size(&counts) * 3 < size(name),
+            "{} {}",
+            size(&counts),
+            size(name)
+        );
+    }
+    let with = |inputs: &[&str]| machine.sample(&[inputs, &["--binaries", "builds"]].concat());
+    let expected = with(&names);
+    let addresses = ["friday.addresses", "monday.addresses", "tuesday.addresses"];
+    assert_eq!(with(&addresses), expected);
+    assert_eq!(with(&["friday", "monday.addresses", "tuesday"]), expected);
+    // Sums of sums.
+    let mut sum = machine.profkit();
+    sum.args(["sample", "monday.addresses", "friday.addresses"]);
+    run(sum.args(["--addresses", "two"]));
+    assert_eq!(with(&["two", "tuesday.addresses"]), expected);
+    let mut sum = machine.profkit();
+    sum.args(["sample", "two", "tuesday", "--addresses", "all"]);
+    run(&mut sum);
+    let mut again = machine.profkit();
+    again.args([
+        "sample",
+        "tuesday",
+        "monday",
+        "friday",
+        "--addresses",
+        "same",
+    ]);
+    run(&mut again);
+    let read = |name: &str| std::fs::read(machine.path(name)).unwrap();
+    assert_eq!(read("all"), read("same"));
+}

@@ -116,7 +116,7 @@ const TASKS: &[Task] = &[
     ),
     Task(
         "bridges",
-        "what `profkit export` writes, opened in speedscope and by a reader of pprof",
+        "what `profkit export` writes, opened in speedscope, the Firefox Profiler and a reader of pprof",
         page::bridges::run,
     ),
     Task(

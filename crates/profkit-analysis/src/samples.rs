@@ -1,5 +1,7 @@
 //! Opens a sample profile of any encoding, and answers questions about its functions and sums.
+use crate::doctor::Readers;
 use crate::faults::Faults;
+use crate::instr::Share;
 use crate::names::{self, Spelling};
 use crate::ranking::{FunctionNumbers, FunctionOrder, Group, Groups};
 use crate::selection::{Selection, is_sample};
@@ -11,7 +13,7 @@ use profkit_data::sample::{
     Function, Location, NameId, ReadReport, SampleEncoding, SampleName, SampleProfile, Samples,
     encoding, read, summarize,
 };
-use profkit_data::summary::Summary;
+use profkit_data::summary::{Summary, SummaryBuilder};
 use rustc_hash::FxHashSet;
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -133,6 +135,20 @@ impl<'data> SampleView<'data> {
             functions: self.in_order().take(most).collect(),
             total: functions.map(|it| u128::from(it.samples.total)).sum(),
         }
+    }
+
+    /// How many of the hottest functions together have each of [`SHARES`](crate::instr::SHARES) of all samples.
+    pub fn shares(&self) -> Vec<Share> {
+        let mut counts = SummaryBuilder::default();
+        for function in self.profile.functions() {
+            counts.add_count(function.samples.total);
+        }
+        Share::of(self.hottest(0).total, counts)
+    }
+
+    /// The LLVM releases that can use the profile.
+    pub fn readers(&self) -> Readers {
+        Readers::of_samples(self.data, self.profile.kind)
     }
 
     /// Returns the `most` functions with the most samples of their own lines, without those of inlined functions.

@@ -21,7 +21,7 @@ are profiles by content, or by name (.profraw, .profdata, .proftext, .memprofraw
 .mipraw, .mipmap, .mip, and these with .gz, .zst or .xz). Like files are one group: the same
 kind, version and build, and the same damage. --each and the JSON have every file.
 
-The exit code is 1 if a file is damaged, missing or not a profile.
+The exit code is 1 if a file is damaged, missing or not a profile, or if no profile is found.
 
 Examples:
   profkit doctor default.profraw
@@ -76,8 +76,8 @@ pub enum Only {
 /// If standard output cannot be written. Faults of files are not errors of this function: they are printed.
 pub fn run(args: &DoctorArgs) -> exit::Result {
     let counts = report(args).map_err(|error| Failure::print(&error))?;
-    Ok(match counts.bad() {
-        0 => Status::Done,
+    Ok(match (counts.files(), counts.bad()) {
+        (1.., 0) => Status::Done,
         _ => Status::InputBad,
     })
 }

@@ -65,7 +65,7 @@ fn check_short(command: &Command, of: &str, text: &str) -> Result<(), Failure> {
         return Ok(());
     }
     if name.chars().count() > 1 {
-        if has_option(name) {
+        if is_of_llvm(name) {
             return Err(of_llvm(command, of, &format!("-{name}"), name));
         }
         let has_long = |option: &Arg| option.get_long() == Some(name);
@@ -87,6 +87,11 @@ fn check_short(command: &Command, of: &str, text: &str) -> Result<(), Failure> {
         );
     }
     Ok(())
+}
+
+/// Whether llvm-profdata has an option, or had it: `compbinary` is of LLVM 7 to 16.
+fn is_of_llvm(name: &str) -> bool {
+    has_option(name) || name == "compbinary"
 }
 
 /// Returns the failure for an option of llvm-profdata that the user gave to a command of profkit; `of` is the name of

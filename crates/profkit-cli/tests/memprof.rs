@@ -427,10 +427,7 @@ fn libraries_are_symbolised_each_with_its_own_debug_info() {
     );
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{said}");
-    assert!(
-        said.contains("no binary with this build id was given"),
-        "{said}"
-    );
+    assert!(said.contains("because no binary was given for "), "{said}");
     // And with no binary at all it is said what is needed.
     let output = profkit(folder, &["merge", "host.memprofraw", "-o", "out.profdata"]);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();

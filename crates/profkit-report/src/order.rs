@@ -251,9 +251,13 @@ impl fmt::Display for MipOrderReport<'_> {
         } = self.touched;
         writeln!(
             f,
-            "{functions} of {} functions ordered for {}: {bytes} bytes of code, on {pages_before} pages before and {pages_after} pages after",
-            self.profile.function_counts().0,
-            self.file
+            "{} of {} ordered for {}: {} of code, on {} before and {} after",
+            grouped(functions),
+            plural(self.profile.function_counts().0, "function"),
+            self.file,
+            plural(bytes, "byte"),
+            plural(pages_before, "page"),
+            plural(pages_after, "page"),
         )?;
         if self.names.repeated > 0 {
             writeln!(

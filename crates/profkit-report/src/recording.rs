@@ -193,11 +193,15 @@ impl RecordingShow<'_> {
         }
         out.fact("size", format_args!("{} bytes", grouped(self.size)))?;
         if let Some((first, last)) = self.figures.times {
-            let seconds = (last - first) as f64 / 1e9;
-            let seconds = tenths(seconds);
+            let time = (last - first) as f64;
+            let time = if time < 1e9 {
+                format!("{} ms", tenths(time / 1e6))
+            } else {
+                format!("{} s", tenths(time / 1e9))
+            };
             out.fact(
                 "duration",
-                format_args!("{seconds} s from the first sample to the last"),
+                format_args!("{time} from the first sample to the last"),
             )?;
         }
         writeln!(out)?;

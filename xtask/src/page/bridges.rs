@@ -1,6 +1,7 @@
-//! `cargo xtask bridges`: opens the files that `profkit export` writes with the programs that they are for: speedscope
-//! (in Chromium), a reader of pprof that is not profkit's, and, for the tables, pyarrow and DuckDB.
+//! `cargo xtask bridges`: what `profkit export` writes, opened by the programs that it is for: speedscope (in Chromium), the
+//! Firefox Profiler, and a reader of pprof that is not ours; and its tables, by pyarrow and DuckDB.
 use super::browser::Browser;
+use super::firefox::{self, Counted, Firefox};
 use crate::steps::cargo;
 use anyhow::{Context as _, Result, bail, ensure};
 use base64::Engine as _;
@@ -39,6 +40,8 @@ struct Export {
     lines: &'static [&'static str],
     /// A text that speedscope must show for the export.
     shown: &'static str,
+    /// What the Firefox Profiler counts.
+    counted: &'static [Counted],
 }
 
 /// Runs the chore.
@@ -52,18 +55,25 @@ pub fn run(arguments: &[String]) -> Result<()> {
     fs::create_dir_all(&folder)?;
     let exports = exports(&folder)?;
     super::tables::check(&folder, &repo_root().join("docs/pictures"))?;
-    let (Some(reader), Some(speedscope)) =
-        (fetched(&folder, READER)?, fetched(&folder, SPEEDSCOPE)?)
-    else {
+    let (Some(reader), Some(speedscope), Some(profiler)) = (
+        fetched(&folder, READER)?,
+        fetched(&folder, SPEEDSCOPE)?,
+        fetched(&folder, firefox::PACKAGE)?,
+    ) else {
         skip("exports are not opened: npm is not installed, or has no network");
         return Ok(());
     };
+    let firefox = Firefox::new(&profiler, &folder);
     let browser = Browser::start()?;
     if browser.is_none() {
         skip("exports are not opened in speedscope: chromium or chromium-driver is not installed");
     }
     for export in &exports {
-        for (form, suffix) in [("pprof", "pb.gz"), ("speedscope", "speedscope.json")] {
+        for (form, suffix) in [
+            ("pprof", "pb.gz"),
+            ("speedscope", "speedscope.json"),
+            ("firefox", "firefox.json"),
+        ] {
             let file = folder.join(format!("{}.{suffix}", export.name));
             let output = Command::new(target_folder().join("debug/profkit"))
                 .current_dir(&folder)
@@ -78,8 +88,13 @@ pub fn run(arguments: &[String]) -> Result<()> {
                 export.name,
                 String::from_utf8_lossy(&output.stderr)
             );
-            if form == "pprof" {
-                read(&reader, &file, export.lines)?;
+            match form {
+                "pprof" => read(&reader, &file, export.lines)?,
+                "firefox" => {
+                    firefox.check(&file, export.counted)?;
+                    continue;
+                }
+                _ => {}
             }
             if let Some(browser) = &browser {
                 let shown = if form == "pprof" { "" } else { export.shown };
@@ -114,6 +129,11 @@ fn exports(folder: &Path) -> Result<Vec<Export>> {
                 "ns::parse(int) 400 400",
             ],
             shown: "executions of counts.proftext",
+            counted: &[
+                ("t-0", "main", 9, 9),
+                ("t-0", "ns::parse(int)", 400, 400),
+                ("t-1", "main", 14, 14),
+            ],
         },
         Export {
             name: "contexts",
@@ -125,12 +145,22 @@ fn exports(folder: &Path) -> Result<Vec<Export>> {
                 "main 50",
             ],
             shown: "samples of contexts.prof",
+            counted: &[
+                ("t-0", "main", 50, 650),
+                ("t-0", "work", 500, 600),
+                ("t-0", "leaf", 100, 100),
+            ],
         },
         Export {
             name: "heap",
             arguments: vec![dump, "--binaries".to_owned(), debug],
             lines: &["alloc_objects/count alloc_space/bytes"],
             shown: "alloc_space of ",
+            counted: &[
+                ("t-0", "main", 0, 35),
+                ("t-1", "main", 0, 4220),
+                ("t-1", "buffer(int)", 2000, 2000),
+            ],
         },
     ])
 }
@@ -138,8 +168,9 @@ fn exports(folder: &Path) -> Result<Vec<Export>> {
 /// Downloads and unpacks an npm package, unless this was done before. `None` if npm cannot fetch it. The packages are
 /// tools of this check and no part of profkit.
 fn fetched(folder: &Path, package: &str) -> Result<Option<PathBuf>> {
-    let name = package.split('@').next().unwrap_or(package);
-    let home = folder.join(name);
+    // A name may begin with its owner: `@owner/name@version`.
+    let name = package.rsplit_once('@').map_or(package, |(name, _)| name);
+    let home = folder.join(name.trim_start_matches('@').replace('/', "-"));
     if !home.join("package/package.json").exists() {
         fs::create_dir_all(&home)?;
         let Ok(packed) = Command::new("npm")

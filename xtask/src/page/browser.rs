@@ -57,7 +57,7 @@ impl Browser {
         };
         let options = json!({ "capabilities": { "alwaysMatch": {
             "browserName": "chrome",
-            "goog:chromeOptions": { "binary": program, "args": ["--headless=new", "--no-sandbox", "--disable-gpu", "--force-device-scale-factor=1"] },
+            "goog:chromeOptions": { "binary": program, "args": ["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--force-device-scale-factor=1"] },
             "goog:loggingPrefs": { "browser": "ALL", "performance": "ALL" },
         } } });
         let made = browser.post("", &options)?;

@@ -3,6 +3,7 @@
 //! script are checked.
 pub mod bridges;
 mod browser;
+mod firefox;
 mod tables;
 
 use crate::steps::cargo;

@@ -20,7 +20,10 @@ const READ: Duration = Duration::from_millis(700);
 /// The time for which the last state is shown before the recording starts again.
 const END: Duration = Duration::from_secs(6);
 
-/// Runs the commands, and returns their recording.
+/// How much of that time comes before the first command.
+const FIRST: Duration = Duration::from_secs(2);
+
+/// Runs the commands, and returns the recording of them.
 pub fn record(commands: &[&str], folder: &Path) -> Result<String> {
     let mut now = BREATH;
     // The rows, each with the time when it appears. A prompt also has the number of characters that are typed.
@@ -72,10 +75,12 @@ pub fn without_times(recording: &str) -> String {
 
 fn drawn(commands: &[&str], rows: &[(Duration, Row, Option<usize>)], end: Duration) -> String {
     let share = |time: Duration| 100.0 * time.as_secs_f64() / end.as_secs_f64();
+    // The end comes first, so that whoever sees only the first frame sees all that was printed.
+    let seconds = end.as_secs_f64();
     let mut style = format!(
-        ".r {{ animation: {:.1}s linear infinite; }}\n\
+        ".r {{ animation: {seconds:.1}s linear -{:.1}s infinite; }}\n\
          @media (prefers-reduced-motion: reduce) {{ .r {{ animation: none; }} }}\n",
-        end.as_secs_f64()
+        (seconds - FIRST.as_secs_f64()).max(0.0)
     );
     let mut body = String::new();
     for (number, (time, row, keys)) in rows.iter().enumerate() {

@@ -178,6 +178,10 @@ impl Groups {
             if group.first.verdict == Verdict::Damaged {
                 let mut ids = group.first.binary_ids.iter();
                 group.complete = ids.find_map(|id| complete.get(id).cloned());
+                // Only names can be restored, and only from a complete profile.
+                if group.complete.is_some() && group.first.nameless > 0 {
+                    group.first.next = vec![Advice::KeepWithComplete];
+                }
             }
             if group.files > 1 {
                 group.first.what = without_contents(&group.first.what);

@@ -1,13 +1,15 @@
 //! Examines sample profiles.
-use super::compatibility;
+use super::compatibility::{self, Readers};
 use super::examine::Diagnosis;
 use super::what::{Advice, What};
 use profkit_data::detect::FileKind;
+use profkit_data::releases::{RELEASES, ReleaseFacts};
 use profkit_data::sample::binary::parse_header;
 use profkit_data::sample::ext_binary::{ExtBinaryProfile, Section};
 use profkit_data::sample::gcov::{GcovProfile, GcovVersion};
 use profkit_data::sample::{ProfileKind, SampleEncoding, SampleProfile, encoding, read};
 use profkit_data::{Error, ErrorKind};
+use std::ops::RangeInclusive;
 
 /// Examines a sample profile, including every byte that has a meaning.
 pub fn examine(data: &[u8], kind: FileKind) -> Diagnosis {
@@ -44,22 +46,8 @@ pub fn examine(data: &[u8], kind: FileKind) -> Diagnosis {
             .found(report.outcome.mismatches),
         );
     }
-    let contexts = profile.kind.contains(ProfileKind::CONTEXT_SENSITIVE);
-    // LLVM 14 added the section for contexts. LLVM 17 removed the compact binary encoding.
-    diagnosis.support = match found {
-        // Versions 104 and 105 come from LLVM's development branch after release 23.
-        Some(SampleEncoding::ExtBinary) if version > 103 => compatibility::of_samples(99..=99),
-        Some(SampleEncoding::ExtBinary) if needs_llvm_23(data) => {
-            compatibility::of_samples(23..=99)
-        }
-        Some(SampleEncoding::ExtBinary) if contexts => compatibility::of_samples(14..=u8::MAX),
-        Some(SampleEncoding::CompactBinary) => compatibility::of_samples(7..=16),
-        Some(SampleEncoding::Binary) if version != 103 => Vec::new(),
-        Some(SampleEncoding::Gcov) if gcov.is_some_and(|it| it.version != GcovVersion::Gcc47) => {
-            Vec::new()
-        }
-        _ => compatibility::of_samples(4..=u8::MAX),
-    };
+    let releases = releases(data, profile.kind);
+    diagnosis.support = releases.map_or(Vec::new(), compatibility::of_samples);
     if diagnosis.functions > 0 && diagnosis.damage.count > 0 {
         diagnosis.next = vec![Advice::KeepSound];
     } else if diagnosis.functions > 0 {
@@ -67,6 +55,54 @@ pub fn examine(data: &[u8], kind: FileKind) -> Diagnosis {
         diagnosis.next = vec![Advice::ShowHot, Advice::ConvertSamples { from_text }];
     }
     diagnosis
+}
+
+impl Readers {
+    /// The releases that can use a sample profile of these properties.
+    pub fn of_samples(data: &[u8], kind: ProfileKind) -> Self {
+        let range = releases(data, kind).and_then(|majors| {
+            let is_in = |facts: &&ReleaseFacts| majors.contains(&facts.release.major);
+            let mut known = RELEASES.iter().filter(is_in);
+            let first = known.next()?.release;
+            Some(first..=known.next_back().map_or(first, |facts| facts.release))
+        });
+        Readers {
+            tool: range.clone(),
+            compilers: range,
+        }
+    }
+}
+
+/// The releases whose llvm-profdata and clang read a sample profile of these properties. `None` if LLVM has no reader of
+/// its encoding.
+fn releases(data: &[u8], kind: ProfileKind) -> Option<RangeInclusive<u8>> {
+    let found = encoding(data);
+    let version = parse_header(data).map_or(0, |header| header.version);
+    // Before LLVM 22, readers take vtables for something else. LLVM 14 added the section for contexts. What the other
+    // properties need is not known for releases before 13.
+    let oldest = |plain| match kind {
+        kind if kind.contains(ProfileKind::HAS_VTABLES) => 22,
+        kind if kind == ProfileKind::default() => plain,
+        _ => 13,
+    };
+    match found {
+        // Versions 104 and 105 are of LLVM's development branch after release 23.
+        Some(SampleEncoding::ExtBinary) if version > 103 => Some(99..=99),
+        Some(SampleEncoding::ExtBinary) if needs_llvm_23(data) => Some(23..=99),
+        Some(SampleEncoding::ExtBinary) if kind.contains(ProfileKind::CONTEXT_SENSITIVE) => {
+            Some(oldest(10).max(14)..=99)
+        }
+        Some(SampleEncoding::ExtBinary) => Some(oldest(10)..=99),
+        // LLVM 17 removed the compact binary encoding.
+        Some(SampleEncoding::CompactBinary) => Some(7..=16),
+        Some(SampleEncoding::Binary) if version != 103 => None,
+        Some(SampleEncoding::Gcov)
+            if GcovProfile::parse(data).is_ok_and(|it| it.version != GcovVersion::Gcc47) =>
+        {
+            None
+        }
+        _ => Some(oldest(4)..=99),
+    }
 }
 
 fn needs_llvm_23(data: &[u8]) -> bool {

@@ -53,6 +53,23 @@ pub struct Share {
     pub functions: u64,
 }
 
+impl Share {
+    /// The number of functions for each of [`SHARES`], from the counts of all functions and their sum. Functions with equal
+    /// counts are counted together. Returns nothing if the sum is 0, or if it needs more than 64 bits.
+    pub(crate) fn of(sum: u128, counts: SummaryBuilder) -> Vec<Self> {
+        if sum == 0 || u64::try_from(sum).is_err() {
+            return Vec::new();
+        }
+        let cutoffs = counts.finish_with(&SHARES).cutoffs.into_iter();
+        cutoffs
+            .map(|cutoff| Share {
+                millionths: cutoff.cutoff,
+                functions: cutoff.blocks,
+            })
+            .collect()
+    }
+}
+
 /// The numbers of value sites and values of one value kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ValueTotals {
@@ -107,20 +124,10 @@ impl Totals {
         self.uniformity_records += u64::from(!record.uniformity.is_empty());
     }
 
-    /// For each of [`SHARES`], returns how many of the hottest functions together have this share of all counts.
-    /// Functions with equal sums are counted together. The list is empty if no function ran, or if the sum of all
-    /// counters needs more than 64 bits.
+    /// How many of the hottest functions together make each of [`SHARES`]. Returns nothing if no function ran, or if the
+    /// sum of all counters needs more than 64 bits.
     pub fn shares(&self) -> Vec<Share> {
-        if self.sum == 0 || u64::try_from(self.sum).is_err() {
-            return Vec::new();
-        }
-        let cutoffs = self.sums.clone().finish_with(&SHARES).cutoffs.into_iter();
-        cutoffs
-            .map(|cutoff| Share {
-                millionths: cutoff.cutoff,
-                functions: cutoff.blocks,
-            })
-            .collect()
+        Share::of(self.sum, self.sums.clone())
     }
 
     /// The summaries of the records without and with context sensitivity. The second summary is `None` if the profile

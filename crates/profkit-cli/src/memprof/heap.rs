@@ -64,7 +64,7 @@ impl Heap {
         let source = IndexedBinaries::of(&found);
         let loaded = load_heap(&SingleInput(input), &RunOptions::new(), &source);
         let loaded = loaded.map_err(Failure::input)?;
-        notes.extend(heap_notes(&loaded));
+        notes.extend(profkit_report::heap::notes(&loaded));
         if loaded.kept() == 0 || loaded.profile.is_empty() {
             let first = loaded.errors().next();
             let failure = match first {

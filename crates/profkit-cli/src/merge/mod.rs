@@ -32,7 +32,7 @@ use profkit_merge::memprof::{HeapParts, SectionChoice};
 use profkit_merge::{
     InputStore, MergeOptions, Report, RunOptions, Threads, TraceOptions, ValueWeights,
 };
-use profkit_report::heap::{heap_modules, heap_notes, module_name};
+use profkit_report::heap::{self, module_name};
 use profkit_report::merge::{CorrelationReport, MergeReport};
 use profkit_report::quoted;
 use progress::Progress;
@@ -272,8 +272,8 @@ fn symbolize(
             format!("these profiles need the binaries of {}", ids.join(", "))
         }));
     }
-    remarks.heap_modules = heap_modules(&loaded);
-    remarks.notes.extend(heap_notes(&loaded));
+    remarks.heap_modules = heap::modules(&loaded);
+    remarks.notes.extend(heap::notes(&loaded));
     if loaded.dumps() > 0 && loaded.profile.is_empty() {
         let failure = Failure::input("no context of the heap profiles could be symbolised");
         // With --quiet, the report does not print the notes, so they are added to the failure as hints.

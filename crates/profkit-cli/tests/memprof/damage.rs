@@ -103,7 +103,7 @@ fn unsuitable_binaries_are_told() {
     let of = |binary: &str| said(heap.folder(), &["one.memprofraw"], binary);
     let other = of("other");
     assert!(
-        other.contains("no binary with this build id was given"),
+        other.contains("because no binary was given for "),
         "{other}"
     );
     let stripped = of("stripped");

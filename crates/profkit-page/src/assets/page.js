@@ -1374,13 +1374,13 @@ async function diffView() {
   const value = (/** @type {number} */ n) => (facts.shares ? percent(n, 1e9) : n ? grouped(n) : "–");
   const table = virtualTable({
     label: "Changed functions", key, up,
-    columns: [{ key: "name", title: "Function", as: "wide sort" }, { key: "change", title: "Change", as: "minor" },
+    columns: [{ key: "name", title: "Function", as: "wide sort" }, { key: "change", title: "Change", as: "minor words" },
       { key: "old", title: facts.shares ? "Old share" : "Old position", as: "minor sort" },
       { key: "new", title: facts.shares ? "New share" : "New position", as: "minor sort" },
       { key: "delta", title: "Difference", as: "sort" }, ...(facts.shares ? [{ key: "moved", title: "Moved", as: "minor sort" }] : [])],
     row: (i) => {
       const name = string(diff.names, i), by = delta[i];
-      const text = facts.shares ? (abs(by) / 1e7).toFixed(2) + " %" : grouped(abs(by));
+      const text = facts.shares ? (abs(by) / 1e7).toFixed(2) + "%" : grouped(abs(by));
       return [named(name, { title: name, tabIndex: -1 }),
         facts.columns[diff.change[i] - 1], value(diff.old[i]), value(diff.new[i]),
         h("span", { className: by > 0 ? "gain" : "loss" }, (by > 0 ? "+" : by < 0 ? "−" : "") + text), ...(facts.shares ? [percent(diff.moved[i], 1e9)] : [])];

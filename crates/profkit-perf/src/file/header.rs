@@ -62,8 +62,14 @@ impl<'data> Head<'data> {
     /// [`ErrorKind::BadMagic`] if the data are no recording, [`ErrorKind::Unsupported`] for a recording of perf's first
     /// format, [`ErrorKind::BadHeader`] or [`ErrorKind::Truncated`] if the header is damaged.
     pub fn parse(data: &'data [u8]) -> Result<Self> {
-        Self::parse_header(data)
-            .map_err(|error| error.within(Structure::Header).within(Structure::Recording))
+        Self::parse_header(data).map_err(|error| {
+            let error = match error.kind() {
+                ErrorKind::BadHeader | ErrorKind::Truncated => error
+                    .with_hint("the recording was cut or damaged: copy it again, or record again"),
+                _ => error,
+            };
+            error.within(Structure::Header).within(Structure::Recording)
+        })
     }
 
     fn parse_header(data: &'data [u8]) -> Result<Self> {

@@ -6,4 +6,5 @@ mod words;
 
 pub(crate) use text::wrapped;
 pub use text::{end, file, group};
+pub(crate) use words::gcc_releases;
 pub use words::{short, verdict};

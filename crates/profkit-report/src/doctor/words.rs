@@ -91,6 +91,16 @@ fn version_text(version: Option<impl std::fmt::Display>) -> String {
     version.map_or(String::new(), |version| format!(" version {version}"))
 }
 
+/// The releases of GCC that read a version of its sample profiles. `None` for the versions of Google's GCC.
+pub fn gcc_releases(version: GcovVersion) -> Option<&'static str> {
+    match version {
+        GcovVersion::V1 => Some("GCC 5 to 11"),
+        GcovVersion::V2 => Some("GCC 12 to 15"),
+        GcovVersion::V3 => Some("GCC 16"),
+        GcovVersion::Gcc46 | GcovVersion::Gcc47 => None,
+    }
+}
+
 fn sample(encoding: Option<SampleEncoding>, version: u64, gcov: Option<GcovVersion>) -> String {
     match (encoding, gcov) {
         (Some(SampleEncoding::Text), _) => "sample profile, text".to_owned(),
@@ -102,12 +112,8 @@ fn sample(encoding: Option<SampleEncoding>, version: u64, gcov: Option<GcovVersi
             format!("sample profile, extensible binary version {version}")
         }
         (_, Some(version)) => {
-            let gcc = match version {
-                GcovVersion::V1 => " (GCC 5 to 11)",
-                GcovVersion::V2 => " (GCC 12 to 15)",
-                GcovVersion::V3 => " (GCC 16)",
-                _ => "",
-            };
+            let gcc = gcc_releases(version).map(|releases| format!(" ({releases})"));
+            let gcc = gcc.unwrap_or_default();
             format!("GCC's sample profile version {version}{gcc}")
         }
         _ => "sample profile".to_owned(),
@@ -181,7 +187,7 @@ pub fn command(
                 "profkit merge {} {all} -o merged.profdata",
                 complete.map_or_else(|| "COMPLETE.profraw".to_owned(), quoted)
             ),
-            "the names of the functions are lost: a complete profile of the same program has them",
+            "names of functions are lost: a complete profile of the same program has them",
         ),
         Advice::Show => (format!("profkit show {name}"), "shows what is in it"),
         Advice::ShowHot => (

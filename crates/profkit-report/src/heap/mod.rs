@@ -1,8 +1,8 @@
 //! Heap profiles as text and as JSON.
-mod loaded;
+mod notes;
 mod show;
 
-pub use loaded::{heap_modules, heap_notes, module_name};
+pub use notes::{module_name, modules, notes};
 pub use show::HeapShow;
 
 use crate::{Console, Style, cut_middle};

@@ -1,12 +1,17 @@
 //! Sample profiles as text and as JSON.
 use super::json::{SCHEMA_VERSION, bare_error};
-use super::text::{GroupTitles, cutoffs_table, facts, groups_table, ranking_table, top_title};
+use super::text::{
+    GroupTitles, cutoffs_table, facts, groups_table, hot_and_cold, ranking_table, read_by,
+    top_title,
+};
+use crate::doctor::gcc_releases;
 use crate::rows::{GROUP_COLUMNS, RowForm, RowWriter, group_json, group_word};
 use crate::{Console, Grouping, Style, grouped, percent};
 use profkit_analysis::names::{self, Spelling};
 use profkit_analysis::ranking::{FunctionNumbers, FunctionOrder, Group};
 use profkit_analysis::samples::{SampleView, numbers, self_samples};
 use profkit_analysis::selection::Selection;
+use profkit_data::sample::gcov::GcovVersion;
 use profkit_data::sample::{
     Function, Location, NameId, ProfileKind, SampleEncoding, SampleName, Samples,
 };
@@ -163,6 +168,14 @@ impl SampleShow<'_> {
             out.fact("with", kinds.join(", "))?;
         }
         out.fact("size", format_args!("{} bytes", grouped(self.size)))?;
+        match self.view.gcov_version() {
+            Some(version) if version != GcovVersion::Gcc47 => {
+                if let Some(releases) = gcc_releases(version) {
+                    out.fact("read by", releases)?;
+                }
+            }
+            _ => out.fact("read by", read_by(&self.view.readers()))?,
+        }
         if self.parts.sections {
             self.sections(out)?;
         }
@@ -191,6 +204,9 @@ impl SampleShow<'_> {
             let shown = groups.get(..most).unwrap_or_default();
             groups_table(&GROUP_TITLES, shown, by, total, out)?;
         } else if let Some(count) = self.parts.top {
+            if self.parts.summary {
+                self.hot_and_cold(out)?;
+            }
             self.hot(out, count)?;
         }
         out.flush()
@@ -224,6 +240,26 @@ impl SampleShow<'_> {
             cutoffs_table("lines", rows, out)?;
         }
         Ok(())
+    }
+
+    fn hot_and_cold(&self, out: &mut Console<impl Write>) -> io::Result<()> {
+        let functions = self.view.profile.functions();
+        let idle = functions.iter().filter(|it| it.samples.total == 0).count() as u64;
+        let (_, contexts) = self.view.sampled_and_contexts();
+        let what = if contexts > 0 {
+            "contexts"
+        } else {
+            "functions"
+        };
+        let shares = self.view.shares();
+        let all = functions.len() as u64;
+        hot_and_cold(
+            out,
+            [what, "samples"],
+            &shares,
+            all,
+            (idle, "without samples"),
+        )
     }
 
     fn sections<W: Write>(&self, out: &mut Console<W>) -> io::Result<()> {

@@ -8,7 +8,7 @@ use profkit_analysis::doctor::Readers;
 use profkit_analysis::faults::Faults;
 use profkit_analysis::heap::ContextSum;
 use profkit_analysis::instr::InstrFacts;
-use profkit_analysis::instr::{Totals, counter_sum};
+use profkit_analysis::instr::{Share, Totals, counter_sum};
 use profkit_analysis::names::{self, Spelling};
 use profkit_analysis::ranking::{FunctionNumbers, FunctionOrder, Group, RankedFunction};
 use profkit_data::bytes::Endian;
@@ -313,46 +313,15 @@ impl<W: Write> Printer for TextPrinter<W> {
     }
 
     fn shares(&mut self, totals: &Totals) -> io::Result<()> {
-        let shares = totals.shares();
-        let [hot, warm, nearly] = shares.as_slice() else {
-            return Ok(());
-        };
         let all = totals.records - totals.pseudo_records;
-        let warm_alone = warm.functions - hot.functions;
-        let cold = all - warm.functions;
-        let idle = all - totals.functions_entered;
-        let up_to = nearly.functions - warm.functions;
-        let ran_cold = cold.saturating_sub(idle);
-        let mut last = match (ran_cold, up_to) {
-            (0, _) => String::new(),
-            (_, 0) => "the last 1%".to_owned(),
-            _ => format!("the last 1%; {} reach 99.9%", grouped(up_to)),
-        };
-        if idle > 0 {
-            let separator = if last.is_empty() { "" } else { "; " };
-            last += &format!("{separator}{} never entered", grouped(idle));
-        }
-        let rows = [
-            (
-                Style::Hot,
-                "hot",
-                hot.functions,
-                "have 90% of all counts".to_owned(),
-            ),
-            (
-                Style::Warm,
-                "warm",
-                warm_alone,
-                "have the next 9%".to_owned(),
-            ),
-            (Style::Cold, "cold", cold, last),
-        ];
-        writeln!(self.out)?;
-        self.out.heading("Hot and cold functions")?;
-        let rows = rows.map(|(style, name, count, remark)| {
-            (Cell::styled(style, name), grouped(count), remark)
-        });
-        Table::of_facts(rows).print(&mut self.out)
+        let idle = (all - totals.functions_entered, "never entered");
+        hot_and_cold(
+            &mut self.out,
+            ["functions", "counts"],
+            &totals.shares(),
+            all,
+            idle,
+        )
     }
 
     fn hot(&mut self, hot: &[RankedFunction], order: FunctionOrder, total: u128) -> io::Result<()> {
@@ -495,7 +464,54 @@ pub fn read_by(readers: &Readers) -> String {
     }
 }
 
-/// The titles of three columns: the sum of a function's counts, its largest count, and its first count.
+/// Prints how many functions make 90 % of all counts, how many the next 9 %, and how many the rest.
+///
+/// # Arguments
+/// `words` are what is counted and what it has; `idle` is the number of those without any, and what to call them.
+///
+/// # Errors
+/// Those of the writer.
+pub(crate) fn hot_and_cold(
+    out: &mut Console<impl Write>,
+    [what, counts]: [&str; 2],
+    shares: &[Share],
+    all: u64,
+    (idle, idle_text): (u64, &str),
+) -> io::Result<()> {
+    let [hot, warm, nearly] = shares else {
+        return Ok(());
+    };
+    let cold = all - warm.functions;
+    let up_to = nearly.functions - warm.functions;
+    let mut last = match (cold.saturating_sub(idle), up_to) {
+        (0, _) => String::new(),
+        (_, 0) => "the last 1%".to_owned(),
+        _ => format!("the last 1%; {} reach 99.9%", grouped(up_to)),
+    };
+    if idle > 0 {
+        let separator = if last.is_empty() { "" } else { "; " };
+        last += &format!("{separator}{} {idle_text}", grouped(idle));
+    }
+    let warm_alone = warm.functions - hot.functions;
+    let most = format!("have 90% of all {counts}");
+    let rows = [
+        (Style::Hot, "hot", hot.functions, most),
+        (
+            Style::Warm,
+            "warm",
+            warm_alone,
+            "have the next 9%".to_owned(),
+        ),
+        (Style::Cold, "cold", cold, last),
+    ];
+    writeln!(out)?;
+    out.heading(format_args!("Hot and cold {what}"))?;
+    let rows = rows
+        .map(|(style, name, count, remark)| (Cell::styled(style, name), grouped(count), remark));
+    Table::of_facts(rows).print(out)
+}
+
+/// The titles of the sum, the largest and the first number of a function.
 pub(crate) type Titles = [&'static str; 3];
 
 const INSTR_TITLES: Titles = ["sum", "largest", "first"];

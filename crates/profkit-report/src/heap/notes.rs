@@ -1,4 +1,4 @@
-//! What is reported about heap profiles after they were read and symbolised.
+//! Notes about heap profiles that were read: what could not be symbolised, and what is left out.
 use crate::merge::HeapModule;
 use crate::{grouped, plural};
 use profkit_analysis::heap::{LoadedHeap, ModuleReport};
@@ -8,18 +8,19 @@ use profkit_merge::memprof::Module;
 /// The largest number of modules that messages name.
 const MOST_NAMED: usize = 8;
 
-/// Returns notes about what was read, about the addresses of each module that could not be symbolised, and about contexts
-/// that were left out because none of their frames is known. Each note is a line of text.
-pub fn heap_notes(loaded: &LoadedHeap) -> Vec<String> {
+/// Notes about addresses that could not be symbolised, per module, and about contexts that are left out because none of
+/// their frames is known.
+pub fn notes(loaded: &LoadedHeap) -> Vec<String> {
     let mut notes = Vec::new();
-    if loaded.dumps() > 0 {
+    if loaded.dumps() > 1 {
         notes.push(format!(
             "{} read from {} of raw heap profiles",
             plural(loaded.contexts as u64, "context"),
             plural(loaded.dumps(), "dump"),
         ));
     }
-    let odd = || loaded.modules.iter().filter(|module| module.unknown > 0);
+    let unknown = || loaded.modules.iter().filter(|module| module.unknown > 0);
+    let odd = || unknown().filter(|module| missing_id(module).is_none());
     for module in odd().take(MOST_NAMED) {
         let counts = format!(
             "{} of {} addresses in {} of {}",
@@ -40,11 +41,8 @@ pub fn heap_notes(loaded: &LoadedHeap) -> Vec<String> {
                 )
             }
             (None, None) => match module.module {
-                Module::Linked { .. } => "no binary with this build id was given".to_owned(),
-                Module::Mapping { .. } => {
-                    "none of the given binaries matches the mapping".to_owned()
-                }
                 Module::None => "the addresses are outside of all mappings".to_owned(),
+                _ => "none of the given binaries matches the mapping".to_owned(),
             },
         };
         notes.push(format!("not symbolised: {counts}, {place}: {why}"));
@@ -59,6 +57,9 @@ pub fn heap_notes(loaded: &LoadedHeap) -> Vec<String> {
             grouped(more)
         ));
     }
+    // Libraries of the system are seldom given, so all that are missing share one note.
+    let missing = unknown().filter_map(|module| Some((missing_id(module)?, module.unknown)));
+    notes.extend(note_of_missing(missing.collect()));
     if loaded.contexts_dropped > 0 {
         notes.push(format!(
             "left out {} of {}: no frame is known, or all frames are in the run-time library",
@@ -69,8 +70,42 @@ pub fn heap_notes(loaded: &LoadedHeap) -> Vec<String> {
     notes
 }
 
-/// Returns the modules of raw heap profiles in the form for the JSON report of a merge.
-pub fn heap_modules(loaded: &LoadedHeap) -> Vec<HeapModule> {
+/// The build id of a module for which no binary was given.
+fn missing_id(module: &ModuleReport) -> Option<String> {
+    match &module.module {
+        Module::Linked { build_id } if module.binary.is_none() && module.error.is_none() => {
+            Some(build_id.to_string())
+        }
+        _ => None,
+    }
+}
+
+/// The note about modules for which no binary was given: their build ids, each with the number of its addresses.
+fn note_of_missing(mut modules: Vec<(String, usize)>) -> Option<String> {
+    modules.sort_by_key(|&(_, addresses)| std::cmp::Reverse(addresses));
+    let named = modules.iter().take(MOST_NAMED).map(|(id, addresses)| {
+        let start = id.get(..12).unwrap_or(id);
+        format!("{start}… ({})", grouped(addresses))
+    });
+    let mut list = named.collect::<Vec<_>>().join(", ");
+    let more = modules.len().saturating_sub(MOST_NAMED) as u64;
+    if more > 0 {
+        list += &format!(" and {} more", grouped(more));
+    }
+    let addresses = modules.iter().map(|(_, addresses)| *addresses as u64).sum();
+    let (addresses, ids) = match (addresses, modules.len()) {
+        (_, 0) => return None,
+        (1, _) => ("1 address".to_owned(), "this build id"),
+        (many, 1) => (format!("{} addresses", grouped(many)), "this build id"),
+        (many, _) => (format!("{} addresses", grouped(many)), "these build ids"),
+    };
+    Some(format!(
+        "not symbolised: {addresses}, because no binary was given for {ids}: {list}"
+    ))
+}
+
+/// The modules, for the JSON report.
+pub fn modules(loaded: &LoadedHeap) -> Vec<HeapModule> {
     let of_module = |module: &ModuleReport| HeapModule {
         module: module_name(module),
         binary: module
@@ -109,7 +144,7 @@ fn functions_without_debug_info(module: &ModuleReport) -> String {
     text
 }
 
-/// Returns the name of a module for messages; `None` for addresses outside of all modules.
+/// The name of a module in messages.
 pub fn module_name(module: &ModuleReport) -> Option<String> {
     match &module.module {
         Module::Linked { build_id } => Some(format!("build id {build_id}")),

@@ -114,7 +114,7 @@ fn of_llvm(command: &Command, of: &str, written: &str, name: &str) -> Failure {
         None => failure,
     };
     match of {
-        "merge" | "show" => failure.with_hint(format_args!(
+        "merge" | "show" if has_option(name) => failure.with_hint(format_args!(
             "`profkit llvm-profdata {of} …` accepts all options of LLVM's tool"
         )),
         _ => failure.with_hint(format_args!("`profkit {of} --help` lists the options")),
@@ -170,7 +170,7 @@ pub fn failure(error: &clap::Error, args: &[OsString]) -> Failure {
                         "a command comes first and its options after it, as in `profkit merge -o FILE`; {help}"
                     ));
             }
-            if argument.starts_with('-') && has_option(name) {
+            if argument.starts_with('-') && is_of_llvm(name) {
                 return of_llvm(of, &command, &argument, name);
             }
             if name.parse::<f64>().is_ok() && argument.starts_with('-') {

@@ -22,13 +22,14 @@ const MOST_IDS: usize = 3;
 /// # Errors
 /// If the writer fails.
 pub fn file(out: &mut Console<impl Write>, name: &str, diagnosis: &Diagnosis) -> io::Result<()> {
-    block(out, name, diagnosis, usize::MAX)
+    block(out, name, diagnosis, None, usize::MAX)
 }
 
 fn block(
     out: &mut Console<impl Write>,
     name: &str,
     diagnosis: &Diagnosis,
+    complete: Option<&str>,
     most_faults: usize,
 ) -> io::Result<()> {
     title(out, &printable(name.as_bytes()), diagnosis)?;
@@ -65,7 +66,7 @@ fn block(
             wrapped(out, "    ", format_args!("hint: {hint}"))?;
         }
     }
-    next(out, diagnosis, (name, &quoted(name), ""), None)
+    next(out, diagnosis, (name, &quoted(name), ""), complete)
 }
 
 /// Prints a group of like files. A group of one file is printed like a single file; if `counts` has more files, only
@@ -80,13 +81,14 @@ pub fn group(
     paths: &str,
 ) -> io::Result<()> {
     let diagnosis = &group.first;
+    let complete = group.complete.as_deref();
     if let ([only], 1) = (group.members.as_slice(), group.files) {
         let most_faults = if counts.files() == 1 {
             usize::MAX
         } else {
             MOST_FAULTS
         };
-        return block(out, &only.name, diagnosis, most_faults);
+        return block(out, &only.name, diagnosis, complete, most_faults);
     }
     let what = words::short(diagnosis);
     title(
@@ -112,7 +114,6 @@ pub fn group(
     }
     names(out, group)?;
     let first = group.members.first().map_or("", |member| &member.name);
-    let complete = group.complete.as_deref();
     if let Some(pattern) = &group.pattern {
         return next(out, diagnosis, (first, &quoted(pattern), ""), complete);
     }

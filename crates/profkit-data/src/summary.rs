@@ -103,8 +103,8 @@ pub enum Markers {
 
 /// Computes a [`Summary`] from counters. Builders for parts of a profile can be [merged](Self::merge) in any order.
 ///
-/// The builder needs 16 to 24 bytes of memory for each distinct count above 65,535. After the first counter was added,
-/// it also needs half a megabyte for the smaller counts.
+/// The builder needs 16 to 24 bytes of memory for each distinct count above 65,535, and half a megabyte after the first
+/// thousand counters were added.
 ///
 /// ```
 /// use profkit_data::summary::SummaryBuilder;
@@ -122,18 +122,22 @@ pub struct SummaryBuilder {
     functions: u64,
     max_function_count: u64,
     max_internal_count: u64,
-    /// The number of times that each count below [`SMALL_COUNTS`] was added. The list is empty until the first count is
-    /// added.
+    /// The number of times that each count below [`SMALL_COUNTS`] was added. The list is empty until [`FEW_COUNTS`]
+    /// counts were added.
     small: Vec<u64>,
     /// The counts of at least [`SMALL_COUNTS`] in ascending order, each with the number of times that it was added.
     runs: Vec<(u64, u64)>,
-    /// Counts of at least [`SMALL_COUNTS`] that were added but are not in `runs` yet.
+    /// Counts that were added but are not in `runs` yet: all counts as long as `small` is empty, later those of at least
+    /// [`SMALL_COUNTS`].
     pending: Vec<u64>,
 }
 
 /// The limit below which counts are kept in an array that is indexed by the count. The array needs 8 bytes of memory
 /// per count. With a larger limit, adding counts becomes slower when the array no longer fits the cache.
 const SMALL_COUNTS: usize = 1 << 16;
+/// The number of counts to collect before the array of small counts is made. Making the array and reading it through at
+/// the end costs more than all other work on a small profile.
+const FEW_COUNTS: usize = 1 << 10;
 /// The minimum number of counts to collect before they are sorted. (Small counts are kept in an array instead.)
 const PENDING_LEN: usize = 1 << 16;
 
@@ -202,13 +206,21 @@ impl SummaryBuilder {
     }
 
     fn add_other(&mut self, count: u64) {
-        if self.small.is_empty() {
-            self.small = vec![0; SMALL_COUNTS];
-            return self.add_count(count);
-        }
         self.pending.push(count);
-        if self.pending.len() >= PENDING_LEN.max(self.runs.len()) {
+        if self.small.is_empty() {
+            if self.pending.len() >= FEW_COUNTS {
+                self.small = vec![0; SMALL_COUNTS];
+                self.add_again();
+            }
+        } else if self.pending.len() >= PENDING_LEN.max(self.runs.len()) {
             self.sort_in();
+        }
+    }
+
+    /// Adds the counts that were collected once more, now that the array of small counts exists.
+    fn add_again(&mut self) {
+        for count in std::mem::take(&mut self.pending) {
+            self.add_count(count);
         }
     }
 
@@ -232,14 +244,16 @@ impl SummaryBuilder {
         self.max_internal_count = self.max_internal_count.max(other.max_internal_count);
         if self.small.is_empty() {
             self.small = std::mem::take(&mut other.small);
+            self.add_again();
         } else {
             for (seen, more) in self.small.iter_mut().zip(&other.small) {
                 *seen += more;
             }
         }
-        self.sort_in();
-        other.sort_in();
         self.runs = merge_runs(self.runs.iter().copied(), other.runs.into_iter());
+        for count in other.pending {
+            self.add_count(count);
+        }
     }
 
     /// The largest first counter of the records that were added so far.

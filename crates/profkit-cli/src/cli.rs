@@ -1,4 +1,5 @@
 //! The native command line: the list of commands.
+use crate::on_demand::OnDemand;
 use crate::print::OutputArgs;
 use crate::{
     completions, diff, doctor, exit, export, layout, matching, merge, mip, order, overlap, report,
@@ -6,17 +7,15 @@ use crate::{
 };
 use clap::builder::styling::Styles;
 use clap::{ArgMatches, FromArgMatches, Parser, Subcommand};
-use profkit_abi::{indexed, mip as mip_abi, raw};
 use std::ffi::OsString;
 use std::process::ExitCode;
-use std::sync::OnceLock;
 
 /// Merge, show, check and convert the profiles of LLVM-based compilers.
 #[derive(Debug, Parser)]
 #[command(
     name = "profkit",
     version,
-    long_version = long_version(),
+    long_version = profkit_report::formats::long_version(),
     styles = styles(),
     arg_required_else_help = true,
     subcommand_required = true,
@@ -50,35 +49,35 @@ Example:
 pub enum Command {
     /// Merge profiles of one kind (instrumentation, sample, heap) that any LLVM release wrote, and report what was
     /// repaired or dropped
-    Merge(merge::MergeArgs),
+    Merge(OnDemand<merge::MergeArgs>),
     /// Merge raw profiles that hold only counters, with their binaries, which are found by build id
-    Correlate(merge::CorrelateArgs),
+    Correlate(OnDemand<merge::CorrelateArgs>),
     /// Report how much of a profile the functions of a binary can use, and which hot functions are lost
-    Match(matching::MatchArgs),
+    Match(OnDemand<matching::MatchArgs>),
     /// Show the contents of a profile, for people or as JSON
-    Show(show::ShowArgs),
+    Show(OnDemand<show::ShowArgs>),
     /// Write one HTML page about a profile: functions, maps, flame graphs, what changed
-    Report(report::ReportArgs),
+    Report(OnDemand<report::ReportArgs>),
     /// Write a profile for the viewers of other tools: pprof, speedscope
-    Export(export::ExportArgs),
+    Export(OnDemand<export::ExportArgs>),
     /// Compare two profiles of one kind: functions or contexts that are new, gone, or whose share of the total moved
-    Diff(diff::DiffArgs),
+    Diff(OnDemand<diff::DiffArgs>),
     /// Order functions for a linker, so that the start of a program touches few pages
-    Order(order::OrderArgs),
+    Order(OnDemand<order::OrderArgs>),
     /// Order the basic blocks and functions of a program for clang and lld, from recordings with branch stacks
-    Layout(layout::LayoutArgs),
-    /// Report how alike profiles are, for each pair of them: instrumentation, sample, heap or MIP profiles
-    Overlap(overlap::OverlapArgs),
+    Layout(OnDemand<layout::LayoutArgs>),
+    /// Report how alike profiles are, each with each: instrumentation, sample, heap or MIP profiles
+    Overlap(OnDemand<overlap::OverlapArgs>),
     /// Make a sample profile (AutoFDO) of recordings of Linux perf and the binaries that ran
-    Sample(sampling::SampleArgs),
+    Sample(OnDemand<sampling::SampleArgs>),
     /// Examine files: what each one is, which LLVM releases can use it, what is wrong with it and what to do next
-    Doctor(doctor::DoctorArgs),
+    Doctor(OnDemand<doctor::DoctorArgs>),
     /// Convert a profile: instrumentation profiles to indexed or text, sample profiles to any encoding, heap profiles to YAML or indexed
-    Convert(merge::ConvertArgs),
+    Convert(OnDemand<merge::ConvertArgs>),
     /// Record and use coverage and call order of optimised builds, at the cost of one instruction per function
-    Mip(mip::MipArgs),
+    Mip(OnDemand<mip::MipArgs>),
     /// Write the runtime that instrumented programs are linked with instead of LLVM's, and print the options for it
-    Runtime(runtime::RuntimeArgs),
+    Runtime(OnDemand<runtime::RuntimeArgs>),
     /// Behave exactly like LLVM's llvm-profdata: the same options, texts, exit codes and bytes
     #[command(disable_help_flag = true, after_help = profkit_llvm::profdata::EXAMPLE)]
     LlvmProfdata(ToolArgs),
@@ -130,21 +129,21 @@ impl Cli {
             // runs the tool without parsing the arguments.
             Command::LlvmProfdata(tool) => return tool.run(profkit_llvm::PROFDATA),
             Command::LlvmProfgen(tool) => return tool.run(profkit_llvm::PROFGEN),
-            Command::Merge(args) => merge::merge(args),
-            Command::Correlate(args) => merge::correlate(args),
-            Command::Match(args) => matching::run(&args),
-            Command::Convert(args) => merge::convert(args),
-            Command::Show(args) => show::run(&args, matches),
-            Command::Report(args) => report::run(&args),
-            Command::Export(args) => export::run(&args),
-            Command::Diff(args) => diff::run(&args, matches),
-            Command::Order(args) => order::run(&args),
-            Command::Layout(args) => layout::run(&args),
-            Command::Overlap(args) => overlap::run(&args),
-            Command::Sample(args) => sampling::run(&args),
-            Command::Mip(args) => mip::run(args, matches),
-            Command::Doctor(args) => doctor::run(&args),
-            Command::Runtime(args) => runtime::run(&args),
+            Command::Merge(OnDemand(args)) => merge::merge(args),
+            Command::Correlate(OnDemand(args)) => merge::correlate(args),
+            Command::Match(OnDemand(args)) => matching::run(&args),
+            Command::Convert(OnDemand(args)) => merge::convert(args),
+            Command::Show(OnDemand(args)) => show::run(&args, matches),
+            Command::Report(OnDemand(args)) => report::run(&args),
+            Command::Export(OnDemand(args)) => export::run(&args),
+            Command::Diff(OnDemand(args)) => diff::run(&args, matches),
+            Command::Order(OnDemand(args)) => order::run(&args),
+            Command::Layout(OnDemand(args)) => layout::run(&args),
+            Command::Overlap(OnDemand(args)) => overlap::run(&args),
+            Command::Sample(OnDemand(args)) => sampling::run(&args),
+            Command::Mip(OnDemand(args)) => mip::run(args, matches),
+            Command::Doctor(OnDemand(args)) => doctor::run(&args),
+            Command::Runtime(OnDemand(args)) => runtime::run(&args),
             Command::Completions(args) => completions::print_script(&args),
             Command::Man(args) => completions::man(&args),
         })
@@ -155,26 +154,4 @@ impl Cli {
 const fn styles() -> Styles {
     let bold = clap::builder::styling::Style::new().bold();
     Styles::plain().header(bold).usage(bold)
-}
-
-/// The text of `--version`.
-fn long_version() -> &'static str {
-    static TEXT: OnceLock<String> = OnceLock::new();
-    TEXT.get_or_init(|| {
-        format!(
-            "{}\n\
-             instrumentation profiles: reads raw {}-{}, indexed {}-{} and text (LLVM 3.5 to 23); writes indexed 3-{} and text (LLVM 3.8 to 23)\n\
-             sample profiles: reads and writes text, binary, compact binary (LLVM 7 to 16), extensible binary (LLVM 10 to 23; 104 and 105 are read) and GCC's .afdo\n\
-             heap profiles: reads raw 1-5; reads and writes MemProf sections 0-4 of indexed profiles and YAML (LLVM 14 to 22)\n\
-             MIP profiles: reads and writes versions {} and {} and YAML",
-            env!("CARGO_PKG_VERSION"),
-            raw::VERSION_FIRST,
-            raw::VERSION_LAST,
-            indexed::VERSION_FIRST,
-            indexed::VERSION_LAST,
-            indexed::VERSION_LAST,
-            mip_abi::v8::VERSION,
-            mip_abi::VERSION,
-        )
-    })
 }

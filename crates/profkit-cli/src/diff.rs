@@ -4,7 +4,7 @@ use crate::exit::{self, Failure, Status};
 use crate::memprof::heap::{Heap, ThresholdArgs};
 use crate::print::{self, Format, RowFormat, stdout_for};
 use crate::show::is_given;
-use crate::spelling::{between, pattern, percent};
+use crate::spelling::pattern;
 use clap::{ArgMatches, Args, ValueEnum};
 use profkit_analysis::diff::{DiffOptions, HeapChanges, Measure, ProfileDiff};
 use profkit_analysis::heap::is_heap_alone;
@@ -13,6 +13,7 @@ use profkit_analysis::selection::Selection;
 use profkit_data::detect::{FileKind, detect};
 use profkit_merge::files::{Input, is_stdio};
 use profkit_report::diff::{DiffReport, HeapDiff, gate};
+use profkit_report::typed::{between, percent};
 use std::io::Write as _;
 use std::path::PathBuf;
 

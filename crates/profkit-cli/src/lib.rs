@@ -27,9 +27,9 @@ pub mod sampling;
 pub mod show;
 
 mod completions;
+mod on_demand;
 pub mod spelling;
 
-use clap::CommandFactory;
 use profkit_llvm::{Io, Tool};
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -55,8 +55,7 @@ pub fn run(args: Vec<OsString>) -> ExitCode {
         return llvm_tool(tool, args.into_iter().skip(1).collect());
     }
     print::apply_colour(&args);
-    // Making this parser is about a sixth of the work of a small merge, so it is made once.
-    let mut parser = cli::Cli::command();
+    let mut parser = on_demand::parser(&args);
     if let Err(failure) = spelling::check(&parser, &args) {
         return exit::finish(Err(failure));
     }

@@ -46,7 +46,7 @@ pub struct OrderArgs {
     binary: Option<PathBuf>,
 
     /// The size of a memory page, for the numbers of pages in the report
-    #[arg(long, value_name = "BYTES", default_value_t = 4096, value_parser = crate::spelling::between(1, u64::MAX))]
+    #[arg(long, value_name = "BYTES", default_value_t = 4096, value_parser = profkit_report::typed::between(1, u64::MAX))]
     page_size: u64,
 
     /// The form of the report on standard error; docs/formats/order-json.md describes the JSON. Without --output, json

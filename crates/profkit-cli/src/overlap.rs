@@ -33,7 +33,7 @@ pub struct OverlapArgs {
     top: usize,
 
     /// Exit with code 3 if the overlap of any two profiles is below this, in percent
-    #[arg(long, value_name = "PERCENT", value_parser = crate::spelling::percent)]
+    #[arg(long, value_name = "PERCENT", value_parser = profkit_report::typed::percent)]
     fail_under: Option<f64>,
 
     /// Output format; docs/formats/overlap-json.md describes the JSON

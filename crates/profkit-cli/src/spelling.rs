@@ -6,9 +6,7 @@ use clap::{Arg, ArgAction, Command, CommandFactory};
 use profkit_llvm::profdata::has_option;
 use std::error::Error;
 use std::ffi::OsString;
-use std::fmt::Display;
 use std::num::{IntErrorKind, ParseFloatError, ParseIntError};
-use std::str::FromStr;
 
 /// Options of llvm-profdata, and of profkit's other commands, with what to write instead: lines of the form `command option: advice`.
 const SPELLINGS: &str = include_str!("spellings.txt");
@@ -324,41 +322,6 @@ fn problem(error: &clap::Error, value: &str) -> String {
         Some(_) => format!("{value} is not a whole number"),
         None if source.is::<ParseFloatError>() => format!("{value} is not a number"),
         None => source.to_string(),
-    }
-}
-
-/// Returns a parser for whole numbers from `low` to `high`. If the parser rejects a text, its message names the range.
-pub fn between<T>(low: T, high: T) -> impl Fn(&str) -> Result<T, String> + Clone
-where
-    T: FromStr + PartialOrd + Display + Copy,
-{
-    move |text| match text.parse() {
-        Ok(number) if low <= number && number <= high => Ok(number),
-        _ => Err(format!(
-            "found {text}, expected a whole number from {low} to {high}"
-        )),
-    }
-}
-
-/// Parses a share as a number from 0 to 1.
-///
-/// # Errors
-/// If the text is not a number from 0 to 1.
-pub fn share(text: &str) -> Result<f32, String> {
-    match text.parse() {
-        Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
-        _ => Err(format!("found {text}, expected a share from 0 to 1")),
-    }
-}
-
-/// Parses a share in percent. A percent sign may follow the number.
-///
-/// # Errors
-/// If the text is not a number from 0 to 100.
-pub fn percent(text: &str) -> Result<f64, String> {
-    match text.trim_end_matches('%').trim_end().parse() {
-        Ok(share) if (0.0..=100.0).contains(&share) => Ok(share),
-        _ => Err(format!("found {text}, expected a share from 0 to 100")),
     }
 }
 

@@ -19,6 +19,7 @@ pub mod flame;
 pub mod flame_graph;
 pub mod flame_svg;
 mod folded;
+pub mod formats;
 mod grouping;
 pub mod heap;
 pub mod matching;
@@ -33,6 +34,7 @@ pub mod sampling;
 pub mod show;
 mod steps;
 mod table;
+pub mod typed;
 
 pub use bars::{BarStyle, bar};
 pub use console::{Console, Look, Style};

@@ -65,7 +65,7 @@ pub struct MatchArgs {
     top: usize,
 
     /// Exit with code 3 if the matched functions have less than this share of all counts, in percent
-    #[arg(long, value_name = "PERCENT", value_parser = crate::spelling::percent)]
+    #[arg(long, value_name = "PERCENT", value_parser = profkit_report::typed::percent)]
     fail_under: Option<f64>,
 
     /// Output format; docs/formats/match-json.md describes the JSON

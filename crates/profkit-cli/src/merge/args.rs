@@ -112,7 +112,7 @@ pub struct MergeArgs {
     ///
     /// The default depends on the LLVM release that the result is for: it is the version that llvm-profdata of this
     /// release writes by default. LLVM 22 writes version 3.
-    #[arg(long, value_name = "V", value_parser = crate::spelling::between(0_u32, 4), help_heading = "Heap profiles")]
+    #[arg(long, value_name = "V", value_parser = profkit_report::typed::between(0_u32, 4), help_heading = "Heap profiles")]
     pub(super) memprof_version: Option<u32>,
 
     /// Write all fields of heap profiles, not only the fields that compilers use
@@ -247,7 +247,7 @@ pub struct VersionArgs {
     pub(super) llvm: Option<Release>,
 
     /// Write this version of the indexed format, 3 to 14
-    #[arg(long, value_name = "V", value_parser = crate::spelling::between(3_u32, 14), help_heading = "Form of the output")]
+    #[arg(long, value_name = "V", value_parser = profkit_report::typed::between(3_u32, 14), help_heading = "Form of the output")]
     pub(super) indexed_version: Option<u32>,
 }
 

@@ -59,7 +59,7 @@ pub struct SampleArgs {
     pub(super) size_limit: Option<u64>,
 
     /// Write a profile that this GCC release reads, such as 12 (gcov)
-    #[arg(long, value_name = "N", value_parser = crate::spelling::between(5_u32, 16))]
+    #[arg(long, value_name = "N", value_parser = profkit_report::typed::between(5_u32, 16))]
     pub(super) gcc: Option<u32>,
 }
 

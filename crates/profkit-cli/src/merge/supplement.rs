@@ -25,7 +25,7 @@ pub struct SupplementArgs {
 
     /// Mark functions as warm or hot, instead of scaling their counts, if their share of zero counters is larger than
     /// this; 0.7 by default
-    #[arg(long, value_name = "SHARE", requires = "supplement_with", value_parser = crate::spelling::share)]
+    #[arg(long, value_name = "SHARE", requires = "supplement_with", value_parser = profkit_report::typed::share)]
     supplement_zero_share: Option<f32>,
 
     /// Treat functions as cold whose largest count is at most this; by default the profile's summary decides

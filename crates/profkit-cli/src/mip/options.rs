@@ -27,7 +27,7 @@ pub struct ModeArgs {
     counter: Option<CounterArg>,
 
     /// With mode calls: also record who calls whom, by samples in a ring of N return addresses
-    #[arg(long, value_name = "N", value_parser = crate::spelling::between(1, 1_u32 << 24))]
+    #[arg(long, value_name = "N", value_parser = profkit_report::typed::between(1, 1_u32 << 24))]
     return_addresses: Option<u32>,
 
     /// Do not instrument functions with fewer than N instructions
@@ -35,7 +35,7 @@ pub struct ModeArgs {
     min_instructions: usize,
 
     /// Divide the functions into N groups by the hash of their name, and instrument only one group
-    #[arg(long, value_name = "N", requires = "group", value_parser = crate::spelling::between(1, u64::MAX))]
+    #[arg(long, value_name = "N", requires = "group", value_parser = profkit_report::typed::between(1, u64::MAX))]
     groups: Option<u64>,
 
     /// The index of the group to instrument, from 0

@@ -2,13 +2,13 @@
 use crate::correlate::args::BinaryArgs;
 use crate::memprof::show::HeapArgs;
 use crate::print::RowFormat;
-use crate::spelling::between;
 use clap::{Args, ValueEnum};
 use profkit_analysis::heap::ContextOrder;
 use profkit_analysis::names::Spelling;
 use profkit_analysis::ranking::{FunctionOrder, GroupBy};
 use profkit_analysis::selection::Selection;
 use profkit_report::show::Details;
+use profkit_report::typed::between;
 use std::path::PathBuf;
 
 /// The largest value of --top.

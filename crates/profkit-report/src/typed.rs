@@ -1,0 +1,38 @@
+//! Numbers as people type them. The errors are texts for people.
+use std::fmt::Display;
+use std::str::FromStr;
+
+/// Returns a parser for whole numbers from `low` to `high`. If the parser rejects a text, its message names the range.
+pub fn between<T>(low: T, high: T) -> impl Fn(&str) -> Result<T, String> + Clone
+where
+    T: FromStr + PartialOrd + Display + Copy,
+{
+    move |text| match text.parse() {
+        Ok(number) if low <= number && number <= high => Ok(number),
+        _ => Err(format!(
+            "found {text}, expected a whole number from {low} to {high}"
+        )),
+    }
+}
+
+/// Parses a share as a number from 0 to 1.
+///
+/// # Errors
+/// If the text is not a number from 0 to 1.
+pub fn share(text: &str) -> Result<f32, String> {
+    match text.parse() {
+        Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
+        _ => Err(format!("found {text}, expected a share from 0 to 1")),
+    }
+}
+
+/// Parses a share in percent. A percent sign may follow the number.
+///
+/// # Errors
+/// If the text is not a number from 0 to 100.
+pub fn percent(text: &str) -> Result<f64, String> {
+    match text.trim_end_matches('%').trim_end().parse() {
+        Ok(share) if (0.0..=100.0).contains(&share) => Ok(share),
+        _ => Err(format!("found {text}, expected a share from 0 to 100")),
+    }
+}

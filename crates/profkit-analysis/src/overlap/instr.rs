@@ -52,15 +52,15 @@ fn float(count: u64) -> f64 {
 impl CountSums {
     /// The sums of one function. Sums of more than 64 bits wrap around, as in LLVM.
     pub fn of_function(counts: &[u64], values: Option<&ValueData>) -> Self {
-        let sum = |counts: &mut dyn Iterator<Item = u64>| float(counts.fold(0, u64::wrapping_add));
         let mut sums = CountSums {
             entries: counts.len() as u64,
-            counts: sum(&mut counts.iter().copied()),
+            counts: float(counts.iter().copied().fold(0, u64::wrapping_add)),
             values: [0.0; value_kind::COUNT],
         };
         let kinds = values.into_iter().flat_map(ValueData::kinds);
         for (total, (_, kind)) in sums.values.iter_mut().zip(kinds) {
-            *total = sum(&mut kind.entries().iter().map(|entry| entry.count));
+            let counts = kind.entries().iter().map(|entry| entry.count);
+            *total = float(counts.fold(0, u64::wrapping_add));
         }
         sums
     }
@@ -72,14 +72,19 @@ impl CountSums {
         let kind = source.kind();
         let mut record = Record::default();
         while let Ok(true) = source.read_record(&mut record) {
-            if stage.includes(kind, record.func_hash) {
-                sums.add_function(&record.counts, Some(&record.values));
-            }
+            sums.add(kind, &record, stage);
         }
         sums
     }
 
-    /// Adds up the counts of the functions of a stage.
+    /// Adds the counts of a record of a profile of this kind, if the stage made the function.
+    pub fn add(&mut self, kind: InstrKind, record: &Record, stage: Stage) {
+        if stage.includes(kind, record.func_hash) {
+            self.add_function(&record.counts, Some(&record.values));
+        }
+    }
+
+    /// Adds up the functions of a stage.
     pub fn of_profile(profile: &InstrProfile, stage: Stage) -> Self {
         let mut sums = CountSums::default();
         for (_, record) in records(profile) {
@@ -130,7 +135,13 @@ impl<'p> InstrIndex<'p> {
         }
     }
 
-    /// Returns the function with this name hash; `None` if the profile lacks it.
+    /// Whether the profile has no two functions of one name. Only the last one of them could be found.
+    pub fn is_complete(&self, profile: &InstrProfile) -> bool {
+        let functions = profile.tables.iter().map(|table| table.function_count());
+        self.functions.len() == functions.sum::<usize>()
+    }
+
+    /// The function of this name.
     pub fn function(&self, name: NameRef) -> Option<FunctionRef<'p>> {
         self.functions.get(&name).copied()
     }
@@ -265,8 +276,10 @@ impl InstrOverlap {
         };
         let inner = || InstrOverlap::new(CountSums::of_function(twin.counts, twin.values), sums);
         let mut inner = detail.then(inner);
-        for kind in 0..value_kind::COUNT {
-            self.add_values(kind, &twin, record, inner.as_mut());
+        if twin.values.is_some() {
+            for kind in 0..value_kind::COUNT {
+                self.add_values(kind, &twin, record, inner.as_mut());
+            }
         }
         self.common.counts += score(twin.counts, record.counts, &self.base, &self.test);
         self.common.entries += 1;

@@ -100,7 +100,12 @@ impl<'data> Profile<'data> {
         }
     }
 
-    /// Returns the kind flags of the profile, which show IR or front-end instrumentation, for example.
+    /// Whether the profile is an indexed one.
+    pub fn is_indexed(&self) -> bool {
+        matches!(self.source, Source::Indexed(_))
+    }
+
+    /// The kind flags of the profile, such as IR or front-end instrumentation.
     pub fn kind(&self) -> InstrKind {
         self.source().kind()
     }

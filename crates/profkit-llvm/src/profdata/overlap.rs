@@ -10,10 +10,12 @@ use profkit_abi::value_kind;
 use profkit_analysis::overlap::{
     CountSums, InstrIndex, InstrOverlap, Shares, Stage, Tested, Verdict,
 };
-use profkit_data::instr::{InstrProfile, Record};
+use profkit_data::instr::{FunctionId, FunctionTable, InstrProfile, NewRecord, Record, ValueData};
 use profkit_merge::files::Content;
 use profkit_merge::{MergeOptions, MergeOutcome, Policy, merge_instr};
+use std::cmp::Reverse;
 use std::num::NonZeroUsize;
+use std::sync::OnceLock;
 use std::sync::mpsc::{channel, sync_channel};
 
 /// The text that LLVM writes before an error of either input, in place of the file's name.
@@ -39,21 +41,33 @@ pub fn run(parsed: &Parsed, session: &Session<'_>) -> Result<(), Fault> {
     let mut base_profile = open(base_bytes.as_ref())?;
     let test_bytes = session.read_as(test, WHENCE)?;
     let mut test_profile = open(test_bytes.as_ref())?;
-    let ((base_sums, test_sums), loaded) = rayon::join(
+    let in_memory = OnceLock::new();
+    let (test_sums, read) = rayon::join(
+        || CountSums::of_source(test_profile.source_mut(), stage),
         || {
-            let sums =
-                |profile: &mut Profile<'_>| CountSums::of_source(profile.source_mut(), stage);
-            (sums(&mut base_profile), sums(&mut test_profile))
+            let (profile, sums) = read_at_once(&mut base_profile, stage)?;
+            let profile = in_memory.get_or_init(|| profile);
+            let index = InstrIndex::new(profile);
+            index.is_complete(profile).then_some((sums, index))
         },
-        || load(base, &base_bytes),
     );
+    let base_sums = match &read {
+        Some((sums, _)) => *sums,
+        None => CountSums::of_source(open(base_bytes.as_ref())?.source_mut(), stage),
+    };
     if base_sums.is_zero() || test_sums.is_zero() {
         // LLVM has a message for profiles whose counts are all zero. But it exits before it writes the buffer with this
         // message, so no user ever sees it.
         return output::write(session, output, name, |_| Ok(()));
     }
-    let profile = finish_load(session, base, loaded);
-    let index = InstrIndex::new(&profile);
+    let merged;
+    let index = match read {
+        Some((_, index)) => index,
+        None => {
+            merged = finish_load(session, base, load(base, &base_bytes));
+            InstrIndex::new(&merged)
+        }
+    };
     let mut overlap = InstrOverlap::new(base_sums, test_sums);
     let source = open(test_bytes.as_ref())?;
     let cutoff = parsed.number("value-cutoff").unwrap_or(u64::MAX);
@@ -120,8 +134,61 @@ fn read_ahead(mut source: Profile<'_>, mut each: impl FnMut(&Record)) {
     });
 }
 
-/// Reads the whole first profile by LLVM's rules: records of the same function are merged. Reading ends at damage,
-/// which is not reported here. `None` if the profile cannot be opened.
+/// Reads an indexed profile into memory, record by record, and adds up its counts. Returns `None` if only a merge finds what LLVM
+/// has of it: it is damaged, it has a record twice, or it has another form.
+fn read_at_once(source: &mut Profile<'_>, stage: Stage) -> Option<(InstrProfile, CountSums)> {
+    if !source.is_indexed() {
+        return None;
+    }
+    let kind = source.kind();
+    let (mut table, mut sums) = (FunctionTable::new(), CountSums::default());
+    let mut record = Record::default();
+    // The function of the last record, with its name and the hashes of its records.
+    let mut last: Option<FunctionId> = None;
+    let (mut name, mut hashes) = (Vec::new(), Vec::new());
+    let mut order = 0;
+    while source.read_record(&mut record).ok()? {
+        sums.add(kind, &record, stage);
+        if last.is_none() || name != record.name {
+            last = Some(table.push_function(&record.name, record.name_ref, order)?);
+            name.clone_from(&record.name);
+            hashes.clear();
+        }
+        if name.is_empty() || hashes.contains(&record.func_hash) {
+            return None;
+        }
+        hashes.push(record.func_hash);
+        sort_values(&mut record.values);
+        let new = NewRecord {
+            func_hash: record.func_hash,
+            counts: &record.counts,
+            bitmap: &[],
+            uniformity: &[],
+            values: Some(&record.values),
+            order,
+        };
+        table.push_record(last?, new)?;
+        order += 1;
+    }
+    let profile = InstrProfile {
+        kind,
+        tables: vec![table],
+        ..InstrProfile::default()
+    };
+    Some((profile, sums))
+}
+
+/// Sorts the values of each site as LLVM's writer does: the most frequent ones first.
+fn sort_values(values: &mut ValueData) {
+    for (_, kind) in values.kinds_mut() {
+        for site in kind.sites_mut() {
+            site.sort_by_key(|entry| Reverse(entry.count));
+        }
+    }
+}
+
+/// Reads the first profile whole, by LLVM's rules: a function that it contains twice is merged. Damage ends the
+/// reading, and is not reported.
 fn load(file: &[u8], bytes: &FileBytes) -> Option<MergeOutcome> {
     let options = MergeOptions::new()
         .policy(Policy::Llvm)

@@ -567,13 +567,14 @@ impl<'data> IndexedReader<'data> {
     /// Must be called after the last record of a function. Counts the function in `widened` if it is in a version 14
     /// file but its records store each bitmap byte in a word of 8 bytes.
     fn end_function(&mut self) {
-        if let Some(current) = self.current.take()
+        if let Some(current) = &self.current
             && current.has_widened_bytes()
         {
             let name = || String::from_utf8_lossy(current.name()).into_owned();
             let offset = current.offset();
             self.widened.get_or_insert_with(|| (0, name(), offset)).0 += 1;
         }
+        self.current = None;
     }
 
     /// Returns the next of the losses that are reported after the last function; `None` if all were reported.

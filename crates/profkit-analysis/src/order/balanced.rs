@@ -116,11 +116,7 @@ impl Groups<'_> {
             node.left = index < middle;
         }
         let mut signatures = Signatures::new(nodes, weights);
-        let mut exchange = Exchange {
-            bucket,
-            random: None,
-            gains: Vec::new(),
-        };
+        let mut exchange = Exchange::new(bucket, nodes);
         for _ in 0..self.options.iterations {
             signatures.update(&self.side_costs);
             if !exchange.round(nodes, &mut signatures, self.options.skip) {
@@ -178,10 +174,13 @@ impl Signatures {
                 u32::try_from(kept.len() - 1).unwrap_or(UNUSED)
             };
         }
+        // For few functions, filling the table costs more time than the fast loop saves.
+        let is_large = nodes.len() >= 128 && kept.len() <= ROOM;
+        let room = if is_large { ROOM } else { kept.len() };
         let mut signatures = Signatures {
             members: vec![(0, 0); kept.len()],
-            to_right: vec![0.0; kept.len()],
-            to_left: vec![0.0; kept.len()],
+            to_right: vec![0.0; room],
+            to_left: vec![0.0; room],
             weights: kept,
         };
         for node in nodes {
@@ -219,14 +218,6 @@ impl Signatures {
         }
     }
 
-    fn gains<F>(&self, node: &Node<F>) -> &[f32] {
-        if node.left {
-            &self.to_right
-        } else {
-            &self.to_left
-        }
-    }
-
     /// Moves a function to the other half.
     fn move_node<F>(&mut self, node: &mut Node<F>) {
         for &utility in &node.utilities {
@@ -253,9 +244,29 @@ struct Exchange {
     /// For each function: the cost that is saved if the function moves to the other half, and the index of the
     /// function.
     gains: Vec<(f32, usize)>,
+    /// The indexes of the functions, sorted by the number of their utility nodes.
+    by_length: Vec<usize>,
+    /// Those of `by_length` that are in one half.
+    half: Vec<usize>,
+    /// The functions of each half that may move, with their gains.
+    best: [Vec<(f32, usize)>; 2],
 }
 
 impl Exchange {
+    fn new<F>(bucket: u32, nodes: &[Node<F>]) -> Self {
+        let length = |&index: &usize| nodes.get(index).map_or(0, |node| node.utilities.len());
+        let mut by_length: Vec<usize> = (0..nodes.len()).collect();
+        by_length.sort_unstable_by_key(length);
+        Exchange {
+            bucket,
+            random: None,
+            gains: Vec::new(),
+            by_length,
+            half: Vec::new(),
+            best: [Vec::new(), Vec::new()],
+        }
+    }
+
     /// Exchanges pairs of functions between the halves as long as that lowers the cost. Returns whether a function
     /// moved.
     fn round<F>(&mut self, nodes: &mut [Node<F>], signatures: &mut Signatures, skip: f32) -> bool {
@@ -266,15 +277,15 @@ impl Exchange {
         };
         let middle = partition(&mut self.gains, is_left);
         let (left, right) = self.gains.split_at_mut(middle);
-        for side in [&mut *left, &mut *right] {
-            side.sort_by(|one, two| two.0.partial_cmp(&one.0).unwrap_or(Ordering::Equal));
-        }
+        let [best_left, best_right] = &mut self.best;
+        best(left, right, best_left);
+        best(right, left, best_right);
         let mut moved = false;
-        for (one, two) in zip(left, right) {
+        for (&one, &two) in zip(&*best_left, &*best_right) {
             if one.0 + two.0 <= 0.0 {
                 break;
             }
-            for &mut (_, index) in [one, two] {
+            for (_, index) in [one, two] {
                 let random = self.random.get_or_insert_with(|| Mt19937::new(self.bucket));
                 if random.unit() <= skip {
                     continue;
@@ -288,45 +299,90 @@ impl Exchange {
         moved
     }
 
-    /// For each function, adds up the cost that is saved if the function moves to the other half. The sequence of the
-    /// additions decides the last bits of a sum, so each sum follows the sequence of the utility nodes. The sums of
-    /// four functions are computed together, so that the processor need not wait for each addition.
+    /// For each function, adds up the cost that is saved if it moves to the other half.
     fn compute_gains<F>(&mut self, nodes: &[Node<F>], signatures: &Signatures) {
         self.gains.clear();
-        let at = |table: &[f32], utility: u32| table.get(utility as usize).copied().unwrap_or(0.0);
-        let (chunks, rest) = nodes.as_chunks::<4>();
-        for four in chunks {
-            let shortest = four.iter().map(|node| node.utilities.len()).min();
-            let shortest = shortest.unwrap_or(0);
-            let tables = four.each_ref().map(|node| signatures.gains(node));
-            let mut sums = [0.0_f32; 4];
-            let head = four.each_ref().map(|node| node.utilities.get(..shortest));
-            let [a, b, c, d] = head.map(Option::unwrap_or_default);
-            for ((&a, &b), (&c, &d)) in zip(zip(a, b), zip(c, d)) {
-                sums[0] += at(tables[0], a);
-                sums[1] += at(tables[1], b);
-                sums[2] += at(tables[2], c);
-                sums[3] += at(tables[3], d);
+        self.gains
+            .extend((0..nodes.len()).map(|index| (0.0, index)));
+        for (left, table) in [(true, &signatures.to_right), (false, &signatures.to_left)] {
+            let utilities =
+                |&index: &usize| nodes.get(index).map_or(&[][..], |node| &node.utilities);
+            let in_half = |index: &usize| nodes.get(*index).is_some_and(|node| node.left == left);
+            self.half.clear();
+            self.half
+                .extend(self.by_length.iter().copied().filter(in_half));
+            let (chunks, rest) = self.half.as_chunks::<8>();
+            for eight in chunks {
+                let sums = eight_sums(table, eight.each_ref().map(utilities));
+                zip(eight, sums).for_each(|(&index, sum)| self.gains[index].0 = sum);
             }
-            for ((node, table), mut sum) in zip(zip(four, tables), sums) {
-                for &utility in node.utilities.iter().skip(shortest) {
-                    sum += at(table, utility);
-                }
-                self.gains.push((sum, self.gains.len()));
+            for index in rest {
+                self.gains[*index].0 = add_up(table, 0.0, utilities(index));
             }
-        }
-        for node in rest {
-            let table = signatures.gains(node);
-            let add = |sum: f32, &utility: &u32| sum + at(table, utility);
-            let sum = node.utilities.iter().fold(0.0, add);
-            self.gains.push((sum, self.gains.len()));
         }
     }
 }
 
-/// Moves the items for which `first` is true to the front. The order of the result is that of libstdc++'s
-/// `std::partition`: the first misplaced item is exchanged with the last misplaced one, again and again. Returns the
-/// number of items at the front.
+/// Adds the numbers of a table at the given indexes to a sum, in their sequence, which decides the last bits of the sum.
+fn add_up(table: &[f32], sum: f32, indexes: &[u32]) -> f32 {
+    let at = |index: u32| table.get(index as usize).copied().unwrap_or(0.0);
+    indexes.iter().fold(sum, |sum, &index| sum + at(index))
+}
+
+/// The length of a table for which there is a fast loop: an index is cut to this length, which needs no check. The traces
+/// that LLVM keeps have fewer utility nodes.
+const ROOM: usize = 4096;
+
+/// Returns [`add_up`] of eight lists. An addition of one list has to wait for the one before it, so the additions of eight
+/// lists alternate. The lists are of about the same length, because most time is lost in what is left of the longest.
+fn eight_sums(table: &[f32], lists: [&[u32]; 8]) -> [f32; 8] {
+    let shortest = lists.map(<[u32]>::len).into_iter().min().unwrap_or(0);
+    let heads = lists.map(|list| list.get(..shortest).unwrap_or_default());
+    let mut sums = match <&[f32; ROOM]>::try_from(table) {
+        Ok(table) => alternate(|index| table[index as usize % ROOM], heads),
+        Err(_) => alternate(
+            |index| table.get(index as usize).copied().unwrap_or(0.0),
+            heads,
+        ),
+    };
+    for (sum, list) in zip(&mut sums, lists) {
+        *sum = add_up(table, *sum, list.get(shortest..).unwrap_or_default());
+    }
+    sums
+}
+
+/// Adds up eight lists of one length.
+#[inline(always)]
+fn alternate(at: impl Fn(u32) -> f32, lists: [&[u32]; 8]) -> [f32; 8] {
+    let mut sums = [0.0_f32; 8];
+    let [a, b, c, d, e, f, g, h] = lists;
+    let (first, second) = (zip(zip(a, b), zip(c, d)), zip(zip(e, f), zip(g, h)));
+    for (((&a, &b), (&c, &d)), ((&e, &f), (&g, &h))) in zip(first, second) {
+        sums[0] += at(a);
+        sums[1] += at(b);
+        sums[2] += at(c);
+        sums[3] += at(d);
+        sums[4] += at(e);
+        sums[5] += at(f);
+        sums[6] += at(g);
+        sums[7] += at(h);
+    }
+    sums
+}
+
+/// Puts the functions of one half whose exchange with some function of the other half would lower the cost into `best`, the
+/// largest gain first. Equal gains keep their sequence. The others need not be sorted: pairs are exchanged from the
+/// largest gains on, and no pair after the first that does not lower the cost is.
+fn best(half: &[(f32, usize)], other: &[(f32, usize)], best: &mut Vec<(f32, usize)>) {
+    let most = (other.iter()).fold(f32::NEG_INFINITY, |most, &(gain, _)| most.max(gain));
+    best.clear();
+    best.extend(half.iter().filter(|(gain, _)| gain + most > 0.0));
+    best.sort_by(|one, two| two.0.partial_cmp(&one.0).unwrap_or(Ordering::Equal));
+}
+
+/// Moves the items for which `first` is true to the front, as libstdc++'s `std::partition` does: the first item that
+/// has to go to the back is exchanged with the last item that has to go to the front. Returns the number of items at
+/// the front.
 fn partition<T>(items: &mut [T], first: impl Fn(&T) -> bool) -> usize {
     let (mut start, mut end) = (0, items.len());
     loop {

@@ -162,9 +162,10 @@ pub fn open<'data>(data: &'data [u8], options: &ReadOptions) -> Result<Profile<'
     }
 }
 
-/// The size in bytes up to which [`sound_family`] reads a sample profile completely. For a larger file it reads only
-/// the header. With a larger limit, a merge would take longer to find the family of its inputs.
-#[cfg(feature = "sample")]
+/// The size in bytes up to which [`sound_family`] reads a sample profile completely, and the names of a raw
+/// instrumentation profile. For a larger file it reads only the header. With a larger limit, a merge would take longer to
+/// find the family of its inputs.
+#[cfg(any(feature = "instr", feature = "sample"))]
 const MOST_READ: usize = 4096;
 
 /// Returns the family of a profile if a part of the profile can be read. Returns `None` for other files, and for a
@@ -181,6 +182,10 @@ pub fn sound_family(data: &[u8]) -> Option<Family> {
             let mut profile = crate::sample::SampleProfile::new();
             let options = crate::sample::SampleReadOptions::new();
             crate::sample::read_with(data, &mut profile, 1, &options).functions > 0
+        }
+        #[cfg(feature = "instr")]
+        FileKind::InstrRaw if data.len() > MOST_READ => {
+            crate::instr::raw::RawProfile::parse(data).is_ok()
         }
         _ => match open(data, &ReadOptions::new()) {
             #[cfg(feature = "instr")]

@@ -1,11 +1,7 @@
 //! Function names for people: demangled, and safe to print.
 pub use profkit_data::printable;
+use profkit_object::demangle;
 use std::borrow::Cow;
-use std::fmt::{self, Write};
-
-/// The largest number of bytes of a name. Longer names are not demangled, and demangled names are cut at this length,
-/// because demangling a malicious name can produce a text of any size.
-const MOST: usize = 16 << 10;
 
 /// Returns a function name as it is printed: demangled, unless `mangled` is true. The file before the name of a local
 /// function is kept (`file.c;name`, up to LLVM 16 `file.c:name`). rustc writes the name of a codegen unit instead of a
@@ -78,12 +74,9 @@ pub fn demangle_with_hashes(name: &[u8]) -> Option<String> {
 }
 
 fn demangle_local(name: &[u8], hashes: bool) -> Option<String> {
-    if name.len() > MOST {
-        return None;
-    }
     let text = std::str::from_utf8(name).ok()?;
     let (prefix, symbol) = split_local(text);
-    let demangled = demangle_symbol(symbol, hashes);
+    let demangled = demangle::symbol(symbol, hashes);
     let shown = if is_codegen_unit(prefix) {
         demangled.unwrap_or_else(|| symbol.to_owned())
     } else if prefix.is_empty() {
@@ -158,7 +151,7 @@ pub fn file_of(name: &[u8]) -> Option<&str> {
 pub fn crate_of(name: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(name).ok()?;
     let (_, symbol) = split_local(text);
-    let path = demangle_symbol(symbol, false).filter(|_| is_rust(symbol))?;
+    let path = demangle::symbol(symbol, false).filter(|_| is_rust(symbol))?;
     path_of_type(&path)?.split("::").next().map(str::to_owned)
 }
 
@@ -196,7 +189,7 @@ fn path_of_type(name: &str) -> Option<&str> {
 pub fn namespace_of(name: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(name).ok()?;
     let (_, symbol) = split_local(text);
-    let demangled = demangle_symbol(symbol, false);
+    let demangled = demangle::symbol(symbol, false);
     scope(demangled.as_deref().unwrap_or(symbol))
 }
 
@@ -259,7 +252,7 @@ pub fn is_named(name: &[u8], wanted: &str) -> bool {
     if text == wanted || symbol == wanted {
         return true;
     }
-    let Some(demangled) = demangle_symbol(symbol, false) else {
+    let Some(demangled) = demangle::symbol(symbol, false) else {
         return false;
     };
     let wanted = wanted.strip_prefix(prefix).unwrap_or(wanted);
@@ -301,46 +294,6 @@ fn split_local(name: &str) -> (&str, &str) {
             name.split_at(end + 1)
         }
         _ => ("", name),
-    }
-}
-
-fn demangle_symbol(symbol: &str, hashes: bool) -> Option<String> {
-    let mut out = Capped(String::with_capacity(2 * symbol.len()));
-    if let Ok(rust) = rustc_demangle::try_demangle(symbol) {
-        // The alternate form `{:#}` of a demangled Rust name has no hash at its end.
-        let written = if hashes {
-            write!(out, "{rust}")
-        } else {
-            write!(out, "{rust:#}")
-        };
-        written.ok()?;
-        return Some(out.0);
-    }
-    if !symbol.starts_with("_Z") && !symbol.starts_with("__Z") {
-        return None;
-    }
-    // Compiler passes append suffixes (.llvm.123, .part.0), which are not part of the mangled name.
-    let (stem, suffix) = match symbol.find('.') {
-        Some(end) => symbol.split_at(end),
-        None => (symbol, ""),
-    };
-    let cpp = cpp_demangle::Symbol::new(stem).ok()?;
-    cpp.structured_demangle(&mut out, &cpp_demangle::DemangleOptions::default())
-        .ok()?;
-    out.write_str(suffix).ok()?;
-    Some(out.0)
-}
-
-/// A text that is cut at [`MOST`] bytes.
-struct Capped(String);
-
-impl fmt::Write for Capped {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        if self.0.len() + text.len() > MOST {
-            return Err(fmt::Error);
-        }
-        self.0.push_str(text);
-        Ok(())
     }
 }
 
@@ -444,6 +397,6 @@ mod tests {
         for _ in 0..40 {
             name.push_str("S_I");
         }
-        assert!(display(name.as_bytes(), false).len() <= MOST);
+        assert!(display(name.as_bytes(), false).len() <= demangle::MOST);
     }
 }

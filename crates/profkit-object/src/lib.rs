@@ -13,6 +13,7 @@ pub mod correlate;
 pub mod debug_files;
 #[cfg(feature = "debuginfod")]
 pub mod debuginfod;
+pub mod demangle;
 pub mod functions;
 pub mod index;
 pub mod kernel_module;

@@ -1,0 +1,71 @@
+//! Symbols of C++ and Rust as people write the names.
+mod itanium;
+#[cfg(test)]
+mod tests;
+
+use std::fmt::{self, Write};
+
+/// The largest length of a symbol in bytes. Longer symbols are not demangled, and demangled names are not longer either,
+/// because demangling a malicious symbol can produce a text of any size.
+pub const MOST: usize = 16 << 10;
+
+/// Returns the demangled form of a symbol; `None` if it is not mangled. With `hashes`, Rust names keep the hash at their end.
+///
+/// ```
+/// use profkit_object::demangle;
+///
+/// assert_eq!(demangle::symbol("_ZN2ns5parseEi", false).as_deref(), Some("ns::parse(int)"));
+/// assert_eq!(demangle::symbol("main", false), None);
+/// ```
+pub fn symbol(symbol: &str, hashes: bool) -> Option<String> {
+    if symbol.len() > MOST {
+        return None;
+    }
+    if let Ok(rust) = rustc_demangle::try_demangle(symbol) {
+        let mut out = Capped(String::with_capacity(2 * symbol.len()));
+        // The alternate form `{:#}` of a demangled Rust name has no hash at its end.
+        let written = if hashes {
+            write!(out, "{rust}")
+        } else {
+            write!(out, "{rust:#}")
+        };
+        written.ok()?;
+        return Some(out.0);
+    }
+    if !symbol.starts_with("_Z") && !symbol.starts_with("__Z") {
+        return None;
+    }
+    // Compiler passes append suffixes (.llvm.123, .part.0), which are not part of the mangled name.
+    let (stem, suffix) = match symbol.find('.') {
+        Some(end) => symbol.split_at(end),
+        None => (symbol, ""),
+    };
+    let mut out = match itanium::demangle(stem) {
+        Some(text) => Capped(text),
+        None => with_tree(stem)?,
+    };
+    out.write_str(suffix).ok()?;
+    Some(out.0)
+}
+
+/// Demangles a C++ symbol of any form.
+fn with_tree(symbol: &str) -> Option<Capped> {
+    let mut out = Capped(String::with_capacity(2 * symbol.len()));
+    let cpp = cpp_demangle::Symbol::new(symbol).ok()?;
+    cpp.structured_demangle(&mut out, &cpp_demangle::DemangleOptions::default())
+        .ok()?;
+    Some(out)
+}
+
+/// A text that is cut at [`MOST`] bytes.
+struct Capped(String);
+
+impl fmt::Write for Capped {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        if self.0.len() + text.len() > MOST {
+            return Err(fmt::Error);
+        }
+        self.0.push_str(text);
+        Ok(())
+    }
+}

@@ -1,7 +1,7 @@
 //! C++ symbols of the forms that most functions have, demangled in one pass.
 //!
-//! The crate `cpp_demangle` makes a tree of a symbol, and needs six times as many instructions. Here each part is written when it is
-//! read. That is possible because the parts stand in the text in the same sequence as in the symbol; only a return type stands
+//! The crate `cpp_demangle` makes a tree of a symbol, and needs six times as many instructions. Here each part is written
+//! when it is read. That is possible because the parts stand in the text in the same sequence as in the symbol; only a return type stands
 //! elsewhere. A part that the symbol refers to again is copied from the text.
 //!
 //! Forms for which this is not so, and rare forms, are left to `cpp_demangle`: pointers to functions and to members, arrays,
@@ -110,6 +110,7 @@ impl<'n> Name<'n> {
         }
     }
 
+    /// Reads the whole symbol: the name of a variable, or a function's name, return type and parameters.
     fn encoding(&mut self) -> Option<String> {
         let (name, ending) = match self.first()? {
             b'N' => self.nested()?,
@@ -197,6 +198,7 @@ impl<'n> Name<'n> {
         Some((part, ending))
     }
 
+    /// A name with its scope.
     fn nested(&mut self) -> Option<(Part, Ending)> {
         self.rest = self.rest.strip_prefix('N')?;
         let mut ending = Ending {

@@ -86,10 +86,7 @@ const OTHERS: [(&str, &str); 9] = [
         "_ZZ3runvENKUlvE_clEv",
         "run()::{lambda()#1}::operator()() const",
     ),
-    (
-        "_ZN1A1fIJicEEEvDpOT_",
-        "void A::f<int, char>(int, char&&)",
-    ),
+    ("_ZN1A1fIJicEEEvDpOT_", "void A::f<int, char>(int, char&&)"),
     ("_ZN1A1gB5cxx11Ev", "A::g[abi:cxx11]()"),
     ("_ZTV1A", "{vtable(A)}"),
     ("_ZNK3foocvT_IiEEv", "foo::operator int<int>() const"),
@@ -177,8 +174,14 @@ fn texts_and_depth_have_limits() {
 fn alike(text: &str) -> String {
     let mut text = text
         .replace("decltype(nullptr)", "std::nullptr_t")
-        .replace("std::basic_istream<char, std::char_traits<char> >", "std::istream")
-        .replace("std::basic_iostream<char, std::char_traits<char> >", "std::iostream")
+        .replace(
+            "std::basic_istream<char, std::char_traits<char> >",
+            "std::istream",
+        )
+        .replace(
+            "std::basic_iostream<char, std::char_traits<char> >",
+            "std::iostream",
+        )
         .replace("< <", "<<");
     while text.contains("> >") {
         text = text.replace("> >", ">>");

@@ -26,9 +26,10 @@ pub mod faults;
 pub mod heap;
 pub mod instr;
 pub mod matching;
-pub mod names;
 pub mod order;
 pub mod overlap;
 pub mod ranking;
 pub mod samples;
 pub mod selection;
+
+pub use profkit_object::readable as names;

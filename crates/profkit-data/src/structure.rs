@@ -153,9 +153,9 @@ structures! {
     /// A function of a text profile, by its name. The name is already in quotes.
     RecordOf(String) = |name, f| write!(f, "record of {name}"),
     /// A function of a sample profile, by the offset at which the function begins in its section.
-    FunctionAt(u64) = |offset, f| write!(f, "function at {offset:#x}"),
+    FunctionAt(u64) = |offset, f| write!(f, "function that begins at {offset:#x}"),
     /// An entry of a list in a file, by the offset at which the entry begins.
-    EntryAt(u64) = |offset, f| write!(f, "entry at offset {offset:#x}"),
+    EntryAt(u64) = |offset, f| write!(f, "entry that begins at {offset:#x}"),
     /// A counter, by its index in the function, counted from 0.
     Counter(u64) = |index, f| write!(f, "counter {index}"),
     /// A byte of a bitmap, by its index in the bitmap of the function, counted from 0.
@@ -169,7 +169,7 @@ structures! {
     /// A bucket of a hash table, by its index, counted from 0.
     Bucket(usize) = |index, f| write!(f, "bucket {index}"),
     /// A dump of a raw MemProf profile, by the offset at which the dump begins.
-    DumpAt(u64) = |offset, f| write!(f, "dump at {offset:#x}"),
+    DumpAt(u64) = |offset, f| write!(f, "dump that begins at {offset:#x}"),
     /// A dump of a raw MemProf profile, by its position in the file, counted from 1.
     DumpNumber(u64) = |number, f| write!(f, "dump {number}"),
     /// A section of a file, by its index, counted from 0.

@@ -21,4 +21,5 @@ pub mod library;
 pub mod memprof;
 pub mod mip_sections;
 pub mod names;
+pub mod readable;
 pub mod symbolize;

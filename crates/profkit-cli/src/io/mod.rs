@@ -105,7 +105,7 @@ pub fn input_note(note: &InputNote) -> String {
             profkit_data::path_text(path)
         ),
         InputNote::Same { path, other } => format!(
-            "{} is left out: it is the same as {}",
+            "{} is left out: it is the same file or folder as {}",
             profkit_data::path_text(path),
             profkit_data::path_text(other)
         ),

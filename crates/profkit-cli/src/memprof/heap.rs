@@ -11,7 +11,7 @@ use profkit_data::detect::{FileKind, detect};
 use profkit_data::memprof::Thresholds;
 use profkit_merge::RunOptions;
 use profkit_merge::files::{Input, SingleInput};
-use profkit_report::heap::{HeapView, heap_notes};
+use profkit_report::heap::HeapView;
 
 /// The limits that decide which contexts are cold or hot.
 #[derive(Debug, Args)]

@@ -308,12 +308,11 @@ impl<'a> Run<'a> {
 pub fn refuse_losses(name: &str, losses: &[String], strict: bool) -> Result<()> {
     match losses {
         [first, rest @ ..] if strict => {
-            let failure = Failure::input(format_args!("{name}: {first}"));
+            let failure = Failure::input(format_args!("{name}: not written: {first}"));
             let add = |failure: Failure, loss| failure.and(format_args!("{name}: {loss}"));
-            Err(rest
-                .iter()
-                .fold(failure, add)
-                .with_hint("nothing was written, because the output would lack these data; without --strict, it is written without them"))
+            Err(rest.iter().fold(failure, add).with_hint(
+                "the output would lack these data; without --strict, it is written without them",
+            ))
         }
         _ => Ok(()),
     }

@@ -294,7 +294,7 @@ impl Profiles {
         }
         fs::create_dir_all(folder).map_err(|error| {
             Failure::io(
-                "cannot make the folder",
+                "cannot make a folder with the name",
                 profkit_data::path_text(folder),
                 &error,
             )

@@ -360,10 +360,10 @@ impl<'data> RawProfile<'data> {
                 .at(self.record_offset(record.index))
                 .within(record_name(record))
                 .found(format_args!(
-                    "offset {offset} in a section that ends after {} bytes",
+                    "offset {offset}, but the section is cut off after {} bytes",
                     section.bytes.len()
                 ))
-                .expected(format_args!("a section of {} bytes", section.size));
+                .expected(format_args!("the whole section of {} bytes", section.size));
         }
         let len = section.bytes.len();
         let Some(start) = start else {

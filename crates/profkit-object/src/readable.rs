@@ -1,6 +1,6 @@
 //! Function names for people: demangled, and safe to print.
+use crate::demangle;
 pub use profkit_data::printable;
-use profkit_object::demangle;
 use std::borrow::Cow;
 
 /// Returns a function name as it is printed: demangled, unless `mangled` is true. The file before the name of a local
@@ -8,12 +8,12 @@ use std::borrow::Cow;
 /// file (`lib.1a2b-cgu.1;name`); this name is left out. Control characters and bytes that are not UTF-8 are escaped.
 ///
 /// ```
-/// use profkit_analysis::names;
+/// use profkit_object::readable;
 ///
-/// assert_eq!(names::display(b"_ZN2ns5parseEi", false), "ns::parse(int)");
-/// assert_eq!(names::display(b"_ZN2ns5parseEi", true), "_ZN2ns5parseEi");
-/// assert_eq!(names::display(b"lib.1a2b-cgu.1;_RNvC3lib3run", false), "lib::run");
-/// assert!(names::is_named(b"file.cpp;_ZN2ns5parseEi", "ns::parse"));
+/// assert_eq!(readable::display(b"_ZN2ns5parseEi", false), "ns::parse(int)");
+/// assert_eq!(readable::display(b"_ZN2ns5parseEi", true), "_ZN2ns5parseEi");
+/// assert_eq!(readable::display(b"lib.1a2b-cgu.1;_RNvC3lib3run", false), "lib::run");
+/// assert!(readable::is_named(b"file.cpp;_ZN2ns5parseEi", "ns::parse"));
 /// ```
 pub fn display(name: &[u8], mangled: bool) -> Cow<'_, str> {
     if !mangled && let Some(demangled) = demangle(name) {
@@ -48,7 +48,7 @@ impl From<bool> for Spelling {
 /// Returns a function name as it is printed, in any [`Spelling`].
 ///
 /// ```
-/// use profkit_analysis::names::{Spelling, spelled};
+/// use profkit_object::readable::{Spelling, spelled};
 ///
 /// let name = b"_ZN3lib4push17h0123456789abcdefE";
 /// assert_eq!(spelled(name, Spelling::WithHashes), "lib::push::h0123456789abcdef");
@@ -104,7 +104,7 @@ fn is_codegen_unit(prefix: &str) -> bool {
 /// name is not a Rust name.
 ///
 /// ```
-/// use profkit_analysis::names::without_hash;
+/// use profkit_object::readable::without_hash;
 ///
 /// assert_eq!(without_hash(b"_ZN3lib4push17h0123456789abcdefE").as_deref(), Some("lib::push"));
 /// assert_eq!(without_hash(b"_Z4pushi"), None);
@@ -128,7 +128,7 @@ fn is_rust(symbol: &str) -> bool {
 /// Returns the source file that LLVM puts before the name of a local function; `None` if the name has none.
 ///
 /// ```
-/// use profkit_analysis::names::file_of;
+/// use profkit_object::readable::file_of;
 ///
 /// assert_eq!(file_of(b"src/file.cpp;_ZL3barv"), Some("src/file.cpp"));
 /// assert_eq!(file_of(b"_Z3barv"), None);
@@ -143,7 +143,7 @@ pub fn file_of(name: &[u8]) -> Option<&str> {
 /// which the method belongs.
 ///
 /// ```
-/// use profkit_analysis::names::crate_of;
+/// use profkit_object::readable::crate_of;
 ///
 /// assert_eq!(crate_of(b"_ZN3lib4push17h0123456789abcdefE").as_deref(), Some("lib"));
 /// assert_eq!(crate_of(b"_ZN3lib4pushEi"), None);
@@ -180,7 +180,7 @@ fn path_of_type(name: &str) -> Option<&str> {
 /// without template arguments. `None` for names without a scope.
 ///
 /// ```
-/// use profkit_analysis::names::namespace_of;
+/// use profkit_object::readable::namespace_of;
 ///
 /// assert_eq!(namespace_of(b"_ZN4llvm11SmallVectorIiLj4EE4growEm").as_deref(), Some("llvm::SmallVector"));
 /// assert_eq!(namespace_of(b"_ZN3lib4push17h0123456789abcdefE").as_deref(), Some("lib"));
@@ -207,7 +207,7 @@ fn scope(path: &str) -> Option<String> {
 }
 
 /// Returns a demangled name without the return type, the parameters, and template arguments.
-pub(crate) fn path(path: &str) -> String {
+pub fn path(path: &str) -> String {
     let mut kept = String::new();
     let mut depth = 0u32;
     let mut rest = path;

@@ -77,7 +77,7 @@ pub(crate) fn link(bytes: &[u8]) -> Result<Vec<u8>> {
             let offset = linked.bytes.len() as u64;
             linked.bytes.extend_from_slice(&relocated);
             let flags = sh_flags.0 & !SHF_COMPRESSED.0;
-            linked.put_field(index, place::SECTION_FLAGS, flags.into())?;
+            linked.put_field(index, place::SECTION_FLAGS, flags)?;
             linked.put_field(index, place::SECTION_OFFSET, offset)?;
             linked.put_field(index, place::SECTION_BYTES, relocated.len() as u64)?;
         } else if let Some((offset, _)) = section.file_range() {

@@ -176,6 +176,54 @@ fn generated_profiles_are_compared_alike() {
     }
 }
 
+/// An indexed profile is read without a merge, unless a merge changes it.
+#[test]
+fn a_first_profile_that_has_a_record_twice_is_merged() {
+    let llvm = require_or_skip!(22);
+    let (one, two) = (0x1111_1111_1111_1111_u64, 0x2222_2222_2222_2222_u64);
+    let text = format!(
+        ":ir\naa\n{one}\n2\n5\n{}\n\naa\n{two}\n2\n7\n9\n2\n0\n1\n2\nbb:3\ncc:1\n1\n0\n\nbb\n{one}\n2\n40\n2\n\ncc\n3\n1\n6\n",
+        u64::MAX / 2
+    );
+    let sound = indexed(&llvm, &text).unwrap();
+    let replaced = |changes: &[(&[u8], &[u8])]| {
+        let mut bytes = sound.clone();
+        for (from, to) in changes {
+            let at = memchr::memmem::find(&sound, from).expect("the bytes");
+            bytes[at..at + to.len()].copy_from_slice(to);
+        }
+        bytes
+    };
+    let hash = |name: &[u8]| profkit_data::ids::NameRef::of(name).0.to_le_bytes();
+    let key = |name: &[u8]| [hash(name).as_slice(), &2_u64.to_le_bytes()].concat();
+    let mut pair = Pair::new(&llvm);
+    let (one, two) = (one.to_le_bytes(), two.to_le_bytes());
+    pair.add("sound", &sound);
+    pair.add("record", replaced(&[(&two, &one)]));
+    pair.add(
+        "few",
+        replaced(&[(
+            &[two, 2_u64.to_le_bytes()].concat(),
+            &[one, 1_u64.to_le_bytes()].concat(),
+        )]),
+    );
+    let (aa, bb) = (key(b"aa"), key(b"bb"));
+    let at = memchr::memmem::find(&sound, &bb).expect("the key of bb") + 24;
+    let mut name = replaced(&[(&bb, &aa)]);
+    assert_eq!(name[at..at + 2], *b"bb");
+    name[at..at + 2].copy_from_slice(b"aa");
+    pair.add("name", name);
+    pair.add("text", &text);
+    let mut lines = Vec::new();
+    for first in ["sound", "record", "few", "name", "text"] {
+        for second in ["sound", "record", "name", "text"] {
+            lines.push(format!("overlap {first} {second}"));
+            lines.push(format!("overlap --value-cutoff=0 {first} {second}"));
+        }
+    }
+    compare_all(&pair, lines.iter().map(String::as_str));
+}
+
 /// Traces of different lengths and weights: some follow each other, some are mixed, some have functions twice.
 fn traces(random: &mut Random, functions: u64, traces: u64) -> String {
     let mut text = format!(":ir\n:temporal_prof_traces\n{traces}\n{traces}\n");

@@ -10,6 +10,8 @@ const HEIGHT: f64 = 200.0;
 const LEFT: f64 = 44.0;
 const BOTTOM: f64 = 26.0;
 const TOP: f64 = 10.0;
+/// The room at the right for the number of all functions.
+const LAST: f64 = 90.0;
 
 /// Draws the curve as SVG. The number of functions has a logarithmic scale.
 pub fn draw(functions: &[&PageFunction], total: u128, unit: &str, out: &mut String) {
@@ -56,9 +58,7 @@ pub fn draw(functions: &[&PageFunction], total: u128, unit: &str, out: &mut Stri
             share * 100.0
         );
     }
-    let mut count = 1;
-    while count <= sums.len() {
-        let anchor = if count == 1 { "start" } else { "middle" };
+    let mut number = |count: usize, anchor: &str| {
         let _ = write!(
             out,
             "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\">{}</text>",
@@ -66,8 +66,14 @@ pub fn draw(functions: &[&PageFunction], total: u128, unit: &str, out: &mut Stri
             HEIGHT - 8.0,
             grouped(count as u64)
         );
+    };
+    number(1, "start");
+    let mut count = 10;
+    while x(count) < WIDTH - LAST {
+        number(count, "middle");
         count = count.saturating_mul(10);
     }
+    number(sums.len(), "end");
     let _ = writeln!(
         out,
         "<polygon class=\"below\" points=\"{LEFT},{0:.1} {points} {1:.1},{0:.1}\"/><polyline class=\"line\" points=\"{points}\"/></svg>",

@@ -253,7 +253,7 @@ impl Page {
         if !self.notes.is_empty() {
             out.push_str("<div class=\"notes\" role=\"note\">\n");
             for note in &self.notes {
-                let _ = writeln!(out, "<p>{}</p>", escaped(note));
+                let _ = writeln!(out, "<p>{}</p>", with_code(note));
             }
             out.push_str("</div>\n");
         }
@@ -266,7 +266,7 @@ impl Page {
             } else {
                 out.push_str("<dt></dt>");
             }
-            let _ = writeln!(out, "<dd>{}</dd>", escaped(value));
+            let _ = writeln!(out, "<dd>{}</dd>", with_code(value));
         }
         out.push_str("</dl>\n<div>\n");
         out.push_str(curve);
@@ -461,9 +461,30 @@ fn to_f64(number: u128) -> f64 {
     number as f64
 }
 
+/// Text in which commands stand between grave accents, as HTML.
+fn with_code(text: &str) -> String {
+    let mut html = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('`')
+        && let Some((code, after)) = after.split_once('`')
+    {
+        let _ = write!(html, "{}<code>{}</code>", escaped(before), escaped(code));
+        rest = after;
+    }
+    html + &escaped(rest)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn commands_in_texts_are_code() {
+        assert_eq!(
+            with_code("a < b after `profkit <x>`, 1 ` alone"),
+            "a &lt; b after <code>profkit &lt;x&gt;</code>, 1 ` alone"
+        );
+    }
 
     #[test]
     fn the_script_is_small() {

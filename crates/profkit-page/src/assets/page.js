@@ -485,7 +485,8 @@ function virtualTable(spec) {
     spec.columns.forEach((column, i) => set(heads[i], "aria-sort", column.key !== key ? null : up ? "ascending" : "descending"));
   }
   const space = (/** @type {number} */ rows) => {
-    const cell = h("td", { colSpan: spec.columns.length });
+    // One cell without a span: one that spans columns that the phone does not show would keep their width.
+    const cell = h("td");
     cell.style.height = rows * ROW + "px";
     return h("tr.space", { "aria-hidden": "true" }, cell);
   };
@@ -709,7 +710,7 @@ function countersOf(detail, facts) {
   const largest = counts.reduce((a, b) => max(a, b), 0);
   const make = (/** @type {number[]} */ list) =>
     simpleTable(facts.parts, ["Index", "Count", "Of the largest"], list.map((count, at) =>
-      [String(at), grouped(count), share(count, largest)]), 2);
+      [String(at), grouped(count), share(count, largest)]));
   const box = h("div", {}, make(counts.slice(0, 200)));
   const more = counts.length > 200 ? button(`Show all ${grouped(counts.length)}`, () => {
     box.replaceChildren(make(counts));

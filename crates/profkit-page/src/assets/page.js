@@ -1331,7 +1331,7 @@ async function startView() {
   });
   const table = virtualTable({
     label: "Functions by first call",
-    columns: [{ key: "name", title: "Function", as: "wide" }, { key: "mean", title: "Mean position" }, { key: "first", title: "Earliest" }, { key: "runs", title: "Traces", as: "minor" },
+    columns: [{ key: "name", title: "Function", as: "wide" }, { key: "mean", title: "Mean" }, { key: "first", title: "Earliest" }, { key: "runs", title: "Traces", as: "minor" },
       ...(proposals ? [{ key: "order", title: "Proposed" }] : [])],
     row: (i) => {
       const [id, one] = order[i], name = string(names, id - 1);
@@ -1378,7 +1378,7 @@ async function diffView() {
     columns: [{ key: "name", title: "Function", as: "wide sort" }, { key: "change", title: "Change", as: "minor words" },
       { key: "old", title: facts.shares ? "Old share" : "Old position", as: "minor sort" },
       { key: "new", title: facts.shares ? "New share" : "New position", as: "minor sort" },
-      { key: "delta", title: "Difference", as: "sort" }, ...(facts.shares ? [{ key: "moved", title: "Moved", as: "minor sort" }] : [])],
+      { key: "delta", title: "Difference", as: "sort roomy" }, ...(facts.shares ? [{ key: "moved", title: "Moved", as: "minor sort" }] : [])],
     row: (i) => {
       const name = string(diff.names, i), by = delta[i];
       const text = facts.shares ? (abs(by) / 1e7).toFixed(2) + "%" : grouped(abs(by));

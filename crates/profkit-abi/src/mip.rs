@@ -231,8 +231,18 @@ pub mod symbol {
     /// The name of the function `int __profkit_mip_dump(void)`, which writes the raw file of the calling image. The
     /// function returns 0. If an error occurs, it reports the error on stderr and returns −1.
     pub const DUMP: &str = "__profkit_mip_dump";
-    /// The name of the function `void __profkit_mip_reset(void)`, which sets all records, the samples and the ordinal
-    /// to their start values.
+    /// The function `int __profkit_mip_write(int (*function)(void *context, const void *bytes, size_t length), void
+    /// *context)` of a run-time library without files, which passes the bytes of the raw file to a function. The result
+    /// is 0, the first result of the function that is not 0, or −1 if another call is running.
+    pub const WRITE: &str = "__profkit_mip_write";
+    /// The function `size_t __profkit_mip_size(void)` of a run-time library without files, which returns the size of the
+    /// raw file in bytes.
+    pub const SIZE: &str = "__profkit_mip_size";
+    /// The function `size_t __profkit_mip_copy(void *buffer, size_t size)` of a run-time library without files, which
+    /// copies the raw file to a buffer. The result is its size, or 0 if the buffer is smaller.
+    pub const COPY: &str = "__profkit_mip_copy";
+    /// The function `void __profkit_mip_reset(void)`, which sets all records, the samples and the ordinal to their
+    /// start values.
     pub const RESET: &str = "__profkit_mip_reset";
     /// The name of the variable (`uint32_t`) with the ordinal for the next function that is called for the first time.
     /// Instrumented code atomically adds one to the variable.

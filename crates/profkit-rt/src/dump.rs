@@ -1,14 +1,14 @@
-//! Writes the raw file of an image. The bytes go to a temporary file, which is then renamed. If the file is a merge
-//! pool, the counts of earlier runs are added.
-use crate::header::{build_id_padding, Header};
-use crate::image::{self, Range};
+//! Writes the raw file of an image. The bytes go to a temporary file, which is then renamed.
+use crate::image;
 use crate::name::{Facts, Name, NAME_MAX};
-use crate::records::{add_byte, add_count, add_ordinal, adding, Adding};
+use crate::part::Part;
+use crate::pool::{Pool, Source};
 use crate::stream::{Sink, Stream};
 use crate::sys::{self, error, Open};
+use core::arch::asm;
 use core::ptr::addr_of_mut;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
-use profkit_abi::mip::{raw_header, record, DEFAULT_FILE_NAME};
+use profkit_abi::mip::DEFAULT_FILE_NAME;
 
 /// Whether a dump is running. Only one dump at a time may use the work area.
 static BUSY: AtomicBool = AtomicBool::new(false);
@@ -25,38 +25,40 @@ static TEMPORARIES: AtomicU32 = AtomicU32::new(0);
 static PATTERN_LENGTH: AtomicUsize = AtomicUsize::new(0);
 /// A copy of the file name pattern, made at start because programs may overwrite their environment.
 static mut PATTERN: [u8; NAME_MAX] = [0; NAME_MAX];
-static mut WORK: Work = Work {
-    name: Name::EMPTY,
-    other: Name::EMPTY,
-    line: Name::EMPTY,
-    source: Source {
-        file: 0,
-        buffer: [0; 512],
-        at: 0,
-        end: 0,
-    },
-};
+static mut NAME: Name = Name::EMPTY;
+static mut OTHER: Name = Name::EMPTY;
+static mut STREAM: Stream<File> = Stream::unused(File(0));
+static mut SOURCE: Source = Source::NONE;
 
-/// The buffers of a dump. They are static, because the stack of a signal handler may be small.
-struct Work {
-    name: Name,
-    /// First the name of the folder that contains the raw file, later the name of the temporary file.
-    other: Name,
-    line: Name,
-    source: Source,
+/// The buffers of a dump. The buffers are static, because the stack of a signal handler may be small.
+pub struct Work {
+    pub name: &'static mut Name,
+    /// The name of the folder of the raw file, later the name of the temporary file, or the text of a message.
+    pub other: &'static mut Name,
+    pub stream: &'static mut Stream<File>,
+    pub source: &'static mut Source,
 }
 
-/// The descriptor of a file that is being written. If it is [`NO_FILE`], nothing is written, and the bytes are only
-/// hashed.
-struct File(i32);
+/// Returns the same pointer, in a way that the compiler does not follow. Functions that get the address of a buffer are
+/// smaller than functions that know it.
+pub fn hidden<T>(mut pointer: *mut T) -> *mut T {
+    // SAFETY: there is no instruction.
+    unsafe {
+        asm!("/* {0} */", inout(reg) pointer, options(pure, nomem, nostack, preserves_flags));
+    }
+    pointer
+}
 
-const NO_FILE: i32 = -1;
+/// A file that is being written. With [`NO_FILE`] instead of a file, the bytes are only hashed.
+pub struct File(pub i32);
+
+pub const NO_FILE: i32 = -1;
 
 impl Sink for File {
-    fn write(&mut self, mut bytes: &[u8]) -> Result<(), i32> {
+    fn write(&mut self, mut bytes: &[u8]) -> i32 {
         while !bytes.is_empty() && self.0 != NO_FILE {
             match sys::write(self.0, bytes) {
-                Ok(0) => return Err(error::NO_SPACE),
+                Ok(0) => return error::NO_SPACE,
                 Ok(written) => {
                     bytes = match bytes.get(written..) {
                         Some(rest) => rest,
@@ -64,55 +66,10 @@ impl Sink for File {
                     }
                 }
                 Err(error::INTERRUPTED) => {}
-                Err(other) => return Err(other),
+                Err(other) => return other,
             }
         }
-        Ok(())
-    }
-}
-
-/// A file that is being read.
-struct Source {
-    file: i32,
-    buffer: [u8; 512],
-    at: usize,
-    end: usize,
-}
-
-impl Source {
-    fn next(&mut self) -> Option<u8> {
-        if self.at >= self.end {
-            self.at = 0;
-            self.end = loop {
-                match sys::read(self.file, &mut self.buffer) {
-                    Err(error::INTERRUPTED) => {}
-                    Ok(length) => break length,
-                    Err(_) => break 0,
-                }
-            };
-            if self.end == 0 {
-                return None;
-            }
-        }
-        let byte = self.buffer.get(self.at);
-        self.at += 1;
-        match byte {
-            Some(&byte) => Some(byte),
-            None => None,
-        }
-    }
-
-    /// Returns the next byte of a file that an earlier pass has read to its end. If the file has become shorter since
-    /// then, returns the initial value of a record in place of each missing byte.
-    fn again(&mut self) -> u8 {
-        match self.next() {
-            Some(byte) => byte,
-            None => record::INITIAL_BYTE,
-        }
-    }
-
-    fn again_word(&mut self) -> u32 {
-        u32::from_le_bytes([self.again(), self.again(), self.again(), self.again()])
+        0
     }
 }
 
@@ -158,8 +115,16 @@ pub fn dump_if_idle() -> Option<i32> {
     if BUSY.swap(true, Ordering::Acquire) {
         return None;
     }
-    // SAFETY: BUSY is set, so no other call uses the work area.
-    let result = unsafe { dump_with(&mut *addr_of_mut!(WORK)) };
+    // SAFETY: BUSY is set, so no other call uses the buffers.
+    let mut work = unsafe {
+        Work {
+            name: &mut *hidden(addr_of_mut!(NAME)),
+            other: &mut *hidden(addr_of_mut!(OTHER)),
+            stream: &mut *hidden(addr_of_mut!(STREAM)),
+            source: &mut *hidden(addr_of_mut!(SOURCE)),
+        }
+    };
+    let result = dump_with(&mut work);
     BUSY.store(false, Ordering::Release);
     Some(result)
 }
@@ -180,12 +145,12 @@ pub fn dump() -> i32 {
     }
 }
 
+#[inline(never)]
 fn dump_with(work: &mut Work) -> i32 {
-    let records = image::records();
-    if records.length() == 0 {
+    let part = Part::of_image();
+    if part.records.length() == 0 {
         return 0;
     }
-    let image = image::facts();
     let process = sys::process();
     let length = PATTERN_LENGTH.load(Ordering::Acquire);
     let pattern = if length == 0 {
@@ -194,200 +159,86 @@ fn dump_with(work: &mut Work) -> i32 {
         // SAFETY: `start` has written `length` bytes before it stored the length, and never writes them again.
         unsafe { core::slice::from_raw_parts(addr_of_mut!(PATTERN).cast::<u8>(), length) }
     };
+    // If the process was forked without calling the fork handler, its records still contain the parent's counts, which
+    // must not be added to a pool.
+    let unnoticed = process != PROCESS.load(Ordering::Relaxed);
     let mut facts = Facts {
         process,
-        build_id: image.build_id,
-        program: image.program,
-        address: records.address(),
-        forked: FORKED.load(Ordering::Relaxed) || process != PROCESS.load(Ordering::Relaxed),
-        // If the fork handler was not called after a fork, the records still contain the parent's counts. They must not
-        // be added to a pool.
-        no_pool: process != PROCESS.load(Ordering::Relaxed),
-    };
-    let mut part = Part {
-        records,
-        samples: image::ring(),
-        build_id: image.build_id,
-        modes: image::modes(),
+        build_id: part.build_id,
+        program: image::is_program(),
+        address: part.records.address(),
+        forked: FORKED.load(Ordering::Relaxed) || unnoticed,
+        no_pool: unnoticed,
     };
     loop {
-        work.name.clear();
         work.name.expand(pattern, &facts);
         if work.name.too_long {
             return work.complain(b"its name is too long", 0);
         }
-        if image.build_id.is_empty() && !REPORTED.swap(true, Ordering::Relaxed) {
+        if facts.build_id.is_empty() && !REPORTED.swap(true, Ordering::Relaxed) {
             work.complain(b"this image has no build id (link with -Wl,--build-id): its builds cannot be distinguished", 0);
         }
-        let result = if work.name.pool {
-            match work.add_to_pool(&mut part, process) {
-                Some(result) => result,
+                if work.name.pool {
+            match work.add_to_pool(&part) {
+                Some(result) => return work.report(result),
                 // These records cannot be added to a pool, so this process writes a file of its own.
                 None => {
                     facts.no_pool = true;
                     continue;
                 }
             }
-        } else {
-            work.write(&part, process, None)
-        };
-        return match result {
-            Ok(()) => 0,
-            Err(number) => work.complain(b"cannot write it", number),
-        };
+        }
+        let result = work.write(&part, None);
+        return work.report(result);
     }
 }
 
-/// The data of one image, which become one part of a raw file.
-struct Part {
-    records: Range,
-    samples: Range,
-    build_id: &'static [u8],
-    modes: &'static [u32],
-}
-
-impl Part {
-    fn header(&self, runs: u32) -> [u8; raw_header::SIZE] {
-        let mut modes = 0;
-        for set in self.modes {
-            modes |= set;
-        }
-        Header {
-            modes,
-            build_id_length: self.build_id.len() as u32,
-            samples_size: self.samples.length() as u32,
-            runs,
-            records_size: self.records.length() as u64,
-        }
-        .encode()
-    }
-
-    /// Writes the header and the build id to a stream.
-    fn head(&self, stream: &mut Stream<File>, runs: u32) {
-        stream.extend(&self.header(runs));
-        stream.extend(self.build_id);
-        for _ in 0..build_id_padding(self.build_id.len()) {
-            stream.push(0);
-        }
-    }
-
-    /// Writes the header, records, samples and checksum of the image to a file. The counts in `pool` are added if it is
-    /// given.
-    fn emit(&self, file: i32, pool: Option<Pool>, source: &mut Source) -> Result<(), i32> {
-        let mut stream = Stream::new(File(file));
-        let records = self.records;
-        match pool {
-            None => {
-                self.head(&mut stream, 1);
-                for range in [records, self.samples] {
-                    for at in 0..range.length() {
-                        // SAFETY: the index is below the length of the samples or records.
-                        stream.push(unsafe { range.byte(at) });
-                    }
-                }
-            }
-            Some(Pool { runs, adding }) => {
-                self.head(&mut stream, runs.saturating_add(1));
-                let id = self.build_id.len();
-                for _ in 0..raw_header::SIZE + id + build_id_padding(id) {
-                    source.again();
-                }
-                if adding == Adding::Bytes {
-                    for at in 0..records.length() {
-                        // SAFETY: the index is below the length of the records.
-                        stream.push(add_byte(source.again(), unsafe { records.byte(at) }));
-                    }
-                } else {
-                    let mut at = 0;
-                    // `add_to_pool` has checked that the records consist of complete units of eight bytes.
-                    while at + record::CALLS_SIZE <= records.length() {
-                        // SAFETY: a complete unit of eight bytes lies below the length of the records.
-                        let (count, ordinal) = unsafe {
-                            (records.word(at), records.word(at + record::ORDINAL_OFFSET))
-                        };
-                        let count = add_count(source.again_word(), count);
-                        stream.extend(&count.to_le_bytes());
-                        let ordinal = add_ordinal(source.again_word(), ordinal);
-                        stream.extend(&ordinal.to_le_bytes());
-                        at += record::CALLS_SIZE;
-                    }
-                }
-            }
-        }
-        stream.finish_with_checksum()
-    }
-
-    /// Reads a pool file to its end. Returns the number of runs in it. Returns None if the file is incomplete, damaged
-    /// or of another image.
-    fn runs_of(&self, source: &mut Source) -> Option<u32> {
-        let mut stream = Stream::new(File(NO_FILE));
-        let mut runs = [0; 4];
-        let mut at = 0_usize;
-        for &expected in &self.header(0) {
-            let byte = source.next()?;
-            stream.push(byte);
-            match runs.get_mut(at.wrapping_sub(raw_header::RUNS)) {
-                Some(place) => *place = byte,
-                None if byte != expected => return None,
-                None => {}
-            }
-            at += 1;
-        }
-        for &expected in self.build_id {
-            let byte = source.next()?;
-            stream.push(byte);
-            if byte != expected {
-                return None;
-            }
-        }
-        for _ in 0..build_id_padding(self.build_id.len()) + self.records.length() {
-            stream.push(source.next()?);
-        }
-        for expected in &stream.finish().to_le_bytes() {
-            if source.next()? != *expected {
-                return None;
-            }
-        }
-        match source.next() {
-            Some(_) => None,
-            None => Some(u32::from_le_bytes(runs)),
-        }
+/// The error number of a system call, or 0.
+fn number_of(result: sys::Result<()>) -> i32 {
+    match result {
+        Ok(()) => 0,
+        Err(number) => number,
     }
 }
 
-/// The content of a pool file. Its counts of earlier runs are added to those of this run.
-#[derive(Clone, Copy)]
-struct Pool {
-    runs: u32,
-    adding: Adding,
-}
+/// What the runtime says about frequent errors: the number of each and a text that ends with a zero byte.
+const ERRORS: &[u8] = b"\x02: no such folder\0\x0d: permission denied\0\x14: not a folder\0\x1c: no space left on device\0\x1e: read-only file system\0";
 
 impl Work {
+    /// Prints the error of a dump, if there is one. Returns 0 or −1.
+    fn report(&mut self, result: Result<(), i32>) -> i32 {
+        match result {
+            Ok(()) => 0,
+            Err(number) => self.complain(b"cannot write it", number),
+        }
+    }
+
     /// Prints an error about the raw file to stderr. `number` is an error number of the system, or 0 for none. Returns
     /// −1.
-    fn complain(&mut self, what: &[u8], number: i32) -> i32 {
-        let line = &mut self.line;
+    #[inline(never)]
+    pub fn complain(&mut self, what: &[u8], number: i32) -> i32 {
+        let line = &mut self.other;
         line.clear();
         line.extend(b"profkit: MIP profile ");
         // The file name is shortened so that the rest of the line fits.
-        let mut room = 800;
-        for &byte in self.name.as_bytes() {
-            if room > 0 {
-                line.push(byte);
-                room -= 1;
-            }
-        }
+        let name = self.name.as_bytes();
+        line.extend(match name.get(..800) {
+            Some(start) => start,
+            None => name,
+        });
         line.extend(b": ");
         line.extend(what);
         if number != 0 {
-            line.extend(match number {
-                error::NO_ENTRY => b": no such folder",
-                error::ACCESS => b": permission denied",
-                error::NOT_A_FOLDER => b": not a folder",
-                error::NO_SPACE => b": no space left on device",
-                error::READ_ONLY => b": read-only file system",
-                _ => b"",
-            });
+            let mut wanted = false;
+            let mut at_start = true;
+            for &byte in ERRORS {
+                if at_start {
+                    wanted = i32::from(byte) == number;
+                } else if wanted && byte != 0 {
+                    line.push(byte);
+                }
+                at_start = byte == 0;
+            }
             line.extend(b" (error ");
             line.decimal(number as u32);
             line.push(b')');
@@ -398,105 +249,53 @@ impl Work {
         -1
     }
 
-    /// Adds the records to the pool file, and resets the counts. Returns None if the records must go into a file of
-    /// their own.
-    fn add_to_pool(&mut self, part: &mut Part, process: u32) -> Option<Result<(), i32>> {
-        let adding = adding(part.modes);
-        let whole = adding == Adding::Bytes || part.records.length() % record::CALLS_SIZE == 0;
-        if adding == Adding::Impossible
-            || !whole
-            || part.samples.length() != 0
-            || part.build_id.is_empty()
-        {
-            return None;
-        }
-        self.other.folder_of(&self.name);
+    /// Writes the raw file completely or not at all. If there is a pool, the counts in it are added.
+    #[inline(never)]
+    pub fn write(&mut self, part: &Part, pool: Option<Pool>) -> Result<(), i32> {
         // SAFETY: a `Name` is always zero-terminated.
-        let folder = match unsafe { sys::open(self.other.as_ptr(), Open::Folder) } {
-            Ok(folder) => folder,
-            Err(number) => return Some(Err(number)),
-        };
-        let result = match sys::lock(folder) {
-            Err(number) => {
-                self.complain(
-                    b"cannot lock its folder, so this process writes a file of its own",
-                    number,
-                );
-                None
-            }
-            Ok(()) => self.add_locked(part, process, adding),
-        };
-        let _ = sys::close(folder);
-        if let Some(Ok(())) = result {
-            // The counts are reset so that they are not added twice. The next ordinal is not reset: a function whose
-            // first call comes later gets a larger ordinal than all functions that were already written.
-            part.records.fill(record::INITIAL_BYTE);
-        }
-        result
-    }
-
-    fn add_locked(&mut self, part: &Part, process: u32, adding: Adding) -> Option<Result<(), i32>> {
-        // SAFETY: a `Name` is always zero-terminated.
-        let file = match unsafe { sys::open(self.name.as_ptr(), Open::Read) } {
-            Ok(file) => file,
-            Err(error::NO_ENTRY) => return Some(self.write(part, process, None)),
-            Err(number) => return Some(Err(number)),
-        };
-        self.source.file = file;
-        self.source.at = 0;
-        self.source.end = 0;
-        let result = match part.runs_of(&mut self.source) {
-            Some(runs) => Some(match sys::rewind(file) {
-                Ok(()) => self.write(part, process, Some(Pool { runs, adding })),
-                Err(number) => Err(number),
-            }),
-            None => {
-                self.complain(b"is damaged or of another build; it is kept, and this process writes a file of its own", 0);
-                None
-            }
-        };
-        let _ = sys::close(file);
-        result
-    }
-
-    /// Writes the raw file. The result is either the complete file or no file.
-    fn write(&mut self, part: &Part, process: u32, pool: Option<Pool>) -> Result<(), i32> {
-        // SAFETY: a `Name` is always zero-terminated.
-        if unsafe { sys::is_special(self.name.as_ptr()) } {
-            // SAFETY: a `Name` is always zero-terminated.
-            let file = unsafe { sys::open(self.name.as_ptr(), Open::Write) }?;
-            let written = part.emit(file, pool, &mut self.source);
-            let closed = sys::close(file);
-            return if written.is_ok() { closed } else { written };
-        }
+        let special = unsafe { sys::is_special(self.name.as_ptr()) };
         let mut tries = 0;
         let file = loop {
-            let number = TEMPORARIES.fetch_add(1, Ordering::Relaxed);
-            self.other.temporary_of(&self.name, process, number);
-            if self.other.too_long {
-                self.other.too_long = false;
-                return Err(error::NAME_TOO_LONG);
+            let mut path = self.name.as_ptr();
+            if !special {
+                let number = TEMPORARIES.fetch_add(1, Ordering::Relaxed);
+                self.other.temporary_of(self.name, sys::process(), number);
+                if self.other.too_long {
+                    return Err(error::NAME_TOO_LONG);
+                }
+                path = self.other.as_ptr();
             }
             // SAFETY: a `Name` is always zero-terminated.
-            match unsafe { sys::open(self.other.as_ptr(), Open::Create) } {
-                // A killed process with the same process id has left this file, so another name is tried.
+            match unsafe { sys::open(path, if special { Open::Write } else { Open::Create }) } {
+                // The file was left by a killed process that had the same process id, so another name is tried.
                 Err(error::EXISTS) if tries < 100 => tries += 1,
                 other => break other?,
             }
         };
-        let mut written = part.emit(file, pool, &mut self.source);
+        self.stream.start();
+        self.stream.sink = File(file);
+        let mut number = match pool {
+                Some(pool) => part.emit_sum(self.stream, pool, self.source),
+            _ => part.emit(self.stream),
+        };
         let closed = sys::close(file);
-        if written.is_ok() {
-            written = closed;
+        if number == 0 {
+            number = number_of(closed);
         }
-        if written.is_ok() {
-            // SAFETY: a `Name` is always zero-terminated.
-            written = unsafe { sys::rename(self.other.as_ptr(), self.name.as_ptr()) };
+        if !special {
+            if number == 0 {
+                // SAFETY: a `Name` is always zero-terminated.
+                number = number_of(unsafe { sys::rename(self.other.as_ptr(), self.name.as_ptr()) });
+            }
+            if number != 0 {
+                // SAFETY: a `Name` is always zero-terminated.
+                unsafe { sys::unlink(self.other.as_ptr()) };
+            }
         }
-        if written.is_err() {
-            // SAFETY: a `Name` is always zero-terminated.
-            unsafe { sys::unlink(self.other.as_ptr()) };
+        if number == 0 {
+            Ok(())
+        } else {
+            Err(number)
         }
-        written
     }
 }

@@ -23,20 +23,21 @@ const WIDTH: u16 = if cfg!(target_pointer_width = "64") {
 };
 
 impl Header {
-    /// Returns the header as bytes.
+    /// Returns the header as numbers of 32 bits in the byte order of the file. Two zeros follow it, which can pad the
+    /// build id.
     #[must_use]
-    pub fn encode(&self) -> [u8; raw_header::SIZE] {
-        let [m0, m1, m2, m3] = MAGIC.to_le_bytes();
-        let [v0, v1] = VERSION.to_le_bytes();
-        let [t0, t1] = (file_type::RAW | WIDTH).to_le_bytes();
-        let [f0, f1, f2, f3] = self.modes.to_le_bytes();
-        let [b0, b1, b2, b3] = self.build_id_length.to_le_bytes();
-        let [s0, s1, s2, s3] = self.samples_size.to_le_bytes();
-        let [r0, r1, r2, r3] = self.runs.to_le_bytes();
-        let [n0, n1, n2, n3, n4, n5, n6, n7] = self.records_size.to_le_bytes();
+    pub fn words(&self) -> [u32; raw_header::SIZE / 4 + 2] {
         [
-            m0, m1, m2, m3, v0, v1, t0, t1, f0, f1, f2, f3, b0, b1, b2, b3, s0, s1, s2, s3, r0, r1, r2, r3, n0, n1, n2,
-            n3, n4, n5, n6, n7,
+            MAGIC.to_le(),
+            ((((file_type::RAW | WIDTH) as u32) << 16) | VERSION as u32).to_le(),
+            self.modes.to_le(),
+            self.build_id_length.to_le(),
+            self.samples_size.to_le(),
+            self.runs.to_le(),
+            ((self.records_size & 0xffff_ffff) as u32).to_le(),
+            ((self.records_size >> 32) as u32).to_le(),
+            0,
+            0,
         ]
     }
 }
@@ -49,6 +50,7 @@ pub fn build_id_padding(length: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
+    extern crate std;
     use super::{build_id_padding, Header};
     use profkit_abi::mip::raw_header;
 
@@ -61,7 +63,9 @@ mod tests {
             runs: 0x4443_4240,
             records_size: 0x5756_5554_5352_5150,
         }
-        .encode();
+        .words()
+        .map(u32::to_ne_bytes)
+        .concat();
         let at = |offset: usize, value: &[u8]| assert_eq!(&bytes[offset..offset + value.len()], value);
         at(raw_header::MAGIC, b"\xfbMIP");
         at(raw_header::VERSION, &[9, 0]);

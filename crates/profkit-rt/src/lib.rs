@@ -25,22 +25,63 @@ macro_rules! parts {
 }
 parts!(header, name, notes, records, stream, xxh3);
 
-#[cfg(all(profkit_rt_object, not(any(target_os = "macos", target_os = "ios"))))]
-#[macro_use]
-mod weak;
-
 #[cfg(feature = "source")]
 pub mod archive;
 #[cfg(feature = "source")]
 pub mod compiler;
-#[cfg(profkit_rt_object)]
-mod dump;
-#[cfg(profkit_rt_object)]
-mod entry;
-#[cfg(profkit_rt_object)]
-mod image;
-#[cfg(profkit_rt_object)]
-mod sys;
+
+/// The runtime itself. It has three sizes: with `--cfg profkit_rt_small` it has a file without patterns, pools and
+/// signals, and with `--cfg profkit_rt_api` no file at all.
+macro_rules! private {
+    ($($(#[$condition:meta])* $name:ident),*) => { $($(#[$condition])* #[cfg(profkit_rt_object)] mod $name;)* };
+}
+#[cfg(all(profkit_rt_object, not(any(target_os = "macos", target_os = "ios"))))]
+#[macro_use]
+mod weak;
+private!(
+    #[cfg(profkit_rt_api)]
+    api,
+    #[cfg(not(any(profkit_rt_small, profkit_rt_api)))]
+    dump,
+    entry,
+    image,
+    part,
+    #[cfg(not(any(profkit_rt_small, profkit_rt_api)))]
+    pool,
+    #[cfg(not(any(profkit_rt_small, profkit_rt_api)))]
+    signal,
+    #[cfg(profkit_rt_small)]
+    small,
+    #[cfg(not(any(profkit_rt_small, profkit_rt_api)))]
+    start,
+    #[cfg(not(profkit_rt_api))]
+    sys
+);
+
+/// A runtime that the source can be compiled to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Variant {
+    /// Files with patterns, merge pools, a signal, a fork handler.
+    #[default]
+    Full,
+    /// One file, written in place, without patterns, for programs.
+    Small,
+    /// No files: the program asks for the bytes.
+    Api,
+}
+
+impl Variant {
+    /// The options of rustc for this variant, in addition to [`COMPILE_FLAGS`].
+    #[must_use]
+    pub const fn compile_flags(self) -> &'static [&'static str] {
+        match self {
+            Variant::Full => &[],
+            Variant::Small => &["--cfg=profkit_rt_small"],
+            // Interrupts of a kernel write below the stack pointer.
+            Variant::Api => &["--cfg=profkit_rt_api", "-Cno-redzone=yes"],
+        }
+    }
+}
 
 /// The options with which rustc compiles [`source::FILES`] to the object file of the runtime. The caller adds input,
 /// output, target and `--extern profkit_abi=…`.
@@ -59,7 +100,7 @@ pub const COMPILE_FLAGS: &[&str] = &[
     // In the object file only the C names may be global symbols. If Rust names were global too, the images of one
     // process would share functions.
     "-Cpasses=internalize,globaldce,default<Oz>",
-    "-Cllvm-args=-internalize-public-api-list=__profkit_mip_hook,__profkit_mip_fini,__profkit_mip_dump,__profkit_mip_reset,__profkit_mip_ordinal,__profkit_mip_ring_next",
+    "-Cllvm-args=-internalize-public-api-list=__profkit_mip_hook,__profkit_mip_fini,__profkit_mip_dump,__profkit_mip_reset,__profkit_mip_ordinal,__profkit_mip_ring_next,__profkit_mip_size,__profkit_mip_write,__profkit_mip_copy",
 ];
 
 /// The source text of this crate, with which the profkit command can compile the runtime for another target.
@@ -68,6 +109,7 @@ pub mod source {
     /// The source files of this crate: the path of each below `src`, and its text.
     pub const FILES: &[(&str, &str)] = &[
         ("lib.rs", include_str!("lib.rs")),
+        ("api.rs", include_str!("api.rs")),
         ("dump.rs", include_str!("dump.rs")),
         ("entry.rs", include_str!("entry.rs")),
         ("header.rs", include_str!("header.rs")),
@@ -77,7 +119,12 @@ pub mod source {
         ("image/segments.rs", include_str!("image/segments.rs")),
         ("name.rs", include_str!("name.rs")),
         ("notes.rs", include_str!("notes.rs")),
+        ("part.rs", include_str!("part.rs")),
+        ("pool.rs", include_str!("pool.rs")),
         ("records.rs", include_str!("records.rs")),
+        ("signal.rs", include_str!("signal.rs")),
+        ("small.rs", include_str!("small.rs")),
+        ("start.rs", include_str!("start.rs")),
         ("stream.rs", include_str!("stream.rs")),
         ("sys/mod.rs", include_str!("sys/mod.rs")),
         ("sys/libc.rs", include_str!("sys/libc.rs")),

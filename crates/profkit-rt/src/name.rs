@@ -22,40 +22,28 @@ pub struct Facts<'a> {
     pub no_pool: bool,
 }
 
-// These functions replace methods of `Option`. The compiler would add landing pads for those methods, and each landing
-// pad adds an entry to the unwind table.
-
-fn byte_or_zero(byte: Option<&u8>) -> u8 {
-    match byte {
+/// Returns a byte of a pattern; 0 after its end.
+fn byte_at(pattern: &[u8], at: usize) -> u8 {
+    match pattern.get(at) {
         Some(&byte) => byte,
         None => 0,
     }
 }
 
-fn part(bytes: Option<&[u8]>) -> &[u8] {
-    match bytes {
-        Some(bytes) => bytes,
-        None => &[],
-    }
-}
-
-/// The kinds of directives that occur in a pattern.
-#[derive(Default)]
-struct Found {
-    process: bool,
-    image: bool,
-    pool: bool,
-}
-
 /// A zero-terminated file name that is being built.
 #[derive(Debug, Clone, Copy)]
+#[repr(C)]
 pub struct Name {
-    bytes: [u8; NAME_MAX],
     length: usize,
-    /// Whether the pattern contains a directive for a merge pool.
+    /// Whether the name is that of a merge pool.
     pub pool: bool,
+    /// Whether the name distinguishes images.
+    image: bool,
+    /// Whether the name distinguishes processes.
+    process: bool,
     /// Whether the name was longer than the buffer.
     pub too_long: bool,
+    bytes: [u8; NAME_MAX],
 }
 
 impl Default for Name {
@@ -67,16 +55,17 @@ impl Default for Name {
 impl Name {
     /// A name without any bytes.
     pub const EMPTY: Self = Self {
-        bytes: [0; NAME_MAX],
         length: 0,
         pool: false,
+        image: false,
+        process: false,
         too_long: false,
+        bytes: [0; NAME_MAX],
     };
 
     /// Removes all bytes of the name.
     pub fn clear(&mut self) {
         self.length = 0;
-        self.pool = false;
         self.too_long = false;
     }
 
@@ -94,6 +83,7 @@ impl Name {
     }
 
     /// Appends a byte. The last byte of the array always stays zero.
+    #[inline(never)]
     pub fn push(&mut self, byte: u8) {
         if self.length + 1 >= NAME_MAX {
             self.too_long = true;
@@ -109,6 +99,7 @@ impl Name {
     }
 
     /// Appends bytes to the name.
+    #[inline(never)]
     pub fn extend(&mut self, bytes: &[u8]) {
         for &byte in bytes {
             self.push(byte);
@@ -116,6 +107,7 @@ impl Name {
     }
 
     /// Appends a number in decimal.
+    #[inline(never)]
     pub fn decimal(&mut self, number: u32) {
         if number >= 10 {
             self.decimal(number / 10);
@@ -127,8 +119,9 @@ impl Name {
         self.push(if digit < 10 { b'0' + digit } else { b'a' - 10 + digit });
     }
 
-    /// Appends the build id as hexadecimal digits. For an image without a build id, appends a fixed word. A shared
-    /// library without a build id also gets its address, so that the names of two libraries differ.
+    /// Appends the build id as hexadecimal digits. For an image without build id, a fixed word is appended; for a
+    /// shared library also its address, so that the names of two libraries differ.
+    #[inline(never)]
     fn build_id(&mut self, facts: &Facts<'_>) {
         for &byte in facts.build_id {
             self.hex_digit(byte >> 4);
@@ -136,120 +129,120 @@ impl Name {
         }
         if facts.build_id.is_empty() {
             self.extend(b"noid");
-            if !facts.program {
-                let mut address = facts.address;
-                while address != 0 {
-                    // Each round appends the lowest hexadecimal digit of the address, and then removes this digit.
-                    let [lowest, ..] = address.to_le_bytes();
-                    self.hex_digit(lowest & 15);
-                    address >>= 4;
-                }
+            let mut address = if facts.program { 0 } else { facts.address };
+            while address != 0 {
+                // In each round, the lowest hexadecimal digit of the address is appended, and the address is shifted
+                // right by that digit.
+                let [lowest, ..] = address.to_le_bytes();
+                self.hex_digit(lowest & 15);
+                address >>= 4;
             }
         }
     }
 
-    /// Expands `pattern` into this empty name. The directives are `%p`, `%h`, `%m`, `%1m` to `%9m` and `%%`. A percent
-    /// sign before any other character is copied together with the character. If the directives do not distinguish all
+    /// Makes this the name for `pattern`. The directives are `%p`, `%h`, `%m`, `%1m` to `%9m` and `%%`. A percent sign
+    /// before any other character is copied together with the character. If the directives do not distinguish all
     /// processes and images, text is inserted before the extension: the build id for a shared library; the process id
     /// for a forked child, or if a pool cannot be used.
+    #[inline(never)]
     pub fn expand(&mut self, pattern: &[u8], facts: &Facts<'_>) {
-        // Finds the start of the file name's extension in the pattern. A dot at the start of a file name begins no
-        // extension.
-        let mut found = Found::default();
-        let mut extension = pattern.len();
-        let mut before = b'/';
-        let mut at = 0;
-        while let Some(&byte) = pattern.get(at) {
-            if byte == b'/' {
-                extension = pattern.len();
-            } else if byte == b'.' && before != b'/' {
-                extension = at;
-            }
-            before = byte;
-            at += 1;
-        }
-        self.expand_part(pattern, facts, &mut found);
-        self.pool = found.pool && !facts.no_pool;
-        let image = found.image || facts.program;
-        let process = found.process || !(facts.forked || found.pool) || self.pool;
-        if image && process {
-            return;
-        }
-        self.length = 0;
-        self.expand_part(part(pattern.get(..extension)), facts, &mut found);
-        if !image {
-            self.push(b'.');
-            self.build_id(facts);
-        }
-        if !process {
-            self.push(b'.');
-            self.decimal(facts.process);
-        }
-        self.expand_part(part(pattern.get(extension..)), facts, &mut found);
-    }
-
-    fn expand_part(&mut self, pattern: &[u8], facts: &Facts<'_>, found: &mut Found) {
-        let mut rest = pattern.iter();
-        while let Some(&byte) = rest.next() {
-            if byte != b'%' {
-                self.push(byte);
-                continue;
-            }
-            let literal = rest.clone();
-            let mut slots = 0;
-            let mut letter = byte_or_zero(rest.next());
-            if letter > b'0' && letter <= b'9' {
-                slots = u32::from(letter - b'0');
-                letter = byte_or_zero(rest.next());
-            }
-            match letter {
-                b'p' if slots == 0 => {
-                    found.process = true;
-                    self.decimal(facts.process);
-                }
-                b'h' if slots == 0 => {
-                    found.image = true;
-                    self.build_id(facts);
-                }
-                b'm' => {
-                    found.image = true;
-                    found.pool = true;
-                    self.build_id(facts);
-                    if slots != 0 {
-                        self.push(b'_');
-                        self.decimal(facts.process % slots);
+        self.pool = false;
+        self.image = facts.program;
+        self.process = false;
+        // The first round finds the directives and where the extension begins. If text must be inserted, a second round
+        // inserts it there.
+        let mut insert = usize::MAX;
+        loop {
+            self.clear();
+            // A dot at the start of a file name does not begin an extension.
+            let mut extension = pattern.len();
+            let mut before = b'/';
+            let mut at = 0;
+            loop {
+                if at == insert {
+                    if !self.image {
+                        self.push(b'.');
+                        self.build_id(facts);
+                    }
+                    if !self.process {
+                        self.push(b'.');
+                        self.decimal(facts.process);
                     }
                 }
-                b'%' if slots == 0 => self.push(b'%'),
-                _ => {
-                    self.push(b'%');
-                    rest = literal;
+                if at >= pattern.len() {
+                    break;
+                }
+                let byte = byte_at(pattern, at);
+                if byte == b'/' {
+                    extension = pattern.len();
+                }
+                if byte == b'.' && before != b'/' {
+                    extension = at;
+                }
+                before = byte;
+                at += 1;
+                if byte == b'%' {
+                    at = self.directive(pattern, at, facts);
+                } else {
+                    self.push(byte);
                 }
             }
+            let has_pool = self.pool;
+            self.pool = has_pool && !facts.no_pool;
+            self.process |= if has_pool { self.pool } else { !facts.forked };
+            if insert != usize::MAX || (self.image && self.process) {
+                return;
+            }
+            insert = extension;
         }
+    }
+
+    /// Expands the directive whose percent sign is before offset `at` of the pattern. Returns the offset after the
+    /// directive.
+    #[inline(never)]
+    fn directive(&mut self, pattern: &[u8], at: usize, facts: &Facts<'_>) -> usize {
+        let mut slots = u32::from(byte_at(pattern, at).wrapping_sub(b'0'));
+        if slots > 9 {
+            slots = 0;
+        }
+        let end = at + usize::from(slots != 0);
+        let letter = byte_at(pattern, end);
+        if letter == b'm' || (letter == b'h' && slots == 0) {
+            self.image = true;
+            self.build_id(facts);
+            self.pool |= letter == b'm';
+            if slots != 0 {
+                self.push(b'_');
+                self.decimal(facts.process % slots);
+            }
+        } else if letter == b'p' && slots == 0 {
+            self.process = true;
+            self.decimal(facts.process);
+        } else {
+            self.push(b'%');
+            if letter != b'%' || slots != 0 {
+                return at;
+            }
+        }
+        end + 1
     }
 
     /// Sets this name to the name of the folder that contains `file`.
+    #[inline(never)]
     pub fn folder_of(&mut self, file: &Self) {
-        self.length = 0;
-        let mut slash = 0;
-        let mut length = 0;
-        for &byte in file.as_bytes() {
-            length += 1;
-            if byte == b'/' {
-                slash = length;
-            }
+        self.clear();
+        self.extend(file.as_bytes());
+        while self.length != 0 && byte_at(&self.bytes, self.length - 1) != b'/' {
+            self.length -= 1;
         }
-        self.extend(part(file.as_bytes().get(..slash)));
-        if slash == 0 {
-            self.push(b'.');
-        }
+        // An empty name is that of the current folder. Otherwise the dot is that of the folder before the slash.
+        self.push(b'.');
     }
 
     /// Sets this name to the name of a temporary file in the folder of `file`.
+    #[inline(never)]
     pub fn temporary_of(&mut self, file: &Self, process: u32, number: u32) {
-        self.length = 0;
-        self.too_long = false;
+        self.clear();
         self.extend(file.as_bytes());
         self.extend(b".tmp");
         self.decimal(process);
@@ -331,7 +324,7 @@ mod tests {
         name.expand(b"a/b/c.raw", &PROGRAM);
         let mut other = Name::EMPTY;
         other.folder_of(&name);
-        assert_eq!(other.as_bytes(), b"a/b/");
+        assert_eq!(other.as_bytes(), b"a/b/.");
         other.temporary_of(&name, 12, 3);
         assert_eq!(other.as_bytes(), b"a/b/c.raw.tmp12.3");
         let mut name = Name::EMPTY;

@@ -1,4 +1,5 @@
 //! Reads the notes of an ELF file. The linker stores the build id in one of them.
+use core::mem::size_of;
 use profkit_abi::mip::raw_header;
 
 const NT_GNU_BUILD_ID: u32 = 3;
@@ -7,67 +8,42 @@ const NT_GNU_BUILD_ID: u32 = 3;
 const HEADER_SIZE: usize = 12;
 const NAME: &[u8; 4] = b"GNU\0";
 
-fn word(bytes: &[u8], at: usize) -> Option<u32> {
-    match bytes.get(at..at + 4) {
-        Some(&[a, b, c, d]) => Some(u32::from_ne_bytes([a, b, c, d])),
-        _ => None,
-    }
-}
-
-/// Skips a name or description of `size` bytes and the padding after it, and returns the bytes after the padding.
-/// Returns None if fewer than `size` bytes are left. The size must be checked before the padding is added, because the
-/// sum could wrap around on a 32-bit machine.
-fn after(bytes: &[u8], size: usize, mask: usize) -> Option<&[u8]> {
-    if size > bytes.len() {
-        return None;
-    }
-    // The padding after the last note may be missing.
-    let padded = (size + mask) & !mask;
-    Some(match bytes.get(padded..) {
-        Some(rest) => rest,
-        None => &[],
-    })
-}
-
-/// Finds the build id among the notes of a segment. The notes are aligned to eight bytes if `aligned_to_eight` is true,
-/// otherwise to four. Returns an empty slice if there is no build id. Cuts a build id that is too long for a raw file.
+/// Finds the build id in a segment of notes, which are aligned to eight bytes or to four. Returns an empty slice if
+/// there is none. A build id that is too long for a raw file is cut.
 #[must_use]
-pub fn build_id(mut notes: &[u8], aligned_to_eight: bool) -> &[u8] {
+#[inline(never)]
+pub fn build_id(notes: &[u8], aligned_to_eight: bool) -> &[u8] {
     let mask = if aligned_to_eight { 7 } else { 3 };
-    loop {
-        let (name, size, kind) = match (word(notes, 0), word(notes, 4), word(notes, 8)) {
-            (Some(name), Some(size), Some(kind)) => (name as usize, size as usize, kind),
-            _ => return &[],
+    let mut at = 0;
+    // A note that is shorter is not that of a build id, and it is the last one.
+    while at + HEADER_SIZE + NAME.len() <= notes.len() {
+        // SAFETY: the header of a note and four more bytes are left; an array of bytes needs no alignment.
+        let word = |index: usize| {
+            u32::from_ne_bytes(unsafe { *notes.as_ptr().add(at).cast::<[u8; 4]>().add(index) })
         };
-        let named = match notes.get(HEADER_SIZE..) {
-            Some(named) => named,
-            None => return &[],
-        };
-        let described = match after(named, name, mask) {
-            Some(described) => described,
-            None => return &[],
-        };
-        let next = match after(described, size, mask) {
-            Some(next) => next,
-            None => return &[],
-        };
-        if kind == NT_GNU_BUILD_ID
-            && name == NAME.len()
-            && word(named, 0) == Some(u32::from_ne_bytes(*NAME))
-        {
-            // `Ord::min` is not used, because it would add a landing pad, and with it an unwind table.
-            let length = if size < raw_header::BUILD_ID_MAX {
-                size
-            } else {
-                raw_header::BUILD_ID_MAX
-            };
-            return match described.get(..length) {
-                Some(id) => id,
-                None => &[],
-            };
+        let (name, size) = (word(0) as usize, word(1) as usize);
+        // On a 32-bit machine the sums below could wrap around with larger sizes. With these they do not: a segment is
+        // smaller than a quarter of the memory.
+        if size_of::<usize>() == 4 && (name > notes.len() || size > notes.len()) {
+            break;
         }
-        notes = next;
+        let description = at + HEADER_SIZE + ((name + mask) & !mask);
+        if description + size > notes.len() {
+            break;
+        }
+        if word(2) == NT_GNU_BUILD_ID && name == NAME.len() && word(3) == u32::from_ne_bytes(*NAME)
+        {
+            let length = if size > raw_header::BUILD_ID_MAX {
+                raw_header::BUILD_ID_MAX
+            } else {
+                size
+            };
+            // SAFETY: `size` bytes of the segment are left at the description.
+            return unsafe { core::slice::from_raw_parts(notes.as_ptr().add(description), length) };
+        }
+        at = description + ((size + mask) & !mask);
     }
+    &[]
 }
 
 #[cfg(test)]

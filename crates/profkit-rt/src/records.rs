@@ -14,7 +14,8 @@ pub enum Adding {
     Impossible,
 }
 
-/// Returns the way in which the records of an image can be added. `sets` are all sets of mode flags in the image.
+/// Returns how the records of an image can be added, given all sets of mode flags that the image contains.
+#[inline(never)]
 pub fn adding(sets: &[u32]) -> Adding {
     const COVERAGE: u32 = (mode::FUNCTION_COVERAGE | mode::BLOCK_COVERAGE | mode::UNARY_COUNTER) as u32;
     const CALLS: u32 = mode::CALLS as u32;

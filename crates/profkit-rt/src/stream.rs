@@ -1,130 +1,155 @@
-//! Writes bytes to a file in blocks, and computes their hash. Other threads may change the records at the same time. So
-//! each byte is read only once, and the hash is that of the written bytes.
+//! Writes bytes to a file in blocks, and computes their hash. Other threads may change the records at the same time.
+//! Each byte is therefore read only once, so that the hash is that of the written bytes.
+use core::mem::MaybeUninit;
 use crate::xxh3::{self, Accumulators, BLOCK, SHORT_MAX, STRIPE};
 
 /// A receiver of blocks of bytes.
 pub trait Sink {
-    /// Writes all of `bytes`.
-    ///
-    /// # Errors
-    /// The error number of the system.
-    fn write(&mut self, bytes: &[u8]) -> Result<(), i32>;
+    /// Writes all of `bytes`. Returns 0, or the error number of the system.
+    fn write(&mut self, bytes: &[u8]) -> i32;
 }
 
 const CHECKSUM: usize = 8;
 
-/// A buffered writer that also computes the hash of all bytes.
+/// A buffered writer that also computes the hash of all bytes. The fields stand in the order in which the code for them
+/// is smallest: what is near the start has short offsets.
 #[derive(Debug)]
+#[repr(C)]
 pub struct Stream<S> {
-    sink: S,
-    /// The buffer. It contains the last stripe of the previous block, then the current block, then space for the
-    /// checksum.
-    buffer: [u8; STRIPE + BLOCK + CHECKSUM],
+    accumulators: Accumulators,
+    total: u64,
     /// The number of bytes in the current block, at most `BLOCK`.
     filled: usize,
-    total: u64,
-    accumulators: Accumulators,
     /// The first error of the sink; 0 if there was none. Nothing is written after an error.
     error: i32,
+    /// The receiver of the bytes.
+    pub sink: S,
+    /// The buffer: the last stripe of the previous block, then the current block, then space for the checksum.
+    buffer: MaybeUninit<[u8; STRIPE + BLOCK + CHECKSUM]>,
 }
 
 impl<S: Sink> Stream<S> {
     /// Makes a stream that has received no bytes.
-    pub const fn new(sink: S) -> Self {
+    #[inline(always)]
+    pub fn new(sink: S) -> Self {
+        let mut stream = Self::unused(sink);
+        stream.start();
+        stream
+    }
+
+    /// Makes a stream that must be started before it can be used.
+    pub const fn unused(sink: S) -> Self {
         Self {
-            sink,
-            buffer: [0; STRIPE + BLOCK + CHECKSUM],
-            filled: 0,
+            accumulators: Accumulators::UNUSED,
             total: 0,
-            accumulators: Accumulators::NEW,
+            filled: 0,
             error: 0,
+            sink,
+            buffer: MaybeUninit::uninit(),
         }
     }
 
+    /// Begins again: the stream has received no bytes.
+    #[inline(always)]
+    pub fn start(&mut self) {
+        self.accumulators.start();
+        self.total = 0;
+        self.filled = 0;
+        self.error = 0;
+    }
+
+    /// The bytes of the current block.
+    pub fn block(&mut self) -> &mut [u8] {
+        // SAFETY: `filled` is at most BLOCK, and the buffer has STRIPE + BLOCK bytes.
+        unsafe { core::slice::from_raw_parts_mut(self.buffer.as_mut_ptr().cast::<u8>().add(STRIPE), self.filled) }
+    }
+
     /// Appends one byte to the stream.
+    #[cfg_attr(not(any(profkit_rt_small, profkit_rt_api)), inline(never))]
     pub fn push(&mut self, byte: u8) {
-        if self.filled >= BLOCK {
-            self.flush_block();
+        if self.filled == BLOCK {
+            // SAFETY: the block is within the buffer, and the last stripe of the block does not overlap the first stripe
+            // of the buffer.
+            unsafe {
+                self.accumulators.block(self.buffer.as_ptr().cast::<u8>().add(STRIPE));
+                self.write(BLOCK);
+                let buffer = self.buffer.as_mut_ptr().cast::<u8>();
+                for at in 0..STRIPE {
+                    *buffer.add(at) = *buffer.add(BLOCK + at);
+                }
+            }
+            self.filled = 0;
         }
         // SAFETY: `filled` is less than BLOCK here, and the buffer has STRIPE + BLOCK bytes.
-        unsafe { *self.buffer.as_mut_ptr().add(STRIPE + self.filled) = byte };
+        unsafe { *self.buffer.as_mut_ptr().cast::<u8>().add(STRIPE + self.filled) = byte };
         self.filled += 1;
         self.total += 1;
     }
 
     /// Appends bytes to the stream.
     pub fn extend(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.push(byte);
+        // SAFETY: the bytes of a slice are readable.
+        unsafe { self.extend_from(bytes.as_ptr(), bytes.len()) }
+    }
+
+    /// Appends bytes to the stream that other threads may change in the meantime.
+    ///
+    /// # Safety
+    /// The caller must ensure that `length` bytes at `from` are readable.
+    #[inline(never)]
+    pub unsafe fn extend_from(&mut self, from: *const u8, length: usize) {
+        for at in 0..length {
+            // SAFETY: the caller promises that the byte is readable. The access is volatile, because other threads may
+            // change the memory at the same time.
+            self.push(unsafe { from.add(at).read_volatile() });
         }
     }
 
-    /// Hashes and writes the current block, which must be full. This may be called only if more bytes follow the block.
-    fn flush_block(&mut self) {
-        // SAFETY: the block is within the buffer; its last stripe does not overlap the first stripe of the buffer. No
-        // pointer is kept during the call of `write`, which borrows the whole stream.
-        unsafe {
-            self.accumulators.block(self.buffer.as_ptr().add(STRIPE));
-            self.write(BLOCK);
-            let buffer = self.buffer.as_mut_ptr();
-            core::ptr::copy_nonoverlapping(buffer.add(BLOCK), buffer, STRIPE);
-        }
-        self.filled = 0;
+    /// Appends a number in little-endian byte order.
+    #[inline(never)]
+    pub fn word(&mut self, word: u32) {
+        self.extend(&word.to_le_bytes());
     }
 
     /// Writes the first `length` bytes of the current block.
     ///
     /// # Safety
     /// The caller must pass a `length` of at most `BLOCK + CHECKSUM`.
+    #[inline(never)]
     unsafe fn write(&mut self, length: usize) {
-        if self.error != 0 {
-            return;
-        }
         // SAFETY: the caller promises that `length` bytes are within the buffer.
-        let bytes = unsafe { core::slice::from_raw_parts(self.buffer.as_ptr().add(STRIPE), length) };
-        if let Err(error) = self.sink.write(bytes) {
-            self.error = error;
+        let bytes = unsafe { core::slice::from_raw_parts(self.buffer.as_ptr().cast::<u8>().add(STRIPE), length) };
+        if self.error == 0 {
+            self.error = self.sink.write(bytes);
         }
     }
 
-    /// Returns the hash of all bytes. The stream must have received more than 16 bytes.
-    fn hash(&self) -> u64 {
-        // SAFETY: the block has `filled` bytes, and a stripe precedes it in the buffer. If the input has at most
-        // SHORT_MAX bytes, the block still holds all of them, because it was never flushed. `short` gets a length of at
-        // least SHORT_MIN, even if fewer bytes were written, and the buffer is longer than SHORT_MIN.
+    /// Ends the stream and returns the hash of all bytes. The stream must have received more than 16 bytes.
+    #[inline(never)]
+    pub fn finish(&mut self) -> u64 {
+        // SAFETY: the block has `filled` bytes; in the buffer a stripe is before it, and the room for the checksum after
+        // the longest block. If the input has at most SHORT_MAX bytes, the block still holds all of them, because it was
+        // never flushed.
         unsafe {
-            let block = self.buffer.as_ptr().add(STRIPE);
+            let block = self.buffer.as_ptr().cast::<u8>().add(STRIPE);
             if self.total <= SHORT_MAX as u64 {
-                let short = self.filled < xxh3::SHORT_MIN;
-                xxh3::short(block, if short { xxh3::SHORT_MIN } else { self.filled })
+                xxh3::short(block, self.filled)
             } else {
                 self.accumulators.finish(block, self.filled, self.total)
             }
         }
     }
 
-    /// Ends the stream: writes the remaining bytes and the checksum.
-    ///
-    /// # Errors
-    /// The first error of the sink.
-    pub fn finish_with_checksum(&mut self) -> Result<(), i32> {
-        let hash = self.hash();
+    /// Ends the stream: writes the remaining bytes and the checksum. Returns the first error of the sink, or 0.
+    pub fn finish_with_checksum(&mut self) -> i32 {
+        let hash = self.finish();
         // SAFETY: `filled` is at most BLOCK, and the buffer has room for the checksum after the block.
         unsafe {
-            let end = self.buffer.as_mut_ptr().add(STRIPE + self.filled);
+            let end = self.buffer.as_mut_ptr().cast::<u8>().add(STRIPE + self.filled);
             end.cast::<[u8; CHECKSUM]>().write(hash.to_le_bytes());
             self.write(self.filled + CHECKSUM);
         }
-        if self.error == 0 {
-            Ok(())
-        } else {
-            Err(self.error)
-        }
-    }
-
-    /// Ends the stream and returns the hash of all bytes. Nothing more is written.
-    pub fn finish(&self) -> u64 {
-        self.hash()
+        self.error
     }
 }
 
@@ -138,9 +163,9 @@ mod tests {
     struct Bytes<'a>(&'a mut Vec<u8>);
 
     impl Sink for Bytes<'_> {
-        fn write(&mut self, bytes: &[u8]) -> Result<(), i32> {
+        fn write(&mut self, bytes: &[u8]) -> i32 {
             self.0.extend_from_slice(bytes);
-            Ok(())
+            0
         }
     }
 
@@ -160,11 +185,15 @@ mod tests {
         for length in lengths {
             let input = input(length);
             let mut written = Vec::new();
+            let expected = XxHash3_64::oneshot(&input);
+            let mut ignored = Vec::new();
+            let mut stream = Stream::new(Bytes(&mut ignored));
+            stream.extend(&input);
+            assert_eq!(stream.finish(), expected, "length {length}");
+            // Another stream, because a stream ends once.
             let mut stream = Stream::new(Bytes(&mut written));
             stream.extend(&input);
-            let expected = XxHash3_64::oneshot(&input);
-            assert_eq!(stream.finish(), expected, "length {length}");
-            stream.finish_with_checksum().expect("memory");
+            assert_eq!(stream.finish_with_checksum(), 0);
             let (bytes, checksum) = written.split_at(length);
             assert!(bytes == input, "length {length}");
             assert_eq!(checksum, expected.to_le_bytes());
@@ -184,14 +213,14 @@ mod tests {
     fn the_first_error_stays_and_nothing_follows_it() {
         struct Full(usize);
         impl Sink for Full {
-            fn write(&mut self, _: &[u8]) -> Result<(), i32> {
+            fn write(&mut self, _: &[u8]) -> i32 {
                 self.0 += 1;
-                Err(28)
+                28
             }
         }
         let mut stream = Stream::new(Full(0));
         stream.extend(&input(5000));
-        assert_eq!(stream.finish_with_checksum(), Err(28));
+        assert_eq!(stream.finish_with_checksum(), 28);
         assert_eq!(stream.sink.0, 1);
     }
 }

@@ -8,8 +8,6 @@ pub const STRIPE: usize = 64;
 pub const BLOCK: usize = 1024;
 /// The length in bytes of the longest input that [`short`] can hash. A longer input needs [`Accumulators`].
 pub const SHORT_MAX: usize = 240;
-/// The length in bytes of the shortest input that [`short`] can hash.
-pub const SHORT_MIN: usize = 17;
 
 const SECRET: [u8; 192] = [
     0xb8, 0xfe, 0x6c, 0x39, 0x23, 0xa4, 0x4b, 0xbe, 0x7c, 0x01, 0x81, 0x2c, 0xf7, 0x21, 0xad, 0x1c, 0xde, 0xd4, 0x6d,
@@ -44,17 +42,27 @@ unsafe fn word(at: *const u8) -> u64 {
     u64::from_le_bytes(unsafe { at.cast::<[u8; 8]>().read() })
 }
 
-/// Returns eight bytes of the secret. All callers pass constants or loop counters that are at most the length of the
-/// secret minus 8. A larger offset would be replaced by 0, which makes the access safe without a branch that could
-/// panic.
-fn secret(at: usize) -> u64 {
-    let at = if at > SECRET.len() - 8 { 0 } else { at };
-    // SAFETY: `at` + 8 is not beyond the end of the secret.
+/// Returns eight bytes of the secret.
+///
+/// # Safety
+/// The caller must pass an `at` of at most the length of the secret minus 8.
+unsafe fn secret(at: usize) -> u64 {
+    // SAFETY: the caller promises that `at` + 8 is not beyond the end of the secret.
     unsafe { word(SECRET.as_ptr().add(at)) }
 }
 
-/// Multiplies two numbers and returns the exclusive OR of the two halves of the 128-bit product. The product is
-/// computed from smaller products, because 32-bit targets would need a library for 128-bit multiplication.
+/// Multiplies two numbers and returns the exclusive OR of the halves of the 128-bit product.
+#[cfg(target_pointer_width = "64")]
+// The halves of the product are what is wanted.
+#[allow(clippy::cast_possible_truncation)]
+fn multiply_fold(a: u64, b: u64) -> u64 {
+    let product = u128::from(a) * u128::from(b);
+    (product >> 64) as u64 ^ product as u64
+}
+
+/// Multiplies two numbers and returns the exclusive OR of the halves of the 128-bit product. The product is computed
+/// from parts, because 32-bit targets would need a library for 128-bit multiplication.
+#[cfg(not(target_pointer_width = "64"))]
 fn multiply_fold(a: u64, b: u64) -> u64 {
     const LOW: u64 = 0xffff_ffff;
     let low = (a & LOW) * (b & LOW);
@@ -64,106 +72,127 @@ fn multiply_fold(a: u64, b: u64) -> u64 {
     high ^ ((middle_2 << 32) | (low & LOW))
 }
 
+#[inline(never)]
 fn avalanche(mut hash: u64) -> u64 {
     hash ^= hash >> 37;
     hash = hash.wrapping_mul(AVALANCHE);
     hash ^ (hash >> 32)
 }
 
-/// Mixes 16 bytes of the input with the secret.
+/// Mixes `count` times 16 bytes with as many bytes of the secret from offset `secret_at` on, and adds the results to
+/// `hash`.
 ///
 /// # Safety
-/// The caller must ensure that sixteen bytes at `at` are readable.
-unsafe fn mix(at: *const u8, secret_at: usize) -> u64 {
-    // SAFETY: the caller promises that sixteen bytes are readable.
-    let (low, high) = unsafe { (word(at), word(at.add(8))) };
-    multiply_fold(low ^ secret(secret_at), high ^ secret(secret_at + 8))
+/// The caller must ensure that 16 * `count` bytes at `at` are readable, and that the secret has as many bytes from
+/// `secret_at` on.
+#[inline(never)]
+unsafe fn mix(mut hash: u64, mut at: *const u8, mut secret_at: usize, count: usize) -> u64 {
+    for _ in 0..count {
+        // SAFETY: the caller promises that the bytes are readable and within the secret.
+        unsafe {
+            let (low, high) = (word(at) ^ secret(secret_at), word(at.add(8)) ^ secret(secret_at + 8));
+            hash = hash.wrapping_add(multiply_fold(low, high));
+            at = at.add(16);
+        }
+        secret_at += 16;
+    }
+    hash
 }
 
-/// Returns the hash of a short input: [`SHORT_MIN`] to [`SHORT_MAX`] bytes.
+/// Returns the hash of a short input: 17 to [`SHORT_MAX`] bytes. For fewer bytes the result is not the hash.
 ///
 /// # Safety
-/// The caller must ensure that `length` bytes at `input` are readable, and that `length` is from [`SHORT_MIN`] to
-/// [`SHORT_MAX`].
+/// The caller must ensure that `length` bytes at `input` are readable, and 16 bytes before them and after them, and that
+/// `length` is at most [`SHORT_MAX`].
 pub unsafe fn short(input: *const u8, length: usize) -> u64 {
     let mut hash = (length as u64).wrapping_mul(PRIME64_1);
-    if length <= 128 {
-        // Each round mixes two pieces of 16 bytes: one counted from the start of the input, one from its end.
-        let mut pair = (length - 1) / 32;
-        loop {
-            // SAFETY: 16 * (pair + 1) <= length, because pair is at most (length - 1) / 32, and length > 16.
-            let (first, last) = unsafe {
-                (
-                    mix(input.add(16 * pair), 32 * pair),
-                    mix(input.add(length - 16 * (pair + 1)), 32 * pair + 16),
-                )
-            };
-            hash = hash.wrapping_add(first).wrapping_add(last);
-            if pair == 0 {
-                break;
+    // SAFETY: the bytes of the input and of the secret are within their bounds, as the comments below say.
+    unsafe {
+        let mut last = input.wrapping_add(length).wrapping_sub(16);
+        if length > 128 {
+            // The first 128 bytes, up to 7 units of 16 bytes that begin after them, and the last 16 bytes. The largest
+            // offsets in the secret are 3 + 16 * 6 and 119.
+            hash = avalanche(mix(hash, input, 0, 8));
+            hash = mix(hash, input.add(128), 3, length / 16 - 8);
+            hash = mix(hash, last, 136 - 17, 1);
+        } else {
+            // Pairs of 16 bytes, one from each end of the input. There are at most four pairs. Both parts of a pair are
+            // inside the input, or in the 16 bytes around it if the input is shorter than 16 bytes.
+            let mut first = input;
+            let mut secret_at = 0;
+            while secret_at < length {
+                hash = mix(hash, first, secret_at, 1);
+                hash = mix(hash, last, secret_at + 16, 1);
+                first = first.add(16);
+                last = last.wrapping_sub(16);
+                secret_at += 32;
             }
-            pair -= 1;
-        }
-        return avalanche(hash);
-    }
-    let mut at = 0;
-    while at + 16 <= length {
-        let secret_at = if at < 128 { at } else { at - 128 + 3 };
-        // SAFETY: at + 16 <= length, so the bytes are within the input.
-        hash = hash.wrapping_add(unsafe { mix(input.add(at), secret_at) });
-        at += 16;
-        if at == 128 {
-            hash = avalanche(hash);
         }
     }
-    // SAFETY: length > 128, so the bytes are within the input.
-    avalanche(hash.wrapping_add(unsafe { mix(input.add(length - 16), 136 - 17) }))
+    avalanche(hash)
 }
 
 /// The state of the hash of a long input.
 #[derive(Debug, Clone, Copy)]
 pub struct Accumulators([u64; 8]);
 
-impl Default for Accumulators {
-    fn default() -> Self {
-        Self::NEW
-    }
-}
-
 impl Accumulators {
     /// The state of a hash before any input was processed.
-    pub const NEW: Self = Self([
+    const NEW: [u64; 8] = [
         PRIME32_3, PRIME64_1, PRIME64_2, PRIME64_3, PRIME64_4, PRIME32_2, PRIME64_5, PRIME32_1,
-    ]);
+    ];
 
-    /// Processes one stripe of the input: mixes it with the bytes of the secret from offset `secret_at` on, and adds
-    /// the result to the accumulators.
-    ///
-    /// # Safety
-    /// The caller must ensure that [`STRIPE`] bytes at `stripe` are readable.
-    unsafe fn stripe(&mut self, stripe: *const u8, secret_at: usize) {
-        let accumulators = self.0.as_mut_ptr();
-        for lane in 0..8 {
-            // SAFETY: lane < 8 and lane ^ 1 < 8, and the caller promises that the stripe is readable.
+    /// Accumulators that are not used yet.
+    pub const UNUSED: Self = Self([0; 8]);
+
+    /// Sets the state of a hash before any input was processed.
+    pub fn start(&mut self) {
+        static NEW: [u64; 8] = Accumulators::NEW;
+        let mut from = NEW.as_ptr();
+        for value in &mut self.0 {
+            // A volatile access keeps the loop, whose code is smaller than that of a copy of 64 bytes.
+            // SAFETY: the two arrays have the same length.
             unsafe {
-                let value = word(stripe.add(8 * lane));
-                let key = value ^ secret(secret_at + 8 * lane);
-                let other = accumulators.add(lane ^ 1);
-                *other = (*other).wrapping_add(value);
-                let own = accumulators.add(lane);
-                *own = (*own).wrapping_add((key & 0xffff_ffff).wrapping_mul(key >> 32));
+                *value = from.read_volatile();
+                from = from.add(1);
             }
         }
     }
 
-    /// Adds the first `count` stripes of a block to the accumulators.
+    /// Mixes `count` stripes with the secret from offset `secret_at` on, 8 bytes further for each stripe, and adds the
+    /// results to the accumulators. After the stripes of a whole block, it scrambles the accumulators.
     ///
     /// # Safety
-    /// The caller must ensure that `count` stripes at `block` are readable, and that `count` is at most 16.
-    unsafe fn stripes(&mut self, block: *const u8, count: usize) {
-        for index in 0..count {
-            // SAFETY: the caller promises that `count` stripes are readable.
-            unsafe { self.stripe(block.add(STRIPE * index), 8 * index) };
+    /// The caller must ensure that `count` stripes at `stripe` are readable, and that the secret has [`STRIPE`] bytes at
+    /// the offset of each. `count` is at most the number of stripes in a block.
+    #[inline(never)]
+    pub unsafe fn stripes(&mut self, mut stripe: *const u8, mut secret_at: usize, count: usize) {
+        let accumulators = self.0.as_mut_ptr();
+        for _ in 0..count {
+            for lane in 0..8 {
+                // SAFETY: lane < 8 and lane ^ 1 < 8, and the caller promises that the stripe and 64 bytes of the secret
+                // are readable.
+                unsafe {
+                    let value = word(stripe);
+                    let key = value ^ secret(secret_at + 8 * lane);
+                    let other = accumulators.add(lane ^ 1);
+                    *other = (*other).wrapping_add(value);
+                    let own = accumulators.add(lane);
+                    *own = (*own).wrapping_add((key & 0xffff_ffff).wrapping_mul(key >> 32));
+                    stripe = stripe.add(8);
+                }
+            }
+            secret_at += 8;
+        }
+        if count == BLOCK / STRIPE {
+            // The secret's offset is 128 now, 64 before its end.
+            for value in &mut self.0 {
+                *value ^= *value >> 47;
+                // SAFETY: the last of the eight numbers is at offset 128 + 8 * 7, at the end of the secret.
+                *value ^= unsafe { secret(secret_at) };
+                *value = value.wrapping_mul(PRIME32_1);
+                secret_at += 8;
+            }
         }
     }
 
@@ -172,15 +201,8 @@ impl Accumulators {
     /// # Safety
     /// The caller must ensure that [`BLOCK`] bytes at `block` are readable.
     pub unsafe fn block(&mut self, block: *const u8) {
-        // SAFETY: the caller promises that a block is readable, and a block has 16 stripes.
-        unsafe { self.stripes(block, BLOCK / STRIPE) };
-        let mut secret_at = 128;
-        for value in &mut self.0 {
-            *value ^= *value >> 47;
-            *value ^= secret(secret_at);
-            *value = value.wrapping_mul(PRIME32_1);
-            secret_at += 8;
-        }
+        // SAFETY: the caller promises that a block is readable. The secret has 64 bytes at the last offset, 8 * 15.
+        unsafe { self.stripes(block, 0, BLOCK / STRIPE) };
     }
 
     /// Adds the last `length` bytes of an input of `total` bytes to the accumulators, and returns the hash. `length` is
@@ -189,19 +211,19 @@ impl Accumulators {
     /// # Safety
     /// The caller must ensure that `length` bytes at `rest` are readable. The [`STRIPE`] bytes before the end of these
     /// bytes must be readable too; the first of them may belong to the previous block.
-    pub unsafe fn finish(mut self, rest: *const u8, length: usize, total: u64) -> u64 {
-        // SAFETY: the complete stripes end before the last byte, and the last stripe ends with the last byte.
+    pub unsafe fn finish(&mut self, rest: *const u8, length: usize, total: u64) -> u64 {
+        // SAFETY: the complete stripes end before the last byte, and the last stripe ends with the last byte. The secret
+        // has 64 bytes from offset 121 on.
         unsafe {
-            self.stripes(rest, length.wrapping_sub(1) / STRIPE);
-            self.stripe(rest.wrapping_add(length).wrapping_sub(STRIPE), 192 - 64 - 7);
+            self.stripes(rest, 0, length.wrapping_sub(1) / STRIPE);
+            self.stripes(rest.wrapping_add(length).wrapping_sub(STRIPE), 192 - 64 - 7, 1);
         }
-        let mut hash = total.wrapping_mul(PRIME64_1);
-        let mut secret_at = 11;
-        let [a, b, c, d, e, f, g, h] = self.0;
-        for (low, high) in [(a, b), (c, d), (e, f), (g, h)] {
-            hash = hash.wrapping_add(multiply_fold(low ^ secret(secret_at), high ^ secret(secret_at + 8)));
-            secret_at += 16;
+        // The bytes of the accumulators are mixed as an input would be, and the numbers of an input are little-endian.
+        for value in &mut self.0 {
+            *value = value.to_le();
         }
-        avalanche(hash)
+        let hash = total.wrapping_mul(PRIME64_1);
+        // SAFETY: the accumulators have 64 bytes, and the secret has as many from offset 11 on.
+        avalanche(unsafe { mix(hash, self.0.as_ptr().cast(), 11, 4) })
     }
 }

@@ -204,16 +204,6 @@ pub fn sections() -> Sections {
     }
 }
 
-/// Facts from the headers of the image.
-#[cfg(target_os = "linux")]
-#[derive(Clone, Copy)]
-pub struct Facts {
-    /// The build id, in the memory of the image; empty if there is none.
-    pub build_id: &'static [u8],
-    /// Whether the image is the program itself and not a shared library.
-    pub program: bool,
-}
-
 #[cfg(target_os = "linux")]
 #[path = "../../profkit-rt/src/image/segments.rs"]
 mod segments;
@@ -221,15 +211,15 @@ mod segments;
 /// The build id of the image; empty if it has none.
 #[cfg(target_os = "linux")]
 pub fn build_id() -> &'static [u8] {
-    // SAFETY: this is the address of the linker's symbol `__ehdr_start`, or null.
-    unsafe { segments::facts_at(address_of!("__ehdr_start") as *const u8) }.build_id
+    // SAFETY: this is the address of the linker's symbol, or null.
+    unsafe { segments::build_id_at(address_of!("__ehdr_start") as *const u8) }
 }
 
 /// Whether the image is the program itself, which is never unloaded.
 #[cfg(target_os = "linux")]
 pub fn is_program() -> bool {
-    // SAFETY: this is the address of the linker's symbol `__ehdr_start`, or null.
-    unsafe { segments::facts_at(address_of!("__ehdr_start") as *const u8) }.program
+    // SAFETY: this is the address of the linker's symbol, or null.
+    unsafe { segments::is_program(address_of!("__ehdr_start") as *const u8) }
 }
 
 /// Returns an empty build id. Without an operating system, the headers of the image need not be in memory.

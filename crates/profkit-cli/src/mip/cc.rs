@@ -37,8 +37,8 @@ pub struct CcArgs {
 /// The options of the commands that instrument and link.
 #[derive(Clone, Debug, Args)]
 pub struct CodeArgs {
-    /// Link this runtime instead of the built-in one (see profkit mip runtime)
-    #[arg(long, value_name = "FILE", conflicts_with = "no_runtime")]
+    /// Link this runtime: full, small (one file, without patterns, pools and signals), api (no file), or a FILE
+    #[arg(long, value_name = "RUNTIME", conflicts_with = "no_runtime")]
     runtime: Option<PathBuf>,
 
     /// Do not link the runtime
@@ -59,8 +59,8 @@ impl CodeArgs {
             options: self.mode.options()?,
             runtime: match &self.runtime {
                 _ if self.no_runtime => Runtime::None,
-                Some(file) => Runtime::File(file.clone()),
-                None => Runtime::BuiltIn,
+                Some(name) => name.clone().into(),
+                None => Runtime::default(),
             },
             words,
         })

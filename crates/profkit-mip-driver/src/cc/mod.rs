@@ -23,6 +23,7 @@ pub use assembler::{AssemblerCall, is_assembler};
 pub use error::{Doing, Error, Result, Unsupported};
 pub(crate) use run::{exit_code, instrument_file, is_clang};
 
+use crate::runtime::{self, Variant};
 use parse::Parsed;
 use profkit_mip::instrument::Options;
 use run::Compiler;
@@ -42,15 +43,28 @@ pub struct Setup {
 }
 
 /// The MIP runtime that is linked to a program.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Runtime {
-    /// The MIP runtime that this crate contains or compiles.
-    #[default]
-    BuiltIn,
+    /// A variant of the MIP runtime that this crate contains or compiles. The small variant is for programs: a shared
+    /// library gets the full one.
+    BuiltIn(Variant),
     /// A static library or object file with the MIP runtime.
     File(PathBuf),
     /// No runtime is linked.
     None,
+}
+
+impl Default for Runtime {
+    fn default() -> Self {
+        Runtime::BuiltIn(Variant::Full)
+    }
+}
+
+impl From<PathBuf> for Runtime {
+    /// The runtime that a command line names: `full`, `small` or `api`, or a file.
+    fn from(name: PathBuf) -> Self {
+        runtime::variant_of(name.as_os_str()).map_or(Runtime::File(name), Runtime::BuiltIn)
+    }
 }
 
 /// A parsed call of a compiler.

@@ -81,7 +81,9 @@ pub struct Parsed {
     pub output: Option<OsString>,
     /// Whether the command line contains the linker option `--build-id`.
     pub has_build_id: bool,
-    /// The options about dependency files that the command line contains.
+    /// Whether the link makes a shared library.
+    pub is_library: bool,
+    /// Whether options name the dependency file, and whether options name its target.
     pub dependencies: Dependencies,
     /// Whether the command line asks for link-time optimisation (`-flto`).
     pub lto: bool,
@@ -284,6 +286,7 @@ pub fn parse(words: &[OsString], family: Family) -> Result<Request, Unsupported>
     let mut output = None;
     let mut dependencies = Dependencies::default();
     let mut has_build_id = false;
+    let mut is_library = false;
     let mut architectures = 0;
     let mut lto = false;
     let mut fat_objects = false;
@@ -352,7 +355,11 @@ pub fn parse(words: &[OsString], family: Family) -> Result<Request, Unsupported>
                 Class::Dependencies
             }
             "-MP" | "-MG" | "-MV" => Class::Dependencies,
-            "-shared" | "-static" | "-static-pie" | "-pie" | "-no-pie" | "-nopie" | "-rdynamic"
+            "-shared" => {
+                is_library = true;
+                Class::Linker
+            }
+            "-static" | "-static-pie" | "-pie" | "-no-pie" | "-nopie" | "-rdynamic"
             | "-nostdlib" | "-nodefaultlibs" | "-nostartfiles" | "-nolibc" | "-static-libgcc"
             | "-static-libstdc++" | "-shared-libgcc" | "-s" | "-symbolic" | "-pthreads" => {
                 Class::Linker
@@ -515,6 +522,7 @@ pub fn parse(words: &[OsString], family: Family) -> Result<Request, Unsupported>
         stop,
         output,
         has_build_id,
+        is_library,
         dependencies,
         lto,
         from_response_file,

@@ -3,7 +3,7 @@ use super::error::{Doing, Error, Result};
 use super::parse::{self, Family, Parsed, Stop};
 use super::plan::{self, Group, Places, Step};
 use super::{Runtime, Setup, assembler, bounds, lto};
-use crate::runtime;
+use crate::runtime::{self, Variant};
 use profkit_merge::files::response;
 use profkit_mip::instrument::{Options, Target, instrument};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -188,7 +188,13 @@ pub fn run(setup: &Setup, compiler: &Compiler, parsed: &Parsed, words: &[OsStrin
         _ if parsed.stop != Stop::Link => None,
         Runtime::None => None,
         Runtime::File(file) => Some(file.clone()),
-        Runtime::BuiltIn => Some(runtime::place(&compiler.target(words)?, temporary.path())?),
+        Runtime::BuiltIn(variant) => {
+            let target = compiler.target(words)?;
+            // Each image of a process needs a file of its own, and the small runtime has one name for all.
+            let for_library = *variant == Variant::Small && parsed.is_library;
+            let variant = if for_library { Variant::Full } else { *variant };
+            Some(runtime::place(&target, variant, temporary.path())?)
+        }
     };
     let linker = compiler.linker_words(parsed, runtime.is_some(), temporary.path())?;
     let places = Places {

@@ -1,15 +1,21 @@
 //! Compiles the source of the MIP runtime with rustc. The build script uses this file too.
+use profkit_rt::Variant;
 pub use profkit_rt::compiler::Error;
 use profkit_rt::compiler::{put, run, take};
 use std::ffi::OsStr;
 use std::path::Path;
 use std::process::Command;
 
-/// Compiles the runtime in `folder`, which is created if necessary. Returns the bytes of the object file.
+/// Compiles a variant of the runtime in `folder`, which is created if necessary. Returns the bytes of the object file.
 ///
 /// # Errors
 /// See [`Error`](profkit_rt::compiler::Error).
-pub fn compile(rustc: &OsStr, target: &str, folder: &Path) -> Result<Vec<u8>, Error> {
+pub fn compile(
+    rustc: &OsStr,
+    target: &str,
+    variant: Variant,
+    folder: &Path,
+) -> Result<Vec<u8>, Error> {
     put(
         folder,
         "abi/lib.rs",
@@ -38,6 +44,7 @@ pub fn compile(rustc: &OsStr, target: &str, folder: &Path) -> Result<Vec<u8>, Er
     let mut command = Command::new(rustc);
     command
         .args(profkit_rt::COMPILE_FLAGS)
+        .args(variant.compile_flags())
         .args(["--target", target]);
     if target.starts_with("aarch64") {
         // `-outline-atomics` makes the compiler generate atomic instructions instead of calls to libgcc. Old compilers
@@ -60,7 +67,8 @@ mod tests {
     fn failure(target: &str) -> Error {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-        compile(&rustc, target, folder.path()).expect_err("no object file for such a target")
+        compile(&rustc, target, Variant::Full, folder.path())
+            .expect_err("no object file for such a target")
     }
 
     #[test]

@@ -3,20 +3,29 @@
 mod compile;
 
 pub use compile::Error as CompileError;
+pub use profkit_rt::Variant;
 
 use profkit_abi::mip::symbol;
 use profkit_merge::files::{Content, Output, OutputError, system_text};
 use profkit_rt::archive::{Member, archive};
 use std::borrow::Cow;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The object file of the runtime for the machine for which this crate is built. Empty if the build made none.
-const EMBEDDED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/profkit_rt.o"));
-/// The Rust target triple of the machine for which this crate is built.
+/// Returns the object file of a variant of the runtime for the machine that this crate is built for; empty if there is
+/// none.
+const fn embedded(variant: Variant) -> &'static [u8] {
+    match variant {
+        Variant::Full => include_bytes!(concat!(env!("OUT_DIR"), "/profkit_rt.o")),
+        Variant::Small => include_bytes!(concat!(env!("OUT_DIR"), "/profkit_rt_small.o")),
+        Variant::Api => include_bytes!(concat!(env!("OUT_DIR"), "/profkit_rt_api.o")),
+    }
+}
+
+/// The Rust target of the machine that this crate is built for.
 pub(crate) const HOST: &str = env!("PROFKIT_HOST");
 
 /// The reason why no runtime can be linked.
@@ -107,34 +116,79 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
+/// The name of a variant on a command line.
+pub fn variant_name(variant: Variant) -> &'static str {
+    match variant {
+        Variant::Full => "full",
+        Variant::Small => "small",
+        Variant::Api => "api",
+    }
+}
+
+/// Returns the variant that has a name on a command line.
+pub fn variant_of(name: &OsStr) -> Option<Variant> {
+    [Variant::Full, Variant::Small, Variant::Api]
+        .into_iter()
+        .find(|variant| name == variant_name(*variant))
+}
+
 /// Makes a static library from an object file of the runtime.
-pub fn library(object: &[u8]) -> Vec<u8> {
+pub fn library(object: &[u8], variant: Variant) -> Vec<u8> {
+    let functions: &[&str] = match variant {
+        Variant::Full | Variant::Small => &[symbol::DUMP],
+        Variant::Api => &[symbol::WRITE, symbol::SIZE, symbol::COPY],
+    };
+    let common = [
+        symbol::HOOK,
+        symbol::RESET,
+        symbol::ORDINAL,
+        symbol::RING_NEXT,
+    ];
     archive(&[Member {
         name: "profkit_rt.o",
         object,
-        symbols: &[
-            symbol::HOOK,
-            symbol::DUMP,
-            symbol::RESET,
-            symbol::ORDINAL,
-            symbol::RING_NEXT,
-        ],
+        symbols: &[&common, functions].concat(),
     }])
 }
 
-/// Returns the object file of the runtime for a target triple. `None` stands for this machine.
+/// Returns the bytes for an output file whose name says what it is: `.o` an object file, `.a` a static library. Returns
+/// `None` for other names.
+///
+/// # Errors
+/// The same as [`object()`].
+pub fn file(
+    output: &Path,
+    target: Option<&str>,
+    variant: Variant,
+) -> Option<Result<Vec<u8>, Error>> {
+    let as_object = match output.extension().and_then(OsStr::to_str) {
+        Some("o") => true,
+        Some("a") => false,
+        _ => return None,
+    };
+    Some(object(target, variant).map(|object| {
+        if as_object {
+            object.into_owned()
+        } else {
+            library(&object, variant)
+        }
+    }))
+}
+
+/// Returns the object file of a variant of the runtime for a target; `None` means this machine.
 ///
 /// # Errors
 /// If there is no runtime for the target, or compiling it fails.
-pub fn object(target: Option<&str>) -> Result<Cow<'static, [u8]>, Error> {
+pub fn object(target: Option<&str>, variant: Variant) -> Result<Cow<'static, [u8]>, Error> {
     let asked = target.unwrap_or(HOST);
-    let Some(target) = rust_target(asked) else {
+    let Some(target) = target_for(asked, variant) else {
         return Err(Error::NoRuntime {
             target: asked.to_owned(),
         });
     };
-    if rust_target(HOST).is_some_and(|host| same_object(host, target)) && !EMBEDDED.is_empty() {
-        return Ok(Cow::Borrowed(EMBEDDED));
+    let embedded = embedded(variant);
+    if rust_target(HOST).is_some_and(|host| same_object(host, target)) && !embedded.is_empty() {
+        return Ok(Cow::Borrowed(embedded));
     }
     let rustc = std::env::var_os("RUSTC")
         .filter(|name| !name.is_empty())
@@ -143,7 +197,7 @@ pub fn object(target: Option<&str>) -> Result<Cow<'static, [u8]>, Error> {
         .prefix("profkit-rt-")
         .tempdir()
         .map_err(Error::Folder)?;
-    compile::compile(&rustc, target, folder.path())
+    compile::compile(&rustc, target, variant, folder.path())
         .map(Cow::Owned)
         .map_err(|error| Error::Compile {
             target,
@@ -152,13 +206,13 @@ pub fn object(target: Option<&str>) -> Result<Cow<'static, [u8]>, Error> {
         })
 }
 
-/// Returns the path of the static library to link for a target. The library for this machine is written to `folder`. A
-/// library for another machine is kept in the user's cache folder, so that it is compiled only once.
+/// Returns the path of the static library of a variant to link for a target. For this machine it is written to `folder`; for other
+/// machines it is kept in the user's cache.
 ///
 /// # Errors
 /// The same as [`object()`], and if the library cannot be written.
-pub fn place(target: &str, folder: &Path) -> Result<PathBuf, Error> {
-    let name = rust_target(target).unwrap_or("unknown");
+pub fn place(target: &str, variant: Variant, folder: &Path) -> Result<PathBuf, Error> {
+    let name = target_for(target, variant).unwrap_or("unknown");
     let mut path = folder.join("libprofkit_rt.a");
     if !rust_target(HOST).is_some_and(|host| same_object(host, name))
         && let Some(cache) = cache_folder()
@@ -168,6 +222,7 @@ pub fn place(target: &str, folder: &Path) -> Result<PathBuf, Error> {
             profkit_rt::source::FILES,
             profkit_abi::source::MIP,
             profkit_rt::COMPILE_FLAGS,
+            variant,
         )
             .hash(&mut hasher);
         let kept = cache
@@ -184,7 +239,7 @@ pub fn place(target: &str, folder: &Path) -> Result<PathBuf, Error> {
             path = kept;
         }
     }
-    let bytes = library(&object(Some(target))?);
+    let bytes = library(&object(Some(target), variant)?, variant);
     Output::new(&path, Content::Binary)
         .and_then(|output| output.write(|sink| sink.put(&bytes)))
         .map_err(Error::Write)?;
@@ -204,6 +259,18 @@ pub(crate) fn cache_folder() -> Option<PathBuf> {
 fn same_object(a: &str, b: &str) -> bool {
     let architecture = |target: &str| target.split('-').next().map(str::to_owned);
     architecture(a) == architecture(b)
+}
+
+/// Returns the Rust target whose object a variant uses for a triple. The variant without files makes no system calls, so
+/// that its object for Linux is that for programs without an operating system too.
+fn target_for(triple: &str, variant: Variant) -> Option<&'static str> {
+    let bare = variant == Variant::Api && !triple.contains("-linux") && triple.contains("-none");
+    if bare {
+        let architecture = triple.split('-').next().unwrap_or_default();
+        let hard = if triple.ends_with("hf") { "hf" } else { "" };
+        return rust_target(&format!("{architecture}-linux-gnueabi{hard}"));
+    }
+    rust_target(triple)
 }
 
 /// Returns the Rust target for a triple of GCC, Clang or Rust. The C library in the triple is ignored.
@@ -230,7 +297,23 @@ fn rust_target(triple: &str) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use super::rust_target;
+    use super::{Variant, rust_target, target_for};
+
+    #[test]
+    fn programs_without_an_operating_system_use_the_variant_without_files() {
+        for (triple, expected) in [
+            ("aarch64-none-elf", Some("aarch64-unknown-linux-gnu")),
+            ("x86_64-unknown-none", Some("x86_64-unknown-linux-gnu")),
+            ("armv7a-none-eabihf", Some("armv7-unknown-linux-gnueabihf")),
+            ("arm-none-eabi", Some("armv7-unknown-linux-gnueabi")),
+            ("aarch64-linux-gnu", Some("aarch64-unknown-linux-gnu")),
+            ("x86_64-apple-darwin", None),
+            ("riscv64-unknown-none-elf", None),
+        ] {
+            assert_eq!(target_for(triple, Variant::Api), expected, "{triple}");
+        }
+        assert_eq!(target_for("aarch64-none-elf", Variant::Small), None);
+    }
 
     #[test]
     fn triples_of_all_compilers_are_understood() {

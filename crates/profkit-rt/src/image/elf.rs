@@ -4,7 +4,7 @@
 //! The symbols are hidden and addressed relative to the program counter, so that they need no GOT slot and no dynamic
 //! relocation. In a position-independent image, GNU ld rejects such an address if the symbol may be undefined. So the
 //! runtime contains an empty piece of each section.
-use super::{segments, Facts, Range};
+use super::{segments, Range};
 use core::arch::{asm, global_asm};
 
 macro_rules! weak_hidden {
@@ -106,7 +106,7 @@ pub fn modes() -> &'static [u32] {
     unsafe {
         core::slice::from_raw_parts(
             start.cast(),
-            (end as usize).wrapping_sub(start as usize) / 4,
+            end.cast::<u32>().offset_from(start.cast()) as usize,
         )
     }
 }
@@ -116,8 +116,15 @@ pub fn runtime_handle() -> *mut u8 {
     address!("__dso_handle")
 }
 
-/// Reads the headers of the image.
-pub fn facts() -> Facts {
-    // SAFETY: this is the address of the linker's symbol `__ehdr_start`.
-    unsafe { segments::facts_at(address!("__ehdr_start")) }
+/// Returns the build id, in the memory of the image; empty if there is none.
+pub fn build_id() -> &'static [u8] {
+    // SAFETY: this is the address of the linker's symbol.
+    unsafe { segments::build_id_at(address!("__ehdr_start")) }
+}
+
+/// Whether the image is the program itself and not a shared library.
+#[cfg(not(any(profkit_rt_small, profkit_rt_api)))]
+pub fn is_program() -> bool {
+    // SAFETY: this is the address of the linker's symbol.
+    unsafe { segments::is_program(address!("__ehdr_start")) }
 }

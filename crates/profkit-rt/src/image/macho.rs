@@ -1,6 +1,6 @@
 //! Reads a Mach-O image in memory. The linker's `section$start$` and `section$end$` symbols are the bounds of sections;
 //! the load commands contain everything else.
-use super::{Facts, Range};
+use super::Range;
 
 extern "C" {
     #[link_name = "\x01section$start$__DATA$__llvm_mipraw"]
@@ -53,7 +53,7 @@ pub fn modes() -> &'static [u32] {
         let end = core::ptr::addr_of!(MODES_END);
         core::slice::from_raw_parts(
             start.cast(),
-            (end as usize).wrapping_sub(start as usize) / 4,
+            end.cast::<u32>().offset_from(start.cast()) as usize,
         )
     }
 }
@@ -64,25 +64,35 @@ pub fn runtime_handle() -> *mut u8 {
     unsafe { core::ptr::addr_of_mut!(HEADER) }
 }
 
-/// Reads the load commands of the image. The build id is its UUID.
-pub fn facts() -> Facts {
-    let mut facts = Facts {
-        build_id: &[],
-        program: true,
-    };
+/// Returns the build id, in the memory of the image: its UUID; empty if there is none.
+pub fn build_id() -> &'static [u8] {
     // SAFETY: the header of this image has 32 bytes, as in all 64-bit images. The load commands follow it, and dyld has
     // checked them.
     unsafe {
         let header: *const u8 = core::ptr::addr_of!(HEADER);
-        let word = |at: *const u8| at.cast::<u32>().read_unaligned();
-        facts.program = word(header.add(12)) == FILE_TYPE_EXECUTE;
         let mut command = header.add(32);
         for _ in 0..word(header.add(16)) {
             if word(command) == LC_UUID {
-                facts.build_id = core::slice::from_raw_parts(command.add(8), 16);
+                return core::slice::from_raw_parts(command.add(8), 16);
             }
             command = command.add(word(command.add(4)) as usize);
         }
     }
-    facts
+    &[]
+}
+
+/// Whether the image is the program itself and not a shared library.
+#[cfg(not(any(profkit_rt_small, profkit_rt_api)))]
+pub fn is_program() -> bool {
+    // SAFETY: the header of this image is readable.
+    unsafe { word(core::ptr::addr_of!(HEADER).add(12)) == FILE_TYPE_EXECUTE }
+}
+
+/// Reads a number of 32 bits.
+///
+/// # Safety
+/// The caller must ensure that four bytes at `at` are readable.
+unsafe fn word(at: *const u8) -> u32 {
+    // SAFETY: the caller promises that the bytes are readable.
+    unsafe { at.cast::<u32>().read_unaligned() }
 }

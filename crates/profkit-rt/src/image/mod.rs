@@ -9,13 +9,15 @@ mod format;
 #[cfg(not(any(target_os = "macos", target_os = "ios")))]
 mod segments;
 
-pub use format::{facts, modes, records, ring, runtime_handle};
+#[cfg(not(any(profkit_rt_small, profkit_rt_api)))]
+pub use format::{is_program, runtime_handle};
+pub use format::{build_id, modes, records, ring};
 
 /// A section in the image's writable memory. Other threads may change its contents at any time.
 #[derive(Clone, Copy)]
 pub struct Range {
     start: *mut u8,
-    length: usize,
+    end: *mut u8,
 }
 
 impl Range {
@@ -25,10 +27,7 @@ impl Range {
     /// `start` and `end` must be the bounds of one section. The caller must ensure that the section is readable and
     /// writable as long as this code is loaded, and that only instrumented code and this module access it.
     unsafe fn between(start: *mut u8, end: *mut u8) -> Self {
-        Self {
-            start,
-            length: (end as usize).wrapping_sub(start as usize),
-        }
+        Self { start, end }
     }
 
     /// The address of the first byte of the section.
@@ -38,7 +37,7 @@ impl Range {
 
     /// The number of bytes in the section.
     pub fn length(self) -> usize {
-        self.length
+        (self.end as usize).wrapping_sub(self.start as usize)
     }
 
     /// Reads one byte of the section.
@@ -68,20 +67,16 @@ impl Range {
     }
 
     /// Sets all bytes of the section to one value.
+    #[inline(never)]
     pub fn fill(self, byte: u8) {
-        for at in 0..self.length {
-            // SAFETY: `at` is below the length. The access is volatile, because other threads may change the memory at
-            // the same time.
-            unsafe { self.start.add(at).write_volatile(byte) };
+        let mut at = self.start;
+        while at != self.end {
+            // SAFETY: `at` is before the end of the section. The access is volatile, because other threads may change the
+            // memory at the same time.
+            unsafe {
+                at.write_volatile(byte);
+                at = at.add(1);
+            }
         }
     }
-}
-
-/// Facts from the headers of the image.
-#[derive(Clone, Copy)]
-pub struct Facts {
-    /// The build id, in the memory of the image; empty if there is none.
-    pub build_id: &'static [u8],
-    /// Whether the image is the program itself and not a shared library.
-    pub program: bool,
 }

@@ -35,6 +35,7 @@ extern "C" {
 mod flag {
     pub const CREATE: i32 = 0o100;
     pub const EXCLUSIVE: i32 = 0o200;
+    pub const TRUNCATE: i32 = 0o1000;
     pub const CLOSE_ON_EXEC: i32 = 0o2_000_000;
 }
 
@@ -42,6 +43,7 @@ mod flag {
 mod flag {
     pub const CREATE: i32 = 0x200;
     pub const EXCLUSIVE: i32 = 0x800;
+    pub const TRUNCATE: i32 = 0x400;
     #[cfg(target_os = "freebsd")]
     pub const CLOSE_ON_EXEC: i32 = 0x10_0000;
     #[cfg(not(target_os = "freebsd"))]
@@ -76,6 +78,7 @@ pub unsafe fn open(path: *const u8, how: Open) -> Result<i32> {
         | match how {
             Open::Read | Open::Folder => 0,
             Open::Write => 1,
+            Open::Replace => 1 | flag::CREATE | flag::TRUNCATE,
             Open::Create => 1 | flag::CREATE | flag::EXCLUSIVE,
         };
     // SAFETY: the path is zero-terminated, and libc only reads it.

@@ -57,38 +57,77 @@ mod number {
 const O_WRONLY: usize = 1;
 const O_CREAT: usize = 0o100;
 const O_EXCL: usize = 0o200;
+const O_TRUNC: usize = 0o1000;
 const O_CLOEXEC: usize = 0o2_000_000;
 const AT_FDCWD: usize = -100_isize as usize;
 const LOCK_EX: usize = 2;
 
-/// Makes a system call. A negative result is an error.
+/// Makes a system call with up to five arguments. A negative result is an error.
 ///
 /// # Safety
 /// The caller must ensure that everything that the system call does with its arguments is sound.
+#[inline(always)]
 #[cfg(target_arch = "x86_64")]
-pub unsafe fn call(number: usize, arguments: [usize; 5]) -> isize {
-    let [a, b, c, d, e] = arguments;
+pub unsafe fn call<const N: usize>(number: usize, arguments: [usize; N]) -> isize {
+    let [a, b, c, d, e] = five(arguments);
     let result: usize;
+    // Registers that the call does not need are not set, which makes the code smaller.
     // SAFETY: the kernel changes only rax, rcx, r11, and the memory to which the arguments let it write.
     unsafe {
-        asm!(
-            "syscall",
-            inlateout("rax") number => result,
-            in("rdi") a, in("rsi") b, in("rdx") c, in("r10") d, in("r8") e,
-            lateout("rcx") _, lateout("r11") _,
-            options(nostack),
-        );
+        if N == 0 {
+            asm!(
+                "syscall",
+                inlateout("rax") number => result,
+                lateout("rcx") _, lateout("r11") _,
+                options(nostack),
+            );
+        } else if N == 1 {
+            asm!(
+                "syscall",
+                inlateout("rax") number => result,
+                in("rdi") a,
+                lateout("rcx") _, lateout("r11") _,
+                options(nostack),
+            );
+        } else if N <= 3 {
+            asm!(
+                "syscall",
+                inlateout("rax") number => result,
+                in("rdi") a, in("rsi") b, in("rdx") c,
+                lateout("rcx") _, lateout("r11") _,
+                options(nostack),
+            );
+        } else {
+            asm!(
+                "syscall",
+                inlateout("rax") number => result,
+                in("rdi") a, in("rsi") b, in("rdx") c, in("r10") d, in("r8") e,
+                lateout("rcx") _, lateout("r11") _,
+                options(nostack),
+            );
+        }
     }
     result as isize
+}
+
+/// Returns the arguments of a system call, with zeros after them.
+#[inline(always)]
+fn five<const N: usize>(arguments: [usize; N]) -> [usize; 5] {
+    let at = |index: usize| match arguments.get(index) {
+        Some(&argument) => argument,
+        None => 0,
+    };
+    [at(0), at(1), at(2), at(3), at(4)]
 }
 
 /// Makes a system call. A negative result is an error.
 ///
 /// # Safety
 /// The caller must ensure that everything that the system call does with its arguments is sound.
+#[inline(always)]
 #[cfg(target_arch = "aarch64")]
-pub unsafe fn call(number: usize, arguments: [usize; 5]) -> isize {
-    let [a, b, c, d, e] = arguments;
+pub unsafe fn call<const N: usize>(number: usize, arguments: [usize; N]) -> isize {
+    let [a, b, c, d, e] = five(arguments);
     let result: usize;
     // SAFETY: the kernel changes only x0, and the memory to which the arguments let it write.
     unsafe {
@@ -106,9 +145,10 @@ pub unsafe fn call(number: usize, arguments: [usize; 5]) -> isize {
 ///
 /// # Safety
 /// The caller must ensure that everything that the system call does with its arguments is sound.
+#[inline(always)]
 #[cfg(target_arch = "arm")]
-pub unsafe fn call(number: usize, arguments: [usize; 5]) -> isize {
-    let [a, b, c, d, e] = arguments;
+pub unsafe fn call<const N: usize>(number: usize, arguments: [usize; N]) -> isize {
+    let [a, b, c, d, e] = five(arguments);
     let result: usize;
     // SAFETY: the kernel changes only r0, and the memory to which the arguments let it write. r7 may be the frame
     // pointer, so it is not an operand; the code saves and restores it.
@@ -131,7 +171,8 @@ pub unsafe fn call(number: usize, arguments: [usize; 5]) -> isize {
 ///
 /// # Safety
 /// The caller must ensure what [`call`] requires.
-pub unsafe fn checked(number: usize, arguments: [usize; 5]) -> Result<usize> {
+#[inline(always)]
+pub unsafe fn checked<const N: usize>(number: usize, arguments: [usize; N]) -> Result<usize> {
     // SAFETY: the caller promises that the system call is sound.
     let result = unsafe { call(number, arguments) };
     if result < 0 {
@@ -151,17 +192,18 @@ pub unsafe fn open(path: *const u8, how: Open) -> Result<i32> {
             Open::Read => 0,
             Open::Write => O_WRONLY,
             Open::Create => O_WRONLY | O_CREAT | O_EXCL,
+            Open::Replace => O_WRONLY | O_CREAT | O_TRUNC,
             Open::Folder => number::O_DIRECTORY,
         };
     // SAFETY: the path is zero-terminated, and the kernel only reads it.
-    unsafe { checked(number::OPENAT, [AT_FDCWD, path as usize, flags, 0o666, 0]) }
+    unsafe { checked(number::OPENAT, [AT_FDCWD, path as usize, flags, 0o666]) }
         .map(|file| file as i32)
 }
 
 /// Closes a file.
 pub fn close(file: i32) -> Result<()> {
     // SAFETY: the descriptor is one that the runtime has opened.
-    unsafe { checked(number::CLOSE, [file as usize, 0, 0, 0, 0]) }.map(|_| ())
+    unsafe { checked(number::CLOSE, [file as usize]) }.map(|_| ())
 }
 
 /// Writes some of `bytes` to a file. Returns the number of bytes written.
@@ -170,7 +212,7 @@ pub fn write(file: i32, bytes: &[u8]) -> Result<usize> {
     unsafe {
         checked(
             number::WRITE,
-            [file as usize, bytes.as_ptr() as usize, bytes.len(), 0, 0],
+            [file as usize, bytes.as_ptr() as usize, bytes.len()],
         )
     }
 }
@@ -181,13 +223,7 @@ pub fn read(file: i32, bytes: &mut [u8]) -> Result<usize> {
     unsafe {
         checked(
             number::READ,
-            [
-                file as usize,
-                bytes.as_mut_ptr() as usize,
-                bytes.len(),
-                0,
-                0,
-            ],
+            [file as usize, bytes.as_mut_ptr() as usize, bytes.len()],
         )
     }
 }
@@ -195,7 +231,7 @@ pub fn read(file: i32, bytes: &mut [u8]) -> Result<usize> {
 /// Sets the position in a file to its start.
 pub fn rewind(file: i32) -> Result<()> {
     // SAFETY: the call only changes the position in a file.
-    unsafe { checked(number::LSEEK, [file as usize, 0, 0, 0, 0]) }.map(|_| ())
+    unsafe { checked(number::LSEEK, [file as usize, 0, 0]) }.map(|_| ())
 }
 
 /// Renames a file.
@@ -207,7 +243,7 @@ pub unsafe fn rename(from: *const u8, to: *const u8) -> Result<()> {
     unsafe {
         checked(
             number::RENAMEAT,
-            [AT_FDCWD, from as usize, AT_FDCWD, to as usize, 0],
+            [AT_FDCWD, from as usize, AT_FDCWD, to as usize],
         )
     }
     .map(|_| ())
@@ -220,14 +256,14 @@ pub unsafe fn rename(from: *const u8, to: *const u8) -> Result<()> {
 pub unsafe fn unlink(path: *const u8) {
     // SAFETY: the path is zero-terminated, and the kernel only reads it. If a temporary file cannot be removed, it
     // stays in its folder.
-    let _ = unsafe { call(number::UNLINKAT, [AT_FDCWD, path as usize, 0, 0, 0]) };
+    let _ = unsafe { call(number::UNLINKAT, [AT_FDCWD, path as usize, 0]) };
 }
 
 /// Waits until it can lock an open file or folder.
 pub fn lock(file: i32) -> Result<()> {
     loop {
         // SAFETY: the call sets an advisory lock on a descriptor that the runtime has opened.
-        match unsafe { checked(number::FLOCK, [file as usize, LOCK_EX, 0, 0, 0]) } {
+        match unsafe { checked(number::FLOCK, [file as usize, LOCK_EX]) } {
             Err(error::INTERRUPTED) => {}
             other => return other.map(|_| ()),
         }
@@ -237,13 +273,13 @@ pub fn lock(file: i32) -> Result<()> {
 /// Returns the id of this process.
 pub fn process() -> u32 {
     // SAFETY: the system call has no arguments.
-    unsafe { call(number::GETPID, [0; 5]) as u32 }
+    unsafe { call(number::GETPID, []) as u32 }
 }
 
 /// Lets another thread run.
 pub fn pause() {
     // SAFETY: the system call has no arguments.
-    let _ = unsafe { call(number::SCHED_YIELD, [0; 5]) };
+    let _ = unsafe { call(number::SCHED_YIELD, []) };
 }
 
 /// Makes the kernel call the handler of this signal with three arguments (`SA_SIGINFO`). Returns whether that

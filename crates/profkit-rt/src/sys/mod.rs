@@ -35,6 +35,8 @@ pub enum Open {
     Write,
     /// The file is created for writing. A file with this name must not exist yet.
     Create,
+    /// The file is opened for writing. If it exists, its contents are removed; otherwise it is created.
+    Replace,
     /// The path is a folder, which is opened in order to lock it.
     Folder,
 }

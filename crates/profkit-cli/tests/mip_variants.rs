@@ -1,0 +1,326 @@
+//! The small variants of the MIP runtime: the same profile as that of the full one, and what they leave out.
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "tests"
+)]
+use object::read::{Object as _, ObjectSection as _, ObjectSymbol as _};
+use profkit_testkit::{links_c, or_skip, repo_root};
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+const PROFKIT: &str = env!("CARGO_BIN_EXE_profkit");
+/// Exit code of the test program.
+const OWN_CODE: i32 = 7;
+/// The most bytes of code that the variants may have on x86-64.
+const SMALL_TEXT: u64 = 2048;
+const API_TEXT: u64 = 2048;
+const FULL_TEXT: u64 = 6144;
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Runs `profkit mip cc` on a program of tests/programs/mip.
+fn cc(folder: &Path, options: &[&str], words: &[&str], source: &str, output: &str) -> Output {
+    Command::new(PROFKIT)
+        .args(["mip", "cc"])
+        .args(options)
+        .args(["--", "gcc-12", "-O1", "-pthread"])
+        .args(words)
+        .arg(repo_root().join("tests/programs/mip").join(source))
+        .args(["-o", output])
+        .current_dir(folder)
+        .output()
+        .unwrap()
+}
+
+/// Builds a program, which must succeed.
+fn build(folder: &Path, options: &[&str], words: &[&str], source: &str, output: &str) {
+    let made = cc(folder, options, words, source, output);
+    assert!(made.status.success(), "{output}: {}", text(&made.stderr));
+}
+
+/// Runs a program of the folder with a name for its raw file, or with none.
+fn run(folder: &Path, program: &str, name: &str, words: &[&str]) -> Output {
+    let mut command = Command::new(folder.join(program));
+    command.args(words).current_dir(folder);
+    command.env_remove("LLVM_MIP_PROFILE_FILENAME");
+    if !name.is_empty() {
+        command.env("LLVM_MIP_PROFILE_FILENAME", name);
+    }
+    command.output().unwrap()
+}
+
+/// What `profkit mip show` says about the functions in a raw file of a program.
+fn profile(folder: &Path, program: &str, raw: &str) -> serde_json::Value {
+    let profkit = |words: &[&str]| {
+        let output = Command::new(PROFKIT)
+            .args(words)
+            .current_dir(folder)
+            .output()
+            .unwrap();
+        assert!(
+            output.status.success(),
+            "{words:?}: {}",
+            text(&output.stderr)
+        );
+        output.stdout
+    };
+    profkit(&["mip", "create", "-p", "x.mip", program]);
+    profkit(&["mip", "merge", "--strict", "-q", "-p", "x.mip", raw]);
+    let shown = profkit(&["mip", "show", "--format", "json", "-p", "x.mip"]);
+    let shown: serde_json::Value = serde_json::from_slice(&shown).unwrap();
+    let mut functions = shown["functions"].clone();
+    for function in functions.as_array_mut().unwrap() {
+        // The runtimes have other sizes, so that a function is at another address.
+        function.as_object_mut().unwrap().remove("address");
+    }
+    functions
+}
+
+/// Names of the files that are not programs and libraries, sorted.
+fn files(folder: &Path) -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.contains("raw"))
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn the_small_runtime_writes_the_same_profile() {
+    for link in ["-pie", "-static"] {
+        or_skip!(links_c("gcc-12", &["-pthread", link]));
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    for (mode, link) in [
+        ("function", "-pie"),
+        ("calls", "-pie"),
+        ("calls", "-static"),
+        ("calls,block", "-no-pie"),
+    ] {
+        let mut functions = Vec::new();
+        for runtime in ["full", "small"] {
+            let options = ["--mode", mode, "--runtime", runtime];
+            build(folder, &options, &[link], "runtime.c", runtime);
+            let words = ["second", "first", "second", "dump", "first"];
+            let output = run(folder, runtime, "x.raw", &words);
+            assert_eq!(
+                (output.status.code(), text(&output.stderr)),
+                (Some(OWN_CODE), String::new()),
+                "{mode} {link} {runtime}"
+            );
+            assert_eq!(text(&output.stdout), "dump 0\n");
+            functions.push(profile(folder, runtime, "x.raw"));
+        }
+        assert!(functions[0].as_array().is_some_and(|all| all.len() > 4));
+        assert_eq!(functions[0], functions[1], "{mode} {link}");
+    }
+    // Whole again after a longer file, and empty after a reset.
+    fs::write(folder.join("x.raw"), [7; 5000]).unwrap();
+    run(folder, "small", "x.raw", &["first"]);
+    profile(folder, "small", "x.raw");
+    // Samples of return addresses are in the file too.
+    let options = [
+        "--mode",
+        "calls",
+        "--return-addresses",
+        "64",
+        "--runtime",
+        "small",
+    ];
+    build(folder, &options, &[], "runtime.c", "ring");
+    run(folder, "ring", "ring.raw", &["first"]);
+    profile(folder, "ring", "ring.raw");
+}
+
+#[test]
+fn the_small_runtime_says_what_it_does_not_do() {
+    or_skip!(links_c("gcc-12", &["-pthread"]));
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let options = ["--mode", "calls", "--runtime", "small"];
+    build(folder, &options, &[], "runtime.c", "small");
+    let long = "x/".repeat(2100);
+    fs::create_dir(folder.join("folder.raw")).unwrap();
+    for (name, number) in [
+        ("%p.raw", 22),
+        ("a%b.raw", 22),
+        ("missing/x.raw", 2),
+        ("folder.raw", 21),
+        ("/dev/full", 28),
+        (long.as_str(), 36),
+    ] {
+        let output = run(folder, "small", name, &["first"]);
+        assert_eq!(output.status.code(), Some(OWN_CODE), "{name}");
+        let said = text(&output.stderr);
+        assert!(
+            said.starts_with("profkit: MIP profile ")
+                && said.ends_with(&format!(": error {number}\n")),
+            "{name:.20}: {said:.99}"
+        );
+        assert_eq!(files(folder), ["folder.raw"], "{name}");
+    }
+    // A name that fills the runtime's memory is not cut to another name.
+    let longer = "./".repeat(3000) + "x.raw";
+    let output = run(folder, "small", &longer, &["first"]);
+    assert!(text(&output.stderr).starts_with("profkit: MIP profile ./"));
+    assert_eq!(files(folder), ["folder.raw"]);
+    let output = run(folder, "small", "%p.raw", &["dump", "dump", "_exit"]);
+    assert_eq!(text(&output.stdout), "dump -1\ndump -1\n");
+    let line = "profkit: MIP profile %p.raw: error 22\n";
+    assert_eq!(text(&output.stderr), format!("{line}{line}"));
+    // A device stays what it is.
+    let output = run(folder, "small", "/dev/null", &["first"]);
+    assert_eq!(text(&output.stderr), "");
+    // A signal does not write, and a child of a fork has a file of its own.
+    run(folder, "small", "", &["first", "fork", "fork"]);
+    let names = files(folder);
+    assert_eq!(names.len(), 4, "{names:?}");
+    assert!(names.iter().any(|name| name == "default.mipraw"));
+    let children = names
+        .iter()
+        .filter_map(|name| name.strip_prefix("default.mipraw."))
+        .filter(|process| process.parse::<u32>().is_ok());
+    assert_eq!(children.count(), 2, "{names:?}");
+    for name in names.iter().filter(|name| name.starts_with("default")) {
+        profile(folder, "small", name);
+    }
+}
+
+#[test]
+fn a_library_gets_the_full_runtime_or_is_refused_by_the_linker() {
+    or_skip!(links_c("gcc-12", &["-pthread"]));
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let small = ["--mode", "calls", "--runtime", "small"];
+    let shared = ["-shared", "-fPIC"];
+    build(folder, &small, &[], "runtime.c", "small");
+    build(folder, &small, &shared, "library.c", "one.so");
+    let output = run(folder, "small", "", &["./one.so", "first"]);
+    assert_eq!(text(&output.stderr), "");
+    let names = files(folder);
+    let [library, program] = names.as_slice() else {
+        panic!("{names:?}")
+    };
+    assert_eq!(program, "default.mipraw");
+    assert!(library.starts_with("default.") && library.len() > 40);
+    profile(folder, "small", program);
+    profile(folder, "one.so", library);
+    let made = Command::new(PROFKIT)
+        .args(["mip", "runtime", "--kind", "small", "-o", "rt.a"])
+        .current_dir(folder)
+        .status();
+    assert!(made.unwrap().success());
+    let by_hand = ["--mode", "calls", "--runtime", "rt.a"];
+    let made = cc(folder, &by_hand, &shared, "library.c", "two.so");
+    assert!(!made.status.success());
+    let said = text(&made.stderr);
+    assert!(said.contains("_start"), "{said}");
+}
+
+#[test]
+fn a_program_without_files_asks_for_the_bytes() {
+    or_skip!(links_c("gcc-12", &["-pthread"]));
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let api = ["--mode", "calls", "--runtime", "api"];
+    build(folder, &api, &[], "buffer.c", "api");
+    let output = run(folder, "api", "", &[]);
+    assert_eq!(
+        (output.status.code(), text(&output.stdout)),
+        (
+            Some(0),
+            "too small 0\nfailed 5\nnested -1\nequal 1\n".into()
+        ),
+        "{}",
+        text(&output.stderr)
+    );
+    assert_eq!(files(folder), ["buffer.raw"]);
+    let called: Vec<_> = profile(folder, "api", "buffer.raw")
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|function| function["calls"].as_u64() > Some(0))
+        .map(|function| (function["name"].clone(), function["calls"].clone()))
+        .collect();
+    let expected = [("main", 1), ("used", 3), ("collect", 2)];
+    for (name, calls) in expected {
+        assert!(
+            called.contains(&(name.into(), calls.into())),
+            "{name}: {called:?}"
+        );
+    }
+}
+
+#[test]
+fn a_program_without_libc_and_constructors_has_a_profile() {
+    or_skip!(links_c("gcc-12", &["-static"]));
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let api = ["--mode", "function", "--runtime", "api"];
+    let alone = [
+        "-static",
+        "-nostdlib",
+        "-ffreestanding",
+        "-fno-stack-protector",
+    ];
+    build(folder, &api, &alone, "alone.c", "alone");
+    let output = run(folder, "alone", "", &[]);
+    assert_eq!(output.status.code(), Some(OWN_CODE));
+    fs::write(folder.join("alone.raw"), &output.stdout).unwrap();
+    let functions = profile(folder, "alone", "alone.raw");
+    let covered = |name: &str| {
+        let mut all = functions.as_array().unwrap().iter();
+        all.find(|function| function["name"] == name).unwrap()["called_runs"].as_u64()
+    };
+    assert_eq!(covered("used"), Some(1));
+    assert_eq!(covered("never"), Some(0));
+}
+
+/// Writes an object file of the runtime and reads it.
+fn object_of(kind: &str) -> Vec<u8> {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("rt.o");
+    let output = Command::new(PROFKIT)
+        .args(["mip", "runtime", "--kind", kind, "-o"])
+        .arg(&file)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{kind}: {}", text(&output.stderr));
+    fs::read(file).unwrap()
+}
+
+#[test]
+fn each_variant_is_as_small_as_it_says_and_needs_nothing_else() {
+    for (kind, limit, needs) in [
+        ("full", FULL_TEXT, &["getenv", "signal"][..]),
+        ("small", SMALL_TEXT, &["_start", "getenv"]),
+        ("api", API_TEXT, &[]),
+    ] {
+        let bytes = object_of(kind);
+        let object = object::File::parse(&*bytes).unwrap();
+        let mut missing: Vec<&str> = object
+            .symbols()
+            .filter(|symbol| symbol.is_undefined() && !symbol.is_weak())
+            .map(|symbol| symbol.name().unwrap())
+            .filter(|name| !name.is_empty())
+            .collect();
+        missing.sort_unstable();
+        assert_eq!(missing, needs, "{kind}");
+        let size: u64 = object
+            .sections()
+            .filter(|section| section.kind() == object::SectionKind::Text)
+            .map(|section| section.size())
+            .sum();
+        if cfg!(target_arch = "x86_64") {
+            assert!((1..limit).contains(&size), "{kind}: {size} bytes of code");
+        }
+    }
+}

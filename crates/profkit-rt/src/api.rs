@@ -1,0 +1,106 @@
+//! The interface of a runtime without files: the program asks for the bytes of the raw file. There is no constructor, and
+//! neither libc nor an operating system is needed.
+use crate::part::Part;
+use crate::stream::{Sink, Stream};
+use core::ptr::addr_of_mut;
+use core::sync::atomic::{AtomicBool, Ordering};
+
+core::arch::global_asm!(
+    ".hidden __profkit_mip_size",
+    ".hidden __profkit_mip_write",
+    ".hidden __profkit_mip_copy",
+);
+
+/// Whether a raw file is being written. Only one at a time may use the stream.
+static BUSY: AtomicBool = AtomicBool::new(false);
+static mut STREAM: Stream<Callback> = Stream::unused(Callback {
+    function: None,
+    context: core::ptr::null_mut(),
+});
+
+/// Instrumented objects refer to this variable, so that the runtime is linked.
+#[no_mangle]
+pub static __profkit_mip_hook: usize = 0;
+
+/// A function of the program that takes bytes. It returns 0, or an error number of its own.
+type Function = extern "C" fn(context: *mut u8, bytes: *const u8, length: usize) -> i32;
+
+/// A function of the program, and the first argument for it. There is none before the first file.
+struct Callback {
+    function: Option<Function>,
+    context: *mut u8,
+}
+
+impl Sink for Callback {
+    fn write(&mut self, bytes: &[u8]) -> i32 {
+        match self.function {
+            Some(function) => function(self.context, bytes.as_ptr(), bytes.len()),
+            None => 0,
+        }
+    }
+}
+
+/// Passes the bytes of the raw file of the calling image to a function, in pieces of any size. Returns 0; the first result
+/// of the function that is not 0, after which it is not called again; or −1 at once if another call is running.
+#[no_mangle]
+pub extern "C" fn __profkit_mip_write(function: Function, context: *mut u8) -> i32 {
+    if BUSY.swap(true, Ordering::Acquire) {
+        return -1;
+    }
+    // SAFETY: BUSY is set, so no other call uses the stream.
+    let stream = unsafe { &mut *addr_of_mut!(STREAM) };
+    stream.start();
+    stream.sink = Callback {
+        function: Some(function),
+        context,
+    };
+    let result = Part::of_image().emit(stream);
+    BUSY.store(false, Ordering::Release);
+    result
+}
+
+/// Returns the size of the raw file in bytes. It is the same in each run of a program.
+#[no_mangle]
+pub extern "C" fn __profkit_mip_size() -> usize {
+    Part::of_image().size()
+}
+
+/// The rest of a buffer of the program.
+#[repr(C)]
+struct Rest {
+    start: *mut u8,
+    size: usize,
+}
+
+extern "C" fn copy(context: *mut u8, bytes: *const u8, length: usize) -> i32 {
+    // SAFETY: `__profkit_mip_copy` has passed the address of a `Rest`.
+    let rest = unsafe { &mut *context.cast::<Rest>() };
+    if length > rest.size {
+        return 1;
+    }
+    for at in 0..length {
+        // SAFETY: the caller has passed a buffer with so much room, and bytes of this length. The access is volatile, so
+        // that the compiler calls no function of libc.
+        unsafe { rest.start.add(at).write_volatile(*bytes.add(at)) };
+    }
+    // SAFETY: the result is at most the address after the end of the buffer.
+    rest.start = unsafe { rest.start.add(length) };
+    rest.size -= length;
+    0
+}
+
+/// Copies the raw file of the calling image to a buffer. Returns its size, or 0 if the buffer is smaller or another call is
+/// running.
+#[no_mangle]
+pub extern "C" fn __profkit_mip_copy(buffer: *mut u8, size: usize) -> usize {
+    let mut rest = Rest {
+        start: buffer,
+        size,
+    };
+    let context: *mut Rest = &mut rest;
+    if __profkit_mip_write(copy, context.cast()) == 0 {
+        size - rest.size
+    } else {
+        0
+    }
+}

@@ -1,0 +1,195 @@
+//! The file of the small runtime. Its name is that of the environment, without patterns. It is written in place: there are
+//! no temporary files, pools, signals and fork handlers.
+use crate::part::Part;
+use crate::stream::{Sink, Stream};
+use crate::sys::{self, error, Open};
+use core::arch::{asm, global_asm};
+use core::ptr::addr_of_mut;
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+// Two images of a process would write the same file. A shared library has no such symbol, and the linker reports that.
+global_asm!(
+    ".hidden _start",
+    ".pushsection .rodata.profkit_rt, \"a\", %progbits",
+    ".long _start - .",
+    ".popsection"
+);
+
+/// The size in bytes of the longest text. The system refuses a name that is as long. After such a name there is no room
+/// for the number of the error.
+const TEXT_MAX: usize = 4352;
+/// What stands before the name.
+const BEFORE: &[u8] = b"profkit: MIP profile \0";
+const NAME_AT: usize = BEFORE.len() - 1;
+
+/// Whether a dump is running. Only one dump at a time may use the text.
+static BUSY: AtomicBool = AtomicBool::new(false);
+/// The id of the process that the name belongs to.
+static PROCESS: AtomicU32 = AtomicU32::new(0);
+static mut TEXT: Text = Text {
+    length: 0,
+    is_pattern: false,
+    bytes: [0; TEXT_MAX + 1],
+};
+
+static mut STREAM: Stream<File> = Stream::unused(File(0));
+
+/// The start of a message, which ends with the zero-terminated name of the file.
+#[repr(C)]
+struct Text {
+    length: usize,
+    /// Whether there is a percent sign. This runtime does not know what it means.
+    is_pattern: bool,
+    bytes: [u8; TEXT_MAX + 1],
+}
+
+impl Text {
+    /// Appends a byte, if there is room for it. The bytes after the text are always zero.
+    #[inline(never)]
+    fn push(&mut self, byte: u8) {
+        self.is_pattern |= byte == b'%';
+        if self.length < TEXT_MAX {
+            // SAFETY: the length is less than the size of the array minus one.
+            unsafe { *self.bytes.as_mut_ptr().add(self.length) = byte };
+            self.length += 1;
+        }
+    }
+
+    /// Appends a zero-terminated text.
+    ///
+    /// # Safety
+    /// The caller must pass a zero-terminated text.
+    #[inline(never)]
+    unsafe fn extend(&mut self, mut text: *const u8) {
+        // SAFETY: the caller promises that the text is zero-terminated.
+        unsafe {
+            while *text != 0 {
+                self.push(*text);
+                text = text.add(1);
+            }
+        }
+    }
+
+    /// Appends a byte and a number in decimal.
+    #[inline(never)]
+    fn number(&mut self, before: u8, number: u32) {
+        if number < 10 {
+            self.push(before);
+        } else {
+            self.number(before, number / 10);
+        }
+        self.push(b'0' + (number % 10) as u8);
+    }
+}
+
+extern "C" {
+    fn getenv(name: *const u8) -> *const u8;
+}
+
+/// A file that is being written.
+struct File(i32);
+
+impl Sink for File {
+    fn write(&mut self, mut bytes: &[u8]) -> i32 {
+        while !bytes.is_empty() {
+            match sys::write(self.0, bytes) {
+                Ok(0) => return error::NO_SPACE,
+                Ok(written) => {
+                    // SAFETY: the kernel has written so many bytes of the slice.
+                    bytes = unsafe { bytes.get_unchecked(written..) };
+                }
+                Err(error::INTERRUPTED) => {}
+                Err(number) => return number,
+            }
+        }
+        0
+    }
+}
+
+/// Stores the id of this process and the name of the file, which the environment has.
+pub extern "C" fn initialize() {
+    // SAFETY: the constructor runs before the program changes its environment. Nothing else uses the text before the
+    // first dump, and the text is not empty later.
+    unsafe {
+        let text = &mut *addr_of_mut!(TEXT);
+        if text.length != 0 {
+            return;
+        }
+        PROCESS.store(sys::process(), Ordering::Relaxed);
+        let mut name = getenv(b"LLVM_MIP_PROFILE_FILENAME\0".as_ptr());
+        if name.is_null() || *name == 0 {
+            name = b"default.mipraw\0".as_ptr();
+        }
+        text.extend(BEFORE.as_ptr());
+        text.extend(name);
+    }
+}
+
+/// Waits until no other dump is running, then writes the raw file. Returns 0, or −1 after printing an error to stderr.
+pub fn dump() -> i32 {
+    let process = sys::process();
+    // SAFETY: only the first dump of a forked child, and the thread that has set BUSY, use the text.
+    let text = unsafe { &mut *addr_of_mut!(TEXT) };
+    if PROCESS.swap(process, Ordering::Relaxed) != process {
+        // A forked child writes a file of its own. If a dump was running during the fork, it ran in a thread of the
+        // parent, which does not exist in the child.
+        text.number(b'.', process);
+        BUSY.store(false, Ordering::Relaxed);
+    }
+    while BUSY.swap(true, Ordering::Acquire) {
+        sys::pause();
+    }
+    let number = write(text);
+    if number != 0 {
+        let length = text.length;
+        // SAFETY: the text is zero-terminated, and its length is not larger than its array.
+        unsafe {
+            text.extend(b": error\0".as_ptr());
+            text.number(b' ', number as u32);
+            text.push(b'\n');
+            // An error of this write is ignored, because there is no other place to report the error.
+            let _ = sys::write(2, text.bytes.get_unchecked(..text.length));
+            while text.length != length {
+                text.length -= 1;
+                *text.bytes.as_mut_ptr().add(text.length) = 0;
+            }
+        }
+    }
+    BUSY.store(false, Ordering::Release);
+    -i32::from(number != 0)
+}
+
+/// Returns the same pointer, in a way that the compiler does not follow. Functions that get the address of the stream are
+/// smaller than functions that know it.
+fn hidden(mut pointer: *mut Stream<File>) -> *mut Stream<File> {
+    // SAFETY: there is no instruction.
+    unsafe {
+        asm!("/* {0} */", inout(reg) pointer, options(pure, nomem, nostack, preserves_flags));
+    }
+    pointer
+}
+
+#[inline(always)]
+fn write(text: &mut Text) -> i32 {
+    if text.is_pattern {
+        return error::INVALID;
+    }
+    let part = Part::of_image();
+    if part.records.length() == 0 {
+        return 0;
+    }
+    // SAFETY: the text is zero-terminated.
+    let file = match unsafe { sys::open(text.bytes.as_ptr().add(NAME_AT), Open::Replace) } {
+        Ok(file) => file,
+        Err(number) => return number,
+    };
+    // SAFETY: the thread that has set BUSY uses the stream.
+    let stream = unsafe { &mut *hidden(addr_of_mut!(STREAM)) };
+    stream.start();
+    stream.sink = File(file);
+    let number = part.emit(stream);
+    match sys::close(file) {
+        Err(closed) if number == 0 => closed,
+        _ => number,
+    }
+}

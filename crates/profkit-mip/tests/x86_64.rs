@@ -242,6 +242,15 @@ fn modes() -> Vec<Options> {
     vec![store_blocks, unary, calls]
 }
 
+/// The modes with probes for the large code model, which work in code of any model.
+fn large_modes() -> Vec<Options> {
+    let mut all = modes();
+    for options in &mut all {
+        options.large_code_model = true;
+    }
+    all
+}
+
 fn symbols(path: &Path) -> BTreeSet<String> {
     let data = fs::read(path).unwrap();
     let file = object::File::parse(&*data).unwrap();
@@ -325,7 +334,7 @@ fn programs_print_the_same_and_differ_in_nothing_else() {
             let image = bench.link(&compiler, "bfd", &[], &plain_paths);
             let expected = run(&mut Command::new(&image));
             let relocations = dynamic_relocations(&image);
-            for options in some_or_all(modes(), 3) {
+            for options in some_or_all([modes(), large_modes()].concat(), 3) {
                 let mut objects = Vec::new();
                 for (i, text) in texts.iter().enumerate() {
                     let made = instrument(text.as_bytes(), "in.s", None, &options).unwrap();
@@ -394,9 +403,12 @@ fn blocks_are_covered_exactly_where_an_emulator_saw_them_run() {
         return skip("qemu-user is not installed");
     }
     let bench = Bench::new();
-    for compiler in compilers() {
+    let both = [modes()[0].clone(), large_modes()[0].clone()];
+    for (compiler, options) in compilers()
+        .into_iter()
+        .flat_map(|compiler| both.iter().map(move |options| (compiler.clone(), options)))
+    {
         let flags = ["-O2", "-fno-pie", "-fno-omit-frame-pointer"];
-        let options = &modes()[0];
         let objects: Vec<PathBuf> = ["corners.c", "corners_more.cpp"]
             .iter()
             .enumerate()
@@ -456,6 +468,28 @@ fn blocks_are_covered_exactly_where_an_emulator_saw_them_run() {
         );
         if compiler.c.ends_with("gcc") {
             assert!(cold > 2, "blocks of cold parts that ran: {cold}");
+        }
+    }
+}
+
+#[test]
+fn the_unwinder_finds_its_way_from_each_instruction_of_a_large_probe() {
+    let bench = Bench::new();
+    for compiler in compilers() {
+        for flags in [
+            &["-O2", "-fasynchronous-unwind-tables"][..],
+            &["-O0", "-fasynchronous-unwind-tables"],
+        ] {
+            let text = bench.assembly(&compiler, "unwind_steps.c", flags);
+            let made = instrument(text.as_bytes(), "in.s", None, &large_modes()[0]).unwrap();
+            let object = bench.assemble(&compiler, &made.text, "steps.o");
+            let image = bench.link(&compiler, "bfd", &[], &[&object]);
+            let (printed, _) = bench.records(&image);
+            let printed = String::from_utf8_lossy(&printed).into_owned();
+            assert!(
+                printed.ends_with(": 0 lost\n"),
+                "{compiler:?} {flags:?}: {printed}"
+            );
         }
     }
 }

@@ -1,7 +1,7 @@
 //! `cargo xtask mip-fuzz`: compares plain and instrumented builds of generated programs, with many compilers and
 //! options.
 use super::{build_profkit, clang_counts, fresh};
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 use profkit_testkit::program::{MIP_MODES, MipMode, Program, Setting, Size, compare};
 use profkit_testkit::{Rng, target_folder};
 use std::path::{Path, PathBuf};
@@ -165,14 +165,7 @@ fn setting_of(seed: u64) -> Setting {
     }
 }
 
-/// Whether the instrumenter must refuse this mode with these options. Inside a function of the large code model, no
-/// register is known to be free for the address of a record.
-fn is_refused(setting: &Setting, mode: &MipMode) -> bool {
-    let is_large = setting.flags.iter().any(|flag| flag == "-mcmodel=large");
-    is_large && (mode.name.contains("block") || mode.name.contains("returns"))
-}
-
-/// Tests one generated program. Returns the number of functions whose calls were compared with clang's counts.
+/// One program; the number of functions whose calls were compared with clang's.
 fn one(
     profkit: &Path,
     seed: u64,
@@ -186,25 +179,7 @@ fn one(
         functions: 2 + rng.below(8),
     };
     let program = Program::generate(seed, size);
-    let (refused, modes): (Vec<_>, Vec<_>) =
-        modes.iter().partition(|mode| is_refused(setting, mode));
-    compare(profkit, &program, setting, &modes, folder)?;
-    let sources = program.write_to(folder)?;
-    for mode in refused {
-        let built = setting.build(
-            Some((profkit, mode)),
-            folder,
-            &sources,
-            &folder.join("refused"),
-        );
-        let said = built.err().map(|error| format!("{error:#}"));
-        ensure!(
-            said.as_ref()
-                .is_some_and(|said| said.contains("in the large code model")),
-            "mode {} was to be refused: {said:?}",
-            mode.name
-        );
-    }
+    compare(profkit, &program, setting, modes, folder)?;
     if !seed.is_multiple_of(4) || !modes.iter().any(|mode| mode.counts_calls()) {
         return Ok(0);
     }

@@ -191,3 +191,34 @@ fn what_is_refused_is_located() {
     in.s:1: has 16-bit or 32-bit code, which there is no back end for, at `.code32`
     "##);
 }
+
+#[test]
+fn a_large_probe_describes_the_stack_where_the_frame_is_found_by_it() {
+    let code = "\t.text\n\t.type f,@function\nf:\n\t.cfi_startproc\n\tjne .L1\n\tpushq %rbp\n\t.cfi_def_cfa_offset 16\n\tmovq %rsp, %rbp\n\t.cfi_def_cfa_register 6\n\
+        .L1:\n\tjne .L2\n\t.cfi_remember_state\n\tpopq %rbp\n\t.cfi_def_cfa %rsp, 8\n\tjne .L3\n\tret\n\
+        .L2:\n\t.cfi_restore_state\n\tjne .L3\n\t.cfi_def_cfa_register rsp\n\
+        .L3:\n\tnop\n\tjne .L4\n\t.cfi_escape 0x0f, 0x03, 0x76, 0x78, 0x06\n\
+        .L4:\n\tret\n\t.cfi_endproc\n\t.size f,.-f\n";
+    let options = Options {
+        blocks: true,
+        large_code_model: true,
+        ..Options::default()
+    };
+    let made = instrument(code.as_bytes(), "f.s", None, &options).unwrap();
+    let text = String::from_utf8(made.text.into_owned()).unwrap();
+    let described: Vec<bool> = text
+        .lines()
+        .filter(|line| line.contains("leaq -128(%rsp), %rsp"))
+        .map(|line| {
+            let changes = line.matches(".cfi_adjust_cfa_offset").count();
+            assert!(changes == 0 || changes == 6, "{line}");
+            changes == 6
+        })
+        .collect();
+    // After the first branch; .L1; the pop; the return; .L2; .L3; .L4.
+    assert_eq!(
+        described,
+        [true, false, false, true, false, true, false],
+        "{text}"
+    );
+}

@@ -5,6 +5,7 @@
 //! passes anything in flags.
 mod flow;
 mod sequences;
+mod unwind;
 
 use super::backend::{Backend, BlockProbes, Flow, Sequence, Site};
 use super::options::{Mode, Options};
@@ -40,22 +41,10 @@ impl Backend for X86_64 {
     }
 
     fn supports(&self, options: &Options) -> Result<(), String> {
-        if options.large_code_model && options.blocks {
-            return Err(
-                "cannot have block coverage in the large code model: inside a function no register is known to be \
-                 free for the address of the record"
-                    .to_owned(),
-            );
-        }
         match options.mode {
             Mode::Calls {
                 return_addresses: Some(0),
             } => Err("cannot have a ring of 0 return addresses".to_owned()),
-            Mode::Calls {
-                return_addresses: Some(_),
-            } if options.large_code_model => Err(
-                "cannot have return addresses in the large code model: their helper may be out of reach".to_owned(),
-            ),
             _ => Ok(()),
         }
     }
@@ -115,10 +104,10 @@ impl Backend for X86_64 {
     fn blocks(
         &self,
         site: &Site<'_, '_>,
-        _part: usize,
+        part: usize,
         starts: &[usize],
     ) -> Result<BlockProbes, String> {
-        Ok(blocks(site, starts))
+        Ok(blocks(site, part, starts))
     }
 
     fn once(&self, options: &Options) -> String {
@@ -126,9 +115,15 @@ impl Backend for X86_64 {
     }
 }
 
-/// Makes the block probes. Each is one store at the start of a block.
-fn blocks(site: &Site<'_, '_>, starts: &[usize]) -> BlockProbes {
+/// Makes the block probes: one store at the start of each block.
+fn blocks(site: &Site<'_, '_>, part: usize, starts: &[usize]) -> BlockProbes {
     let first = site.options.entry_size();
+    let is_large = site.options.large_code_model;
+    let by_stack_pointer = if is_large {
+        unwind::by_stack_pointer(site, part, starts)
+    } else {
+        Vec::new()
+    };
     let probe = |(number, &start): (usize, &usize)| {
         let offset = first + number * record::BLOCK_SIZE;
         let intel = site
@@ -136,10 +131,13 @@ fn blocks(site: &Site<'_, '_>, starts: &[usize]) -> BlockProbes {
             .statements
             .get(start)
             .is_some_and(|statement| statement.context.intel);
-        (
-            start,
-            sequences::block(&site.labels.record(), intel, offset),
-        )
+        let probe = if is_large {
+            let described = by_stack_pointer.get(number).is_some_and(|by| *by);
+            sequences::large_block(site.labels, part, number, intel, offset, described)
+        } else {
+            sequences::block(&site.labels.record(), intel, offset)
+        };
+        (start, probe)
     };
     BlockProbes {
         probes: starts.iter().enumerate().map(probe).collect(),

@@ -1,6 +1,7 @@
 //! Makes the code of x86-64 probes. docs/formats/mip-code.md shows the bytes.
 use crate::asm::ObjectFormat;
 use crate::instrument::backend::{Sequence, Site};
+use crate::instrument::labels::Labels;
 use crate::instrument::options::{Counter, Mode, Options};
 use profkit_abi::mip::{record, ring, section, symbol};
 use std::fmt::Write as _;
@@ -29,10 +30,12 @@ fn memory(record: &str, intel: bool, size: &str, offset: usize) -> String {
     }
 }
 
+pub(super) use large::block as large_block;
+
 /// Makes the probe for the entry of a function.
 pub(super) fn entry(site: &Site<'_, '_>, format: ObjectFormat) -> Sequence {
     if site.options.large_code_model {
-        return large::entry(site);
+        return large::entry(site, format);
     }
     let intel = site.intel();
     let record = site.labels.record();
@@ -96,59 +99,118 @@ fn cfa(site: &Site<'_, '_>) -> (&'static str, &'static str) {
 
 /// Probes for the large code model. The record may be anywhere, so its distance is a 64-bit constant.
 mod large {
-    use super::{Counter, Mode, Sequence, Site, assign_ordinal, cfa, record, symbol};
+    use super::{
+        Counter, Labels, Mode, ObjectFormat, Sequence, Site, assign_ordinal, cfa, edge_helper,
+        global, record, ring, symbol,
+    };
 
-    /// Returns code that pushes rax and rcx, and loads the address of the record into rax. `here` is the name of a new
-    /// label for this code.
-    fn load(site: &Site<'_, '_>, here: &str) -> String {
-        let record = site.labels.record();
-        let (down, _) = cfa(site);
-        if site.intel() {
-            format!(
-                "push rax{down}; push rcx{down}; {here}: lea rax, [rip + {here}]; movabs rcx, offset {record}-{here}; add rax, rcx"
-            )
+    /// Returns the code for Intel syntax, if that is on. It is the same code in AT&T syntax: clang 22 takes `offset` of a
+    /// difference of labels for an error.
+    fn in_syntax(code: &str, intel: bool) -> String {
+        if intel {
+            format!(".att_syntax prefix; {code}; .intel_syntax noprefix")
         } else {
-            format!(
-                "pushq %rax{down}; pushq %rcx{down}; {here}: leaq {here}(%rip), %rax; movabsq ${record}-{here}, %rcx; addq %rcx, %rax"
-            )
+            code.to_owned()
         }
     }
 
     /// Makes the probe for the entry of a function.
-    pub(super) fn entry(site: &Site<'_, '_>) -> Sequence {
-        let intel = site.intel();
+    pub(super) fn entry(site: &Site<'_, '_>, format: ObjectFormat) -> Sequence {
         let here = site.labels.other("h");
-        let load_record = load(site, &here);
-        let (_, up) = cfa(site);
-        let restore = if intel {
-            format!("pop rcx{up}; pop rax{up}")
-        } else {
-            format!("popq %rcx{up}; popq %rax{up}")
+        let record = site.labels.record();
+        let (down, up) = cfa(site);
+        let operation = match site.options.mode {
+            Mode::Function(Counter::Store) => "movb $0, (%rax)",
+            Mode::Function(Counter::Unary) => "shrb (%rax)",
+            Mode::Calls { .. } => "incl (%rax)",
         };
-        let operation = match (site.options.mode, intel) {
-            (Mode::Function(Counter::Store), true) => "mov byte ptr [rax], 0",
-            (Mode::Function(Counter::Store), false) => "movb $0, (%rax)",
-            (Mode::Function(Counter::Unary), true) => "shr byte ptr [rax], 1",
-            (Mode::Function(Counter::Unary), false) => "shrb (%rax)",
-            (Mode::Calls { .. }, true) => "inc dword ptr [rax]",
-            (Mode::Calls { .. }, false) => "incl (%rax)",
-        };
-        let mut inline = format!("{load_record}; {operation}; {restore}");
+        debug_assert_eq!(record::COVERED_BYTE, 0);
+        let mut inline = format!(
+            "pushq %rax{down}; pushq %rcx{down}; {here}: leaq {here}(%rip), %rax; movabsq ${record}-{here}, %rcx; addq %rcx, %rax; {operation}; popq %rcx{up}; popq %rax{up}"
+        );
         let mut cold = None;
-        if let Mode::Calls { .. } = site.options.mode {
+        if let Mode::Calls { return_addresses } = site.options.mode {
             let (stub, back) = (site.labels.other("s"), site.labels.other("c"));
             // Pops do not change flags, so the branch still sees the flags that the increment has set.
             inline.push_str(&format!("; je {stub}; {back}:"));
-            let (there, name) = (site.labels.other("t"), site.labels.record());
-            let ordinal = symbol::ORDINAL;
-            // In the large code model, a helper function may be out of reach, so the stub assigns the ordinal itself.
+            if let Some(slots) = return_addresses {
+                inline.push_str(&sample(site, &global(&large_helper(slots), format)));
+            }
+            let there = site.labels.other("t");
+            let ordinal = global(symbol::ORDINAL, format);
+            // The helper may be out of reach, so the stub itself assigns the ordinal.
             cold = Some(format!(
-                "{stub}:\n\tpushq %rax\n\tpushq %rcx\n\tpushq %rdx\n\tpushq %rsi\n{there}:\n\tleaq {there}(%rip), %rax\n\tmovabsq ${ordinal}-{there}, %rsi\n\taddq %rax, %rsi\n\tmovabsq ${name}-{there}, %rcx\n\taddq %rcx, %rax\n{}\tpopq %rsi\n\tpopq %rdx\n\tpopq %rcx\n\tpopq %rax\n\tjmp {back}\n",
+                "{stub}:\n\tpushq %rax\n\tpushq %rcx\n\tpushq %rdx\n\tpushq %rsi\n{there}:\n\tleaq {there}(%rip), %rax\n\tmovabsq ${ordinal}-{there}, %rsi\n\taddq %rax, %rsi\n\tmovabsq ${record}-{there}, %rcx\n\taddq %rcx, %rax\n{}\tpopq %rsi\n\tpopq %rdx\n\tpopq %rcx\n\tpopq %rax\n\tjmp {back}\n",
                 assign_ordinal("(%rsi)", &site.labels.other("o")),
             ));
         }
-        debug_assert_eq!(record::COVERED_BYTE, 0);
-        Sequence { inline, cold }
+        Sequence {
+            inline: in_syntax(&inline, site.intel()),
+            cold,
+        }
+    }
+
+    /// Returns the name of the helper that samples return addresses, of a ring of this size.
+    pub(super) fn large_helper(slots: u32) -> String {
+        format!("{}_large", edge_helper(slots))
+    }
+
+    /// Returns code that calls the helper with the address of the record in rax. The helper may be out of reach, so that
+    /// its address is computed and kept on the stack.
+    fn sample(site: &Site<'_, '_>, helper: &str) -> String {
+        let here = site.labels.other("i");
+        let record = site.labels.record();
+        let (down, up) = cfa(site);
+        format!(
+            " pushq %rax{down}; pushq %rcx{down}; {here}: leaq {here}(%rip), %rax; movabsq ${helper}-{here}, %rcx; addq %rax, %rcx; pushq %rcx{down}; movabsq ${record}-{here}, %rcx; addq %rcx, %rax; callq *(%rsp); popq %rcx{up}; popq %rcx{up}; popq %rax{up}"
+        )
+    }
+
+    /// Returns the body of the helper. It computes the address of everything that may be out of reach. The stack
+    /// contains, from the top: rsi, rdx, rcx, the return address of this helper, the address of this helper, the caller's
+    /// rcx and rax, and the return address to be sampled.
+    pub(super) fn helper(
+        next: &str,
+        ring_name: &str,
+        start: &str,
+        slot: &str,
+        here: &str,
+    ) -> String {
+        format!(
+            "\tendbr64\n\tpushq %rcx\n\tpushq %rdx\n\tpushq %rsi\n{here}:\n\tleaq {here}(%rip), %rsi\n\tmovabsq ${next}-{here}, %rdx\n\tmovl (%rsi,%rdx), %ecx\n\tincl (%rsi,%rdx)\n{slot}\tmovabsq ${ring_name}-{here}, %rdx\n\taddq %rsi, %rdx\n\tleaq (%rdx,%rcx,{size}), %rcx\n\tmovabsq ${start}-{here}, %rdx\n\taddq %rsi, %rdx\n\tsubl %edx, %eax\n\tmovl %eax, {offset}(%rcx)\n\tmovl 56(%rsp), %eax\n\tsubl %edx, %eax\n\tmovl %eax, {caller}(%rcx)\n\tpopq %rsi\n\tpopq %rdx\n\tpopq %rcx\n\tret\n",
+            size = ring::SAMPLE_SIZE,
+            offset = ring::RECORD_OFFSET,
+            caller = ring::RETURN_OFFSET,
+        )
+    }
+
+    /// Makes the store that marks a block as executed. Inside a function no register is free, so that two are kept on the
+    /// stack, below the red zone. No instruction changes a flag. If the unwinder finds the frame by the stack pointer,
+    /// each change of the stack pointer is described to it.
+    pub(in super::super) fn block(
+        labels: Labels,
+        part: usize,
+        number: usize,
+        intel: bool,
+        offset: usize,
+        described: bool,
+    ) -> String {
+        const RED_ZONE: i32 = 128;
+        let here = format!("{}_{part}_{number}", labels.other("l"));
+        let record = labels.record();
+        let covered = record::COVERED_BYTE;
+        let moved = |by: i32| {
+            if described {
+                format!("; .cfi_adjust_cfa_offset {by}")
+            } else {
+                String::new()
+            }
+        };
+        let (zone, down, up, back) = (moved(RED_ZONE), moved(8), moved(-8), moved(-RED_ZONE));
+        let code = format!(
+            "leaq -{RED_ZONE}(%rsp), %rsp{zone}; pushq %rax{down}; pushq %rcx{down}; {here}: leaq {here}(%rip), %rax; movabsq ${record}+{offset}-{here}, %rcx; movb ${covered}, (%rax,%rcx); popq %rcx{up}; popq %rax{up}; leaq {RED_ZONE}(%rsp), %rsp{back}"
+        );
+        in_syntax(&code, intel)
     }
 }
 
@@ -259,24 +321,23 @@ pub(super) fn once(options: &Options, format: ObjectFormat) -> String {
         return out;
     };
     let ordinal = hidden(symbol::ORDINAL, format, &mut out);
-    if options.large_code_model {
-        return out;
-    }
-    helper(
-        FIRST,
-        &format!(
-            "\tpushq %rax\n\tpushq %rcx\n\tpushq %rdx\n\tpushq %rsi\n{FIND_RECORD}{}\tpopq %rsi\n\tpopq %rdx\n\tpopq %rcx\n\tpopq %rax\n\tret\n",
-            assign_ordinal(
-                &format!("{ordinal}(%rip)"),
-                match format {
-                    ObjectFormat::Elf => ".Lprofkit_mip_done",
-                    ObjectFormat::MachO => "Lprofkit_mip_done",
-                }
+    if !options.large_code_model {
+        helper(
+            FIRST,
+            &format!(
+                "\tpushq %rax\n\tpushq %rcx\n\tpushq %rdx\n\tpushq %rsi\n{FIND_RECORD}{}\tpopq %rsi\n\tpopq %rdx\n\tpopq %rcx\n\tpopq %rax\n\tret\n",
+                assign_ordinal(
+                    &format!("{ordinal}(%rip)"),
+                    match format {
+                        ObjectFormat::Elf => ".Lprofkit_mip_done",
+                        ObjectFormat::MachO => "Lprofkit_mip_done",
+                    }
+                ),
             ),
-        ),
-        format,
-        &mut out,
-    );
+            format,
+            &mut out,
+        );
+    }
     if let Some(slots) = return_addresses {
         let next = hidden(symbol::RING_NEXT, format, &mut out);
         let ring_name = global(&format!("{}{slots}", symbol::RING_GROUP_PREFIX), format);
@@ -293,6 +354,15 @@ pub(super) fn once(options: &Options, format: ObjectFormat) -> String {
                 "\tpushq %rax\n\tmovl %ecx, %eax\n\txorl %edx, %edx\n\tmovl ${slots}, %ecx\n\tdivl %ecx\n\tmovl %edx, %ecx\n\tpopq %rax\n"
             )
         };
+        if options.large_code_model {
+            let here = match format {
+                ObjectFormat::Elf => ".Lprofkit_mip_here",
+                ObjectFormat::MachO => "Lprofkit_mip_here",
+            };
+            let body = large::helper(&next, &ring_name, &start, &slot, here);
+            helper(&large::large_helper(slots), &body, format, &mut out);
+            return out;
+        }
         helper(
             &edge_helper(slots),
             &format!(

@@ -11,16 +11,17 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const HELP: &str = "\
-cargo xtask bench-mip [--only PROGRAM]... [--rounds N] [--work N] [--merge] [--layout] [--all] [--sources FOLDER] [--profkit FILE]
+cargo xtask bench-mip [--only PROGRAM]... [--rounds N] [--work N] [--merge] [--layout] [--runtimes] [--all] [--sources FOLDER] [--profkit FILE]
 
 Builds lua 5.4, zstd, re2 and this repository's C++ program (clang-22 -O2; zstd -O3) plain, in modes function, unary
 and calls, and with -fprofile-generate (value profiling off) below target/bench-mip, and prints what instrumenting
 adds. Times are of user and system together; every round runs every build once, so that a machine that slows down
 slows all.
-  --only PROGRAM   lua, zstd, re2 or station (default: all)
+  --only PROGRAM   lua, zstd, re2 or station (default: all); with --runtimes also bzip2, minigzip and lz4
   --rounds N       rounds (default 7)
   --work N         how much each run does (default 8)
   --layout         instead show what mip order and mip use --blocks do (default: to zstd and station)
+  --runtimes       instead compare the full and the small runtime, in six programs of Debian
   --merge          also time `mip merge` of 10,000 raw profiles of 10,000 functions beside cat
   --all            all three, with 3 rounds unless --rounds says otherwise
   --sources FOLDER take the .dsc and what it names from here rather than from apt
@@ -52,7 +53,7 @@ struct Measured {
 pub fn run(args: &[String]) -> Result<()> {
     let folder = target_folder().join("bench-mip");
     let (mut only, mut rounds, mut work) = (Vec::new(), None, 8u32);
-    let (mut merge, mut layouts, mut all) = (false, false, false);
+    let (mut merge, mut layouts, mut all, mut runtimes) = (false, false, false, false);
     let (mut profkit, mut given) = (None, None);
     let mut args = args.iter();
     while let Some(arg) = args.next() {
@@ -70,6 +71,7 @@ pub fn run(args: &[String]) -> Result<()> {
             "--work" => work = value()?.parse().context("--work")?,
             "--merge" => merge = true,
             "--layout" => layouts = true,
+            "--runtimes" => runtimes = true,
             "--all" => all = true,
             "--sources" => given = Some(PathBuf::from(value()?)),
             "--profkit" => profkit = Some(PathBuf::from(value()?)),
@@ -102,9 +104,19 @@ pub fn run(args: &[String]) -> Result<()> {
         }
     }
     let sources = Sources::new(&folder, given);
+    if runtimes {
+        let folder = folder.join("runtimes");
+        for real in chosen(&Real::DEBIAN) {
+            let variants = runtime_variants(&profkit)?;
+            let measured = program(&variants, &sources, real, rounds, work, &folder)
+                .with_context(|| real.name())?;
+            print_runtimes(real, &measured)?;
+        }
+        return Ok(());
+    }
     if !layouts {
-        for real in chosen(&Real::ALL) {
-            let measured = program(&profkit, &sources, real, rounds, work, &folder)
+        for real in chosen(&Real::USUAL) {
+            let measured = program(&variants(&profkit)?, &sources, real, rounds, work, &folder)
                 .with_context(|| real.name())?;
             print_table(real, &measured)?;
         }
@@ -140,16 +152,68 @@ fn variants(profkit: &Path) -> Result<Vec<Variant>> {
     Ok(all)
 }
 
-/// Builds and runs one program in all variants. The plain variant comes first.
+/// The builds with each runtime.
+fn runtime_variants(profkit: &Path) -> Result<Vec<Variant>> {
+    let mut all = vec![Variant {
+        label: "plain",
+        tools: Toolchain::plain("clang-22"),
+    }];
+    for (label, mode, runtime) in [
+        ("function, full", "function", "full"),
+        ("function, small", "function", "small"),
+        ("calls, full", "calls", "full"),
+        ("calls, small", "calls", "small"),
+    ] {
+        let mode = MipMode::named(mode).context(mode)?;
+        all.push(Variant {
+            label,
+            tools: Toolchain::mip_with("clang-22", profkit, mode, runtime),
+        });
+    }
+    Ok(all)
+}
+
+/// Prints what each build has, in bytes, and its time beside that of the plain one.
+fn print_runtimes(real: Real, measured: &[Measured]) -> Result<()> {
+    let plain = measured.first().context("nothing was measured")?;
+    println!(
+        "\n{:<18}{:>10}{:>10}{:>11}{:>10}{:>9}{:>9}{:>9}",
+        real.name(),
+        "text",
+        "data",
+        "stripped",
+        "",
+        "runtime",
+        "time min",
+        "median"
+    );
+    for build in measured {
+        let per_round = build.times.iter().zip(&plain.times);
+        println!(
+            "{:<18}{:>10}{:>10}{:>11}{:>+9.2}%{:>9}{:>9.3}{:>9.3}",
+            build.label,
+            build.image.text,
+            build.image.data,
+            build.image.stripped,
+            (ratio(build.image.stripped, plain.image.stripped) - 1.0) * 100.0,
+            build.image.runtime_text,
+            minimum(&build.times) / minimum(&plain.times),
+            median(per_round.map(|(time, plain)| time / plain).collect()),
+        );
+    }
+    println!("plain: {:.2} s", minimum(&plain.times));
+    Ok(())
+}
+
+/// Builds and runs one program in all variants, the plain one first.
 fn program(
-    profkit: &Path,
+    variants: &[Variant],
     sources: &Sources,
     real: Real,
     rounds: usize,
     work: u32,
     folder: &Path,
 ) -> Result<Vec<Measured>> {
-    let variants = variants(profkit)?;
     let mut measured = Vec::new();
     let mut lines = Vec::new();
     for (number, variant) in variants.iter().enumerate() {

@@ -221,6 +221,7 @@ fn start_lines(real: Real, tree: &Path) -> Result<Vec<Vec<String>>> {
         }
         Real::Lua => vec!["-v".to_owned()],
         Real::Re2 => vec!["1".to_owned()],
+        Real::Bzip2 | Real::Minigzip | Real::Lz4 => vec!["-h".to_owned()],
     };
     Ok(vec![[vec![program], words].concat()])
 }

@@ -1,5 +1,5 @@
-//! Builds real programs by their own makefiles, and runs them and their tests.
-use super::packages::{LUA, Package, RE2, Sources, ZSTD};
+//! Builds of the real programs by their own makefiles, and what is run of them.
+use super::packages::{BZIP2, LUA, LZ4, Package, RE2, Sources, ZLIB, ZSTD};
 use anyhow::{Context, Result, bail};
 use profkit_testkit::program::MipMode;
 use profkit_testkit::{measure, repo_root};
@@ -38,9 +38,14 @@ impl Toolchain {
 
     /// clang or gcc with a version number, started by `profkit mip cc`.
     pub fn mip(compiler: &str, profkit: &Path, mode: MipMode) -> Toolchain {
+        Toolchain::mip_with(compiler, profkit, mode, "full")
+    }
+
+    /// The same with one of the runtimes: `full` or `small`.
+    pub fn mip_with(compiler: &str, profkit: &Path, mode: MipMode, runtime: &str) -> Toolchain {
         let plain = Toolchain::plain(compiler);
         let before = format!(
-            "{} mip cc {} --",
+            "{} mip cc --runtime {runtime} {} --",
             profkit.display(),
             mode.arguments.join(" ")
         );
@@ -96,11 +101,26 @@ pub enum Real {
     Re2,
     /// The C++ program of this repository, `tests/programs/station`.
     Station,
+    /// bzip2.
+    Bzip2,
+    /// minigzip, a program of zlib.
+    Minigzip,
+    /// lz4.
+    Lz4,
 }
 
 impl Real {
-    /// All of them.
-    pub const ALL: [Real; 4] = [Real::Lua, Real::Zstd, Real::Re2, Real::Station];
+    /// The programs that most benchmarks and tests use.
+    pub const USUAL: [Real; 4] = [Real::Lua, Real::Zstd, Real::Re2, Real::Station];
+    /// The programs of Debian packages.
+    pub const DEBIAN: [Real; 6] = [
+        Real::Lua,
+        Real::Zstd,
+        Real::Re2,
+        Real::Bzip2,
+        Real::Minigzip,
+        Real::Lz4,
+    ];
 
     /// The name of the program in tables.
     pub fn name(self) -> &'static str {
@@ -109,12 +129,16 @@ impl Real {
             Real::Zstd => "zstd",
             Real::Re2 => "re2",
             Real::Station => "station",
+            Real::Bzip2 => "bzip2",
+            Real::Minigzip => "minigzip",
+            Real::Lz4 => "lz4",
         }
     }
 
     /// Returns the program with this name.
     pub fn named(name: &str) -> Option<Real> {
-        Real::ALL.into_iter().find(|real| real.name() == name)
+        let mut all = Real::USUAL.into_iter().chain(Real::DEBIAN);
+        all.find(|real| real.name() == name)
     }
 
     fn package(self) -> Option<Package> {
@@ -122,6 +146,9 @@ impl Real {
             Real::Lua => Some(LUA),
             Real::Zstd => Some(ZSTD),
             Real::Re2 => Some(RE2),
+            Real::Bzip2 => Some(BZIP2),
+            Real::Minigzip => Some(ZLIB),
+            Real::Lz4 => Some(LZ4),
             Real::Station => None,
         }
     }
@@ -160,6 +187,27 @@ impl Real {
                 ],
             )?,
             Real::Re2 => make_re2(tree, tools, &["obj/libre2.a"])? + &regex_bench(tree, tools)?,
+            Real::Bzip2 => make(
+                tree,
+                &[
+                    "bzip2",
+                    &tools.cc(""),
+                    &format!("CFLAGS=-O2 -D_FILE_OFFSET_BITS=64 {}", tools.flags()),
+                    &format!("LDFLAGS={}", tools.link_flags()),
+                ],
+            )?,
+            Real::Minigzip => minigzip(tree, tools)?,
+            Real::Lz4 => make(
+                tree,
+                &[
+                    "-C",
+                    "programs",
+                    "lz4",
+                    &tools.cc(""),
+                    &format!("MOREFLAGS={}", tools.flags()),
+                    &format!("LDFLAGS={}", tools.link_flags()),
+                ],
+            )?,
             Real::Station => station(tree, tools)?,
         };
         Ok(log
@@ -176,6 +224,9 @@ impl Real {
             Real::Zstd => "programs/zstd",
             Real::Re2 => "obj/regex_bench",
             Real::Station => "station",
+            Real::Bzip2 => "bzip2",
+            Real::Minigzip => "minigzip",
+            Real::Lz4 => "programs/lz4",
         })
     }
 
@@ -209,18 +260,40 @@ impl Real {
                 })
                 .collect(),
             Real::Zstd => {
-                let corpus = tree.with_extension("corpus");
-                std::fs::write(&corpus, super::corpus(rounds as usize * (1 << 20)))?;
-                let (corpus, packed) = (
-                    corpus.display().to_string(),
-                    tree.with_extension("zst").display().to_string(),
-                );
+                let corpus = corpus(tree, rounds)?;
+                let packed = tree.with_extension("zst").display().to_string();
                 vec![
                     line(&["-q", "-f", "--single-thread", "-1", &corpus, "-o", &packed]),
                     line(&["-q", "-t", "--single-thread", &packed]),
                     line(&["-q", "-f", "--single-thread", "-6", &corpus, "-o", &packed]),
                     line(&["-q", "-t", "--single-thread", &packed]),
                     line(&["-q", "-f", "--single-thread", "-13", &corpus, "-o", &packed]),
+                ]
+            }
+            Real::Bzip2 => {
+                let corpus = corpus(tree, rounds)?;
+                let packed = format!("{corpus}.bz2");
+                vec![
+                    line(&["-k", "-f", "-1", &corpus]),
+                    line(&["-t", &packed]),
+                    line(&["-k", "-f", "-9", &corpus]),
+                    line(&["-t", &packed]),
+                ]
+            }
+            Real::Minigzip => {
+                let corpus = corpus(tree, rounds)?;
+                ["-1", "-6", "-9"]
+                    .map(|level| line(&["-c", level, &corpus]))
+                    .into()
+            }
+            Real::Lz4 => {
+                let corpus = corpus(tree, rounds * 4)?;
+                let packed = format!("{corpus}.lz4");
+                vec![
+                    line(&["-q", "-f", "-1", &corpus, &packed]),
+                    line(&["-q", "-t", &packed]),
+                    line(&["-q", "-f", "-9", &corpus, &packed]),
+                    line(&["-q", "-t", &packed]),
                 ]
             }
             Real::Re2 => vec![line(&[&count(20)])],
@@ -248,8 +321,27 @@ impl Real {
             Real::Zstd => test_zstd(&run, tools),
             Real::Re2 => test_re2(&run, tools),
             Real::Station => test_station(&run),
+            Real::Bzip2 => test_round_trip(&run, self, "-c", "-dc"),
+            Real::Lz4 => test_round_trip(&run, self, "-zc", "-dc"),
+            Real::Minigzip => test_round_trip(&run, self, "-c", "-cd"),
         }
     }
+}
+
+/// Writes a text of so many MiB beside a tree. Returns its path.
+fn corpus(tree: &Path, size: u32) -> Result<String> {
+    let path = tree.with_extension("corpus");
+    std::fs::write(&path, super::corpus(size as usize * (1 << 20)))?;
+    Ok(path.display().to_string())
+}
+
+/// Checks that a compressor gives back what it has compressed.
+fn test_round_trip(run: &Run<'_>, real: Real, pack: &str, unpack: &str) -> Result<Vec<String>> {
+    let corpus = corpus(run.tree, 4)?;
+    let program = real.executable(run.tree).display().to_string();
+    let line = format!("'{program}' {pack} '{corpus}' | '{program}' {unpack} | cmp - '{corpus}'");
+    run.logged(Command::new("sh").args(["-e", "-c", &line]))?;
+    Ok(vec!["a round trip".to_owned()])
 }
 
 fn is_linker(line: &str) -> bool {
@@ -325,6 +417,17 @@ fn regex_bench(tree: &Path, tools: &Toolchain) -> Result<String> {
         log += &logged(Command::new("sh").current_dir(tree).args(["-c", &line]))?;
     }
     Ok(log)
+}
+
+/// zlib's sources and its program minigzip, without its script for the compiler's features.
+fn minigzip(tree: &Path, tools: &Toolchain) -> Result<String> {
+    let line = format!(
+        "{} -O3 -D_LARGEFILE64_SOURCE=1 -DHAVE_UNISTD_H -DHAVE_HIDDEN {} -I. -o minigzip *.c test/minigzip.c {}",
+        tools.cc,
+        tools.flags(),
+        tools.link_flags()
+    );
+    logged(Command::new("sh").current_dir(tree).args(["-c", &line]))
 }
 
 fn station(tree: &Path, tools: &Toolchain) -> Result<String> {

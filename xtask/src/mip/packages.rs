@@ -35,7 +35,26 @@ pub const RE2: Package = Package {
     patched: true,
 };
 
-/// The folders for the sources.
+/// bzip2: C, a compressor. Debian's patches make its makefile build shared libraries.
+pub const BZIP2: Package = Package {
+    name: "bzip2",
+    files: "bzip2_",
+    patched: false,
+};
+/// zlib: C, a library with a small program.
+pub const ZLIB: Package = Package {
+    name: "zlib",
+    files: "zlib_",
+    patched: true,
+};
+/// lz4: C, a compressor. Debian's patches make its program link the shared library.
+pub const LZ4: Package = Package {
+    name: "lz4",
+    files: "lz4_",
+    patched: false,
+};
+
+/// Where things are kept.
 #[derive(Debug)]
 pub struct Sources {
     /// The folder for unpacked sources, below `target`.

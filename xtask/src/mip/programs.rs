@@ -87,7 +87,7 @@ pub fn run(args: &[String]) -> Result<()> {
     }
     let options = Options {
         only: if only.is_empty() {
-            Real::ALL.to_vec()
+            Real::USUAL.to_vec()
         } else {
             only
         },

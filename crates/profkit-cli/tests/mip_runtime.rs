@@ -665,7 +665,7 @@ fn a_target_that_the_compiler_lacks_is_explained() {
     assert_eq!(code, 2);
     assert_eq!(
         message,
-        "error: there is no MIP runtime for riscv64-linux-gnu: it is for Linux on x86-64, AArch64 and 32-bit Arm\n"
+        "error: the target riscv64-linux-gnu has no MIP runtime: expected Linux on x86-64, AArch64 and 32-bit Arm\n"
     );
 }
 

@@ -1,7 +1,7 @@
 //! Kernel modules of Linux (`.ko`). They are relocatable files: the kernel links them when it loads them.
 //!
-//! [`link`] does the same in memory, so that modules are read like other binaries. The section `.text` gets the address
-//! [`TEXT`], because recordings of perf count the places of a module from the start of this section. The other sections
+//! `link` does the same in memory, so that modules are read like other binaries. The section `.text` gets the address
+//! `TEXT`, because recordings of perf count the places of a module from the start of this section. The other sections
 //! with code come after it in the order of the section table, as in memory; then those of the module's initialisation,
 //! which the kernel loads elsewhere and frees; then data. Relocations change code, data and debug info.
 //!

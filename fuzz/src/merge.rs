@@ -120,7 +120,7 @@ fn result(
         }
     }
     let mut totals = outcome.report.totals;
-    // These totals show how the merge was done, so they may differ.
+    // These two totals depend on the path that the merge took, so two correct merges may differ in them.
     (totals.fast_profiles, totals.layouts) = (0, 0);
     Ok(Merged {
         bytes,

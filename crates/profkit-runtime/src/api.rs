@@ -1,4 +1,4 @@
-//! The interface for programs without files. Its names are those of the crate minicov, so that a program can replace
+//! The interface for programs that have no file system. Its names are those of the crate minicov, so that a program can replace
 //! that crate by this one.
 use core::fmt;
 

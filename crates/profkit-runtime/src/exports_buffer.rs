@@ -110,7 +110,8 @@ hidden! {
         image::sections().size(ids_size(image::build_id())) as u64
     }
 
-    /// Writes a profile without value data to memory. Returns 0, or −1 if the image is of another raw version.
+    /// Writes a profile without value data to memory. Returns 0, or −1 if this program or library was compiled
+    /// for a different raw version.
     fn __llvm_profile_write_buffer(place: *mut u8) -> i32 {
         // SAFETY: the caller has asked for the size, and has room for it.
         unsafe { write_to_memory(place, &image::sections(), image::build_id()) }

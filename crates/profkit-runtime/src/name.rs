@@ -3,8 +3,8 @@
 /// The size in bytes of the longest name, including its terminating zero (`PATH_MAX` of Linux).
 pub const NAME_MAX: usize = 4096;
 
-/// The largest number of bytes in the name of a file within its folder (`NAME_MAX` of Linux). The names of temporary
-/// files are longer than those of the files that replace them, so they may need to be shortened.
+/// The largest number of bytes in the name of a file within its folder (`NAME_MAX` of Linux). The name of a
+/// temporary file is longer than the name that the file gets at the end, so it may need to be shortened.
 const LAST_PART_MAX: usize = 255;
 
 /// A zero-terminated text: the name of a file, or a line of a message.

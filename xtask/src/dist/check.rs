@@ -32,7 +32,7 @@ pub struct Place<'a> {
 }
 
 impl<'a> Place<'a> {
-    /// Makes the place for a system. Files are installed below `scratch`.
+    /// Describes an installation for `system`. Its files will be below the folder `scratch`.
     pub fn new(system: &'a System, scratch: &'a Path) -> Self {
         Place { system, scratch }
     }

@@ -369,8 +369,8 @@ fn sorted(site: SiteValues<'_>) -> Vec<ValueEntry> {
     entries
 }
 
-/// Returns the sum, over all values that both sites have, of the smaller of the two shares. The values of each site are
-/// sorted.
+/// For each value that both sites have, takes its share of `base_sum` and its share of `test_sum`, and adds the smaller of
+/// the two. Both sites must be sorted by value. Returns the sum.
 fn site_score(base: &[ValueEntry], test: &[ValueEntry], base_sum: f64, test_sum: f64) -> f64 {
     let (mut base, mut test) = (base.iter().peekable(), test.iter().peekable());
     let mut sum = 0.0;

@@ -36,10 +36,10 @@ impl AnnotateArgs {
         let _ = write!(print::stderr(), "{list}");
     }
 
-    /// Writes annotations for a command that failed.
+    /// Writes annotations if the command failed. Returns `result` unchanged.
     ///
     /// # Errors
-    /// The failure.
+    /// The failure in `result`.
     pub fn failure(self, title: &str, result: Result) -> Result {
         if let Err(failure) = &result {
             self.write(|list| {

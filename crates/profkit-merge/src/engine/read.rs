@@ -197,8 +197,9 @@ pub(crate) struct PendingInput {
 impl Worker<'_, '_> {
     /// Reads a file as far as it is sound.
     ///
-    /// If `names` is `None`, reading stops before a raw profile whose names are cut off; the rest is read when the
-    /// names of all other inputs are known. `done` is the number of profiles that an earlier call has read.
+    /// `names` are the names of the functions of all other inputs. If it is `None`, reading stops before the first raw
+    /// profile whose names are cut off, and the caller calls again when these names are known. `done` is the number of
+    /// profiles of the file that an earlier call has read; they are skipped.
     pub(crate) fn read_tolerant(
         &mut self,
         opened: &OpenedInput<'_>,

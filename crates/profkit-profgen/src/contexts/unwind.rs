@@ -309,7 +309,7 @@ fn addresses(program: &Program<'_>, samples: &FxHashMap<Sample, u64>) -> Vec<u64
         for &(from, to) in &sample.branches {
             all.extend(from);
             all.extend(to);
-            // The call to which a return comes back.
+            // The call instruction before the address to which the return goes.
             all.extend(to.and_then(|to| call_before(program, to)));
             ranges.extend(to.zip(newer));
             newer = from;

@@ -63,7 +63,7 @@ pub struct OldValues {
     pub at: usize,
     /// The end of the profile.
     pub end: usize,
-    /// The distance between addresses in this process and in the older one.
+    /// The distance between the addresses in this process and the same addresses in the process that wrote the profile.
     pub shift: Shift,
 }
 

@@ -493,11 +493,13 @@ fn documented(browser: &Browser, folder: &Path) -> Result<()> {
             .with_context(|| format!("{}: run cargo xtask two-commits first", from.display()))?;
     }
     let pictures = repo_root().join("docs/pictures");
-    let [dump, debug] =
-        ["heap.memprofraw", "heap.debug"].map(|name| pictures.join(name).display().to_string());
+    // The page shows the path of a profile, so the files are named without the folders of this machine.
+    for name in ["heap.memprofraw", "heap.debug"] {
+        fs::copy(pictures.join(name), folder.join(name))?;
+    }
     let pages: [(&str, &[&str]); 2] = [
         ("lua", &["lua-new.profdata", "lua-old.profdata"]),
-        ("heap", &[&dump, "--binaries", &debug]),
+        ("heap", &["heap.memprofraw", "--binaries", "heap.debug"]),
     ];
     let profkit = target_folder().join("debug/profkit");
     for (name, arguments) in pages {

@@ -325,7 +325,7 @@ fn write(
     {
         session.warning(
             name,
-            "-split-layout writes no table of the calling contexts: no tool can read this file",
+            "-split-layout leaves out the table of the calling contexts, so that no tool can read the file that was written",
         );
     }
     let list = parsed.text("prof-sym-list");

@@ -14,7 +14,7 @@ pub enum FunctionOrder {
     Max,
     /// The number of calls, largest first: the first counter, or the samples at the function's entry.
     Entry,
-    /// The name for people.
+    /// The demangled name, which people read.
     Name,
 }
 

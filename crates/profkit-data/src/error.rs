@@ -63,7 +63,7 @@ pub enum ErrorKind {
 /// An error: what went wrong, in which structure, at which offset, what was found, what was expected, and what the user
 /// can do.
 ///
-/// `Display` writes one line: `STRUCTURE at offset 0xN: MESSAGE: found F, expected E`. The line does not include the
+/// `Display` writes one line: `STRUCTURE, at offset 0xN: MESSAGE: found F, expected E`. The line does not include the
 /// hint ([`Error::hint`]). The profkit command prints the hint on a separate line.
 ///
 /// ```
@@ -287,7 +287,8 @@ impl fmt::Display for Error {
         f.write_str(place.as_deref().unwrap_or_default())?;
         let offset = self.offset().filter(|_| !self.is_about_file());
         if let Some(offset) = offset {
-            f.write_str(if place.is_some() { " at " } else { "at " })?;
+            // Without the comma, a reader would take the offset for a part of the last structure's name.
+            f.write_str(if place.is_some() { ", at " } else { "at " })?;
             write!(f, "offset {offset:#x}")?;
         }
         if place.is_some() || offset.is_some() {
@@ -331,7 +332,7 @@ mod tests {
             .expected("64 bytes");
         assert_eq!(
             error.to_string(),
-            "data record 3 of raw profile at offset 0x40: the data are too short here: found 12 bytes, expected 64 bytes"
+            "data record 3 of raw profile, at offset 0x40: the data are too short here: found 12 bytes, expected 64 bytes"
         );
     }
 }

@@ -393,9 +393,10 @@ impl<'data> Chain<'data> {
             )
             .at(offset)
             .found(format_args!("{hash:#018x}"))
-            .expected(format_args!(
-                "a hash with {bucket:#x} in its bits {mask:#x}"
-            )))
+            .expected(match mask.count_ones() {
+                1 => format!("a hash whose lowest bit is {bucket}"),
+                bits => format!("a hash whose lowest {bits} bits are {bucket:#x}"),
+            }))
         };
         let past = |_, wanted| past_bucket(offset, available, wanted);
         lengths.item(items, of_bucket, past)

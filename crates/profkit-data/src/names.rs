@@ -364,7 +364,7 @@ mod tests {
         let blob = encode_blob_stored([b"one".as_slice(), b"two", b"three"]);
         let mut table = SymbolTable::new();
         let error = table.read_blob(&blob[..blob.len() - 2], 16).unwrap_err();
-        insta::assert_snapshot!(error, @"names at offset 0x10: a chunk of names runs past the end of its section: found 11 bytes left, expected 13 bytes");
+        insta::assert_snapshot!(error, @"names, at offset 0x10: a chunk of names runs past the end of its section: found 11 bytes left, expected 13 bytes");
         assert_eq!(table.len(), 2);
     }
 
@@ -374,7 +374,7 @@ mod tests {
         blob.extend(encode_blob_stored([b"two".as_slice()]));
         let mut table = SymbolTable::new();
         let error = table.read_blob(&blob, 16).unwrap_err();
-        insta::assert_snapshot!(error, @"names at offset 0x10: a name is empty");
+        insta::assert_snapshot!(error, @"names, at offset 0x10: a name is empty");
         assert_eq!(error.detail_for_llvm(), Some("symbol name is empty"));
         assert_eq!(table.len(), 2);
     }

@@ -190,7 +190,7 @@ fn widened_bytes_are_read_and_reported() {
     let [error] = errors.as_slice() else {
         panic!("{errors:?}")
     };
-    insta::assert_snapshot!(error, @"function eight_bytes of indexed profile at offset 0x20a: the bitmap has the form of version 13, and was read in that form: found a word for each byte in 2 functions, expected the packed bytes of version 14");
+    insta::assert_snapshot!(error, @"function eight_bytes of indexed profile, at offset 0x20a: the bitmap has the form of version 13, and was read in that form: found a word for each byte in 2 functions, expected the packed bytes of version 14");
     insta::assert_snapshot!(error.hint().unwrap(), @"the counts are right if the file is undamaged; merge its raw profiles again to be sure");
     let salvaged = IndexedProfile::parse_with(&file, &IndexedReadOptions::new().salvage(true));
     let (again, errors) = drain(&mut salvaged.unwrap().records());
@@ -235,13 +235,13 @@ fn damaged_records_of_version_14_are_located() {
         writeln!(said, "word {word} = {value}: {}", errors[0]).unwrap();
     }
     insta::assert_snapshot!(said, @"
-    word 1 = 1000: record of function kernel at offset 0x230: the counters run past the data of their function: found 1000, expected at most 7
-    word 1 = 3: record of function kernel at offset 0x250: the bitmap runs past the data of its function: found 460551, expected at most 24
-    word 4 = 24: record of function kernel at offset 0x268: the number of uniformity bytes does not fit the number of counters: found 8, expected 1 or 0
-    word 4 = 18446744073709551615: record of function kernel at offset 0x248: the bitmap runs past the data of its function: found 18446744073709551615, expected at most 32
-    word 6 = 2: record of function kernel at offset 0x258: the number of uniformity bytes does not fit the number of counters: found 2, expected 1 or 0
-    word 6 = 1099511627776: record of function kernel at offset 0x258: the number of uniformity bytes does not fit the number of counters: found 1099511627776, expected 1 or 0
-    word 8 = 16: value data of record of function kernel at offset 0x268: TotalSize runs past the end of the data: found 16, expected at most 8
+    word 1 = 1000: record of function kernel, at offset 0x230: the counters run past the data of their function: found 1000, expected at most 7
+    word 1 = 3: record of function kernel, at offset 0x250: the bitmap runs past the data of its function: found 460551, expected at most 24
+    word 4 = 24: record of function kernel, at offset 0x268: the number of uniformity bytes does not fit the number of counters: found 8, expected 1 or 0
+    word 4 = 18446744073709551615: record of function kernel, at offset 0x248: the bitmap runs past the data of its function: found 18446744073709551615, expected at most 32
+    word 6 = 2: record of function kernel, at offset 0x258: the number of uniformity bytes does not fit the number of counters: found 2, expected 1 or 0
+    word 6 = 1099511627776: record of function kernel, at offset 0x258: the number of uniformity bytes does not fit the number of counters: found 1099511627776, expected 1 or 0
+    word 8 = 16: value data of record of function kernel, at offset 0x268: TotalSize runs past the end of the data: found 16, expected at most 8
     ");
 }
 
@@ -326,18 +326,18 @@ fn uniform_counters_are_checked() {
         }
     }
     insta::assert_snapshot!(said, @"
-    before the section: data record 0 (function 0x8e295d77e3d5048b) at offset 0x98: uniform counters lie outside their section: found offset -4728, expected 0 to 47
+    before the section: data record 0 (function 0x8e295d77e3d5048b), at offset 0x98: uniform counters lie outside their section: found offset -4728, expected 0 to 47
         LLVM: uniform counter offset -4728 is negative
-    before the section: data record 1 (function 0xaa867d131ae6f0a9) at offset 0xe0: uniform counters lie outside their section: found offset -4712, expected 0 to 47
+    before the section: data record 1 (function 0xaa867d131ae6f0a9), at offset 0xe0: uniform counters lie outside their section: found offset -4712, expected 0 to 47
         LLVM: uniform counter offset -4712 is negative
-    before the section: data record 2 (function 0xcbff5815f58b5cdd) at offset 0x128: uniform counters lie outside their section: found offset -4704, expected 0 to 47
+    before the section: data record 2 (function 0xcbff5815f58b5cdd), at offset 0x128: uniform counters lie outside their section: found offset -4704, expected 0 to 47
         LLVM: uniform counter offset -4704 is negative
-    after the section: data record 0 (function 0x8e295d77e3d5048b) at offset 0x98: uniform counters lie outside their section: found offset 8728, expected 0 to 47
+    after the section: data record 0 (function 0x8e295d77e3d5048b), at offset 0x98: uniform counters lie outside their section: found offset 8728, expected 0 to 47
         LLVM: uniform counter offset 8728 is greater than the maximum uniform counter offset 47
-    too many: data record 0 (function 0x8e295d77e3d5048b) at offset 0x98: a record has too many uniform counters: found 2, expected at most 1
+    too many: data record 0 (function 0x8e295d77e3d5048b), at offset 0x98: a record has too many uniform counters: found 2, expected at most 1
         LLVM: number of uniform counters 2 is greater than the maximum number of uniform counters 1
-    section cut: names at offset 0x1d8: a chunk of names runs past the end of its section: found 2 bytes left, expected 18 bytes
-    no such file: uniform counters at offset 0x1a8: the file ends within a section: found 72 bytes left, expected 9007199254740992 bytes
+    section cut: names, at offset 0x1d8: a chunk of names runs past the end of its section: found 2 bytes left, expected 18 bytes
+    no such file: uniform counters, at offset 0x1a8: the file ends within a section: found 72 bytes left, expected 9007199254740992 bytes
     ");
     // A function whose pointer is 0 has no uniform counters.
     let mut file = raw_profile(&kernels(), Endian::Little, 8);

@@ -85,7 +85,7 @@ fn all_forms_give_the_same_functions() {
             writeln!(said, "{name}: {}", faults(&report)).unwrap();
         }
     }
-    insta::assert_snapshot!(said, @"composite-unknown.prof: CompositeProfileSection at offset 0xf2: blocks of unknown types were left out: found 8 blocks, the first of type 127, expected type 0 (samples)");
+    insta::assert_snapshot!(said, @"composite-unknown.prof: CompositeProfileSection, at offset 0xf2: blocks of unknown types were left out: found 8 blocks, the first of type 127, expected type 0 (samples)");
 }
 
 #[test]
@@ -159,10 +159,10 @@ fn the_samples_show_which_number_is_the_total() {
     the head is less than the lines, head first: head 20, total 50 
     equal numbers, total first: head 7, total 7 
     equal numbers, head first: head 7, total 7 
-    both may be the total, total first: head 40, total 50 CompositeProfileSection at offset 0xc1: it is not clear whether a function's total or its head samples come first; the total was taken to come first
-    both may be the total, head first: head 50, total 40 CompositeProfileSection at offset 0xc1: it is not clear whether a function's total or its head samples come first; the total was taken to come first
-    functions contradict each other, total first: head 120, total 120 CompositeProfileSection at offset 0xc3: it is not clear whether a function's total or its head samples come first; the total was taken to come first
-    functions contradict each other, head first: head 120, total 120 CompositeProfileSection at offset 0xc3: it is not clear whether a function's total or its head samples come first; the total was taken to come first
+    both may be the total, total first: head 40, total 50 CompositeProfileSection, at offset 0xc1: it is not clear whether a function's total or its head samples come first; the total was taken to come first
+    both may be the total, head first: head 50, total 40 CompositeProfileSection, at offset 0xc1: it is not clear whether a function's total or its head samples come first; the total was taken to come first
+    functions contradict each other, total first: head 120, total 120 CompositeProfileSection, at offset 0xc3: it is not clear whether a function's total or its head samples come first; the total was taken to come first
+    functions contradict each other, head first: head 120, total 120 CompositeProfileSection, at offset 0xc3: it is not clear whether a function's total or its head samples come first; the total was taken to come first
     ");
 }
 
@@ -383,47 +383,47 @@ fn each_damage_has_its_message() {
     }
     insta::assert_snapshot!(said, @"
     sizes too small: 0 functions
-        NameTableSection at offset 0xb8: the numbers of names in the header do not fit the bytes of the name table: found 1 + 3 + 2 names, expected 56 bytes with 8 per name
-        function that begins at 0x0 of LBRProfileSection at offset 0x108: the index of a name is beyond the name table: found 0, expected no index, because the table is empty
-        FuncOffsetTableSection at offset 0xf3: the table of offsets belongs to a name table in Eytzinger order: found a name table that is damaged or has another order
+        NameTableSection, at offset 0xb8: the numbers of names in the header do not fit the bytes of the name table: found 1 + 3 + 2 names, expected 56 bytes with 8 per name
+        function that begins at 0x0 of LBRProfileSection, at offset 0x108: the index of a name is beyond the name table: found 0, expected no index, because the table is empty
+        FuncOffsetTableSection, at offset 0xf3: the table of offsets belongs to a name table in Eytzinger order: found a name table that is damaged or has another order
     sizes too large: 0 functions
-        NameTableSection at offset 0xb8: the numbers of names in the header do not fit the bytes of the name table: found 200 + 2 + 14711745274 names, expected 51 bytes with 8 per name
-        function that begins at 0x0 of LBRProfileSection at offset 0x108: the index of a name is beyond the name table: found 0, expected no index, because the table is empty
-        FuncOffsetTableSection at offset 0xf3: the table of offsets belongs to a name table in Eytzinger order: found a name table that is damaged or has another order
+        NameTableSection, at offset 0xb8: the numbers of names in the header do not fit the bytes of the name table: found 200 + 2 + 14711745274 names, expected 51 bytes with 8 per name
+        function that begins at 0x0 of LBRProfileSection, at offset 0x108: the index of a name is beyond the name table: found 0, expected no index, because the table is empty
+        FuncOffsetTableSection, at offset 0xf3: the table of offsets belongs to a name table in Eytzinger order: found a name table that is damaged or has another order
     names in another order: 5 functions
-        NameTableSection at offset 0xbb: the hashes are not in Eytzinger order: found 0x0000000000000000, expected above 0xaa867d131ae6f0a9
+        NameTableSection, at offset 0xbb: the hashes are not in Eytzinger order: found 0x0000000000000000, expected above 0xaa867d131ae6f0a9
     symbols in another order: 5 functions
-        ProfileSymbolListSection at offset 0x15b: the hashes are not in Eytzinger order: found 0x0000000000000001, expected above 0xaa867d131ae6f0a9
+        ProfileSymbolListSection, at offset 0x15b: the hashes are not in Eytzinger order: found 0x0000000000000001, expected above 0xaa867d131ae6f0a9
     symbols cut: 5 functions
-        ProfileSymbolListSection at offset 0x16b: the last hash is cut off: found 4 bytes, expected 8 bytes
+        ProfileSymbolListSection, at offset 0x16b: the last hash is cut off: found 4 bytes, expected 8 bytes
     a function damaged, offsets lead on: 4 functions
-        function that begins at 0x0 of LBRProfileSection at offset 0x10a: a function claims more lines than its bytes can hold: found 68719476735, expected at most 18 in the 75 bytes left, at 4 bytes each
+        function that begins at 0x0 of LBRProfileSection, at offset 0x10a: a function claims more lines than its bytes can hold: found 68719476735, expected at most 18 in the 75 bytes left, at 4 bytes each
     the same in the split layout: 4 functions
-        function that begins at 0x0 of LBRProfileSection at offset 0x185: the index of a name is beyond the name table: found 127, expected below 7
+        function that begins at 0x0 of LBRProfileSection, at offset 0x185: the index of a name is beyond the name table: found 127, expected below 7
     and offsets of another number: 0 functions
-        function that begins at 0x0 of LBRProfileSection at offset 0x10a: a function claims more lines than its bytes can hold: found 68719476735, expected at most 18 in the 75 bytes left, at 4 bytes each
-        FuncOffsetTableSection at offset 0xf3: the table of offsets does not have one offset per function: found 12 bytes, expected 4 bytes for each of 5 functions
+        function that begins at 0x0 of LBRProfileSection, at offset 0x10a: a function claims more lines than its bytes can hold: found 68719476735, expected at most 18 in the 75 bytes left, at 4 bytes each
+        FuncOffsetTableSection, at offset 0xf3: the table of offsets does not have one offset per function: found 12 bytes, expected 4 bytes for each of 5 functions
     and offsets without a sorted name table: 0 functions
-        NameTableSection at offset 0xb8: the numbers of names in the header do not fit the bytes of the name table: found 1 + 3 + 2 names, expected 56 bytes with 8 per name
-        function that begins at 0x0 of LBRProfileSection at offset 0x108: the index of a name is beyond the name table: found 0, expected no index, because the table is empty
-        FuncOffsetTableSection at offset 0xf3: the table of offsets belongs to a name table in Eytzinger order: found a name table that is damaged or has another order
+        NameTableSection, at offset 0xb8: the numbers of names in the header do not fit the bytes of the name table: found 1 + 3 + 2 names, expected 56 bytes with 8 per name
+        function that begins at 0x0 of LBRProfileSection, at offset 0x108: the index of a name is beyond the name table: found 0, expected no index, because the table is empty
+        FuncOffsetTableSection, at offset 0xf3: the table of offsets belongs to a name table in Eytzinger order: found a name table that is damaged or has another order
     a composite section in version 104: 0 functions
-        section table at offset 0xef: the version of the file does not allow the composite section, whose samples were left out: found version 104, expected version 105
+        section table, at offset 0xef: the version of the file does not allow the composite section, whose samples were left out: found version 104, expected version 105
     an unknown section with samples: 0 functions
-        section table at offset 0xef: a section has samples of an unknown form; they were left out: found section kind 34, expected 32 or 33
+        section table, at offset 0xef: a section has samples of an unknown form; they were left out: found section kind 34, expected 32 or 33
     version 106: 0 functions
-        header at offset 0x9: the version is not known: found 106, expected 103, 104, 105
+        header, at offset 0x9: the version is not known: found 106, expected 103, 104, 105
     a block beyond the section: 4 functions
-        function that begins at 0x0 of CompositeProfileSection at offset 0xf1: a block runs past the end of its section: found type 0 with 16383 bytes, expected at most 103 bytes
+        function that begins at 0x0 of CompositeProfileSection, at offset 0xf1: a block runs past the end of its section: found type 0 with 16383 bytes, expected at most 103 bytes
     a block too short: 4 functions
-        function that begins at 0x0 of CompositeProfileSection at offset 0xf5: the data are too short here: found 0 bytes left, expected 1 byte
+        function that begins at 0x0 of CompositeProfileSection, at offset 0xf5: the data are too short here: found 0 bytes left, expected 1 byte
     a block too long: 4 functions
-        function that begins at 0x0 of CompositeProfileSection at offset 0x102: a block of samples has bytes after the samples: found 15 unread bytes, expected none
+        function that begins at 0x0 of CompositeProfileSection, at offset 0x102: a block of samples has bytes after the samples: found 15 unread bytes, expected none
     two blocks of one type: 4 functions
-        function that begins at 0x0 of CompositeProfileSection at offset 0xf3: a function has two blocks of one type: found type 127 again
-        CompositeProfileSection at offset 0xf1: blocks of unknown types were left out: found a block of type 127, expected type 0 (samples)
+        function that begins at 0x0 of CompositeProfileSection, at offset 0xf3: a function has two blocks of one type: found type 127 again
+        CompositeProfileSection, at offset 0xf1: blocks of unknown types were left out: found a block of type 127, expected type 0 (samples)
     too many blocks: 4 functions
-        function that begins at 0x0 of CompositeProfileSection at offset 0xf0: a function claims more blocks than its bytes can hold: found 16383, expected at most 52 in the 105 bytes left, at 2 bytes each
+        function that begins at 0x0 of CompositeProfileSection, at offset 0xf0: a function claims more blocks than its bytes can hold: found 16383, expected at most 52 in the 105 bytes left, at 2 bytes each
     ");
 }
 

@@ -205,7 +205,9 @@ impl fmt::Display for Event {
             write!(f, " {place}")?;
         }
         if let Some(offset) = self.offset {
-            write!(f, " at offset {offset:#x}")?;
+            // As in the text of an error of profkit-data.
+            let comma = if self.place.is_some() { "," } else { "" };
+            write!(f, "{comma} at offset {offset:#x}")?;
         }
         if self.place.is_some() || self.offset.is_some() {
             f.write_str(":")?;

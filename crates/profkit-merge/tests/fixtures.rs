@@ -150,7 +150,7 @@ fn a_file_cut_in_its_names_gets_them_from_a_sibling_that_comes_later() {
     );
     // The cut and its repair are reported as one event.
     insta::assert_snapshot!(lines(&outcome.report), @"
-    cut: repaired: names at offset 0x488: the names of 12 functions come from other inputs, because the names in this file are cut off: found 9 bytes left, expected 190 bytes
+    cut: repaired: names, at offset 0x488: the names of 12 functions come from other inputs, because the names in this file are cut off: found 9 bytes left, expected 190 bytes
     cut: repaired: the value profiles of 2 functions are lost; their counters are kept
     ");
     // The counters equal those of two complete files. The value data come after the cut, so they are lost.
@@ -393,7 +393,7 @@ fn a_damaged_memprof_section_is_left_out_and_its_file_is_kept() {
         .iter()
         .map(ToString::to_string)
         .collect();
-    insta::assert_snapshot!(events.join("\n"), @"damaged: repaired: MemProf section at offset 0xad0: an offset in the section points outside the section: found 0xffffffffffffffff, expected 0xac8 to 0xd10");
+    insta::assert_snapshot!(events.join("\n"), @"damaged: repaired: MemProf section, at offset 0xad0: an offset in the section points outside the section: found 0xffffffffffffffff, expected 0xac8 to 0xd10");
 }
 
 /// Inputs that contradict each other: raw profiles of two builds of one program, and a text profile that fits neither.

@@ -182,7 +182,7 @@ fn what_is_no_binary_is_called_that() {
     for word in [0x0100_0007u32, 3, 0x1000, 64, 12] {
         fat.extend(word.to_be_bytes());
     }
-    insta::assert_snapshot!(message(&fat), @"universal header at offset 0x1000: the part for an architecture lies outside the file: found 64 bytes at 4096, expected within 28 bytes");
+    insta::assert_snapshot!(message(&fat), @"universal header, at offset 0x1000: the part for an architecture lies outside the file: found 64 bytes at 4096, expected within 28 bytes");
     let error = BinaryFile::open(folder.path()).unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::IsADirectory);
 }

@@ -19,7 +19,7 @@ pub const PSEUDO_HOT: u8 = 1 << 2;
 pub struct PageFunction {
     /// The name as in the profile; empty if the profile has only a hash.
     pub name: Vec<u8>,
-    /// The name for people. If it is the demangled `name`, this is empty until [`FunctionList::finish`].
+    /// The name that people read. Empty until [`FunctionList::finish`] if it is the demangled `name`.
     pub shown: String,
     /// The function hash, or the checksum of a sample profile.
     pub hash: u64,
@@ -250,7 +250,7 @@ fn lists<'b>(
     vec![(name, all), (sizes_name, sizes)]
 }
 
-/// The symbol of a function; empty if it equals the name for people.
+/// The symbol of a function; empty if it equals the name that people read.
 fn symbol(function: &PageFunction) -> Cow<'_, str> {
     let symbol = names::printable(&function.name);
     if symbol == function.shown {

@@ -281,13 +281,13 @@ fn errors_say_what_is_wrong_with_the_header() {
     ];
     let texts: Vec<String> = list.iter().map(|bytes| losses(bytes)).collect();
     insta::assert_snapshot!(texts.join("\n"), @"
-    error: header of recording of perf at offset 0x0: this is a recording of perf's first format, from before Linux 2.6.32
-    error: header of recording of perf at offset 0x8: the size of the header is wrong: found 20, expected 104 for a file, 16 for a pipe
-    error: table of events of recording of perf at offset 0x10: the size of the entries in the table of events is wrong: found 30, expected 80 bytes or more
-    error: table of events of recording of perf at offset 0x7c: an event is too small: found 8, expected 64 bytes or more
+    error: header of recording of perf, at offset 0x0: this is a recording of perf's first format, from before Linux 2.6.32
+    error: header of recording of perf, at offset 0x8: the size of the header is wrong: found 20, expected 104 for a file, 16 for a pipe
+    error: table of events of recording of perf, at offset 0x10: the size of the entries in the table of events is wrong: found 30, expected 80 bytes or more
+    error: table of events of recording of perf, at offset 0x7c: an event is too small: found 8, expected 64 bytes or more
     error: table of events of recording of perf: the recording has no event
-    error: header of recording of perf at offset 0x8: the data are too short here: found 0 bytes left, expected 8 bytes
-    error: header of recording of perf at offset 0x0: this is no recording of perf: expected PERFILE2 or 2ELIFREP
+    error: header of recording of perf, at offset 0x8: the data are too short here: found 0 bytes left, expected 8 bytes
+    error: header of recording of perf, at offset 0x0: this is no recording of perf: expected PERFILE2 or 2ELIFREP
     error: the file is empty
     ");
 }

@@ -103,7 +103,7 @@ pub struct CountShares {
 struct Lost {
     /// The function's name as it is in the profile.
     function: String,
-    /// The function's name for people, demangled.
+    /// The demangled name of the function, which people read.
     demangled: String,
     count: u64,
     percent: Option<f64>,

@@ -1,4 +1,4 @@
-//! Numbers as people type them. The errors are texts for people.
+//! Reads numbers that people type. The errors are messages for people.
 use std::fmt::Display;
 use std::str::FromStr;
 

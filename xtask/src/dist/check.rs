@@ -141,8 +141,8 @@ impl<'a> Place<'a> {
         self.works(&folder.join("bin/profkit"), wheel)
     }
 
-    /// Checks that the command prints its version, merges the profiles of the README, and behaves as LLVM's tool under
-    /// the tool's name.
+    /// Checks that the command prints its version, merges the profiles that README uses, and behaves like LLVM's tool
+    /// when it is started under the name of that tool.
     fn works(&self, program: &Path, of: &Path) -> Result<()> {
         let folder = fresh(self.scratch.join("tried"))?;
         let said = self.printed(program, &["--version"])?;

@@ -327,7 +327,7 @@ impl<'p> Comparison<'p> {
         }
         let record = |side: &Side<'p>, other: &Side<'p>, hash: Option<FuncHash>| {
             let function = side.twin(row.function, other)?;
-            function.records().find(|it| Some(it.func_hash) == hash)
+            side.index.record(function, hash?)
         };
         let [old, new] = &self.sides;
         let (old, new) = (

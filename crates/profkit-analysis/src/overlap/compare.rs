@@ -399,6 +399,7 @@ fn of_instr(base: &InstrProfile, test: &InstrProfile, detail: bool) -> PairOverl
     let mut overlap = InstrOverlap::new(sums(base), sums(test));
     let (in_base, in_test) = (InstrIndex::new(base), InstrIndex::new(test));
     let mut pair = PairOverlap::default();
+    let mut mismatched = (None, 0.0);
     for (function, record) in records(test) {
         if !Stage::Plain.includes(test.kind, record.func_hash) {
             continue;
@@ -419,12 +420,16 @@ fn of_instr(base: &InstrProfile, test: &InstrProfile, detail: bool) -> PairOverl
         let row = match &verdict {
             Verdict::Unique(sums) => FunctionDifference::new(name, None, share(sums), 0.0),
             Verdict::Mismatched(sums) => {
-                let records = in_base.function(tested.name).into_iter();
-                let sums_of = |record: profkit_data::instr::RecordRef<'_>| {
-                    CountSums::of_function(record.counts, record.values).counts
-                };
-                let there: f64 = records.flat_map(|it| it.records()).map(sums_of).sum();
-                let there = Some(part(there, overlap.base.counts));
+                // The records of a function follow each other. Its counts in the first profile are added up only once.
+                if mismatched.0 != Some(tested.name) {
+                    let records = in_base.function(tested.name).into_iter();
+                    let sums_of = |record: profkit_data::instr::RecordRef<'_>| {
+                        CountSums::of_function(record.counts, record.values).counts
+                    };
+                    let there: f64 = records.flat_map(|it| it.records()).map(sums_of).sum();
+                    mismatched = (Some(tested.name), there);
+                }
+                let there = Some(part(mismatched.1, overlap.base.counts));
                 FunctionDifference::new(name, there, share(sums), 0.0)
             }
             Verdict::Common(Some(inner)) => {

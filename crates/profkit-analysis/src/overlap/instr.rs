@@ -10,6 +10,7 @@ use profkit_data::instr::{
     ValueEntry,
 };
 use rustc_hash::FxHashMap;
+use std::collections::HashMap;
 
 /// The stage of instrumentation whose functions are compared. A profile made with context-sensitive instrumentation
 /// contains the functions of two stages, whose counters cannot be compared with each other. Other profiles have one
@@ -122,17 +123,29 @@ pub(crate) fn records(
 #[derive(Debug)]
 pub struct InstrIndex<'p> {
     functions: FxHashMap<NameRef, FunctionRef<'p>>,
+    /// The records of functions with more than [`FEW`] records, by name and function hash.
+    crowded: HashMap<(NameRef, FuncHash), RecordRef<'p>>,
 }
+
+/// The number of records of a function that are searched one by one.
+const FEW: usize = 32;
 
 impl<'p> InstrIndex<'p> {
     /// Makes the index of a profile.
     pub fn new(profile: &'p InstrProfile) -> Self {
         let functions = profile.tables.iter().flat_map(|table| table.functions());
-        InstrIndex {
-            functions: functions
-                .map(|function| (function.name_ref(), function))
-                .collect(),
+        let functions: FxHashMap<_, _> = functions
+            .map(|function| (function.name_ref(), function))
+            .collect();
+        let mut crowded = HashMap::new();
+        for (&name, function) in &functions {
+            if function.records().nth(FEW).is_some() {
+                for record in function.records() {
+                    crowded.entry((name, record.func_hash)).or_insert(record);
+                }
+            }
         }
+        InstrIndex { functions, crowded }
     }
 
     /// Whether the profile has no two functions of one name. Only the last one of them could be found.
@@ -144,6 +157,20 @@ impl<'p> InstrIndex<'p> {
     /// The function of this name.
     pub fn function(&self, name: NameRef) -> Option<FunctionRef<'p>> {
         self.functions.get(&name).copied()
+    }
+
+    /// The first record of a function with this function hash.
+    pub(crate) fn record(
+        &self,
+        function: FunctionRef<'p>,
+        func_hash: FuncHash,
+    ) -> Option<RecordRef<'p>> {
+        let mut records = function.records();
+        let found = (records.by_ref().take(FEW)).find(|record| record.func_hash == func_hash);
+        found.or_else(|| {
+            records.next()?;
+            self.crowded.get(&(function.name_ref(), func_hash)).copied()
+        })
     }
 }
 
@@ -269,7 +296,7 @@ impl InstrOverlap {
             self.common.entries += 1;
             return Verdict::Idle;
         }
-        let twin = (function.records()).find(|twin| twin.func_hash == record.func_hash);
+        let twin = base.record(function, record.func_hash);
         let Some(twin) = twin.filter(|twin| same_sites(twin, record)) else {
             self.mismatched.add_function(&sums, &self.test);
             return Verdict::Mismatched(sums);

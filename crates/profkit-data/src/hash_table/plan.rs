@@ -18,10 +18,10 @@ crate::id_type! {
 pub struct TablePlan {
     /// The items in the order in which they are written.
     order: Vec<ItemId>,
-    /// For each bucket, the position of its first item. A last element has the number of all items.
+    /// The position of the first item of each bucket. One more element at the end is the number of all items.
     bucket_starts: Vec<u32>,
-    /// For each position, the distance in bytes of its item from the start of the first item. The item count of a
-    /// bucket is a part of the bucket's first item. A last element has the length of all items.
+    /// The offset of the item at each position, in bytes from the start of the first item. The first item of a bucket
+    /// begins with the bucket's item count. One more element at the end is the total length of all items.
     offsets: Vec<u64>,
     lengths: Lengths,
 }

@@ -122,21 +122,21 @@ fn damaged(at: usize, word: u32) -> String {
 #[test]
 fn messages() {
     let whole = written(&example());
-    insta::assert_snapshot!(read(&whole[..10]).unwrap_err(), @"string table at offset 0x8: the data are too short here: found 2 bytes left, expected 24 bytes");
-    insta::assert_snapshot!(damaged(0, u32::MAX), @"string table at offset 0x8: the data are too short here: found 140 bytes left, expected 17179869180 bytes");
-    insta::assert_snapshot!(damaged(4, u32::MAX), @"string table at offset 0x20: the data are too short here: found 116 bytes left, expected 4294967295 bytes");
-    insta::assert_snapshot!(damaged(12, 3), @"string table at offset 0xc: the end offset of a string is before its start or beyond the table: found 3, expected 4 to 28");
-    insta::assert_snapshot!(damaged(28, 27), @"string table at offset 0x3b: some bytes belong to no string: found 1 bytes, expected none");
+    insta::assert_snapshot!(read(&whole[..10]).unwrap_err(), @"string table, at offset 0x8: the data are too short here: found 2 bytes left, expected 24 bytes");
+    insta::assert_snapshot!(damaged(0, u32::MAX), @"string table, at offset 0x8: the data are too short here: found 140 bytes left, expected 17179869180 bytes");
+    insta::assert_snapshot!(damaged(4, u32::MAX), @"string table, at offset 0x20: the data are too short here: found 116 bytes left, expected 4294967295 bytes");
+    insta::assert_snapshot!(damaged(12, 3), @"string table, at offset 0xc: the end offset of a string is before its start or beyond the table: found 3, expected 4 to 28");
+    insta::assert_snapshot!(damaged(28, 27), @"string table, at offset 0x3b: some bytes belong to no string: found 1 bytes, expected none");
     let paths = 60;
-    insta::assert_snapshot!(damaged(paths, 1 << 30), @"file path table at offset 0x40: the data are too short here: found 84 bytes left, expected 8589934592 bytes");
-    insta::assert_snapshot!(damaged(paths + 4, 1), @"file path table at offset 0x40: a folder does not come before its contents: found 0, expected an index below 0");
-    insta::assert_snapshot!(damaged(paths + 8, 6), @"path of file path table at offset 0x40: the index of a string is out of bounds: found 6, expected an index below 6");
+    insta::assert_snapshot!(damaged(paths, 1 << 30), @"file path table, at offset 0x40: the data are too short here: found 84 bytes left, expected 8589934592 bytes");
+    insta::assert_snapshot!(damaged(paths + 4, 1), @"file path table, at offset 0x40: a folder does not come before its contents: found 0, expected an index below 0");
+    insta::assert_snapshot!(damaged(paths + 8, 6), @"path of file path table, at offset 0x40: the index of a string is out of bounds: found 6, expected an index below 6");
     let stacks = paths + 36;
-    insta::assert_snapshot!(damaged(stacks, 3), @"stack entry table at offset 0x64: the data are too short here: found 48 bytes left, expected 72 bytes");
-    insta::assert_snapshot!(damaged(stacks + 4, 6), @"frame of stack entry table at offset 0x64: the index of a string is out of bounds: found 6, expected an index below 6");
-    insta::assert_snapshot!(damaged(stacks + 8, 5), @"frame of stack entry table at offset 0x64: the index of a path is out of bounds: found 4, expected an index below 4");
-    insta::assert_snapshot!(damaged(stacks + 20, 4), @"frame of stack entry table at offset 0x64: there are unknown flags: found 0x4, expected only bits of 0x3");
-    insta::assert_snapshot!(damaged(stacks + 24, 1), @"stack entry table at offset 0x64: a frame does not come after its outer frame: found 0, expected an index below 0");
+    insta::assert_snapshot!(damaged(stacks, 3), @"stack entry table, at offset 0x64: the data are too short here: found 48 bytes left, expected 72 bytes");
+    insta::assert_snapshot!(damaged(stacks + 4, 6), @"frame of stack entry table, at offset 0x64: the index of a string is out of bounds: found 6, expected an index below 6");
+    insta::assert_snapshot!(damaged(stacks + 8, 5), @"frame of stack entry table, at offset 0x64: the index of a path is out of bounds: found 4, expected an index below 4");
+    insta::assert_snapshot!(damaged(stacks + 20, 4), @"frame of stack entry table, at offset 0x64: there are unknown flags: found 0x4, expected only bits of 0x3");
+    insta::assert_snapshot!(damaged(stacks + 24, 1), @"stack entry table, at offset 0x64: a frame does not come after its outer frame: found 0, expected an index below 0");
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn chains_have_a_limit() {
     tables.intern_path(&deepest).unwrap();
     read(&written(&tables)).unwrap();
     tables.intern_path(&[&deepest[..], b"/"].concat()).unwrap();
-    insta::assert_snapshot!(read(&written(&tables)).unwrap_err(), @"file path table at offset 0x8010: a path or a call stack is too long: found 4097 entries, expected at most 4096");
+    insta::assert_snapshot!(read(&written(&tables)).unwrap_err(), @"file path table, at offset 0x8010: a path or a call stack is too long: found 4097 entries, expected at most 4096");
 }
 
 #[test]

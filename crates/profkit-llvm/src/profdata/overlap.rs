@@ -134,9 +134,12 @@ fn read_ahead(mut source: Profile<'_>, mut each: impl FnMut(&Record)) {
     });
 }
 
-/// Reads an indexed profile into memory, record by record, and adds up its counts. Returns `None` if only a merge finds what LLVM
-/// has of it: it is damaged, it has a record twice, or it has another form.
+/// Reads an indexed profile into memory, record by record, and adds up its counts. Returns `None` for a profile that
+/// must be merged to get what LLVM reads of it: a profile that is damaged, has a record twice or is not indexed. A
+/// profile with many records of one function is merged too, because a merge looks them up faster.
 fn read_at_once(source: &mut Profile<'_>, stage: Stage) -> Option<(InstrProfile, CountSums)> {
+    /// The number of records of a function that are compared one by one.
+    const FEW: usize = 64;
     if !source.is_indexed() {
         return None;
     }
@@ -154,7 +157,7 @@ fn read_at_once(source: &mut Profile<'_>, stage: Stage) -> Option<(InstrProfile,
             name.clone_from(&record.name);
             hashes.clear();
         }
-        if name.is_empty() || hashes.contains(&record.func_hash) {
+        if name.is_empty() || hashes.len() == FEW || hashes.contains(&record.func_hash) {
             return None;
         }
         hashes.push(record.func_hash);

@@ -7,17 +7,19 @@
 //! that is added first is kept. A later record with different numbers is rejected at once, as in LLVM's writer
 //! (`InstrProfWriter::addRecord`).
 mod counts;
+mod crowded;
 mod sites;
 #[cfg(test)]
 mod tests;
 
 use crate::Weight;
 use crate::report::{Action, Event, EventLog, LlvmCode, Reason};
+use crowded::Crowded;
 use hashbrown::HashTable;
 use profkit_abi::value_kind;
 use profkit_data::ids::{FuncHash, NameRef};
 use profkit_data::instr::{
-    FunctionId, FunctionTable, KindValues, NewRecord, Record, RecordId, RecordRef, ValueData,
+    FunctionId, FunctionTable, KindValues, NewRecord, Record, RecordId, ValueData,
 };
 use profkit_data::llvm_order::record_order;
 pub(crate) use sites::{
@@ -77,6 +79,7 @@ pub(crate) struct Accumulator {
     table: FunctionTable,
     /// A hash table from function names to function ids.
     index: HashTable<FunctionId>,
+    crowded: Crowded,
     /// The statistics of the records, in the order of record ids.
     stats: Vec<RecordStats>,
     scratch: Scratch,
@@ -244,11 +247,24 @@ fn site_counts(values: Option<&ValueData>) -> [usize; 3] {
     [count(0), count(1), count(2)]
 }
 
-fn same_shape(a: &RecordRef<'_>, b: &NewRecord<'_>, pseudo: bool) -> bool {
-    a.counts.len() == b.counts.len()
-        && a.bitmap.len() == b.bitmap.len()
-        && a.is_pseudo() == pseudo
-        && site_counts(a.values) == site_counts(b.values)
+/// What two records of the same name and hash must have in common to be added up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Shape {
+    counters: usize,
+    bitmap_bytes: usize,
+    pseudo: bool,
+    value_sites: [usize; 3],
+}
+
+impl Shape {
+    fn of(record: &NewRecord<'_>) -> Self {
+        Shape {
+            counters: record.counts.len(),
+            bitmap_bytes: record.bitmap.len(),
+            pseudo: record.is_pseudo(),
+            value_sites: site_counts(record.values),
+        }
+    }
 }
 
 impl Accumulator {
@@ -304,8 +320,9 @@ impl Accumulator {
         Some(id)
     }
 
-    /// Whether the accumulator has a record of this name and hash, and that record has value sites.
-    pub(crate) fn has_values(&self, incoming: &Incoming<'_>) -> bool {
+    /// Whether the accumulator may have a record of this name and hash that has value sites. If the function has many
+    /// records, the answer is always yes.
+    pub(crate) fn may_have_values(&self, incoming: &Incoming<'_>) -> bool {
         let function = self.index.find(incoming.name_ref.0, |&id| {
             self.table
                 .function(id)
@@ -314,9 +331,12 @@ impl Accumulator {
         let Some(function) = function.and_then(|&id| self.table.function(id)) else {
             return false;
         };
-        function
-            .records()
+        let mut records = function.records();
+        records
+            .by_ref()
+            .take(crowded::FEW)
             .any(|record| record.func_hash == incoming.data.func_hash && record.values.is_some())
+            || records.next().is_some()
     }
 
     /// Adds a record, or the parts of it that can be added. Returns the first fault, as LLVM's tool reports only one
@@ -327,15 +347,11 @@ impl Accumulator {
             self.refused += incoming.stats.seen;
             return None;
         };
-        let pseudo = incoming.data.is_pseudo();
-        let there = self.table.record_ids(function).find(|&id| {
-            self.table.record(id).is_some_and(|record| {
-                record.func_hash == incoming.data.func_hash
-                    && (self.rules.first_shape_wins || same_shape(&record, &incoming.data, pseudo))
-            })
-        });
+        let there = self
+            .crowded
+            .find(&self.table, self.rules, function, &incoming.data);
         match there {
-            None => self.add_new(function, incoming, pseudo),
+            None => self.add_new(function, incoming, incoming.data.is_pseudo()),
             Some(id) => self.add_to(function, id, incoming),
         }
     }
@@ -350,6 +366,7 @@ impl Accumulator {
             self.refused += incoming.stats.seen;
             return None;
         };
+        self.crowded.added(&self.table, self.rules, function, id);
         let mut stats = incoming.stats;
         // LLVM scales the markers of pseudo records like counts. With weight 1, LLVM neither scales counts nor checks
         // their range.

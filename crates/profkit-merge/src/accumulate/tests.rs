@@ -108,6 +108,17 @@ fn view(acc: Accumulator) -> View {
 
 proptest! {
     #[test]
+    fn no_function_has_two_records_of_one_hash_and_shape(a in records(), b in records()) {
+        let acc = merged(accumulate(&a, 0), accumulate(&b, 1));
+        for function in acc.table().functions() {
+            let mut seen = std::collections::HashSet::new();
+            for record in function.records() {
+                prop_assert!(seen.insert((record.func_hash, Shape::of(&record.to_new()))));
+            }
+        }
+    }
+
+    #[test]
     fn the_empty_accumulator_is_an_identity(a in records()) {
         let plain = view(accumulate(&a, 0));
         let empty = || Accumulator::new(Rules::TOLERANT);

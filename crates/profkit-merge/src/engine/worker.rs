@@ -92,7 +92,7 @@ impl Group {
             // Under LLVM's rules, the sums of values depend on the order of inputs. The choice of the input that is
             // reported for a fault depends on this order, too.
             if context.strategy.rules().sites == SiteRule::Llvm {
-                as_in_order &= values.is_none() || !acc.has_values(&incoming);
+                as_in_order &= values.is_none() || !acc.may_have_values(&incoming);
             }
             let fault = acc.add(incoming);
             as_in_order &= fault.is_none() || !context.strategy.faults_have_inputs();

@@ -73,11 +73,11 @@ fn damaged_maps_of_blocks() {
             .map_err(|error| error.to_string())
             .unwrap_err()
     };
-    insta::assert_snapshot!(message(|bytes| bytes[0] = 6), @"function 0 of .llvm_bb_addr_map at offset 0x0: unknown version: found 6, expected 1 to 5 (LLVM 15 to 22)");
-    insta::assert_snapshot!(message(|bytes| *bytes = [&[5, 0, 1], &V5[3..]].concat()), @"function 0 of .llvm_bb_addr_map at offset 0x1: the features are unknown: found 0x100, expected bits of 0xff");
-    insta::assert_snapshot!(message(|bytes| bytes.splice(1..2, [8, 0]).for_each(drop)), @"function 0 of .llvm_bb_addr_map at offset 0x2: the list of block ranges is empty: found 0, expected at least 1");
-    insta::assert_snapshot!(message(|bytes| bytes.truncate(14)), @"function 0 of .llvm_bb_addr_map at offset 0xe: the data are too short here: found 0 bytes left, expected 1 byte");
-    insta::assert_snapshot!(message(|bytes| bytes.splice(15..16, [0xff, 0xff, 0xff, 0xff, 0x7f]).for_each(drop)), @"function 0 of .llvm_bb_addr_map at offset 0xf: the block id is too large: found 34359738367, expected 32 bits");
+    insta::assert_snapshot!(message(|bytes| bytes[0] = 6), @"function 0 of .llvm_bb_addr_map, at offset 0x0: unknown version: found 6, expected 1 to 5 (LLVM 15 to 22)");
+    insta::assert_snapshot!(message(|bytes| *bytes = [&[5, 0, 1], &V5[3..]].concat()), @"function 0 of .llvm_bb_addr_map, at offset 0x1: the features are unknown: found 0x100, expected bits of 0xff");
+    insta::assert_snapshot!(message(|bytes| bytes.splice(1..2, [8, 0]).for_each(drop)), @"function 0 of .llvm_bb_addr_map, at offset 0x2: the list of block ranges is empty: found 0, expected at least 1");
+    insta::assert_snapshot!(message(|bytes| bytes.truncate(14)), @"function 0 of .llvm_bb_addr_map, at offset 0xe: the data are too short here: found 0 bytes left, expected 1 byte");
+    insta::assert_snapshot!(message(|bytes| bytes.splice(15..16, [0xff, 0xff, 0xff, 0xff, 0x7f]).for_each(drop)), @"function 0 of .llvm_bb_addr_map, at offset 0xf: the block id is too large: found 34359738367, expected 32 bits");
     // Changing any byte must not cause a panic, or more blocks than the section can contain.
     for place in 0..V5.len() {
         for value in [0, 1, 0x7f, 0x80, 0xff] {

@@ -41,7 +41,7 @@ pub struct StackUnit {
 /// A frame of a call stack.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct StackFrame {
-    /// The name of the function for people.
+    /// The demangled name of the function, which people read.
     pub name: String,
     /// The symbol of the function; empty if the profile does not have it.
     pub symbol: String,

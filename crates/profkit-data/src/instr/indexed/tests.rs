@@ -136,7 +136,7 @@ fn version_1_has_one_hash_a_name_and_counters_to_the_end() {
     // Shorten the function's data to 8 bytes, so that only the function hash remains.
     file.patch_u64("data length", 8);
     let (_, errors) = read_all(&file.finish());
-    insta::assert_snapshot!(errors[0], @"record of function main at offset 0x4e: a record has no counters: found 0, expected at least 1 in version 1");
+    insta::assert_snapshot!(errors[0], @"record of function main, at offset 0x4e: a record has no counters: found 0, expected at least 1 in version 1");
 }
 
 #[test]
@@ -248,7 +248,7 @@ fn a_reader_can_be_limited_to_the_versions_of_a_release() {
     let refusal = |options| IndexedProfile::parse_with(&bytes, &options).unwrap_err();
     let error = refusal(limited);
     assert_eq!(error.kind(), ErrorKind::UnsupportedVersion);
-    insta::assert_snapshot!(error, @"header of indexed profile at offset 0x8: the version of the indexed profile is not supported: found 14, expected 1 to 13");
+    insta::assert_snapshot!(error, @"header of indexed profile, at offset 0x8: the version of the indexed profile is not supported: found 14, expected 1 to 13");
     assert_eq!(refusal(limited.salvage(true)), error);
     let options = IndexedReadOptions::new().newest(14);
     assert!(IndexedProfile::parse_with(&bytes, &options).is_ok());

@@ -289,7 +289,7 @@ mod tests {
         let error = joined
             .counter_bytes(&joined.record(1).unwrap())
             .unwrap_err();
-        insta::assert_snapshot!(error, @"data record 1 (function 0xd54fb6db15f7a9b8) at offset 0x80: counters lie outside their section: found offset 24, expected 0 to 23");
+        insta::assert_snapshot!(error, @"data record 1 (function 0xd54fb6db15f7a9b8), at offset 0x80: counters lie outside their section: found offset 24, expected 0 to 23");
         assert_eq!(
             error.detail_for_llvm(),
             Some("counter offset 24 is greater than the maximum counter offset 23")
@@ -299,6 +299,6 @@ mod tests {
             .to_bytes()
             .unwrap();
         let other = RawProfile::parse(&other).unwrap();
-        insta::assert_snapshot!(other.with_metadata(&metadata).unwrap_err(), @"header of raw profile at offset 0x0: the function records were read from the binary for raw profiles of another version, byte order or pointer width");
+        insta::assert_snapshot!(other.with_metadata(&metadata).unwrap_err(), @"header of raw profile, at offset 0x0: the function records were read from the binary for raw profiles of another version, byte order or pointer width");
     }
 }

@@ -252,7 +252,7 @@ fn a_profile_of_counters_alone_asks_for_its_binary() {
     let (records, errors) = read_on(&file, RawReadOptions::default());
     assert_eq!(records, []);
     insta::assert_snapshot!(texts(&errors[0]), @"
-    raw profile at offset 0x0: the profile has counters but no function records: found 6 counters, 0 data records
+    raw profile, at offset 0x0: the profile has counters but no function records: found 6 counters, 0 data records
     MissingCorrelation: -
     ");
     assert_eq!(errors.len(), 1);

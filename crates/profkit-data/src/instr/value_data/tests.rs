@@ -85,7 +85,7 @@ fn what_follows_the_blob_stays_on_the_cursor() {
 #[test]
 fn less_than_a_header_is_truncation() {
     insta::assert_snapshot!(texts(&error_of(&sample_bytes()[..7])), @"
-    value data at offset 0x100: the data are too short here: found 7 bytes left, expected 8 bytes
+    value data, at offset 0x100: the data are too short here: found 7 bytes left, expected 8 bytes
     Truncated: -
     ");
 }
@@ -93,7 +93,7 @@ fn less_than_a_header_is_truncation() {
 #[test]
 fn total_size_beyond_the_data_is_too_large() {
     insta::assert_snapshot!(texts(&error_of(&with_u32(0, 96))), @"
-    value data at offset 0x100: TotalSize runs past the end of the data: found 96, expected at most 88
+    value data, at offset 0x100: TotalSize runs past the end of the data: found 96, expected at most 88
     TooLarge: -
     ");
 }
@@ -101,7 +101,7 @@ fn total_size_beyond_the_data_is_too_large() {
 #[test]
 fn total_size_must_be_a_multiple_of_8() {
     insta::assert_snapshot!(texts(&error_of(&with_u32(0, 81))), @"
-    value data at offset 0x100: TotalSize is not a multiple of 8: found 81
+    value data, at offset 0x100: TotalSize is not a multiple of 8: found 81
     Malformed: total size is not multiples of quardword
     ");
 }
@@ -109,7 +109,7 @@ fn total_size_must_be_a_multiple_of_8() {
 #[test]
 fn total_size_must_hold_its_own_header() {
     insta::assert_snapshot!(texts(&error_of(&with_u32(0, 0))), @"
-    value data at offset 0x100: TotalSize is too small: found 0, expected at least 8
+    value data, at offset 0x100: TotalSize is too small: found 0, expected at least 8
     Malformed: -
     ");
 }
@@ -117,7 +117,7 @@ fn total_size_must_hold_its_own_header() {
 #[test]
 fn the_number_of_kinds_is_checked() {
     insta::assert_snapshot!(texts(&error_of(&with_u32(4, 4))), @"
-    value data at offset 0x104: there are too many value kinds: found 4, expected at most 3
+    value data, at offset 0x104: there are too many value kinds: found 4, expected at most 3
     Malformed: number of value profile kinds is invalid
     ");
 }
@@ -125,7 +125,7 @@ fn the_number_of_kinds_is_checked() {
 #[test]
 fn the_kind_is_checked() {
     insta::assert_snapshot!(texts(&error_of(&with_u32(8, 3))), @"
-    value data at offset 0x108: there is no such value kind: found 3, expected less than 3
+    value data, at offset 0x108: there is no such value kind: found 3, expected less than 3
     Malformed: value kind is invalid
     ");
 }
@@ -133,7 +133,7 @@ fn the_kind_is_checked() {
 #[test]
 fn sites_past_total_size_are_an_error_and_cost_nothing() {
     insta::assert_snapshot!(texts(&error_of(&with_u32(12, u32::MAX))), @"
-    value data at offset 0x108: the data of a value kind run past TotalSize: found 80 bytes left, expected 4294967304 bytes
+    value data, at offset 0x108: the data of a value kind run past TotalSize: found 80 bytes left, expected 4294967304 bytes
     Malformed: value profile address is greater than total size
     ");
 }
@@ -143,7 +143,7 @@ fn values_past_total_size_are_an_error() {
     let mut bytes = sample_bytes();
     bytes[16] = 200;
     insta::assert_snapshot!(texts(&error_of(&bytes)), @"
-    value data at offset 0x108: the data of a value kind run past TotalSize: found 80 bytes left, expected 3216 bytes
+    value data, at offset 0x108: the data of a value kind run past TotalSize: found 80 bytes left, expected 3216 bytes
     Malformed: value profile address is greater than total size
     ");
 }
@@ -151,7 +151,7 @@ fn values_past_total_size_are_an_error() {
 #[test]
 fn a_kind_too_many_is_an_error() {
     insta::assert_snapshot!(texts(&error_of(&with_u32(4, 3))), @"
-    value data at offset 0x158: the data of a value kind run past TotalSize: found 0 bytes left, expected 8 bytes
+    value data, at offset 0x158: the data of a value kind run past TotalSize: found 0 bytes left, expected 8 bytes
     Malformed: value profile address is greater than total size
     ");
 }

@@ -89,7 +89,7 @@ main at 0x40: record 0x1a address 0x110 size 0x30 signature 0x1111 modes 0x3 blo
     let mut a2 = map.clone();
     a2.patch_u32("start", 0x1000);
     insta::assert_snapshot!(refused(&a2), @"
-    header of map at offset 0x10: the map has layout A2, which no finished tool ever wrote: found 0x1000, expected 0, as in layout A1 of MIP version 8
+    header of map, at offset 0x10: the map has layout A2, which no finished tool ever wrote: found 0x1000, expected 0, as in layout A1 of MIP version 8
     hint: only layouts A1 and B are read
     ");
 }
@@ -114,22 +114,22 @@ fn damaged_maps_of_version_8() {
         map.patch_u32(label, value);
         refused(&map)
     };
-    insta::assert_snapshot!(with("type", 0x0001_0004), @"header of map at offset 0x6: the map does not state the width of its addresses: found no width in the file type, expected 0x14 or 0x24");
-    insta::assert_snapshot!(with("type", 0x0001_0034), @"header of map at offset 0x6: the file type claims both 64-bit and 32-bit addresses: found file type 0x34, expected one of the bits 0x10 and 0x20");
-    insta::assert_snapshot!(with("type", 0x0001_0064), @"header of map at offset 0x6: the file type has unknown bits: found 0x64, expected only bits of 0x3f");
+    insta::assert_snapshot!(with("type", 0x0001_0004), @"header of map, at offset 0x6: the map does not state the width of its addresses: found no width in the file type, expected 0x14 or 0x24");
+    insta::assert_snapshot!(with("type", 0x0001_0034), @"header of map, at offset 0x6: the file type claims both 64-bit and 32-bit addresses: found file type 0x34, expected one of the bits 0x10 and 0x20");
+    insta::assert_snapshot!(with("type", 0x0001_0064), @"header of map, at offset 0x6: the file type has unknown bits: found 0x64, expected only bits of 0x3f");
     insta::assert_snapshot!(with("type", 0x0001_0021), @"
-    header of map at offset 0x6: this is another kind of MIP file: found a raw file, expected a map
+    header of map, at offset 0x6: this is another kind of MIP file: found a raw file, expected a map
     hint: merge raw files into a profile first
     ");
     insta::assert_snapshot!(with("type", 0x0001_0022), @"
-    header of map at offset 0x6: this is another kind of MIP file: found a file of return-address samples, expected a map
+    header of map, at offset 0x6: this is another kind of MIP file: found a file of return-address samples, expected a map
     hint: no tool ever wrote such files for version 8, so their layout is unknown
     ");
-    insta::assert_snapshot!(with("modes", 0x10), @"header of map at offset 0x8: the profile type does not exist in version 8: found 0x10, expected 0x1, 0x3, 0xc or 0xe");
-    insta::assert_snapshot!(with("modes", 0x8000_0001), @"header of map at offset 0x8: the profile type does not exist in version 8: found 0x80000001, expected 0x1, 0x3, 0xc or 0xe");
-    insta::assert_snapshot!(with("data", 0x1c), @"header of map at offset 0x14: the offset to the data fits no layout of version 8: found 0x0 at offset 0x14 and 0x1c at offset 0x1c, expected 0x18 at offset 0x14, or 0x20 at offset 0x1c");
-    insta::assert_snapshot!(with("blocks", 1), @"map entry of map at offset 0x3c: the data are too short here: found 28 bytes left, expected 7303014 bytes");
-    insta::assert_snapshot!(with("length", 5), @"map entry of map at offset 0x54: the data are too short here: found 4 bytes left, expected 5 bytes");
+    insta::assert_snapshot!(with("modes", 0x10), @"header of map, at offset 0x8: the profile type does not exist in version 8: found 0x10, expected 0x1, 0x3, 0xc or 0xe");
+    insta::assert_snapshot!(with("modes", 0x8000_0001), @"header of map, at offset 0x8: the profile type does not exist in version 8: found 0x80000001, expected 0x1, 0x3, 0xc or 0xe");
+    insta::assert_snapshot!(with("data", 0x1c), @"header of map, at offset 0x14: the offset to the data fits no layout of version 8: found 0x0 at offset 0x14 and 0x1c at offset 0x1c, expected 0x18 at offset 0x14, or 0x20 at offset 0x1c");
+    insta::assert_snapshot!(with("blocks", 1), @"map entry of map, at offset 0x3c: the data are too short here: found 28 bytes left, expected 7303014 bytes");
+    insta::assert_snapshot!(with("length", 5), @"map entry of map, at offset 0x54: the data are too short here: found 4 bytes left, expected 5 bytes");
 }
 
 #[test]
@@ -180,32 +180,32 @@ fn damaged_maps_of_version_9() {
         map.patch_u32(label, value);
         refused(&map)
     };
-    insta::assert_snapshot!(with("main", 36), @"map at offset 0x28: the size of a map entry is impossible: found 36, expected a multiple of 8, at least 40");
-    insta::assert_snapshot!(with("main", 60), @"map at offset 0x28: the size of a map entry is impossible: found 60, expected a multiple of 8, at least 40");
-    insta::assert_snapshot!(with("never", 1 << 20), @"map entry of map at offset 0x110: the data are too short here: found 48 bytes left, expected 1048576 bytes");
-    insta::assert_snapshot!(with("never", 0), @"map at offset 0x110: the size of a map entry is impossible: found 0, expected a multiple of 8, at least 40");
-    insta::assert_snapshot!(with("main.modes", 0x2), @"map entry of map at offset 0x2c: the mode flags are not a valid combination: found 0x2, expected 0x1 (coverage), 0x21 (unary) or 0xc (calls), with or without 0x2 (blocks) and 0x10 (return addresses); 0x40 (part) only with 0x2");
-    insta::assert_snapshot!(with("main.modes", 0xd), @"map entry of map at offset 0x2c: the mode flags are not a valid combination: found 0xd, expected 0x1 (coverage), 0x21 (unary) or 0xc (calls), with or without 0x2 (blocks) and 0x10 (return addresses); 0x40 (part) only with 0x2");
-    insta::assert_snapshot!(with("main.modes", 0x1_000c), @"map entry of map at offset 0x2c: the mode flags are not a valid combination: found 0x1000c, expected 0x1 (coverage), 0x21 (unary) or 0xc (calls), with or without 0x2 (blocks) and 0x10 (return addresses); 0x40 (part) only with 0x2");
-    insta::assert_snapshot!(with("main.blocks", u32::MAX), @"map entry of map at offset 0x48: the size of the entry does not match its blocks and name: found an entry of 56 bytes with 4294967295 blocks and a name of 4 bytes, expected 17179869224 bytes, padded to a multiple of 8");
-    insta::assert_snapshot!(with("main.length", 13), @"map entry of map at offset 0x48: the size of the entry does not match its blocks and name: found an entry of 56 bytes with 3 blocks and a name of 13 bytes, expected 65 bytes, padded to a multiple of 8");
+    insta::assert_snapshot!(with("main", 36), @"map, at offset 0x28: the size of a map entry is impossible: found 36, expected a multiple of 8, at least 40");
+    insta::assert_snapshot!(with("main", 60), @"map, at offset 0x28: the size of a map entry is impossible: found 60, expected a multiple of 8, at least 40");
+    insta::assert_snapshot!(with("never", 1 << 20), @"map entry of map, at offset 0x110: the data are too short here: found 48 bytes left, expected 1048576 bytes");
+    insta::assert_snapshot!(with("never", 0), @"map, at offset 0x110: the size of a map entry is impossible: found 0, expected a multiple of 8, at least 40");
+    insta::assert_snapshot!(with("main.modes", 0x2), @"map entry of map, at offset 0x2c: the mode flags are not a valid combination: found 0x2, expected 0x1 (coverage), 0x21 (unary) or 0xc (calls), with or without 0x2 (blocks) and 0x10 (return addresses); 0x40 (part) only with 0x2");
+    insta::assert_snapshot!(with("main.modes", 0xd), @"map entry of map, at offset 0x2c: the mode flags are not a valid combination: found 0xd, expected 0x1 (coverage), 0x21 (unary) or 0xc (calls), with or without 0x2 (blocks) and 0x10 (return addresses); 0x40 (part) only with 0x2");
+    insta::assert_snapshot!(with("main.modes", 0x1_000c), @"map entry of map, at offset 0x2c: the mode flags are not a valid combination: found 0x1000c, expected 0x1 (coverage), 0x21 (unary) or 0xc (calls), with or without 0x2 (blocks) and 0x10 (return addresses); 0x40 (part) only with 0x2");
+    insta::assert_snapshot!(with("main.blocks", u32::MAX), @"map entry of map, at offset 0x48: the size of the entry does not match its blocks and name: found an entry of 56 bytes with 4294967295 blocks and a name of 4 bytes, expected 17179869224 bytes, padded to a multiple of 8");
+    insta::assert_snapshot!(with("main.length", 13), @"map entry of map, at offset 0x48: the size of the entry does not match its blocks and name: found an entry of 56 bytes with 3 blocks and a name of 13 bytes, expected 65 bytes, padded to a multiple of 8");
     insta::assert_snapshot!(with("anchor.modes", 1), @"
-    map at offset 0x140: the map has no anchor entry: expected an entry with mode 0, which has the address of the record section
+    map, at offset 0x140: the map has no anchor entry: expected an entry with mode 0, which has the address of the record section
     hint: give the binary instead of the map
     ");
-    insta::assert_snapshot!(with("never.record", 0), @"map entry of never at offset 0x110: a record lies outside the record section: found 1 bytes at offset 0xffffffffffbfc000, expected an end at 0x10000000000 or before");
-    insta::assert_snapshot!(with("covered.record", 0x40_4004), @"map entry of covered at offset 0x98: a record overlaps another record: found offset 0x4, expected at least 0xb, where the record of main ends");
+    insta::assert_snapshot!(with("never.record", 0), @"map entry of never, at offset 0x110: a record lies outside the record section: found 1 bytes at offset 0xffffffffffbfc000, expected an end at 0x10000000000 or before");
+    insta::assert_snapshot!(with("covered.record", 0x40_4004), @"map entry of covered, at offset 0x98: a record overlaps another record: found offset 0x4, expected at least 0xb, where the record of main ends");
     let mut stray = image.map();
     stray.bytes([1]);
-    insta::assert_snapshot!(refused(&stray), @"map at offset 0x140: the data are too short here: found 1 byte left, expected 4 bytes");
+    insta::assert_snapshot!(refused(&stray), @"map, at offset 0x140: the data are too short here: found 1 byte left, expected 4 bytes");
     let mut padding = image.map();
     let name = padding.offset("never.name");
     padding.label_at("padding", name + 5).patch_u8("padding", 1);
-    insta::assert_snapshot!(refused(&padding), @"map entry of map at offset 0x13d: the padding is not zero");
+    insta::assert_snapshot!(refused(&padding), @"map entry of map, at offset 0x13d: the padding is not zero");
     insta::assert_snapshot!(refused(&ByteBuilder::new(Endian::Little)), @"map: the map is empty");
     let raw = ByteBuilder::from_bytes(Endian::Little, image.raw(&image.records()));
     insta::assert_snapshot!(refused(&raw), @"
-    header of map at offset 0x6: this is another kind of MIP file: found a raw file, expected a map
+    header of map, at offset 0x6: this is another kind of MIP file: found a raw file, expected a map
     hint: merge raw files into a profile first
     ");
     let moved = MipMap::parse_with(
@@ -214,7 +214,7 @@ fn damaged_maps_of_version_9() {
     )
     .unwrap_err();
     insta::assert_snapshot!(message(&moved), @"
-    map at offset 0x0: an anchor entry states a wrong address for the record section: found 0x404000, expected 0x1000, the address in the binary
+    map, at offset 0x0: an anchor entry states a wrong address for the record section: found 0x404000, expected 0x1000, the address in the binary
     hint: use the map of the linked image, not of its object files
     ");
 }
@@ -227,7 +227,7 @@ fn functions_that_share_a_record_stay() {
     // differ, so `never` is left out.
     let mut across = image.map();
     across.patch_u64("never.record", made::MipImage::SECTION + offsets[3] as u64);
-    insta::assert_snapshot!(refused(&across), @"map entry of never at offset 0x110: a record overlaps another record: found offset 0x17, expected at least 0x18, where the record of -[Unary counter:] ends");
+    insta::assert_snapshot!(refused(&across), @"map entry of never, at offset 0x110: a record overlaps another record: found offset 0x17, expected at least 0x18, where the record of -[Unary counter:] ends");
     let mut shared = made::MipImage::new(
         b"id",
         ["a", "b", "c"]

@@ -83,24 +83,24 @@ fn parts_stand_behind_each_other() {
     let file = [&one[..], &damaged, &one, &one[..80]].concat();
     insta::assert_snapshot!(parts(&file), @"
     0x0: version 9 build id abababababababababababababababababababab modes 0x3f runs 1 25 of 25 bytes of records, 0 samples 
-    error: raw file of part 2 at offset 0xaa: the checksum does not fit the bytes before it: found 0x60e89cf86d139bdb, expected 0x13443ca96f8f77ee
+    error: raw file of part 2, at offset 0xaa: the checksum does not fit the bytes before it: found 0x60e89cf86d139bdb, expected 0x13443ca96f8f77ee
     hint: the file was changed after it was written: copy it again
     0xb2: version 9 build id abababababababababababababababababababab modes 0x3f runs 1 25 of 25 bytes of records, 0 samples 
-    0x10b: version 9 build id abababababababababababababababababababab modes 0x3f runs 1 24 of 25 bytes of records, 0 samples raw file at offset 0x15b: the end of the part is missing: found 24 bytes of records, samples and checksum, expected 33 bytes
+    0x10b: version 9 build id abababababababababababababababababababab modes 0x3f runs 1 24 of 25 bytes of records, 0 samples raw file, at offset 0x15b: the end of the part is missing: found 24 bytes of records, samples and checksum, expected 33 bytes
     hint: the file lost its end after it was written: copy it again
     ");
     insta::assert_snapshot!(parts(&[&one[..], V8_RAW].concat()), @"
     0x0: version 9 build id abababababababababababababababababababab modes 0x3f runs 1 25 of 25 bytes of records, 0 samples 
-    error: raw file of part 2 at offset 0x59: a part of version 8 is not the first part
+    error: raw file of part 2, at offset 0x59: a part of version 8 is not the first part
     hint: split the file: a version 8 part does not state its size, so it must be in a file of its own
     ");
     insta::assert_snapshot!(parts(&[&one[..], b"\0\0"].concat()), @"
     0x0: version 9 build id abababababababababababababababababababab modes 0x3f runs 1 25 of 25 bytes of records, 0 samples 
-    error: raw file of part 2 at offset 0x59: there are bytes after the last part: found 2 bytes, expected the end of the file or another part
+    error: raw file of part 2, at offset 0x59: there are bytes after the last part: found 2 bytes, expected the end of the file or another part
     ");
     insta::assert_snapshot!(parts(&[&one[..], &one[..6]].concat()), @"
     0x0: version 9 build id abababababababababababababababababababab modes 0x3f runs 1 25 of 25 bytes of records, 0 samples 
-    error: header of part 2 at offset 0x59: the data are too short here
+    error: header of part 2, at offset 0x59: the data are too short here
     ");
 }
 
@@ -116,41 +116,41 @@ fn damaged_raw_files() {
 error: the file is empty
 hint: the program ended before it wrote its records, or it still runs and has not written them yet
 ");
-    insta::assert_snapshot!(parts(b"\xfb"), @"error: header at offset 0x0: the data are too short here: found 1 byte left, expected 4 bytes");
+    insta::assert_snapshot!(parts(b"\xfb"), @"error: header, at offset 0x0: the data are too short here: found 1 byte left, expected 4 bytes");
     insta::assert_snapshot!(with("magic", 7), @"error: this is not a MIP file: found magic 0x00000007, expected 0x50494dfb");
     insta::assert_snapshot!(with("version", 0x0011_000a), @"
-    error: header at offset 0x4: the version is not supported: found 10, expected 8 or 9
+    error: header, at offset 0x4: the version is not supported: found 10, expected 8 or 9
     hint: a newer version of profkit may support this format version
     ");
-    insta::assert_snapshot!(with("version", 0x0010_0009), @"error: header at offset 0x6: the file type is unknown: found 0x10, expected 0x1, 0x2, 0x4 or 0x8 in the low four bits");
+    insta::assert_snapshot!(with("version", 0x0010_0009), @"error: header, at offset 0x6: the file type is unknown: found 0x10, expected 0x1, 0x2, 0x4 or 0x8 in the low four bits");
     insta::assert_snapshot!(with("version", 0x0018_0009), @"
-    error: header at offset 0x6: this is another kind of MIP file: found a profile, expected a raw file
+    error: header, at offset 0x6: this is another kind of MIP file: found a profile, expected a raw file
     hint: give the map, or the raw files that runs of the program wrote
     ");
-    insta::assert_snapshot!(with("modes", 0x40), @"error: header at offset 0x8: there are unknown mode flags: found 0x40, expected only bits of 0x3f");
-    insta::assert_snapshot!(with("id.length", 65), @"error: header at offset 0xc: the build id is too long: found 65 bytes, expected at most 64");
-    insta::assert_snapshot!(with("samples.size", 9), @"error: header at offset 0x10: the last sample is incomplete: found 9 bytes, expected a multiple of 8");
-    insta::assert_snapshot!(with("runs", 0), @"error: header at offset 0x14: the number of runs is 0: found 0, expected at least 1");
+    insta::assert_snapshot!(with("modes", 0x40), @"error: header, at offset 0x8: there are unknown mode flags: found 0x40, expected only bits of 0x3f");
+    insta::assert_snapshot!(with("id.length", 65), @"error: header, at offset 0xc: the build id is too long: found 65 bytes, expected at most 64");
+    insta::assert_snapshot!(with("samples.size", 9), @"error: header, at offset 0x10: the last sample is incomplete: found 9 bytes, expected a multiple of 8");
+    insta::assert_snapshot!(with("runs", 0), @"error: header, at offset 0x14: the number of runs is 0: found 0, expected at least 1");
     insta::assert_snapshot!(with("records.size", u32::MAX), @"
-    0x0: version 9 build id abababababababababababababababababababab modes 0x3f runs 1 41 of 4294967295 bytes of records, 0 samples raw file at offset 0x61: the end of the part is missing: found 41 bytes of records, samples and checksum, expected 4294967311 bytes
+    0x0: version 9 build id abababababababababababababababababababab modes 0x3f runs 1 41 of 4294967295 bytes of records, 0 samples raw file, at offset 0x61: the end of the part is missing: found 41 bytes of records, samples and checksum, expected 4294967311 bytes
     hint: the file lost its end after it was written: copy it again
     ");
     let mut changed = image.raw_with(&image.records(), 1, &[]);
     changed.patch_u8("records", 0);
     insta::assert_snapshot!(parts(&changed.finish()), @"
-    error: raw file at offset 0x51: the checksum does not fit the bytes before it: found 0x60e89cf86d139bdb, expected 0x500464030987f5a8
+    error: raw file, at offset 0x51: the checksum does not fit the bytes before it: found 0x60e89cf86d139bdb, expected 0x500464030987f5a8
     hint: the file was changed after it was written: copy it again
     ");
     let whole = image.raw(&image.records());
-    insta::assert_snapshot!(parts(&whole[..40]), @"error: build id at offset 0x20: the data are too short here: found 8 bytes left, expected 20 bytes");
+    insta::assert_snapshot!(parts(&whole[..40]), @"error: build id, at offset 0x20: the data are too short here: found 8 bytes left, expected 20 bytes");
     insta::assert_snapshot!(parts(&whole[..whole.len() - 1]), @"
-    0x0: version 9 build id abababababababababababababababababababab modes 0x3f runs 1 25 of 25 bytes of records, 0 samples raw file at offset 0x58: the end of the part is missing: found 32 bytes of records, samples and checksum, expected 33 bytes
+    0x0: version 9 build id abababababababababababababababababababab modes 0x3f runs 1 25 of 25 bytes of records, 0 samples raw file, at offset 0x58: the end of the part is missing: found 32 bytes of records, samples and checksum, expected 33 bytes
     hint: the file lost its end after it was written: copy it again
     ");
     let mut returns = V8_RAW.to_vec();
     returns[6] = 0x12;
     insta::assert_snapshot!(parts(&returns), @"
-    error: header at offset 0x6: this is another kind of MIP file: found a file of return-address samples, expected a raw file
+    error: header, at offset 0x6: this is another kind of MIP file: found a file of return-address samples, expected a raw file
     hint: no tool ever wrote such files for version 8, so their layout is unknown
     ");
 }

@@ -249,7 +249,7 @@ fn single_functions_are_found_without_a_sound_table_and_counted_once() {
     let emptied = with_section(&file, section::FUNCTION_OFFSETS, Vec::clear);
     let (text, faults) = find(&emptied);
     assert_eq!(text, alone);
-    insta::assert_snapshot!(faults, @"FuncOffsetTableSection at offset 0x1ec: the data are too short here: found 0 bytes left, expected 1 byte");
+    insta::assert_snapshot!(faults, @"FuncOffsetTableSection, at offset 0x1ec: the data are too short here: found 0 bytes left, expected 1 byte");
     let twice = with_section(&file, section::FUNCTION_OFFSETS, |bytes| {
         let pairs = bytes[1..].to_vec();
         bytes[0] *= 2;
@@ -257,7 +257,7 @@ fn single_functions_are_found_without_a_sound_table_and_counted_once() {
     });
     let (text, faults) = find(&twice);
     assert_eq!(text, alone);
-    insta::assert_snapshot!(faults, @"LBRProfileSection at offset 0x1c1: a function's offset lies within the function before it");
+    insta::assert_snapshot!(faults, @"LBRProfileSection, at offset 0x1c1: a function's offset lies within the function before it");
 }
 
 #[test]
@@ -271,7 +271,7 @@ fn damaged_functions_that_overlap_end_the_section() {
         bytes.extend((0..50).flat_map(|start| [2, start]));
     });
     let (_, report) = decoded(&file);
-    insta::assert_snapshot!(report.faults.last().unwrap(), @"LBRProfileSection at offset 0x1f4: damaged functions overlap");
+    insta::assert_snapshot!(report.faults.last().unwrap(), @"LBRProfileSection, at offset 0x1f4: damaged functions overlap");
     assert!(report.fault_count < 12, "{}", report.fault_count);
 }
 
@@ -543,7 +543,7 @@ fn versions_after_103_are_read_as_far_as_they_are_known() {
     );
     let report = opened.read(&mut SampleProfile::new(), 1);
     assert_eq!(report.faults[0].kind(), ErrorKind::Unsupported);
-    insta::assert_snapshot!(report.faults[1], @"section table at offset 0xa: the file has no name table, but has sections of an unknown kind: found version 105");
+    insta::assert_snapshot!(report.faults[1], @"section table, at offset 0xa: the file has no name table, but has sections of an unknown kind: found version 105");
 }
 
 /// LLVM's reader stops where the metadata end after a name, and changes nothing of that function.

@@ -285,25 +285,25 @@ fn every_check_has_its_message() {
         broken(|bytes| bytes.push(0)),
     ];
     insta::assert_snapshot!(messages.join("\n"), @r#"
-    header at offset 0x0: the data are too short here: found 3 bytes left, expected 4 bytes
-    header at offset 0x0: this is not a sample profile of GCC: found 0x00000007, expected the magic "adcg" or "gcda"
-    header at offset 0x4: the version of GCC's sample profile is unknown: found 0x4, expected 1, 2, 3, 407* or 406p
-    header at offset 0x8: the data are too short here: found 1 byte left, expected 4 bytes
-    names at offset 0xc: a section has the wrong tag: found tag 0x00000007, expected tag 0xaa000000
-    names at offset 0x14: the data are too short here: found 1073741824 names in 1920 bytes
-    names at offset 0x1c: the data are too short here: found 1916 bytes left, expected 4294967296 bytes
-    names at offset 0x20: a string is not terminated: found 8 bytes without a zero
-    0 functions, then: functions at offset 0x5c: a section has the wrong tag: found tag 0x00000007, expected tag 0xac000000
-    0 functions, then: functions at offset 0x70: the index of a name is beyond the name table: found 99, expected below 6
-    0 functions, then: functions at offset 0xcc: a value has an unknown kind: found 0, expected 7, targets of indirect calls
-    0 functions, then: functions at offset 0x8c: a value has an unknown kind: found 131073, expected 7, targets of indirect calls
-    2 functions, then: functions at offset 0x180: the data are too short here: found 0 bytes left, expected 4 bytes
+    header, at offset 0x0: the data are too short here: found 3 bytes left, expected 4 bytes
+    header, at offset 0x0: this is not a sample profile of GCC: found 0x00000007, expected the magic "adcg" or "gcda"
+    header, at offset 0x4: the version of GCC's sample profile is unknown: found 0x4, expected 1, 2, 3, 407* or 406p
+    header, at offset 0x8: the data are too short here: found 1 byte left, expected 4 bytes
+    names, at offset 0xc: a section has the wrong tag: found tag 0x00000007, expected tag 0xaa000000
+    names, at offset 0x14: the data are too short here: found 1073741824 names in 1920 bytes
+    names, at offset 0x1c: the data are too short here: found 1916 bytes left, expected 4294967296 bytes
+    names, at offset 0x20: a string is not terminated: found 8 bytes without a zero
+    0 functions, then: functions, at offset 0x5c: a section has the wrong tag: found tag 0x00000007, expected tag 0xac000000
+    0 functions, then: functions, at offset 0x70: the index of a name is beyond the name table: found 99, expected below 6
+    0 functions, then: functions, at offset 0xcc: a value has an unknown kind: found 0, expected 7, targets of indirect calls
+    0 functions, then: functions, at offset 0x8c: a value has an unknown kind: found 131073, expected 7, targets of indirect calls
+    2 functions, then: functions, at offset 0x180: the data are too short here: found 0 bytes left, expected 4 bytes
     no fault
-    3 functions, then: modules at offset 0x184: a section has the wrong tag: found tag 0x00000007, expected tag 0xae000000
-    3 functions, then: modules at offset 0x190: the data are too short here: found 1544 bytes left, expected 4194300 bytes
-    3 functions, then: working sets at offset 0x190: a section has the wrong tag: found tag 0x00000007, expected tag 0xaf000000
-    3 functions, then: working sets at offset 0x198: the data are too short here: found 92 bytes left, expected 1536 bytes
-    3 functions, then: working sets at offset 0x798: there are bytes after the last section: found 1 bytes
+    3 functions, then: modules, at offset 0x184: a section has the wrong tag: found tag 0x00000007, expected tag 0xae000000
+    3 functions, then: modules, at offset 0x190: the data are too short here: found 1544 bytes left, expected 4194300 bytes
+    3 functions, then: working sets, at offset 0x190: a section has the wrong tag: found tag 0x00000007, expected tag 0xaf000000
+    3 functions, then: working sets, at offset 0x198: the data are too short here: found 92 bytes left, expected 1536 bytes
+    3 functions, then: working sets, at offset 0x798: there are bytes after the last section: found 1 bytes
     "#);
 }
 
@@ -334,9 +334,9 @@ fn summary_files_and_depth_are_checked() {
         Ok(profile) => format!("{:?}", profile.damage.map(|damage| damage.to_string())),
     });
     insta::assert_snapshot!(said.join("\n"), @r#"
-    names at offset 0x1be: the index of a source file is beyond the table of files: found 5, expected below 1, or 0xffffffff
-    summary of names at offset 0x40: the data are too short here: found 2416 bytes left, expected 85899345900 bytes
-    Some("functions at offset 0x2042: inlined functions nest too deeply: expected at most 512 levels")
+    names, at offset 0x1be: the index of a source file is beyond the table of files: found 5, expected below 1, or 0xffffffff
+    summary of names, at offset 0x40: the data are too short here: found 2416 bytes left, expected 85899345900 bytes
+    Some("functions, at offset 0x2042: inlined functions nest too deeply: expected at most 512 levels")
     "#);
 }
 

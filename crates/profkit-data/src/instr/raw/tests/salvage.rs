@@ -27,7 +27,7 @@ fn a_file_cut_in_its_names_keeps_counters_and_hashes() {
     let cut = &file[..section_start(&file, Structure::Names) + 10];
     let (records, errors) = salvage(cut);
     insta::assert_snapshot!(texts(&errors[0]), @"
-    names at offset 0x198: the file ends within a section: found 10 bytes left, expected 27 bytes
+    names, at offset 0x198: the file ends within a section: found 10 bytes left, expected 27 bytes
     BadHeader: -
     ");
     assert_eq!(names(&records), ["main", "", ""]);
@@ -64,7 +64,7 @@ fn a_file_cut_in_its_counters_keeps_the_functions_before_the_cut() {
         [vec![1, 20], vec![3]]
     );
     insta::assert_snapshot!(texts(&errors[1]), @"
-    data record 2 (function 0xa41c63e27961742b) at offset 0x120: counters lie outside their section: found offset 24, but the section is cut off after 24 bytes, expected the whole section of 48 bytes
+    data record 2 (function 0xa41c63e27961742b), at offset 0x120: counters lie outside their section: found offset 24, but the section is cut off after 24 bytes, expected the whole section of 48 bytes
     Truncated: -
     ");
     assert_eq!(errors.len(), 2);

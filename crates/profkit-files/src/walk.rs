@@ -119,7 +119,7 @@ fn kind_of(kind: FileType) -> &'static str {
     {
         use std::os::unix::fs::FileTypeExt;
         if kind.is_fifo() {
-            return "a pipe; name it itself to read it";
+            return "a pipe; to read a pipe, give its own path as an input";
         }
         if kind.is_socket() {
             return "a socket";

@@ -98,8 +98,8 @@ fn lines_of(samples: &Samples, sum: &mut u64, lines: &mut u64) {
     }
 }
 
-/// Computes the density of a profile. `cutoff` is the share of all samples that the densest functions must have, in
-/// millionths.
+/// Computes the density of a profile. The functions with the most samples per line are taken until they have the share
+/// `cutoff` of all samples, in millionths. The density of the last one that is taken is the density of the profile.
 #[allow(
     clippy::cast_precision_loss,
     reason = "densities are estimates, and are rounded as llvm-profgen rounds them"

@@ -350,8 +350,8 @@ fn joined<K: Copy + Ord>(old: &[(K, u64)], new: &[(K, u64)]) -> Vec<(K, [u64; 2]
 /// hash of its name.
 type Value = (Place, u64);
 
-/// The values that were counted at the places of a function, sorted, with their counts in the old and in the new
-/// profile.
+/// The values of the value sites and lines of a function, sorted. Each value has its count in the old profile and its
+/// count in the new profile.
 #[derive(Debug, Default)]
 struct Values(Vec<(Value, [u64; 2])>);
 

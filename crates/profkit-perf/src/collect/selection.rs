@@ -15,7 +15,7 @@ pub struct Selection {
     pub names: Vec<Vec<u8>>,
     /// The time of the first samples that are counted, in nanoseconds of the recording's clock.
     pub from: Option<u64>,
-    /// The time of the first samples that are not counted any more, in nanoseconds of the recording's clock.
+    /// The time from which samples are no longer counted, in nanoseconds of the recording's clock.
     pub until: Option<u64>,
 }
 

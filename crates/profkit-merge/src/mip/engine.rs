@@ -31,8 +31,8 @@ pub struct MipMergeOptions {
     /// The threads of the merge, the receiver of its progress, and the flag that cancels it.
     pub run: RunOptions,
     /// Whether a profile among the inputs becomes a result of its own if no target is of its build. All such profiles
-    /// of one build are merged into one result. If the merge has no targets at all, raw files are merged into these
-    /// results too. If this is false, a profile that belongs to no target is dropped.
+    /// of one build are merged into one result, and so are the raw files of this build. If this is false, a profile that
+    /// belongs to no target is dropped.
     pub take_profiles: bool,
 }
 
@@ -121,14 +121,15 @@ fn merge(
     let mut all: Vec<usize> = (0..inputs.len()).collect();
     let mut profiles = Profiles::default();
     let mut details = MipDetails::default();
-    if options.take_profiles && targets.is_empty() {
+    if options.take_profiles {
         // Raw files can be added only when the profiles that they belong to are known, so profiles are read first.
         let kind = ProfilesFirst;
         let (worker, report) = driver.merge(&kind, &all)?;
         part.absorb(report);
         profiles = worker.profiles;
         details = worker.details;
-        targets = profiles.targets();
+        let known = Index::new(&targets);
+        targets.extend(profiles.targets(&known));
         all = worker.pending;
         all.sort_unstable();
     }
@@ -181,10 +182,12 @@ impl Profiles {
         }
     }
 
-    /// Returns the profiles into which raw files may be merged, sorted by identity (build id or module hash).
-    fn targets(&mut self) -> Vec<MipTarget> {
+    /// Returns the profiles into which raw files may be merged, sorted by identity (build id or module hash). Profiles
+    /// with the identity of a `known` target are left out.
+    fn targets(&mut self, known: &Index) -> Vec<MipTarget> {
         let bases = std::mem::take(&mut self.bases).into_iter();
         let mut targets: Vec<_> = bases
+            .filter(|(identity, _)| known.find_identity(identity).is_none())
             .map(|(identity, (_, profile))| MipTarget {
                 name: identity.to_string(),
                 profile,

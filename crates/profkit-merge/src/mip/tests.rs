@@ -517,6 +517,24 @@ fn several_builds_at_once_each_to_its_own() {
     assert_eq!(runs, [(30, 5); 3]);
 }
 
+#[test]
+fn raw_files_are_merged_into_a_profile_that_is_an_input_even_if_there_are_targets() {
+    let first = mixed_image();
+    let second = MipImage::new(&[1, 2], first.functions.clone());
+    let mut bytes = Vec::new();
+    write(&profile_of(&second), &MipWriteOptions::new(), &mut bytes).unwrap();
+    let raw = |image: &MipImage| image.raw(&image.run(&[(0, 1, 1)]));
+    let inputs = files([raw(&second), raw(&first), bytes, raw(&second)]);
+    let merge = |targets| {
+        let options = MipMergeOptions::new().take_profiles(true);
+        let outcome = merge_mip(targets, &Owned(&inputs), &options).unwrap();
+        let runs = outcome.targets.iter().map(|target| target.profile.runs);
+        (outcome.report.totals.files_dropped, runs.collect::<Vec<_>>())
+    };
+    assert_eq!(merge(vec![target(&profile_of(&first))]), (0, vec![1, 2]));
+    assert_eq!(merge(vec![target(&profile_of(&second))]), (1, vec![2]));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 

@@ -17,6 +17,7 @@ mod list;
 mod memprof;
 mod merge;
 mod mip;
+mod names;
 mod page;
 mod perf;
 mod probes;
@@ -94,6 +95,11 @@ pub const TARGETS: &[Target] = &[
         name: "list",
         run: list::list,
         seeds: &["list"],
+    },
+    Target {
+        name: "names",
+        run: names::names,
+        seeds: &["s"],
     },
     Target {
         name: "symbolize",

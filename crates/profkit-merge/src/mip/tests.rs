@@ -529,7 +529,10 @@ fn raw_files_are_merged_into_a_profile_that_is_an_input_even_if_there_are_target
         let options = MipMergeOptions::new().take_profiles(true);
         let outcome = merge_mip(targets, &Owned(&inputs), &options).unwrap();
         let runs = outcome.targets.iter().map(|target| target.profile.runs);
-        (outcome.report.totals.files_dropped, runs.collect::<Vec<_>>())
+        (
+            outcome.report.totals.files_dropped,
+            runs.collect::<Vec<_>>(),
+        )
     };
     assert_eq!(merge(vec![target(&profile_of(&first))]), (0, vec![1, 2]));
     assert_eq!(merge(vec![target(&profile_of(&second))]), (1, vec![2]));

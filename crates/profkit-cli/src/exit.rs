@@ -178,7 +178,7 @@ pub fn system_hint(path: &Path, error: &io::Error) -> Option<String> {
     }
     match error.kind() {
         io::ErrorKind::NotFound if !folder.exists() => {
-            Some(format!("the folder {} does not exist", path_text(folder)))
+            Some(format!("there is no folder `{}`", path_text(folder)))
         }
         io::ErrorKind::NotFound => Some(match nearest_name(folder, path) {
             Some(near) => format!(

@@ -150,10 +150,10 @@ pub fn failure(error: &clap::Error, args: &[OsString]) -> Failure {
     let command = names.join(" ");
     let argument = text(ContextKind::InvalidArg).unwrap_or_default();
     let value = text(ContextKind::InvalidValue).unwrap_or_default();
-    let help = if command.is_empty() {
-        "`profkit --help` lists the commands".to_owned()
-    } else {
-        format!("`profkit {command} --help` lists the options")
+    let help = match command.as_str() {
+        "" => "`profkit --help` lists the commands".to_owned(),
+        "mip" => "`profkit mip --help` lists the commands".to_owned(),
+        command => format!("`profkit {command} --help` lists the options"),
     };
     match error.kind() {
         ErrorKind::UnknownArgument => {
@@ -256,7 +256,7 @@ pub fn failure(error: &clap::Error, args: &[OsString]) -> Failure {
             // The form of the command does not name an option that is needed only beside others.
             let option = missing.split(' ').next().unwrap_or_default();
             if option.starts_with("--") && !form.contains(option) {
-                let what = format!("with these options, profkit {command} needs {missing}");
+                let what = format!("profkit {command} also needs {missing} with the given options");
                 return Failure::usage(what).with_hint(help);
             }
             Failure::usage(format_args!("profkit {command} needs {missing}")).with_hint(form)
@@ -366,7 +366,7 @@ pub fn pattern(option: &str, text: Option<&str>) -> exit::Result<Option<regex::b
         let reason = error.lines().next_back().unwrap_or_default();
         let reason = reason.strip_prefix("error: ").unwrap_or(reason);
         Failure::usage(format_args!(
-            "{option} {text}: not a regular expression: {reason}"
+            "{option} `{text}`: not a regular expression: {reason}"
         ))
         .with_hint(r"write a backslash before a character that stands for itself, as in \(")
     })

@@ -472,9 +472,9 @@ fn wrong_missing_and_contradicting_binaries_are_told() {
     1234: raw
         app (2 functions, binary)
     binaries found for 1 of 1 programs; 1 inputs need a binary, 0 do not
-    warning: raw: repaired: counters, at offset 0x90: the file ends within a section: found 36 bytes left, expected 48 bytes
+    warning: raw: repaired (counters, at offset 0x90): the file ends within a section: found 36 bytes left, expected 48 bytes
     hint: the file is cut off or damaged: copy it again, or run the program again and let it end normally
-    warning: raw: repaired: at offset 0x90: the counters of 1 function are cut off
+    warning: raw: repaired (at offset 0x90): the counters of 1 function are cut off
     hint: the program was stopped while it wrote, or the disk was full: run it again
 
     wrote out.profdata (664 bytes, indexed version 13): 1 function from 1 file (180 bytes)

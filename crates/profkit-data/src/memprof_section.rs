@@ -79,12 +79,12 @@ pub fn relocate(section: &MemProfSection, offset: u64) -> Result<Vec<u8>> {
     let Some(version) = version(section) else {
         return Err(Error::new(
             ErrorKind::UnsupportedVersion,
-            "the version of the MemProf section is not supported",
+            "the first word of the MemProf section is no known version",
         )
         .at(section.offset)
         .within(Structure::MemProfSection)
         .found(first)
-        .expected("1 to 4, or an offset of at least 24 (version 0)"));
+        .expected("a version from 1 to 4, or an offset of at least 24 (in version 0, whose sections begin with an offset)"));
     };
     let (offsets, tables): (_, &[usize]) = match version {
         0 => (0..3, &[0, 2]),

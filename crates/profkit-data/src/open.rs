@@ -219,7 +219,10 @@ fn cannot_open(kind: FileKind, data: &[u8], _: &ReadOptions) -> Error {
         .within(Structure::FirstBytes);
     let error = match kind {
         FileKind::Unknown => error
-            .found(format_args!("{:02x?}", data.get(..8).unwrap_or(data)))
+            .found(format_args!(
+                "the bytes {:02x?}",
+                data.get(..8).unwrap_or(data)
+            ))
             .expected("the magic number of a profile, or text"),
         kind => error.found(kind.description()),
     };

@@ -235,7 +235,6 @@ fn kind(event: &Event<'_>) -> &'static str {
 
 fn scan_error(error: &ScanError) -> Error {
     let marker = error.marker();
-    Error::new(ErrorKind::Malformed, "the text is not YAML")
-        .at_line(marker.line() as u64, marker.col() as u64 + 1)
-        .found(shown(error.info()))
+    let message = format!("the text is not YAML: {}", error.info());
+    Error::new(ErrorKind::Malformed, message).at_line(marker.line() as u64, marker.col() as u64 + 1)
 }

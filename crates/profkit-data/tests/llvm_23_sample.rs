@@ -381,13 +381,13 @@ fn each_damage_has_its_message() {
             writeln!(said, "    {fault}").unwrap();
         }
     }
-    insta::assert_snapshot!(said, @"
+    insta::assert_snapshot!(said, @r"
     sizes too small: 0 functions
-        NameTableSection, at offset 0xb8: the numbers of names in the header do not fit the bytes of the name table: found 1 + 3 + 2 names, expected 56 bytes with 8 per name
+        NameTableSection, at offset 0xb8: the name table has another size than its header states: found 56 bytes, expected 8 bytes for each of 1 nested, 3 flat and 2 inlined names
         function that begins at 0x0 of LBRProfileSection, at offset 0x108: the index of a name is beyond the name table: found 0, expected no index, because the table is empty
         FuncOffsetTableSection, at offset 0xf3: the table of offsets belongs to a name table in Eytzinger order: found a name table that is damaged or has another order
     sizes too large: 0 functions
-        NameTableSection, at offset 0xb8: the numbers of names in the header do not fit the bytes of the name table: found 200 + 2 + 14711745274 names, expected 51 bytes with 8 per name
+        NameTableSection, at offset 0xb8: the name table has another size than its header states: found 51 bytes, expected 8 bytes for each of 200 nested, 2 flat and 14711745274 inlined names
         function that begins at 0x0 of LBRProfileSection, at offset 0x108: the index of a name is beyond the name table: found 0, expected no index, because the table is empty
         FuncOffsetTableSection, at offset 0xf3: the table of offsets belongs to a name table in Eytzinger order: found a name table that is damaged or has another order
     names in another order: 5 functions
@@ -397,14 +397,14 @@ fn each_damage_has_its_message() {
     symbols cut: 5 functions
         ProfileSymbolListSection, at offset 0x16b: the last hash is cut off: found 4 bytes, expected 8 bytes
     a function damaged, offsets lead on: 4 functions
-        function that begins at 0x0 of LBRProfileSection, at offset 0x10a: a function claims more lines than its bytes can hold: found 68719476735, expected at most 18 in the 75 bytes left, at 4 bytes each
+        function that begins at 0x0 of LBRProfileSection, at offset 0x10a: a function claims more lines than the bytes left can hold: found 68719476735, expected at most 18, because 75 bytes are left and each takes 4 or more
     the same in the split layout: 4 functions
         function that begins at 0x0 of LBRProfileSection, at offset 0x185: the index of a name is beyond the name table: found 127, expected below 7
     and offsets of another number: 0 functions
-        function that begins at 0x0 of LBRProfileSection, at offset 0x10a: a function claims more lines than its bytes can hold: found 68719476735, expected at most 18 in the 75 bytes left, at 4 bytes each
+        function that begins at 0x0 of LBRProfileSection, at offset 0x10a: a function claims more lines than the bytes left can hold: found 68719476735, expected at most 18, because 75 bytes are left and each takes 4 or more
         FuncOffsetTableSection, at offset 0xf3: the table of offsets does not have one offset per function: found 12 bytes, expected 4 bytes for each of 5 functions
     and offsets without a sorted name table: 0 functions
-        NameTableSection, at offset 0xb8: the numbers of names in the header do not fit the bytes of the name table: found 1 + 3 + 2 names, expected 56 bytes with 8 per name
+        NameTableSection, at offset 0xb8: the name table has another size than its header states: found 56 bytes, expected 8 bytes for each of 1 nested, 3 flat and 2 inlined names
         function that begins at 0x0 of LBRProfileSection, at offset 0x108: the index of a name is beyond the name table: found 0, expected no index, because the table is empty
         FuncOffsetTableSection, at offset 0xf3: the table of offsets belongs to a name table in Eytzinger order: found a name table that is damaged or has another order
     a composite section in version 104: 0 functions
@@ -423,7 +423,7 @@ fn each_damage_has_its_message() {
         function that begins at 0x0 of CompositeProfileSection, at offset 0xf3: a function has two blocks of one type: found type 127 again
         CompositeProfileSection, at offset 0xf1: blocks of unknown types were left out: found a block of type 127, expected type 0 (samples)
     too many blocks: 4 functions
-        function that begins at 0x0 of CompositeProfileSection, at offset 0xf0: a function claims more blocks than its bytes can hold: found 16383, expected at most 52 in the 105 bytes left, at 2 bytes each
+        function that begins at 0x0 of CompositeProfileSection, at offset 0xf0: a function claims more blocks than the bytes left can hold: found 16383, expected at most 52, because 105 bytes are left and each takes 2 or more
     ");
 }
 

@@ -278,7 +278,7 @@ impl OutputError {
             OutputProblem::Create { error, folder } => {
                 let folder = profkit_data::path_text(folder);
                 match error.kind() {
-                    io::ErrorKind::NotFound => Some(format!("the folder {folder} does not exist")),
+                    io::ErrorKind::NotFound => Some(format!("there is no folder `{folder}`")),
                     io::ErrorKind::PermissionDenied => Some(format!(
                         "outputs are written to a temporary file first, so the folder {folder} must be writable"
                     )),

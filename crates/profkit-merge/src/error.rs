@@ -167,7 +167,8 @@ impl fmt::Display for MergeError {
 
 pub(crate) fn nothing_left(f: &mut fmt::Formatter<'_>, report: &Report) -> fmt::Result {
     let files = report.totals.files;
-    write!(f, "no profile could be used, out of {files}")
+    let s = if files == 1 { "" } else { "s" };
+    write!(f, "no input could be used: found {files} input{s}")
 }
 
 impl std::error::Error for MergeError {}

@@ -200,18 +200,14 @@ impl fmt::Display for Event {
             self.reason,
             Reason::HashGenerations | Reason::HashGenerationUnknown | Reason::MayCountTwice
         );
+        // The place stands in parentheses, because after "dropped:" a reader would take it for what was dropped.
+        match (&self.place, self.offset) {
+            (Some(place), Some(offset)) => write!(f, " ({place}, at offset {offset:#x})")?,
+            (Some(place), None) => write!(f, " ({place})")?,
+            (None, Some(offset)) => write!(f, " (at offset {offset:#x})")?,
+            (None, None) => {}
+        }
         f.write_str(if contrast { ", but" } else { ":" })?;
-        if let Some(place) = &self.place {
-            write!(f, " {place}")?;
-        }
-        if let Some(offset) = self.offset {
-            // As in the text of an error of profkit-data.
-            let comma = if self.place.is_some() { "," } else { "" };
-            write!(f, "{comma} at offset {offset:#x}")?;
-        }
-        if self.place.is_some() || self.offset.is_some() {
-            f.write_str(":")?;
-        }
         write!(f, " {}", self.message)?;
         match (&self.found, &self.expected) {
             (Some(found), Some(expected)) => write!(f, ": found {found}, expected {expected}"),

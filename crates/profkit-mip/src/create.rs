@@ -137,7 +137,7 @@ impl fmt::Display for Note {
                 "{count} functions share their record with another function: a call of one counts for both"
             ),
             NoteKind::MapWithoutBuildId => f.write_str(
-                "the profile has no build id, because a map has none: the first merge takes the build id of its first raw file (--build-id sets it now)",
+                "the profile has no build id, because a map has none: the first merge will copy the build id of the first raw file; --build-id ID sets it now",
             ),
             NoteKind::BinaryWithoutBuildId => f.write_str(
                 "the binary has no build id, so raw files of other builds cannot be recognized (link with -Wl,--build-id)",
@@ -174,9 +174,7 @@ pub fn create(path: &Path, options: &CreateOptions) -> Result<Created, Error> {
     let name = input.name().to_owned();
     let front = input.problem().map(|problem| {
         let read = input.len();
-        format!(
-            "only the first {read} bytes of the file can be read, because {problem}: copy it again"
-        )
+        format!("copy the file again: only its first {read} bytes can be read, because {problem}")
     });
     let fail = |error: DataError| match &front {
         Some(front) => data_error(&name, error.with_hint(front.clone())),
@@ -209,17 +207,16 @@ pub fn create(path: &Path, options: &CreateOptions) -> Result<Created, Error> {
                 "the file is neither a binary nor a map",
             )
             .found(kind.description())
-            .with_hint(
-                "give the program that was built with profkit mip cc, before it is stripped",
-            );
+            .with_hint("give the program that was built with profkit mip cc, not a stripped copy");
             return Err(fail(error));
         }
         let facts = ImageFacts::new().build_id(options.build_id.clone());
         created = from_map(&input, &facts, None)?;
         if let Some(problem) = input.problem() {
-            let rest = DataError::new(ErrorKind::Truncated, "the end of the file");
-            let read = format_args!("only the first {} bytes: {problem}", input.len());
-            created.dropped.push(rest.found(read));
+            let rest = format!("what follows byte {} of the file: {problem}", input.len());
+            created
+                .dropped
+                .push(DataError::new(ErrorKind::Truncated, rest));
         }
         if created.profile.identity.is_unknown() {
             created.notes.push(note(NoteKind::MapWithoutBuildId));
@@ -232,7 +229,7 @@ pub fn create(path: &Path, options: &CreateOptions) -> Result<Created, Error> {
             fail(
                 DataError::new(ErrorKind::Unsupported, "the section __llvm_mipmap is missing")
                     .within(Structure::Sections)
-                    .with_hint("the file was stripped, or was not built with profkit mip cc: give the linked program before it was stripped"),
+                    .with_hint("the file was stripped, or was not built with profkit mip cc: give the program as the linker wrote it, not stripped"),
             )
         })?;
         let facts = ImageFacts::new()

@@ -60,7 +60,7 @@ impl MipSections {
                 "the map's section is empty: its contents were stripped",
             )
             .within(Structure::NamedSection(section::MAP.into()))
-            .with_hint("give the linked program before it was stripped, or a map that objcopy --dump-section extracted from it"));
+            .with_hint("give the program as the linker wrote it, not stripped, or a map that objcopy --dump-section extracted from it"));
         }
         let mut bytes = bytes.into_owned();
         if let object::File::MachO64(file) = image

@@ -248,7 +248,8 @@ impl Startup {
 }
 
 /// The hint for a file that contains no order of calls.
-const NEEDED: &str = "an order is made from profiles with temporal traces, MIP profiles, and order files with one symbol per line";
+const NEEDED: &str =
+    "give an order file with one symbol per line, a MIP profile, or a profile with temporal traces";
 
 impl StartupOrder {
     /// The symbols, in order.

@@ -71,7 +71,7 @@ impl ComparedProfile {
                 let text =
                     "a raw heap profile cannot be compared: it has addresses instead of functions";
                 let error = Error::new(ErrorKind::Unsupported, text);
-                return Err(error.with_hint("`profkit merge FILE --binaries PROGRAM -o heap.profdata` makes a profile of it that can be compared"));
+                return Err(error.with_hint("`profkit merge FILE --binaries PROGRAM -o heap.profdata` turns it into a profile that can be compared"));
             }
             Some(Family::MemProf) => {
                 let loaded = load_heap(&[data][..], &RunOptions::default(), &NoBinaries::default());
@@ -274,7 +274,7 @@ impl fmt::Display for CannotCompare {
             CannotCompare::Samples(why) => why.fmt(f),
             CannotCompare::Instrumentation(one, two) => write!(
                 f,
-                "profiles of different instrumentation cannot be compared: found {one} and {two}"
+                "profiles of different instrumentation cannot be compared: found `{one}` and `{two}`"
             ),
             CannotCompare::Heap => f.write_str("heap profiles are compared by their contexts"),
         }

@@ -86,10 +86,10 @@ impl fmt::Display for Incomparable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Incomparable::Probes => {
-                "one counts pseudo probes and the other counts lines, so they cannot be compared"
+                "a profile that counts pseudo probes cannot be compared with one that counts lines"
             }
             Incomparable::Contexts => {
-                "one has calling contexts and the other has none, so they cannot be compared"
+                "a profile with calling contexts cannot be compared with one without"
             }
         })
     }

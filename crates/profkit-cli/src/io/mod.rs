@@ -59,11 +59,11 @@ pub fn open(path: &Path) -> Result<Input> {
 /// Warns if only the first bytes of a file can be read.
 pub fn warn_of_front(input: &Input) {
     if let Some(problem) = input.problem() {
-        let (name, read) = (input.name(), plural(input.len() as u64, "byte"));
+        let name = input.name();
         // A failed write is ignored. It means that stderr is closed.
         let _ = writeln!(
             print::stderr(),
-            "warning: {name}: only the first {read} are read, because {problem}"
+            "warning: {name}: only the beginning is read, because {problem}"
         );
     }
 }

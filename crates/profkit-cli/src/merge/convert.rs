@@ -153,7 +153,7 @@ fn check_name(args: &ConvertArgs) -> Result<()> {
     let extension = args.output.extension().and_then(|name| name.to_str());
     let hint = match extension.filter(|_| args.to.is_none()) {
         Some("json" | "jsonl") => "`profkit show --format json` prints a profile as JSON",
-        Some("yaml" | "yml") => "--to memprof-yaml writes a heap profile as YAML",
+        Some("yaml" | "yml") => "for a heap profile as YAML, add --to memprof-yaml",
         Some("csv" | "html" | "xml") => {
             "--to chooses one of the forms of profiles: indexed, text, …"
         }
@@ -166,7 +166,7 @@ fn check_name(args: &ConvertArgs) -> Result<()> {
         _ => return Ok(()),
     };
     Err(Failure::usage(format_args!(
-        "{}: profkit convert writes no .{} files",
+        "{}: profkit convert chooses no form of profile by the ending .{}",
         profkit_data::path_text(&args.output),
         extension.unwrap_or_default()
     ))

@@ -147,7 +147,7 @@ impl MergeJob for Job<'_> {
             Destination::File(path) => Output::new(path, self.form.content()).map(drop)?,
             Destination::Folder(folder) => fs::create_dir_all(folder).map_err(|error| {
                 Failure::io(
-                    "cannot make a folder with the name",
+                    "cannot make the folder",
                     profkit_data::path_text(folder),
                     &error,
                 )

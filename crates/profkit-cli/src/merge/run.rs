@@ -223,7 +223,7 @@ impl<'a> Run<'a> {
         if totals.functions == 0 && totals.functions_filtered > 0 && report.heap.is_none() {
             let all = plural(totals.functions_filtered, "function");
             return Err(Failure::input(nothing(&format!(
-                "--function and --no-function leave none of {all}"
+                "--function and --no-function filter out all functions: found {all}"
             )))
             .with_hint("the filters are matched against mangled names, as profkit show --mangled prints them"));
         }
@@ -234,8 +234,9 @@ impl<'a> Run<'a> {
                 grouped(totals.files_lost())
             )))),
             Some(Shortfall::TooFewUsed) => Err(Failure::gate(nothing(&format!(
-                "only {} of {files} could be used, fewer than --min-files asks for",
-                grouped(totals.files_kept + totals.files_repaired)
+                "only {} of {files} could be used, and --min-files asks for {}",
+                grouped(totals.files_kept + totals.files_repaired),
+                grouped(self.tolerance.min_files.unwrap_or_default())
             )))),
             Some(Shortfall::MostDropped) | None => Ok(merged),
         }
@@ -308,11 +309,14 @@ impl<'a> Run<'a> {
 pub fn refuse_losses(name: &str, losses: &[String], strict: bool) -> Result<()> {
     match losses {
         [first, rest @ ..] if strict => {
-            let failure = Failure::input(format_args!("{name}: not written: {first}"));
+            let failure = Failure::input(format_args!(
+                "{name}: not written, because --strict allows no losses: {first}"
+            ));
             let add = |failure: Failure, loss| failure.and(format_args!("{name}: {loss}"));
-            Err(rest.iter().fold(failure, add).with_hint(
-                "the output would lack these data; without --strict, it is written without them",
-            ))
+            Err(rest
+                .iter()
+                .fold(failure, add)
+                .with_hint("to write the output without these data, leave --strict out"))
         }
         _ => Ok(()),
     }

@@ -95,7 +95,7 @@ impl Supplement {
             "{}: scaled up the counts of {}, and marked {} as warm or hot",
             self.name,
             plural(done.scaled, "function"),
-            done.marked
+            plural(done.marked, "function")
         ));
         for name in &done.ambiguous {
             notes.push(format!(

@@ -167,7 +167,7 @@ impl MergeJob for MipJob {
         let details = report.mip.as_ref();
         if details.is_none_or(|details| details.raw_parts + details.profiles == 0) {
             let failure = Failure::input(format_args!(
-                "no data of {} could be merged; nothing was written",
+                "nothing was written, because no input could be used: found {}",
                 plural(report.totals.files, "file")
             ));
             return Err(NoResult {
@@ -294,7 +294,7 @@ impl Profiles {
         }
         fs::create_dir_all(folder).map_err(|error| {
             Failure::io(
-                "cannot make a folder with the name",
+                "cannot make the folder",
                 profkit_data::path_text(folder),
                 &error,
             )

@@ -75,9 +75,9 @@ enum Algorithm {
 pub fn run(args: &OrderArgs) -> Result {
     if args.algorithm == Algorithm::Mean && !args.runs.is_empty() {
         return Err(Failure::usage(
-            "the inputs have raw files of single runs, which only --algorithm balanced uses",
+            "--algorithm mean cannot use the raw files of single runs among the inputs",
         )
-        .with_hint("merge them into the profile first, with `profkit mip merge`"));
+        .with_hint("merge the raw files into the profile first, with `profkit mip merge`, or use --algorithm balanced"));
     }
     let output = Output::new(&args.output, Content::Text)?;
     let profile = profile::open(&args.profile)?.profile;

@@ -212,10 +212,13 @@ fn check_weight(args: &ShowArgs, kind: Kind, input: &Input) -> Result<()> {
     }
     let name = input.name();
     let what = format_args!(
-        "{name}: this --flamegraph-weight does not fit a {}",
+        "{name}: the value of --flamegraph-weight does not fit a {}",
         kind.name()
     );
-    Err(Failure::usage(what).with_hint(format_args!("--flamegraph-weight can be {weights}")))
+    Err(Failure::usage(what).with_hint(format_args!(
+        "--flamegraph-weight of a {} can be {weights}",
+        kind.name()
+    )))
 }
 
 /// Refuses options for parts of the output that have no rows, if rows are asked for.

@@ -154,8 +154,8 @@ fn window<'data>(cursor: &mut Cursor<'data>) -> Result<Cursor<'data>> {
         )
         .at(start)
         .within(STRUCTURE)
-        .found(total)
-        .expected(format_args!("at most {}", cursor.remaining())));
+        .found(format_args!("{total} bytes"))
+        .expected(format_args!("at most {} bytes", cursor.remaining())));
     }
     if !(total as usize).is_multiple_of(ALIGNMENT) {
         return Err(

@@ -210,14 +210,14 @@ impl Schema {
             let Some(field) = Field::from_id(id) else {
                 return Err(Error::new(
                     ErrorKind::Malformed,
-                    "the schema has an unknown field, whose size is unknown too",
+                    "the schema has a field that profkit does not know",
                 )
                 .at(at)
                 .within(Structure::MemProfSchema)
-                .found(id)
+                .found(format_args!("field number {id}"))
                 .expected(format_args!("1 to {FIELD_COUNT}"))
                 .llvm_detail("memprof schema invalid")
-                .with_hint("a newer LLVM wrote the profile: merge it with llvm-profdata of that LLVM, or with inputs that have no MemProf section: profkit then copies the section without reading it"));
+                .with_hint("a newer LLVM wrote the profile: merge it with llvm-profdata of that LLVM; profkit can merge it only with inputs that have no MemProf section"));
             };
             if fields.contains(&field) {
                 return Err(

@@ -151,9 +151,10 @@ impl DataAccess {
                 "the number of strings differs from the number that the section states",
             )
             .at(base)
-            .found(format_args!("{found}"))
+            .found(format_args!("{found} strings"))
             .expected(format_args!(
-                "{named} of accessed symbols and {cold} of cold symbols"
+                "{} ({named} accessed symbols and {cold} cold symbols)",
+                u128::from(named) + u128::from(cold)
             )));
         }
         let string = |index: u64, at: u64| {

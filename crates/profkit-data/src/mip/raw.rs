@@ -185,14 +185,17 @@ impl<'data> RawParts<'data> {
             let records = header.records.min(left);
             part.records = cursor.take_u64(records)?;
             part.damage = Some(
-                Error::new(ErrorKind::Truncated, "the end of the part is missing")
-                    .at(at_records + left)
-                    .within(Structure::MipRaw)
-                    .found(format_args!(
-                        "{left} bytes of records, samples and checksum"
-                    ))
-                    .expected(format_args!("{needed} bytes"))
-                    .with_hint("the file lost its end after it was written: copy it again"),
+                Error::new(
+                    ErrorKind::Truncated,
+                    "the file ends inside one of its parts",
+                )
+                .at(at_records + left)
+                .within(Structure::MipRaw)
+                .found(format_args!(
+                    "{left} bytes of records, samples and checksum"
+                ))
+                .expected(format_args!("{needed} bytes"))
+                .with_hint("the file lost its end after it was written: copy it again"),
             );
             return Ok(part);
         }

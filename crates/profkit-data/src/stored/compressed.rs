@@ -102,6 +102,10 @@ impl Compression {
             Ok(_) if expanded.len() as u64 > limit => Err(StoredError::TooLarge { limit }),
             Ok(_) => Ok((expanded, None)),
             Err(error) => {
+                let error = match error.downcast::<StoredError>() {
+                    Ok(known) => return Err(known),
+                    Err(error) => error,
+                };
                 let is_cut = ended.load(Ordering::Relaxed);
                 let problem = StoredError::Damaged {
                     compression: self,
@@ -173,9 +177,7 @@ impl<R: io::BufRead> Frames<R> {
                     }
                 }
                 Err(FrameDecoderError::DictNotProvided { dict_id }) => {
-                    return Err(invalid(format!(
-                        "they need a dictionary (id {dict_id:#x}), which profkit does not have: `zstd -d -D DICTIONARY` expands them"
-                    )));
+                    return Err(StoredError::NeedsDictionary { id: dict_id }.into());
                 }
                 Err(error) => return Err(invalid(error)),
             }

@@ -57,6 +57,11 @@ pub enum StoredError {
         /// The maximum number of bytes to which the file may be decompressed.
         limit: u64,
     },
+    /// The zstd data were compressed with a dictionary.
+    NeedsDictionary {
+        /// The id of the dictionary.
+        id: u32,
+    },
     /// A member of the archive is encrypted, or compressed in a way that is not supported.
     UnsupportedMember {
         /// The error of the library that reads the archive.
@@ -101,6 +106,10 @@ impl fmt::Display for StoredError {
                     limit >> 30
                 )
             }
+            StoredError::NeedsDictionary { id } => write!(
+                f,
+                "the zstd data need a dictionary, which profkit does not have: found dictionary id {id:#x}"
+            ),
             StoredError::UnsupportedMember { error } => {
                 write!(f, "the member of the zip archive cannot be read: {error}")
             }
@@ -133,6 +142,7 @@ impl StoredError {
                 StoredError::CutMember { found, expected }
             }
             &StoredError::TooLarge { limit } => StoredError::TooLarge { limit },
+            &StoredError::NeedsDictionary { id } => StoredError::NeedsDictionary { id },
             StoredError::UnsupportedMember { error } => {
                 StoredError::UnsupportedMember { error: same(error) }
             }
@@ -157,6 +167,9 @@ impl StoredError {
             }
             StoredError::TooLarge { .. } => {
                 "expand the file, check that it is a profile, and give the expanded file"
+            }
+            StoredError::NeedsDictionary { .. } => {
+                "expand the file first: zstd -d -D DICTIONARY FILE"
             }
             StoredError::UnsupportedMember { .. } => {
                 "unpack the archive with the program that made it, and give the files"

@@ -111,7 +111,7 @@ fn outputs_that_cannot_be_are_refused_before_anything_is_written() {
     ");
     insta::assert_snapshot!(refused(&folder.path().join("no/out")), @r"
     cannot write [DIR]/no/out: No such file or directory
-    hint: the folder [DIR]/no does not exist
+    hint: there is no folder `[DIR]/no`
     ");
     insta::assert_snapshot!(refused(Path::new("")), @"the path of the output is empty");
     // A folder in which not even root can create files.

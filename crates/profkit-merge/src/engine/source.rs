@@ -54,7 +54,10 @@ impl<'data> Source<'data> {
             FileKind::Unknown => Err(not_a_profile(FileKind::Unknown)
                 .at(0)
                 .within(Structure::FirstBytes)
-                .found(format_args!("{:02x?}", data.get(..8).unwrap_or(data)))
+                .found(format_args!(
+                    "the bytes {:02x?}",
+                    data.get(..8).unwrap_or(data)
+                ))
                 .expected("the magic number of a profile, or text")),
             other => Err(not_a_profile(other)),
         }

@@ -98,7 +98,7 @@ pub(crate) fn check(
             difference: Difference::Hashes,
             message: "profiles of compilers that name or hash functions differently cannot be merged with each other",
             groups,
-            hint: "merge the files of each compiler separately; a compiler can use only functions that it names and hashes in the same way",
+            hint: "merge the files of each compiler separately, because a compiler uses only functions with its own names and hashes",
         }));
     }
     Ok(())

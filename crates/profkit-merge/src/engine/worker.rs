@@ -114,7 +114,7 @@ impl Group {
                 continue;
             };
             let message = format!(
-                "it holds counts of the same program as raw profiles among the inputs (build id {id}): if it was made from these raw profiles, their counts are added twice"
+                "raw profiles among the inputs are of the same program (build id {id}): if this file was made from them, their counts are added twice"
             );
             let event = Event::new(input, Action::Kept, Reason::MayCountTwice, message);
             log.push(event.hint("leave the indexed profile out, or write it to another folder than that of the raw profiles"));

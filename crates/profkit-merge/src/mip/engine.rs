@@ -312,8 +312,8 @@ fn take_build_id(targets: &mut [MipTarget], driver: &Driver<'_>, part: &mut Repo
         }
         target.profile.identity = Identity::BuildId(id);
         let message = format!(
-            "{} takes {} from this file: the profile was created from a map, and maps have no build id",
-            target.name, target.profile.identity
+            "its {} was given to {}, which had none because it was created from a map",
+            target.profile.identity, target.name
         );
         let (action, reason) = (Action::Kept, Reason::BuildIdTaken);
         part.log.push(Event::new(input, action, reason, message));

@@ -153,7 +153,7 @@ impl Error {
             Error::Runtime(error) => error.hint(),
             Error::WriteLibrary(error) => error.hint(),
             Error::UnknownCompiler { .. } => Some(
-                "give clang or gcc here; to choose a linker, pass -fuse-ld to it (with cargo: -Clink-arg=-fuse-ld=lld)"
+                "name clang or gcc as the compiler; to choose a linker, give the compiler -fuse-ld=lld (with cargo: -Clink-arg=-fuse-ld=lld)"
                     .to_owned(),
             ),
             Error::NoCache => Some("set XDG_CACHE_HOME to a folder that can be written".to_owned()),
@@ -206,7 +206,7 @@ impl fmt::Display for Error {
             Error::NoCompiler => f.write_str("the command line names no compiler"),
             Error::UnknownCompiler { name } => write!(
                 f,
-                "{name} is neither Clang nor GCC, judged by its name and its --version"
+                "{name} is neither Clang nor GCC, according to its name and to what it prints for --version"
             ),
             Error::Unsupported(unsupported) | Error::Crate(unsupported) => unsupported.fmt(f),
             Error::NoCache => f.write_str(

@@ -112,7 +112,11 @@ impl IgnoreList {
                 // A section for all tools may contain entries of other tools, which are ignored. In the section `[mip]`
                 // such an entry is an error.
                 _ if !named => continue,
-                _ => return Err(wrong("section [mip] can only hold entries fun: and src:")),
+                _ => {
+                    return Err(wrong(
+                        "an entry of section [mip] is neither fun:GLOB nor src:GLOB",
+                    ));
+                }
             };
             if pattern.is_empty() {
                 return Err(wrong("the glob is empty"));
@@ -358,19 +362,19 @@ mod tests {
         .into_iter()
         .map(message)
         .collect();
-        insta::assert_snapshot!(all.join("\n"), @r##"
-    list.txt:2: a section must be written [NAME], at `[mip`
-    list.txt:1: a section must be written [NAME], at `[]`
-    list.txt:1: an entry must be written PREFIX:GLOB or PREFIX:GLOB=CATEGORY, at `fun`
-    list.txt:2: section [mip] can only hold entries fun: and src:, at `func:x`
-    list.txt:2: the glob is empty, at `fun:`
-    list.txt:2: unknown category: the categories are block, calls and function, at `fun:x=blocks`
-    list.txt:1: the glob has [ without ], at `fun:[a`
-    list.txt:1: the glob has { without }, at `fun:{a`
-    list.txt:1: the glob has { within {, at `fun:{a,{b}}`
-    list.txt:1: the glob ends with a backslash, at `fun:a\`
-    list.txt:1: the glob has a range that ends before it begins, at `fun:[b-a]`
-    list.txt:1: version 1 of the format has regular expressions, which are not read: write globs, at `#!special-case-list-v1`
-    "##);
+        insta::assert_snapshot!(all.join("\n"), @r"
+        list.txt:2: a section must be written [NAME], at `[mip`
+        list.txt:1: a section must be written [NAME], at `[]`
+        list.txt:1: an entry must be written PREFIX:GLOB or PREFIX:GLOB=CATEGORY, at `fun`
+        list.txt:2: an entry of section [mip] is neither fun:GLOB nor src:GLOB, at `func:x`
+        list.txt:2: the glob is empty, at `fun:`
+        list.txt:2: unknown category: the categories are block, calls and function, at `fun:x=blocks`
+        list.txt:1: the glob has [ without ], at `fun:[a`
+        list.txt:1: the glob has { without }, at `fun:{a`
+        list.txt:1: the glob has { within {, at `fun:{a,{b}}`
+        list.txt:1: the glob ends with a backslash, at `fun:a\`
+        list.txt:1: the glob has a range that ends before it begins, at `fun:[b-a]`
+        list.txt:1: version 1 of the format has regular expressions, which are not read: write globs, at `#!special-case-list-v1`
+        ");
     }
 }

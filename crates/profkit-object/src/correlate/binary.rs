@@ -175,9 +175,9 @@ fn nothing_found(warnings: &CorrelationWarnings, no_names: bool) -> Error {
         ),
         count => Error::new(
             ErrorKind::CannotCorrelate,
-            "no record of the binary has its counters in the counter section",
+            "all records of the binary have their counters outside the counter section",
         )
-        .found(format_args!("{count} such records")),
+        .found(format_args!("{count} records")),
     };
     error
         .llvm_detail(if no_names { "could not find any profile data metadata in object file" } else { "could not find any profile data metadata in correlated file" })

@@ -237,7 +237,7 @@ impl Missing {
         let mut list = Vec::new();
         if self.undeclared > 0 {
             list.push(format!(
-                "the source of {} whose file the debug info of the binaries does not name",
+                "the source of {}: no file is named in the debug info of the binaries",
                 functions(self.undeclared)
             ));
         }

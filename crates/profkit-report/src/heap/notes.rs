@@ -29,7 +29,7 @@ pub fn notes(loaded: &LoadedHeap) -> Vec<String> {
             grouped(module.contexts as u64),
             plural(loaded.contexts as u64, "context"),
         );
-        let place = module_name(module).unwrap_or_else(|| "no module".to_owned());
+        let place = module_name(module).map_or_else(String::new, |name| format!(" ({name})"));
         let why = match (&module.error, &module.binary) {
             (Some(error), Some(binary)) => format!("{}: {error}", profkit_data::path_text(binary)),
             (Some(error), None) => error.to_string(),
@@ -45,7 +45,7 @@ pub fn notes(loaded: &LoadedHeap) -> Vec<String> {
                 _ => "none of the given binaries matches the mapping".to_owned(),
             },
         };
-        notes.push(format!("not symbolised: {counts}, {place}: {why}"));
+        notes.push(format!("not symbolised: {counts}{place}: {why}"));
         if let Some(hint) = module.error.as_ref().and_then(Error::hint) {
             notes.push(hint.to_owned());
         }

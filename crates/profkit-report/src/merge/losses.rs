@@ -74,14 +74,14 @@ pub fn sample_losses(losses: &sample::Losses, text_for: Option<Release>) -> Vec<
             plural(unspeakable, "name")
         )
     });
-    let of_release = text_for.map_or(", which the output cannot hold".to_owned(), |release| {
-        format!(", which text for LLVM {release} cannot represent")
+    let of_release = text_for.map_or(": the output cannot hold them".to_owned(), |release| {
+        format!(": text for LLVM {release} cannot hold them")
     });
     let of_release = of_release.as_str();
     [
         (
             losses.symbols,
-            "names from the symbol list, which the output cannot hold",
+            "names of the symbol list: the output cannot hold this list",
             "",
         ),
         (losses.vtables, "vtables", of_release),
@@ -89,7 +89,7 @@ pub fn sample_losses(losses: &sample::Losses, text_for: Option<Release>) -> Vec<
         (losses.attributes, "attributes", of_release),
         (
             losses.names,
-            "names as text: the output holds only their hashes",
+            "names: the output holds only their hashes",
             "",
         ),
         (

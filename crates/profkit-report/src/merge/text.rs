@@ -232,7 +232,7 @@ fn print_events<W: Write>(report: &Report, quiet: bool, out: &mut Console<W>) ->
             (0, _) => {}
             (more, shown) => {
                 let what = if shown == 0 {
-                    "about these files"
+                    "about the files named above"
                 } else {
                     "of this kind"
                 };
@@ -240,13 +240,21 @@ fn print_events<W: Write>(report: &Report, quiet: bool, out: &mut Console<W>) ->
                 labelled(label, format_args!("… and {more} more {what}"), out)?;
             }
         }
-        let mut hints: Vec<&str> = Vec::new();
+        let mut hints: Vec<(&str, &str)> = Vec::new();
         for event in events() {
             if let Some(hint) = event.hint.as_deref()
-                && !hints.contains(&hint)
+                && hints.iter().all(|(known, _)| *known != hint)
             {
-                hints.push(hint);
-                labelled(Label::Hint, hint, out)?;
+                hints.push((hint, &event.file));
+            }
+        }
+        match hints.as_slice() {
+            [(hint, _)] => labelled(Label::Hint, hint, out)?,
+            // Without the names, all hints would seem to be about the file of the last event.
+            hints => {
+                for (hint, file) in hints {
+                    labelled(Label::Hint, format_args!("{file}: {hint}"), out)?;
+                }
             }
         }
     }
@@ -345,19 +353,19 @@ mod tests {
         };
         insta::assert_snapshot!(printed(&full, Look::default()), @r"
         note: a and b are the same file, which is counted for each
-        warning: 0.profraw: dropped function `main`: at offset 0x2a0: a counter is above 2^56: found 7
-        warning: 1.profraw: dropped function `main`: at offset 0x2a0: a counter is above 2^56: found 7
-        warning: 2.profraw: dropped function `main`: at offset 0x2a0: a counter is above 2^56: found 7
-        warning: 3.profraw: dropped function `main`: at offset 0x2a0: a counter is above 2^56: found 7
-        warning: 4.profraw: dropped function `main`: at offset 0x2a0: a counter is above 2^56: found 7
-        warning: 5.profraw: dropped function `main`: at offset 0x2a0: a counter is above 2^56: found 7
-        warning: 6.profraw: dropped function `main`: at offset 0x2a0: a counter is above 2^56: found 7
-        warning: 7.profraw: dropped function `main`: at offset 0x2a0: a counter is above 2^56: found 7
-        warning: 8.profraw: dropped function `main`: at offset 0x2a0: a counter is above 2^56: found 7
-        warning: 9.profraw: dropped function `main`: at offset 0x2a0: a counter is above 2^56: found 7
+        warning: 0.profraw: dropped function `main` (at offset 0x2a0): a counter is above 2^56: found 7
+        warning: 1.profraw: dropped function `main` (at offset 0x2a0): a counter is above 2^56: found 7
+        warning: 2.profraw: dropped function `main` (at offset 0x2a0): a counter is above 2^56: found 7
+        warning: 3.profraw: dropped function `main` (at offset 0x2a0): a counter is above 2^56: found 7
+        warning: 4.profraw: dropped function `main` (at offset 0x2a0): a counter is above 2^56: found 7
+        warning: 5.profraw: dropped function `main` (at offset 0x2a0): a counter is above 2^56: found 7
+        warning: 6.profraw: dropped function `main` (at offset 0x2a0): a counter is above 2^56: found 7
+        warning: 7.profraw: dropped function `main` (at offset 0x2a0): a counter is above 2^56: found 7
+        warning: 8.profraw: dropped function `main` (at offset 0x2a0): a counter is above 2^56: found 7
+        warning: 9.profraw: dropped function `main` (at offset 0x2a0): a counter is above 2^56: found 7
         warning: … and 2,000 more of this kind
         hint: find out who writes such counters
-        warning: cut: dropped: at offset 0x2a0: a counter is above 2^56: found 7
+        warning: cut: dropped (at offset 0x2a0): a counter is above 2^56: found 7
         warning: out.profdata: left out 3 build ids
 
         wrote out.profdata (3.0 MB, indexed version 12): 16,531 functions from 12 of 13 files (403.1 MB)

@@ -583,13 +583,13 @@ impl<'data> IndexedReader<'data> {
             return Some(
                 Error::new(
                     ErrorKind::Malformed,
-                    "the bitmap has the form of version 13, and was read in that form",
+                    format!("bitmaps have the form of version 13, and were read in that form: those of {count} functions, first this one"),
                 )
                 .at(offset)
                 .within(Structure::Function(name))
                 .within(Structure::IndexedProfile)
-                .found(format_args!("a word for each byte in {count} functions"))
-                .expected("the packed bytes of version 14")
+                .found("one word for each byte")
+                .expected("packed bytes, as in version 14")
                 .with_hint("the counts are right if the file is undamaged; merge its raw profiles again to be sure"),
             );
         }

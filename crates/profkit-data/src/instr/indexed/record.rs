@@ -283,8 +283,8 @@ fn read_len(data: &mut Cursor<'_>, message: &'static str) -> Result<u64> {
     if len > available {
         return Err(Error::new(ErrorKind::Malformed, message)
             .at(offset)
-            .found(len)
-            .expected(format_args!("at most {available}")));
+            .found(format_args!("{len} words"))
+            .expected(format_args!("at most {available} words of 8 bytes")));
     }
     Ok(len)
 }

@@ -102,7 +102,7 @@ impl Damage {
         .within(Structure::IndexedProfile)
         .found(format_args!("{} bytes", data.len()))
         .expected(format_args!("at least {} bytes", self.least_len))
-        .with_hint("to get the rest back, copy the file again or merge its inputs again")
+        .with_hint("copy the file again or merge its inputs again: data at its end are lost")
     }
 }
 

@@ -356,14 +356,15 @@ impl<'data> RawProfile<'data> {
             ..
         } = *range;
         if !section.is_whole() && u64::try_from(offset).is_ok_and(|offset| offset < section.size) {
-            return Error::new(ErrorKind::Truncated, range.outside)
+            let lost = format!("{llvm_count} are in the part of their section that is cut off");
+            return Error::new(ErrorKind::Truncated, lost)
                 .at(self.record_offset(record.index))
                 .within(record_name(record))
                 .found(format_args!(
-                    "offset {offset}, but the section is cut off after {} bytes",
+                    "{} bytes of the section, and {llvm_count} at offset {offset}",
                     section.bytes.len()
                 ))
-                .expected(format_args!("the whole section of {} bytes", section.size));
+                .expected(format_args!("{} bytes", section.size));
         }
         let len = section.bytes.len();
         let Some(start) = start else {

@@ -92,8 +92,8 @@ fn less_than_a_header_is_truncation() {
 
 #[test]
 fn total_size_beyond_the_data_is_too_large() {
-    insta::assert_snapshot!(texts(&error_of(&with_u32(0, 96))), @"
-    value data, at offset 0x100: TotalSize runs past the end of the data: found 96, expected at most 88
+    insta::assert_snapshot!(texts(&error_of(&with_u32(0, 96))), @r"
+    value data, at offset 0x100: TotalSize runs past the end of the data: found 96 bytes, expected at most 88 bytes
     TooLarge: -
     ");
 }

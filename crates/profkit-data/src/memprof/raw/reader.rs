@@ -181,8 +181,8 @@ impl<'data> RawDump<'data> {
                 let Some(id) = id else {
                     return Err(Error::new(ErrorKind::Malformed, "a build id is too long")
                         .at(at)
-                        .found(size)
-                        .expected(format_args!("at most {BUILD_ID_LEN}")));
+                        .found(format_args!("{size} bytes"))
+                        .expected(format_args!("at most {BUILD_ID_LEN} bytes")));
                 };
                 // Before version 3 a segment does not state the length of its build id, so zeros at the end of the id
                 // are removed. (No LLVM release wrote build ids in these versions.)

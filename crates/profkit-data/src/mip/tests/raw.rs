@@ -81,12 +81,12 @@ fn parts_stand_behind_each_other() {
     let at = damaged.len() - 10;
     damaged[at] ^= 1;
     let file = [&one[..], &damaged, &one, &one[..80]].concat();
-    insta::assert_snapshot!(parts(&file), @"
+    insta::assert_snapshot!(parts(&file), @r"
     0x0: version 9 build id abababababababababababababababababababab modes 0x3f runs 1 25 of 25 bytes of records, 0 samples 
     error: raw file of part 2, at offset 0xaa: the checksum does not fit the bytes before it: found 0x60e89cf86d139bdb, expected 0x13443ca96f8f77ee
     hint: the file was changed after it was written: copy it again
     0xb2: version 9 build id abababababababababababababababababababab modes 0x3f runs 1 25 of 25 bytes of records, 0 samples 
-    0x10b: version 9 build id abababababababababababababababababababab modes 0x3f runs 1 24 of 25 bytes of records, 0 samples raw file, at offset 0x15b: the end of the part is missing: found 24 bytes of records, samples and checksum, expected 33 bytes
+    0x10b: version 9 build id abababababababababababababababababababab modes 0x3f runs 1 24 of 25 bytes of records, 0 samples raw file, at offset 0x15b: the file ends inside one of its parts: found 24 bytes of records, samples and checksum, expected 33 bytes
     hint: the file lost its end after it was written: copy it again
     ");
     insta::assert_snapshot!(parts(&[&one[..], V8_RAW].concat()), @"
@@ -131,8 +131,8 @@ hint: the program ended before it wrote its records, or it still runs and has no
     insta::assert_snapshot!(with("id.length", 65), @"error: header, at offset 0xc: the build id is too long: found 65 bytes, expected at most 64");
     insta::assert_snapshot!(with("samples.size", 9), @"error: header, at offset 0x10: the last sample is incomplete: found 9 bytes, expected a multiple of 8");
     insta::assert_snapshot!(with("runs", 0), @"error: header, at offset 0x14: the number of runs is 0: found 0, expected at least 1");
-    insta::assert_snapshot!(with("records.size", u32::MAX), @"
-    0x0: version 9 build id abababababababababababababababababababab modes 0x3f runs 1 41 of 4294967295 bytes of records, 0 samples raw file, at offset 0x61: the end of the part is missing: found 41 bytes of records, samples and checksum, expected 4294967311 bytes
+    insta::assert_snapshot!(with("records.size", u32::MAX), @r"
+    0x0: version 9 build id abababababababababababababababababababab modes 0x3f runs 1 41 of 4294967295 bytes of records, 0 samples raw file, at offset 0x61: the file ends inside one of its parts: found 41 bytes of records, samples and checksum, expected 4294967311 bytes
     hint: the file lost its end after it was written: copy it again
     ");
     let mut changed = image.raw_with(&image.records(), 1, &[]);

@@ -53,7 +53,7 @@ impl Decoder<'_, '_> {
         let lines = numbers::count(
             cursor,
             4,
-            "a function claims more lines than its bytes can hold",
+            "a function claims more lines than the bytes left can hold",
         )?;
         for _ in 0..lines {
             let location = location(cursor, true)?;
@@ -62,7 +62,7 @@ impl Decoder<'_, '_> {
             let calls = numbers::count(
                 cursor,
                 2,
-                "a line claims more call targets than its bytes can hold",
+                "a line claims more call targets than the bytes left can hold",
             )?;
             for _ in 0..calls {
                 let name = self.name(cursor)?;
@@ -78,7 +78,7 @@ impl Decoder<'_, '_> {
         let inlined = numbers::count(
             cursor,
             6,
-            "a function claims more inlined functions than its bytes can hold",
+            "a function claims more inlined functions than the bytes left can hold",
         )?;
         if inlined != 0 && depth == SAMPLE_INLINE_DEPTH {
             return Err(Error::new(
@@ -115,7 +115,7 @@ impl Decoder<'_, '_> {
         let sites = numbers::count(
             cursor,
             3,
-            "a function claims more vtable sites than its bytes can hold",
+            "a function claims more vtable sites than the bytes left can hold",
         )?;
         let mut seen: FxHashSet<(Location, NameId)> = FxHashSet::default();
         for _ in 0..sites {
@@ -123,7 +123,7 @@ impl Decoder<'_, '_> {
             let types = numbers::count(
                 cursor,
                 2,
-                "a call site claims more vtables than its bytes can hold",
+                "a call site claims more vtables than the bytes left can hold",
             )?;
             for _ in 0..types {
                 let name = self.name(cursor)?;

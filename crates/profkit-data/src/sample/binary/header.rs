@@ -32,7 +32,7 @@ pub(in crate::sample) fn read(cursor: &mut Cursor<'_>) -> Result<Header> {
                 .at(0)
                 .within(Structure::Magic)
                 .found(format_args!("{magic:#018x}"))
-                .expected("0x5350524f463432ff, …02 or …04"),
+                .expected("0x5350524f463432ff, 0x5350524f46343202 or 0x5350524f46343204"),
         );
     }
     let version = cursor

@@ -61,10 +61,10 @@ impl NameTable {
             Some(error) => Err(error),
             None if self.entries.len() < count => Err(Error::new(
                 ErrorKind::Truncated,
-                "the last name is not terminated",
+                "the name table ends inside a name",
             )
             .at(cursor.offset())
-            .found(format_args!("{} names", self.entries.len()))
+            .found(format_args!("{} complete names", self.entries.len()))
             .expected(format_args!("{count} names"))),
             None => Ok(()),
         }

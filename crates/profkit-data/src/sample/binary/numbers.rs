@@ -43,7 +43,7 @@ pub(in crate::sample) fn count(
             .at(start)
             .found(value)
             .expected(format_args!(
-                "at most {} in the {} bytes left, at {least} bytes each",
+                "at most {}, because {} bytes are left and each takes {least} or more",
                 cursor.remaining() / least,
                 cursor.remaining()
             ))),
@@ -87,7 +87,7 @@ pub(in crate::sample) fn summary(cursor: &mut Cursor<'_>) -> Result<Summary> {
         let count = count(
             cursor,
             3,
-            "the summary claims more cutoffs than its bytes can hold",
+            "the summary claims more cutoffs than the bytes left can hold",
         )?;
         for _ in 0..count {
             summary.cutoffs.push(SummaryCutoff {

@@ -125,7 +125,7 @@ fn function_in_place(
     let lines = numbers::count(
         cursor,
         4,
-        "a function claims more lines than its bytes can hold",
+        "a function claims more lines than the bytes left can hold",
     )?;
     for _ in 0..lines {
         let location = body::location(cursor, true)?;
@@ -134,7 +134,7 @@ fn function_in_place(
         let calls = numbers::count(
             cursor,
             2,
-            "a line claims more call targets than its bytes can hold",
+            "a line claims more call targets than the bytes left can hold",
         )?;
         for _ in 0..calls {
             let name = name_in_place(cursor, names)?;

@@ -181,7 +181,7 @@ pub(super) fn inlined_count(cursor: &mut Cursor<'_>, depth: usize) -> Result<usi
         cursor,
         5,
         depth,
-        "a function claims more inlined functions than its bytes can hold",
+        "a function claims more inlined functions than the bytes left can hold",
     )
 }
 
@@ -193,7 +193,7 @@ pub(super) fn each_block<'data>(
     let count = numbers::count(
         cursor,
         2,
-        "a function claims more blocks than its bytes can hold",
+        "a function claims more blocks than the bytes left can hold",
     )?;
     let mut seen = FxHashSet::default();
     for _ in 0..count {
@@ -335,7 +335,7 @@ pub(super) fn uncertain_order(at: u64, order: Order) -> Error {
     )
     .at(at)
     .within(Structure::SampleSection(section::COMPOSITE))
-    .with_hint("to check, compare with what `llvm-profdata merge --sample --text` of the LLVM release that wrote the file prints")
+    .with_hint("to check, print the file with the LLVM release that wrote it (`llvm-profdata merge --sample --text`), and compare the counts")
 }
 
 /// Reads a function and skips its names. `vtables` states whether the file has vtables; `depth` is the depth of

@@ -23,14 +23,14 @@ impl Contexts {
         let count = numbers::count(
             cursor,
             1,
-            "the context table claims more contexts than its bytes can hold",
+            "the context table claims more contexts than the bytes left can hold",
         )?;
         for _ in 0..count {
             let start = cursor.offset();
             let frames = numbers::count(
                 cursor,
                 3,
-                "a context claims more frames than its bytes can hold",
+                "a context claims more frames than the bytes left can hold",
             )?;
             // The last frame is the function itself; the others are its callers.
             if frames == 0 || frames > SAMPLE_CONTEXT_DEPTH + 1 {

@@ -44,11 +44,13 @@ pub(super) fn read_names(cursor: &mut Cursor<'_>, names: &mut NameTable) -> Resu
     if all.and_then(|all| all.checked_mul(HASH_LEN)) != Some(available) {
         return Err(Error::new(
             ErrorKind::Malformed,
-            "the numbers of names in the header do not fit the bytes of the name table",
+            "the name table has another size than its header states",
         )
         .at(start)
-        .found(format_args!("{nested} + {flat} + {inlined} names"))
-        .expected(format_args!("{available} bytes with {HASH_LEN} per name")));
+        .found(format_args!("{available} bytes"))
+        .expected(format_args!(
+            "{HASH_LEN} bytes for each of {nested} nested, {flat} flat and {inlined} inlined names"
+        )));
     }
     let mut order = Ok(());
     for size in sizes {

@@ -109,7 +109,7 @@ impl<'data> Metadata<'data> {
             cursor,
             least,
             depth,
-            "an entry claims more inlined functions than its bytes can hold",
+            "an entry claims more inlined functions than the bytes left can hold",
         )
     }
 

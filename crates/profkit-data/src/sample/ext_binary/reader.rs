@@ -616,7 +616,7 @@ impl<'data> ExtBinaryProfile<'data> {
                 let count = numbers::count(
                     cursor,
                     2,
-                    "the function table claims more functions than its bytes can hold",
+                    "the function table claims more functions than the bytes left can hold",
                 )?;
                 let mut offsets = Vec::with_capacity(count);
                 for _ in 0..count {

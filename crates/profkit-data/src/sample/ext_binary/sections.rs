@@ -72,7 +72,7 @@ pub(super) fn read_table(cursor: &mut Cursor<'_>) -> Result<Vec<Section>> {
         if count > fits as u64 {
             return Err(Error::new(
                 ErrorKind::Truncated,
-                "the file claims more sections than its bytes can hold",
+                "the file claims more sections than the bytes left can hold",
             )
             .at(start)
             .found(count)

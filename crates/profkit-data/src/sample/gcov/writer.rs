@@ -102,14 +102,11 @@ impl GcovLosses {
                 self.places,
                 "locations with a line or discriminator above 65535",
             ),
-            (
-                self.totals,
-                "totals that differ from the sum of their lines",
-            ),
+            (self.totals, "totals unlike the sum of the lines"),
             (self.checksums, "checksums"),
             (self.attributes, "attributes"),
             (self.vtables, "vtables"),
-            (self.symbols, "names from the symbol list"),
+            (self.symbols, "names of the symbol list"),
             (self.hashes, "names that are known by their hash only"),
             (self.files, "names of source files"),
         ]

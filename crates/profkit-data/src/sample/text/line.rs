@@ -67,11 +67,12 @@ pub(super) fn head(line: &[u8]) -> Result<(&[u8], u64, u64), Fault> {
 
 #[cold]
 fn not_a_count(column: usize) -> Fault {
-    fault(
-        column,
-        "a count is not a decimal number below 2^64",
-        "decimal digits",
-    )
+    not_a_number(column, "a count is not a decimal number below 2^64")
+}
+
+#[cold]
+fn not_a_number(column: usize, what: &'static str) -> Fault {
+    fault(column, what, "decimal digits")
 }
 
 /// Parses the head line of a function as LLVM does. The name may be empty. In a line with only one colon, both parts
@@ -219,9 +220,9 @@ fn metadata(text: &[u8], depth: usize) -> Result<Line<'_>, Fault> {
 fn metadata_fields(text: &[u8], depth: usize) -> Result<Line<'_>, Fault> {
     let value = |name: &str| text.strip_prefix(name.as_bytes()).map(trimmed);
     if let Some(value) = value("!CFGChecksum:") {
-        return decimal(value)
-            .map(Line::Checksum)
-            .ok_or_else(|| not_a_count(depth + 13));
+        return decimal(value).map(Line::Checksum).ok_or_else(|| {
+            not_a_number(depth + 13, "a checksum is not a decimal number below 2^64")
+        });
     }
     if let Some(value) = value("!Attributes:") {
         return decimal(value)
@@ -294,7 +295,7 @@ fn location_fault(text: &[u8], depth: usize) -> Fault {
         Some(_) => fault(
             depth,
             "a line number is too large",
-            "at most 65535, or 4294967295 with a discriminator",
+            "at most 65535, or at most 4294967295 if a discriminator follows",
         ),
     }
 }

@@ -78,7 +78,7 @@ pub fn write(
         let found = options.release.map(|it| it.to_string());
         return Err(Error::new(
             ErrorKind::CannotRepresent,
-            "this LLVM release would read calling contexts as names of functions",
+            "the release to write for would read calling contexts as names of functions",
         )
         .found(format_args!("LLVM {}", found.unwrap_or_default()))
         .expected("LLVM 13 or later")

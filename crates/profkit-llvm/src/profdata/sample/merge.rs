@@ -325,7 +325,7 @@ fn write(
     {
         session.warning(
             name,
-            "-split-layout leaves out the table of the calling contexts, so that no tool can read the file that was written",
+            "-split-layout leaves out the table of the calling contexts: no tool can read the written file",
         );
     }
     let list = parsed.text("prof-sym-list");

@@ -86,7 +86,7 @@ impl fmt::Display for NoTable {
         let has: Vec<String> = has.iter().map(ToString::to_string).collect();
         write!(
             f,
-            "{profile} has no table {table}; its tables are {}",
+            "{profile} has no table named `{table}`; its tables are {}",
             has.join(", ")
         )
     }

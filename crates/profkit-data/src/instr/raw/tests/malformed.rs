@@ -272,8 +272,8 @@ fn value_data_that_contradict_themselves() {
 
 #[test]
 fn cut_value_data() {
-    insta::assert_snapshot!(message(|file| file.truncate(values_at(file) + 20)), @"
-    value data of function 0x11589a086a2abf99, at offset 0x1e0: TotalSize runs past the end of the data: found 72, expected at most 20
+    insta::assert_snapshot!(message(|file| file.truncate(values_at(file) + 20)), @r"
+    value data of function 0x11589a086a2abf99, at offset 0x1e0: TotalSize runs past the end of the data: found 72 bytes, expected at most 20 bytes
     TooLarge: -
     ");
 }

@@ -63,8 +63,8 @@ fn a_file_cut_in_its_counters_keeps_the_functions_before_the_cut() {
             .collect::<Vec<_>>(),
         [vec![1, 20], vec![3]]
     );
-    insta::assert_snapshot!(texts(&errors[1]), @"
-    data record 2 (function 0xa41c63e27961742b), at offset 0x120: counters lie outside their section: found offset 24, but the section is cut off after 24 bytes, expected the whole section of 48 bytes
+    insta::assert_snapshot!(texts(&errors[1]), @r"
+    data record 2 (function 0xa41c63e27961742b), at offset 0x120: counters are in the part of their section that is cut off: found 24 bytes of the section, and counters at offset 24, expected 48 bytes
     Truncated: -
     ");
     assert_eq!(errors.len(), 2);

@@ -122,6 +122,11 @@ pub struct SelectArgs {
     /// either may be left out
     #[arg(long, value_name = "FROM,UNTIL", value_parser = parse_times)]
     time: Option<(Option<u64>, Option<u64>)>,
+
+    /// Count a sample as often as the smallest period of its event fits into its period; for `perf record -F`, which
+    /// changes the period
+    #[arg(long)]
+    by_period: bool,
 }
 
 /// Runs `profkit sample`.
@@ -214,6 +219,7 @@ pub fn read_counts(args: &SelectArgs, stacks: bool, path: &Path) -> exit::Result
     let parts: Vec<&[u8]> = parts.iter().map(Input::bytes).collect();
     let mut options = CollectOptions::default();
     (options.selection, options.stacks) = (select(args), stacks);
+    options.by_period = args.by_period;
     let counts = read_releasing(input.bytes(), &parts, &options, &release);
     counts.map_err(|error| Failure::file(path_text(path), &error))
 }

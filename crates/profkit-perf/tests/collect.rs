@@ -127,6 +127,82 @@ fn samples_become_counts_of_each_binary() {
 }
 
 #[test]
+fn samples_are_weighed_by_their_period() {
+    let mut writer = PerfWriter::new(Endian::Little, &["cycles:u", "branches"], true, true);
+    writer
+        .comm(10, 1, "one", true)
+        .mmap2(10, 2, 0x40_0000, 0x1000, "/bin/one", &[1; 20]);
+    let wrong_path = 1 << 24;
+    for (event, address, period) in [
+        (0, 0x40_0001, 400),
+        (0, 0x40_0002, 599),
+        // Half of the smallest period is rounded up.
+        (0, 0x40_0003, 600),
+        (0, 0x66_0000, 1200),
+        // Each event has its own smallest period.
+        (1, 0x40_0004, 7),
+        (1, 0x40_0005, 70),
+    ] {
+        writer.sample(&PerfSample {
+            event,
+            pid: 10,
+            time: 10,
+            address,
+            period,
+            chain: vec![address],
+            branches: vec![
+                (0x40_0020, 0x40_0010, 0),
+                (0x40_0014, 0x40_0060, wrong_path),
+                (0x40_0020, 0x40_0010, 0),
+            ],
+            ..PerfSample::default()
+        });
+    }
+    let bytes = writer.file();
+    let recording = Recording::open(&bytes).expect("a recording");
+    let mut options = CollectOptions::default();
+    options.by_period = true;
+    options.stacks = true;
+    let counts = collect(&recording, &options);
+    assert_eq!(
+        text(&counts),
+        [
+            "/bin/one 0x10-0x20: 18",
+            "/bin/one 0x20->0x10: 36",
+            "/bin/one 0x1: 1",
+            "/bin/one 0x2: 1",
+            "/bin/one 0x3: 2",
+            "/bin/one 0x4: 1",
+            "/bin/one 0x5: 10",
+        ]
+    );
+    let losses = &counts.losses;
+    assert_eq!((losses.samples, losses.unmapped_samples), (18, 3));
+    assert_eq!((losses.with_branches, losses.with_chain), (18, 18));
+    assert_eq!((losses.branches, losses.wrong_path), (36, 18));
+    assert_eq!(losses.imprecise, 18);
+    let whole = counts.stacks.samples.iter().map(|sample| sample.count);
+    assert_eq!(whole.sum::<u64>(), 18);
+    // Only selected samples decide which period is the smallest.
+    options.selection.from = Some(11);
+    assert_eq!(collect(&recording, &options).losses.samples, 0);
+    options.selection.from = None;
+    options.selection.events = vec!["branches".to_owned()];
+    assert_eq!(collect(&recording, &options).losses.samples, 11);
+    // Periods at the limits of numbers neither overflow nor count 0 times.
+    for period in [1, u64::MAX] {
+        let mut sample = PerfSample::default();
+        (sample.pid, sample.time, sample.period) = (10, 10, period);
+        writer.sample(&sample).sample(&sample);
+    }
+    let bytes = writer.precise().file();
+    let recording = Recording::open(&bytes).expect("a recording");
+    options.selection.events.clear();
+    let losses = collect(&recording, &options).losses;
+    assert_eq!((losses.samples, losses.imprecise), (u64::MAX, 0));
+}
+
+#[test]
 fn selected_samples_are_counted() {
     let bytes = story().file();
     let recording = Recording::open(&bytes).expect("a recording");

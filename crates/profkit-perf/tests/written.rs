@@ -26,6 +26,7 @@ fn story(endian: Endian) -> PerfWriter {
             (0, 0, 0),
         ],
         in_kernel: false,
+        period: 0,
     };
     writer
         .mmap(

@@ -153,6 +153,16 @@ fn figures_of(outcome: &Outcome) -> String {
 /// all; 0 if that is not known. The text names the things, in the plural.
 type Loss = (u64, u64, &'static str);
 
+/// The loss of precision. It matters if the places of samples are counted.
+fn skid(losses: &CountLosses) -> Loss {
+    (
+        losses.imprecise,
+        losses.samples,
+        "samples that may be some instructions too late, because the event is not precise (record with \
+         -e cycles:pp if the processor can)",
+    )
+}
+
 fn losses_of_counting(losses: &CountLosses) -> [Loss; 8] {
     let (samples, branches) = (losses.samples, losses.branches);
     [
@@ -367,6 +377,8 @@ pub fn lines(outcome: &Outcome) -> Vec<String> {
     let losses = &outcome.losses;
     let mut lines: Vec<String> = recording_damage(&losses.recording);
     lines.extend(losses_of_counting(losses).into_iter().filter_map(line));
+    let skid = outcome.plain_addresses.then(|| skid(losses));
+    lines.extend(skid.and_then(line));
     if losses.recording.throttled > 0 {
         lines.push(format!(
             "the kernel stopped an event {} times because there were too many samples: record with a larger period",

@@ -37,6 +37,8 @@ pub struct PerfSample {
     pub branches: Vec<(u64, u64, u64)>,
     /// Whether the sample was taken in the kernel.
     pub in_kernel: bool,
+    /// The period; 0 for the period of the event, 1000.
+    pub period: u64,
 }
 
 /// Builds a recording. All its events have the same parts in their samples.
@@ -46,6 +48,7 @@ pub struct PerfWriter {
     sample_type: u64,
     events: Vec<&'static str>,
     records: Vec<u8>,
+    precise: bool,
 }
 
 impl PerfWriter {
@@ -64,7 +67,14 @@ impl PerfWriter {
             sample_type,
             events: events.to_vec(),
             records: Vec::new(),
+            precise: false,
         }
+    }
+
+    /// Declares the addresses of samples as precise (`precise_ip`).
+    pub fn precise(&mut self) -> &mut Self {
+        self.precise = true;
+        self
     }
 
     /// Returns the id that the samples of an event contain.
@@ -224,7 +234,11 @@ impl PerfWriter {
             .u32(sample.pid)
             .u32(sample.pid)
             .u64(sample.time)
-            .u64(1000);
+            .u64(if sample.period == 0 {
+                1000
+            } else {
+                sample.period
+            });
         if self.sample_type & CALLCHAIN != 0 {
             body.u64(sample.chain.len() as u64);
             for &address in &sample.chain {
@@ -253,7 +267,10 @@ impl PerfWriter {
     }
 
     fn attr(&self, event: usize) -> Vec<u8> {
-        let flags = self.bit(8) | self.bit(9) | self.bit(13) | self.bit(18) | self.bit(24);
+        let mut flags = self.bit(8) | self.bit(9) | self.bit(13) | self.bit(18) | self.bit(24);
+        if self.precise {
+            flags |= self.bit(16);
+        }
         // The type of the recorded branches: all branches of programs.
         let branches = if self.sample_type & BRANCH_STACK != 0 {
             1 | 1 << 3

@@ -29,6 +29,9 @@ pub struct CountLosses {
     /// The number of samples of events that record only some branches. Nothing is known about the code between their
     /// branches.
     pub without_ranges: u64,
+    /// The number of counted samples of events that are not precise. Their addresses may be some instructions after the
+    /// instruction that caused the event.
+    pub imprecise: u64,
     /// The number of lines of texts that could not be read.
     pub damaged_lines: u64,
     /// The numbers of records, samples and bytes that are missing in the recordings.
@@ -37,7 +40,7 @@ pub struct CountLosses {
 
 impl CountLosses {
     /// Returns the numbers with their names in files of addresses. The losses of recordings are not among them.
-    pub fn numbers(&self) -> [(&'static str, u64); 12] {
+    pub fn numbers(&self) -> [(&'static str, u64); 13] {
         let mut copy = CountLosses {
             recording: Losses::default(),
             ..*self
@@ -45,7 +48,7 @@ impl CountLosses {
         copy.numbers_mut().map(|(name, number)| (name, *number))
     }
 
-    pub(crate) fn numbers_mut(&mut self) -> [(&'static str, &mut u64); 12] {
+    pub(crate) fn numbers_mut(&mut self) -> [(&'static str, &mut u64); 13] {
         [
             ("samples", &mut self.samples),
             ("not-selected", &mut self.not_selected),
@@ -58,6 +61,7 @@ impl CountLosses {
             ("not-taken", &mut self.not_taken),
             ("gaps", &mut self.gaps),
             ("without-ranges", &mut self.without_ranges),
+            ("imprecise", &mut self.imprecise),
             ("damaged-lines", &mut self.damaged_lines),
         ]
     }

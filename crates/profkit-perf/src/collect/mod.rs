@@ -18,6 +18,7 @@ pub use recording::{CollectOptions, collect};
 pub use selection::{Selection, parse_times};
 pub use stacks::{StackPlace, StackSample, Stacks};
 
+use selection::Selected;
 pub(crate) use thread::{ThreadSums, increase};
 
 use profkit_data::ids::BuildId;

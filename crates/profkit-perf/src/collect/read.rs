@@ -9,7 +9,8 @@ use profkit_data::{Error, ErrorKind, Result};
 /// recording that is a folder.
 ///
 /// # Errors
-/// [`ErrorKind::Unsupported`] if the options select samples of a text, or an event that the recording does not have.
+/// [`ErrorKind::Unsupported`] if the options select samples of a text or weigh them by period, or if they select an
+/// event that the recording does not have.
 /// Otherwise the errors of the readers.
 pub fn read(data: &[u8], parts: &[&[u8]], options: &CollectOptions) -> Result<Counts> {
     read_releasing(data, parts, options, &|_| {})
@@ -31,6 +32,12 @@ pub fn read_releasing(
         if !selection.is_all() {
             let text = "only the samples of a recording of perf can be selected by event, process, name or time";
             return Err(Error::new(ErrorKind::Unsupported, text).found("a text file"));
+        }
+        if options.by_period {
+            let text = "only the samples of a recording of perf have periods";
+            return Err(Error::new(ErrorKind::Unsupported, text)
+                .found("a text file")
+                .with_hint("leave out --by-period for this file"));
         }
         let text = TextOptions {
             stacks: options.stacks,

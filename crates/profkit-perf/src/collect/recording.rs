@@ -1,7 +1,7 @@
 //! Counts of a recording.
 use super::places::PlaceCache;
-use super::thread::ThreadSums;
-use super::{Counts, Selection};
+use super::thread::{ThreadSums, increase};
+use super::{Counts, Selected, Selection};
 use crate::file::sample_type;
 use crate::process::Processes;
 use crate::sample::{Mode, Sample};
@@ -19,6 +19,9 @@ pub struct CollectOptions {
     /// Whether samples with a call chain and a branch stack are also kept whole. Profiles with calling contexts are
     /// made from them. Equal samples are kept once, with their number.
     pub stacks: bool,
+    /// Whether a sample counts once for each time that its period contains the smallest period of its event. Periods
+    /// differ if the kernel adapts them to a number of samples per second.
+    pub by_period: bool,
 }
 
 /// The facts about an event that counting needs.
@@ -28,6 +31,21 @@ struct EventPlan {
     address: bool,
     /// Whether the branch stacks contain all taken branches.
     every_branch: bool,
+    /// Whether the address of a sample may be after the instruction that caused the event.
+    imprecise: bool,
+    /// The period of a sample that counts once; 0 if all samples count once.
+    period: u64,
+}
+
+impl EventPlan {
+    /// Returns how often a sample counts: its period divided by the smallest period, rounded to the nearest number.
+    fn weight(self, sample: &Sample<'_>) -> u64 {
+        let Some(weight) = sample.period.checked_div(self.period) else {
+            return 1;
+        };
+        let rest = sample.period % self.period;
+        (weight + u64::from(rest >= self.period - rest)).max(1)
+    }
 }
 
 /// The state of one thread that counts samples.
@@ -36,19 +54,49 @@ struct Thread {
     places: PlaceCache,
 }
 
+/// Returns the smallest period of each event. Samples without a period are ignored. 0 if no sample has one.
+fn smallest_periods(recording: &Recording<'_>, selected: Option<&Selected<'_>>) -> Vec<u64> {
+    let smaller = |ours: &mut u64, theirs: u64| {
+        if theirs != 0 && (*ours == 0 || theirs < *ours) {
+            *ours = theirs;
+        }
+    };
+    let (periods, _) = recording.samples(
+        || vec![0; recording.events().len()],
+        |periods, sample| {
+            if selected.is_none_or(|selected| selected.has(recording, sample))
+                && let Some(smallest) = periods.get_mut(sample.event)
+            {
+                smaller(smallest, sample.period);
+            }
+        },
+        |periods, other| {
+            for (ours, theirs) in periods.iter_mut().zip(other) {
+                smaller(ours, theirs);
+            }
+        },
+    );
+    periods
+}
+
 /// Adds up the samples of a recording. Uses the threads of rayon's current pool. The result does not depend on the
 /// number of threads.
 pub fn collect(recording: &Recording<'_>, options: &CollectOptions) -> Counts {
     let processes = recording.processes();
-    let plans: Vec<EventPlan> = recording
-        .events()
-        .iter()
-        .map(|event| EventPlan {
+    let selected = (!options.selection.is_all()).then(|| options.selection.of(recording));
+    let periods = match options.by_period {
+        true => smallest_periods(recording, selected.as_ref()),
+        false => vec![0; recording.events().len()],
+    };
+    let events = recording.events().iter().zip(periods);
+    let plans: Vec<EventPlan> = events
+        .map(|(event, period)| EventPlan {
             address: event.attr.has(sample_type::IP),
             every_branch: event.attr.has_every_branch(),
+            imprecise: event.attr.precision == 0,
+            period,
         })
         .collect();
-    let selected = (!options.selection.is_all()).then(|| options.selection.of(recording));
     let (sum, losses) = recording.samples(
         || Thread {
             sums: ThreadSums::new(processes.binaries().len()),
@@ -82,23 +130,29 @@ impl Thread {
     ) {
         let count_marked = options.count_marked;
         let (pid, time) = (sample.pid, sample.when());
+        let count = plan.weight(sample);
         let places = &mut self.places;
         let losses = &mut self.sums.losses;
-        losses.samples += 1;
-        losses.with_chain += u64::from(!sample.chain.is_empty());
+        increase(&mut losses.samples, count);
+        if !sample.chain.is_empty() {
+            increase(&mut losses.with_chain, count);
+        }
         if plan.address {
             let in_kernel = sample.mode == Mode::Kernel;
             let place = places.locate(processes, in_kernel, pid, time, sample.address);
-            self.sums.address(place, 1);
+            if plan.imprecise {
+                increase(&mut losses.imprecise, count);
+            }
+            self.sums.address(place, count);
         }
-        let (mut wrong_path, mut not_taken) = (0, 0);
+        let (mut wrong_path, mut not_taken) = (0u64, 0u64);
         let branches = sample.branches.iter().filter_map(|branch| {
             if !count_marked && branch.is_wrong_path() {
-                wrong_path += 1;
+                increase(&mut wrong_path, count);
                 return None;
             }
             if !count_marked && branch.is_not_taken() {
-                not_taken += 1;
+                increase(&mut not_taken, count);
                 return None;
             }
             let from = places.locate(processes, false, pid, time, branch.from);
@@ -108,15 +162,15 @@ impl Thread {
         if options.stacks && plan.every_branch && !sample.chain.is_empty() {
             let branches: Vec<_> = branches.collect();
             let branched = branches.iter().copied();
-            self.sums.stack(branched, plan.every_branch, 1);
+            self.sums.stack(branched, plan.every_branch, count);
             let chain = sample.chain.addresses().map(|(mode, address)| {
                 places.locate(processes, mode == Mode::Kernel, pid, time, address)
             });
-            self.sums.stacks.add(chain, &branches, 1);
+            self.sums.stacks.add(chain, &branches, count);
         } else {
-            self.sums.stack(branches, plan.every_branch, 1);
+            self.sums.stack(branches, plan.every_branch, count);
         }
-        self.sums.losses.wrong_path += wrong_path;
-        self.sums.losses.not_taken += not_taken;
+        increase(&mut self.sums.losses.wrong_path, wrong_path);
+        increase(&mut self.sums.losses.not_taken, not_taken);
     }
 }

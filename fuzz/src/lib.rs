@@ -82,6 +82,11 @@ pub const TARGETS: &[Target] = &[
         seeds: &["elf"],
     },
     Target {
+        name: "profgen_module",
+        run: profgen::profgen_module,
+        seeds: &["ko"],
+    },
+    Target {
         name: "profgen_recording",
         run: profgen::profgen_recording,
         seeds: &[],

@@ -67,24 +67,63 @@ pub(crate) fn profgen_text(data: &[u8]) {
 /// # Panics
 /// If one of these rules does not hold.
 pub(crate) fn profgen_binary(data: &[u8]) {
+    count_window(data, "program", |program| {
+        let first = program
+            .text_segments()
+            .next()
+            .map_or(0, |segment| segment.1);
+        // In the fixtures, the code begins at this offset.
+        (first.wrapping_add(0x280), Numbering::Address)
+    });
+}
+
+/// Takes any bytes as a kernel module, which is linked in memory. The rules are those of [`profgen_binary`]. The module
+/// is also read from its compressed form, which must give the same functions.
+///
+/// # Panics
+/// If one of these rules does not hold.
+pub(crate) fn profgen_module(data: &[u8]) {
+    let plain = count_window(data, "module.ko", |_| (0, Numbering::FromModule));
+    // A block of gzip that is not compressed, as small modules have it.
+    let Ok(len) = u16::try_from(data.len()) else {
+        return;
+    };
+    let mut packed = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 1];
+    packed.extend(len.to_le_bytes());
+    packed.extend((!len).to_le_bytes());
+    packed.extend(data);
+    packed.extend(crc32(data).to_le_bytes());
+    packed.extend(u32::from(len).to_le_bytes());
+    let packed = count_window(&packed, "module.ko.gz", |_| (0, Numbering::FromModule));
+    assert_eq!(packed, plain);
+}
+
+/// The checksum of gzip.
+fn crc32(data: &[u8]) -> u32 {
+    !data.iter().fold(u32::MAX, |sum, &byte| {
+        (0..8).fold(sum ^ u32::from(byte), |sum, _| {
+            sum >> 1 ^ (sum & 1).wrapping_neg() & 0xedb8_8320
+        })
+    })
+}
+
+/// Counts the ranges between all pairs of places in a small window of a binary. `start` returns the place at which the
+/// window begins. Returns the number of functions in the profile; `None` if the binary cannot be read.
+fn count_window(
+    data: &[u8],
+    name: &str,
+    start: impl Fn(&Program<'_>) -> (u64, Numbering),
+) -> Option<usize> {
     /// The number of addresses in the window.
     const WINDOW: u64 = 64;
     let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("program");
+    let path = folder.path().join(name);
     std::fs::write(&path, data).expect("written");
-    let Ok(files) = ProgramFiles::open(&path, &DebugFolders::default()) else {
-        return;
-    };
-    let Ok(program) = Program::load(&files, ProgramOptions::default()) else {
-        return;
-    };
-    let first = program
-        .text_segments()
-        .next()
-        .map_or(0, |segment| segment.1);
+    let files = ProgramFiles::open(&path, &DebugFolders::default()).ok()?;
+    let program = Program::load(&files, ProgramOptions::default()).ok()?;
+    let (first, numbering) = start(&program);
     let mut sums = Sums::default();
-    // In the fixtures, the code begins at this offset.
-    let window = |place: u64| first.wrapping_add(0x280).wrapping_add(place);
+    let window = |place: u64| first.wrapping_add(place);
     for start in 0..WINDOW {
         for end in 0..WINDOW {
             let (start, end) = (window(start), window(end));
@@ -100,14 +139,8 @@ pub(crate) fn profgen_binary(data: &[u8]) {
             });
         }
     }
-    let Ok(made) = make_profile(
-        &program,
-        &[(&sums, Numbering::Address)],
-        &LineOptions::default(),
-    ) else {
-        // Making the profile fails only if the pseudo probes are damaged.
-        return;
-    };
+    // Making the profile fails only if the pseudo probes are damaged.
+    let made = make_profile(&program, &[(&sums, numbering)], &LineOptions::default()).ok()?;
     let figures = &made.figures;
     assert_eq!(figures.ranges + figures.outside_code, WINDOW * WINDOW);
     assert_eq!(
@@ -116,6 +149,7 @@ pub(crate) fn profgen_binary(data: &[u8]) {
     );
     assert!(figures.impossible_in_function <= figures.impossible);
     assert!(figures.calls <= figures.branches && figures.branches <= WINDOW * WINDOW);
+    Some(made.profile.functions().len())
 }
 
 /// Returns a recording of a simulated run of a program.

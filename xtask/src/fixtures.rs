@@ -27,6 +27,7 @@ pub fn run(_arguments: &[String]) -> Result<()> {
     }
     memprof(&mut writer)?;
     debug_info(&mut writer)?;
+    modules(&mut writer)?;
     correlation(&mut writer)?;
     samples(&mut writer)?;
     assembly(&mut writer)?;
@@ -152,6 +153,42 @@ fn debug_info(writer: &mut Writer) -> Result<()> {
             &format!("clang-22 {options} -o OUT/program"),
         )?;
     }
+    Ok(())
+}
+
+/// Writes a kernel module, with its debug info as it is and compressed.
+fn modules(writer: &mut Writer) -> Result<()> {
+    let llvm = Llvm::find(22).context("LLVM 22")?;
+    let scratch = tempfile::tempdir()?;
+    let file = |name: &str| scratch.path().join(name);
+    let folder = repo_root().join("tests/programs");
+    let options = "-O2 -g -mcmodel=kernel -fno-pic -ffreestanding -fno-asynchronous-unwind-tables \
+                   -ffile-prefix-map=$PWD=/src -c module.c";
+    let mut compile = Command::new(llvm.clang());
+    compile.args(
+        options
+            .replace("$PWD", &folder.to_string_lossy())
+            .split_whitespace(),
+    );
+    compile.arg("-o").arg(file("object")).current_dir(&folder);
+    ensure!(compile.status()?.success(), "{compile:?}");
+    let mut link = Command::new("ld.lld-22");
+    link.args(["-r", "--build-id=sha1"]).arg(file("object"));
+    link.arg("-o").arg(file("module"));
+    ensure!(link.status()?.success(), "{link:?}");
+    let mut compress = Command::new("llvm-objcopy-22");
+    compress.arg("--compress-debug-sections=zlib");
+    compress.arg(file("module")).arg(file("compressed"));
+    ensure!(compress.status()?.success(), "{compress:?}");
+    let made = format!(
+        "clang-22 {options} -o OUT/object\nld.lld-22 -r --build-id=sha1 OUT/object -o OUT/module"
+    );
+    let bytes = std::fs::read(file("module"))?;
+    writer.add("debug_info/module.ko", &bytes, &made)?;
+    let made =
+        format!("{made}\nllvm-objcopy-22 --compress-debug-sections=zlib OUT/module OUT/compressed");
+    let bytes = std::fs::read(file("compressed"))?;
+    writer.add("debug_info/module-zlib.ko", &bytes, &made)?;
     Ok(())
 }
 

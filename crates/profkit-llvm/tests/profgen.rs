@@ -8,7 +8,7 @@
 use profkit_data::sample::{SampleProfile, text};
 use profkit_llvm::{Io, profgen};
 use profkit_testkit::simulate::{self, Simulation, Step};
-use profkit_testkit::{Llvm, links_c, repo_root, require_or_skip, some_or_all};
+use profkit_testkit::{Llvm, links_c, or_skip, repo_root, require_or_skip, some_or_all};
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
@@ -701,5 +701,330 @@ fn wrong_command_lines_and_files_give_the_texts_of_llvm_profgen() {
         &[&binary, &zero, "--version=1"],
     ] {
         compare(args);
+    }
+}
+
+/// Runs both with the same arguments, and checks that one of the lines is a message.
+fn compare_message(args: &[&str], message: &str) {
+    compare(args);
+    let folder = tempfile::tempdir().expect("a folder");
+    let args: Vec<String> = args.iter().map(|&arg| arg.to_owned()).collect();
+    let run = ours(&args, &folder.path().join("out"));
+    let said = run.stderr.iter().any(|line| line.contains(message));
+    assert!(said, "{args:?}: {message:?} is not among {:?}", run.stderr);
+}
+
+/// A branch stack as `perf script` prints it, with its mapping of the fixture and the places of its branches; the newest
+/// branch is first.
+fn script_of(chain: &[u64], branches: &[(u64, u64)]) -> String {
+    let mut script =
+        "PERF_RECORD_MMAP2 10/10: [0x400000(0x2000) @ 0 08:01 7 0]: r-xp /opt/clang-22-dwarf-5.elf\n"
+            .to_owned();
+    let address = |place: u64| 0x40_0000 + place;
+    for &frame in chain {
+        script.push_str(&format!("\t          {:x}\n", address(frame)));
+    }
+    for &(from, to) in branches {
+        script.push_str(&format!(
+            " 0x{:x}/0x{:x}/P/-/-/0",
+            address(from),
+            address(to)
+        ));
+    }
+    script.push_str("\n\n");
+    script
+}
+
+/// The other messages are in the tests above.
+#[test]
+fn samples_that_do_not_fit_give_the_warnings_of_llvm_profgen() {
+    let _llvm = require_or_skip!(22);
+    let folder = tempfile::tempdir().expect("a folder");
+    let binary = repo_root().join("tests/fixtures/debug_info/clang-22-dwarf-5.elf");
+    let binary = format!("--binary={}", binary.display());
+    let path = folder.path().join("script");
+    let input = format!("--ps={}", path.display());
+    // Places in the fixture: a loop in `work`, the call of `work`, the call of `rare`, and a place far outside.
+    const LOOP: (u64, u64) = (0x33f, 0x300);
+    const CALL: (u64, u64) = (0x3b7, 0x280);
+    const OUTSIDE: u64 = 0x10_0000;
+    let detailed = ["--show-detailed-warning"];
+    let cases: [(&[u64], &[(u64, u64)], &[&str], &str); 14] = [
+        (
+            &[],
+            &[LOOP, (0x33f, 0x301), LOOP],
+            &[],
+            "that are not on instruction boundary.",
+        ),
+        (
+            &[],
+            &[LOOP, (0x33f, 0x301), LOOP],
+            &detailed,
+            "Range is not on instruction boundary",
+        ),
+        (
+            &[],
+            &[(0x3b0, 0x300), (0x33f, 0x39f), LOOP],
+            &[],
+            "that do cross function boundaries.",
+        ),
+        (
+            &[],
+            &[(0x3b0, 0x300), (0x33f, 0x39f), LOOP],
+            &detailed,
+            "Fall through range should not cross function",
+        ),
+        (
+            &[],
+            &[LOOP, (0x33f, 0x341), LOOP],
+            &[],
+            "acrossing the unconditinal jmp.",
+        ),
+        (
+            &[],
+            &[LOOP, (0x33f, 0x341), LOOP],
+            &detailed,
+            "Range start is after or too far from range end.",
+        ),
+        (
+            &[0x300, 0x3a2],
+            &[LOOP, LOOP],
+            &[],
+            "of truncated stack samples due to invalid return address",
+        ),
+        (
+            &[0x300, 0x3a2],
+            &[LOOP, LOOP],
+            &detailed,
+            "Truncated stack sample due to invalid return address at 0x",
+        ),
+        // The caller of the chain is `_start`, and the branch stack has a call from `work`.
+        (
+            &[0x3da, 0x3bc],
+            &[(0x39a, 0x3d8), LOOP, CALL],
+            &[],
+            "likely due to frame in prolog/epilog.",
+        ),
+        // A call that comes from outside.
+        (
+            &[0x300, 0x3bc],
+            &[(OUTSIDE, 0x300), LOOP],
+            &[],
+            "likely due to unwinding error of external frame.",
+        ),
+        (
+            &[0x300, 0x3bc],
+            &[LOOP, (OUTSIDE, 0x300), LOOP],
+            &[],
+            "doesn't have another external address to pair",
+        ),
+        (
+            &[OUTSIDE, 0x3bc],
+            &[LOOP, CALL],
+            &[],
+            "of samples have leaf external frame in call stack.",
+        ),
+        (
+            &[],
+            &[LOOP, LOOP],
+            &["--kernel", "--binary=vmlinux"],
+            "Kernel is requested, but no kernel is found in mmap events.",
+        ),
+        (&[], &[], &[], "Invalid perf script input!"),
+    ];
+    for (chain, branches, more, message) in cases {
+        std::fs::write(&path, script_of(chain, branches)).expect("written");
+        let kernel = folder.path().join("vmlinux");
+        let kernel = format!("--binary={}", kernel.display());
+        let other = more.contains(&"--binary=vmlinux");
+        if other {
+            let fixture = binary.strip_prefix("--binary=").expect("a path");
+            std::fs::copy(fixture, folder.path().join("vmlinux")).expect("copied");
+        }
+        let binary = if other { &kernel } else { &binary };
+        let more = more.iter().filter(|it| !it.starts_with("--binary="));
+        let args: Vec<&str> = [binary.as_str(), &input, "--format=text"]
+            .into_iter()
+            .chain(more.copied())
+            .collect();
+        compare_message(&args, message);
+    }
+    let write = |text: &str| std::fs::write(&path, text).expect("written");
+    let args = [binary.as_str(), input.as_str(), "--format=text"];
+    // A sample with a call chain, and one whose branch stack is missing.
+    let sound = script_of(&[0x300, 0x3bc], &[LOOP, LOOP]);
+    write(&format!("{sound}\t          400300\n\t          4003bc\n"));
+    compare_message(
+        &args,
+        "'Hybrid perf sample is corrupted, No LBR sample line",
+    );
+    // No mapping: the addresses of the file.
+    write(" 1300 0x133f/0x1300/P/-/-/0 0x133f/0x1300/P/-/-/0\n");
+    compare_message(
+        &args,
+        "No relevant mmap event is matched for clang-22-dwarf-5.elf, will use preferred address",
+    );
+    // A mapping of the middle of the file, at another distance than that of its start.
+    let mapping = sound.lines().next().expect("a mapping");
+    let second = mapping.replace("[0x400000(0x2000) @ 0 ", "[0x700000(0x2000) @ 0x1000 ");
+    write(&format!(
+        "{mapping}\n{second}\n 400300 0x40033f/0x400300/P/-/-/0\n"
+    ));
+    compare_message(&args, "Segment not loaded by consecutive mmaps");
+}
+
+#[test]
+fn segments_that_are_not_mapped_together_give_the_errors_of_llvm_profgen() {
+    let llvm = require_or_skip!(22);
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name);
+    std::fs::write(
+        at("two.c"),
+        "__attribute__((section(\".far\"))) int far(int x) { return x + 1; }\nint main(void) { return far(1); }\n",
+    )
+    .expect("written");
+    let compiled = Command::new(llvm.clang())
+        .args([
+            "-g",
+            "-no-pie",
+            "-Wl,-z,separate-code",
+            "-Wl,--section-start=.far=0x800000",
+        ])
+        .arg(at("two.c"))
+        .arg("-o")
+        .arg(at("two"))
+        .status();
+    assert!(compiled.expect("clang runs").success());
+    let binary = format!("--binary={}", at("two").display());
+    let input = format!("--ps={}", at("script").display());
+    let mapping = |address: u64, offset: u64| {
+        format!(
+            "PERF_RECORD_MMAP2 10/10: [{address:#x}(0x1000) @ {offset:#x} 08:01 7 0]: r-xp /opt/two\n"
+        )
+    };
+    // The offsets of the segments with code, in whole pages.
+    let bytes = std::fs::read(at("two")).expect("read");
+    let number = |at: usize, len: usize| {
+        let field = bytes[at..at + len].iter().rev();
+        field.fold(0u64, |sum, &byte| sum << 8 | u64::from(byte))
+    };
+    let mut offsets = Vec::new();
+    for header in 0..usize::try_from(number(56, 2)).expect("small") {
+        let header = usize::try_from(number(32, 8)).expect("small") + header * 56;
+        if (number(header, 4), number(header + 4, 4) & 1) == (1, 1) {
+            offsets.push(number(header + 8, 8) & !0xfff);
+        }
+    }
+    let [first, second] = offsets[..] else {
+        panic!("{offsets:?}");
+    };
+    let sample = " 401000 0x401000/0x401000/P/-/-/0\n";
+    // The start of `_init`, which has no debug info.
+    let branch = " 0x401000/0x401000/P/-/-/0";
+    let text = mapping(0x40_1000, first) + &format!("{branch}{branch}\n");
+    std::fs::write(at("script"), text).expect("written");
+    let detailed = [&*binary, &input, "--show-detailed-warning"];
+    compare_message(&detailed, "Range does not belong to any functions");
+    for (mappings, message) in [
+        (
+            mapping(0x90_0000, first) + &mapping(0x90_1000, second),
+            "Executable segments not loaded consecutively",
+        ),
+        (mapping(0x90_0000, 0), "File offset not found"),
+        (
+            mapping(0x90_0000, first) + &mapping(0x99_0000, second + 0x1000),
+            "Segment not loaded by consecutive mmaps",
+        ),
+    ] {
+        std::fs::write(at("script"), mappings + sample).expect("written");
+        compare_message(&[&binary, &input], message);
+    }
+}
+
+#[test]
+fn debug_info_that_does_not_fit_gives_the_warnings_of_llvm_profgen() {
+    const SAME: &str = "__attribute__((noinline)) int one(int x) { return x * 3 + 1; }
+__attribute__((noinline)) int two(int x) { return x * 3 + 1; }
+int unused(int x) { return x * 5 + 1; }
+int main(int argc, char **argv) { return one(argc) + two(argc); }
+";
+    // The function has two ranges.
+    const PARTS: &str = "__attribute__((noinline, cold)) void complain(int value) { __asm__ volatile(\"\" :: \"r\"(value)); }
+__attribute__((noinline)) int work(int value) {
+  if (__builtin_expect(value == 3, 0)) { complain(value); complain(value + 1); return -1; }
+  return value * 2 + 1;
+}
+int unused(int x) { return x * 5 + 1; }
+int main(int argc, char **argv) { return work(argc); }
+";
+    // Two units have debug info of one function.
+    const SHARED: &str =
+        "inline __attribute__((noinline)) int shared(int x) { return x * 3 + 1; }\n";
+    let llvm = require_or_skip!(22);
+    or_skip!(links_c(Path::new("gcc-12"), &[]));
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name);
+    let run = |command: &mut Command| {
+        let run = command.current_dir(folder.path()).status();
+        assert!(run.expect("runs").success(), "{command:?}");
+    };
+    let using = |rest: &str| format!("{SHARED}{rest}");
+    for (name, source) in [
+        ("same.c", SAME.to_owned()),
+        ("parts.c", PARTS.to_owned()),
+        ("one.cpp", using("int other(int x) { return shared(x); }\n")),
+        (
+            "two.cpp",
+            using("int other(int);\nint main(int c, char **) { return shared(c) + other(c); }\n"),
+        ),
+        ("counts", "1\n0-4:1\n0\n".to_owned()),
+    ] {
+        std::fs::write(at(name), source).expect("written");
+    }
+    run(Command::new(llvm.clang()).args(["-O1", "-g", "-gsplit-dwarf", "-c", "same.c"]));
+    std::fs::remove_file(at("same.dwo")).expect("the split debug info");
+    run(Command::new(llvm.clang()).args(["same.o", "-o", "split"]));
+    run(Command::new(llvm.clangxx()).args(["-O1", "-g", "one.cpp", "two.cpp", "-o", "shared"]));
+    let sections = ["-ffunction-sections", "-Wl,--gc-sections"];
+    run(Command::new("gcc-12")
+        .args([
+            "-O2",
+            "-g",
+            "-freorder-blocks-and-partition",
+            "parts.c",
+            "-o",
+            "parts",
+        ])
+        .args(sections));
+    run(Command::new("objcopy").args(["--redefine-sym", "work=other", "parts", "renamed"]));
+    let counts = format!("--up={}", at("counts").display());
+    let binary = |name: &str| format!("--binary={}", at(name).display());
+    for (name, message) in [
+        (
+            "split",
+            "DWO debug information was not loaded for 1 modules.",
+        ),
+        ("shared", "Found 1 start addresses with multiple symbols"),
+        (
+            "renamed",
+            "%(1/4) of functions failed to determine function entry due to inconsistent name",
+        ),
+    ] {
+        compare_message(&[&binary(name), &counts, "--format=text"], message);
+    }
+    // Functions that the linker removed or folded are no such functions.
+    run(Command::new(llvm.clang())
+        .args([
+            "-O1",
+            "-g",
+            "-fuse-ld=lld",
+            "-Wl,--icf=all",
+            "same.c",
+            "-o",
+            "folded",
+        ])
+        .args(sections));
+    for name in ["parts", "folded"] {
+        compare(&[&binary(name), &counts, "--format=text"]);
     }
 }

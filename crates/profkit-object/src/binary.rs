@@ -3,7 +3,7 @@ use crate::kernel_module;
 use object::read::macho::{FatArch, MachOFatFile32, MachOFatFile64};
 use object::read::{ReadCache, ReadCacheRange};
 use object::{FileKind, Object, ObjectKind};
-use profkit_data::{Error, ErrorKind, Result, Structure};
+use profkit_data::{Error, ErrorKind, Result, Structure, stored};
 use std::fs::File;
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -98,15 +98,27 @@ fn walk(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) -> io::Result<()>
 }
 
 impl BinaryFile {
-    /// Opens a file that may contain machine code.
+    /// Opens a file that may contain machine code. A compressed kernel module (`.ko.xz`, `.ko.zst`, `.ko.gz`) is
+    /// decompressed in memory.
     ///
     /// # Errors
-    /// If the file cannot be opened, or is not a regular file.
+    /// If the file cannot be opened, or is not a regular file. If it is a compressed kernel module and cannot be
+    /// decompressed.
     pub fn open(path: &Path) -> io::Result<Self> {
-        let file = File::open(path)?;
+        let mut file = File::open(path)?;
         let metadata = file.metadata()?;
         if metadata.is_dir() {
             return Err(io::ErrorKind::IsADirectory.into());
+        }
+        if kernel_module::is_packed(path) {
+            let mut bytes = Vec::new();
+            file.read_to_end(&mut bytes)?;
+            let bytes = stored::expand(&bytes)?.unwrap_or(bytes);
+            return Ok(BinaryFile {
+                path: path.to_owned(),
+                size: bytes.len() as u64,
+                cache: ReadCache::new(Source::Memory(Cursor::new(bytes))),
+            });
         }
         Ok(BinaryFile {
             path: path.to_owned(),

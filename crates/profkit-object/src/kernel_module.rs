@@ -16,11 +16,14 @@ use object::{
 use profkit_data::{Error, ErrorKind, Result, Structure};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
+use std::path::Path;
 
 /// The address of the section `.text`. Debug info uses the address 0 for functions that were left out.
 const TEXT: u64 = 0x10000;
 /// The section that each module has, and no other relocatable file.
 const MODULE: &str = ".gnu.linkonce.this_module";
+/// The ends of the names of compressed modules.
+const PACKED: [&[u8]; 3] = [b".ko.xz", b".ko.zst", b".ko.gz"];
 /// The beginning of the names of sections that the kernel frees after the module's initialisation.
 const INIT: &str = ".init";
 
@@ -47,6 +50,12 @@ pub fn is_module<'data, R: object::ReadRef<'data>>(file: &object::File<'data, R>
         && matches!(file, object::File::Elf64(_))
         && file.is_little_endian()
         && file.section_by_name(MODULE).is_some()
+}
+
+/// Whether a file has the name of a compressed kernel module. Distributions ship modules in this form.
+pub(crate) fn is_packed(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+    PACKED.iter().any(|suffix| name.ends_with(suffix))
 }
 
 /// Links a kernel module. Returns a file with addresses, and without relocations that are left to do.

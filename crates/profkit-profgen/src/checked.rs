@@ -1,4 +1,5 @@
 //! Counts checked against the code of a binary.
+use crate::code::Flow;
 use crate::program::Program;
 use profkit_perf::collect::{Numbering, Sums};
 use rayon::prelude::*;
@@ -16,6 +17,9 @@ pub struct Figures {
     /// The number of ranges that do not begin or end at an instruction. Such ranges show that the samples are from
     /// another build of the binary.
     pub off_boundary: u64,
+    /// The number of ranges that begin and end at an instruction, but whose last instruction is no branch, call or
+    /// return. LLVM's tool counts them as ranges that do not fit the instructions. They are used.
+    pub without_branch: u64,
     /// The number of ranges that begin in no function of the debug info.
     pub no_function: u64,
     /// Ranges in functions that only the symbol table has. They are used.
@@ -48,7 +52,7 @@ pub struct Figures {
 /// The reason why a range does not fit a binary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RangeFault {
-    /// The range does not begin and end at an instruction.
+    /// The range does not begin at an instruction, or does not end at a branch, a call or a return.
     OffBoundary,
     /// The range begins in no function of the debug info.
     NoFunction,
@@ -64,6 +68,8 @@ struct Looked {
     ends: (u64, u64),
     /// Whether an instruction begins at each end.
     both: bool,
+    /// Whether the last instruction can leave the straight line.
+    ends_in_branch: bool,
     falls_through: bool,
 }
 
@@ -100,10 +106,12 @@ impl CheckedCounts {
             .par_iter()
             .map(|range| {
                 let (start, end) = address(range.start).zip(address(range.end))?;
-                let (starts, ends) = (code.is_code(start), code.is_code(end));
+                let last = code.at(end);
+                let (starts, ends) = (code.is_code(start), last.is_some());
                 (starts || ends).then(|| Looked {
                     ends: (start, end),
                     both: starts && ends,
+                    ends_in_branch: last.is_some_and(|last| last.flow != Flow::Next),
                     falls_through: starts && ends && code.falls_through(start, end),
                 })
             })
@@ -113,6 +121,7 @@ impl CheckedCounts {
             let Some(Looked {
                 ends: (start, end),
                 both,
+                ends_in_branch,
                 falls_through,
             }) = looked
             else {
@@ -122,6 +131,9 @@ impl CheckedCounts {
             add(&mut figures.ranges, count);
             if !both {
                 add(&mut figures.off_boundary, count);
+                fault(RangeFault::OffBoundary, start, end);
+            } else if !ends_in_branch {
+                add(&mut figures.without_branch, count);
                 fault(RangeFault::OffBoundary, start, end);
             }
             let function = program.range_at(start);

@@ -207,8 +207,11 @@ impl<'files> Program<'files> {
         facts.without_entry = functions
             .iter()
             .filter(|function| {
+                // Functions that the linker removed or folded have no range.
                 let mut starts = function.ranges.iter();
-                !starts.any(|(start, _)| ranges.get(start).is_some_and(|range| range.is_entry))
+                !function.ranges.is_empty()
+                    && !starts
+                        .any(|(start, _)| ranges.get(start).is_some_and(|range| range.is_entry))
             })
             .count() as u64;
         let code = code(&image, machine, &symbols, &ranges)?;

@@ -467,3 +467,29 @@ fn list_title(what: &str, whole: &str, shown: usize, all: usize) -> String {
         whole.to_owned()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The tests of the command have a recording for each, but for mappings: no test is as large as their limit.
+    #[test]
+    fn each_damage_is_said_for_one_and_for_many() {
+        let said = |number: u64| {
+            let mut losses = Losses::default();
+            losses.unfinished = true;
+            losses.cut_at = Some(0x40);
+            losses.first_skipped = Some(0x20);
+            losses.skipped_bytes = number;
+            losses.compression = Some("a block\u{1b} ends early".to_owned());
+            losses.damaged_samples = number;
+            losses.damaged_records = number;
+            losses.damaged_features = number;
+            losses.unknown_event = number;
+            losses.mappings_over_limit = number;
+            recording_damage(&losses).join("\n")
+        };
+        assert!(recording_damage(&Losses::default()).is_empty());
+        insta::assert_snapshot!(format!("{}\n\n{}", said(1), said(2345)));
+    }
+}

@@ -269,7 +269,7 @@ fn losses_of_contexts(figures: &ContextFigures) -> [Loss; 7] {
         (
             figures.impossible,
             branches,
-            "branches before a range that runs that run across a jump or backwards (older branches of the sample have no context)",
+            "branches before a range that runs across a jump or backwards (older branches of the sample have no context)",
         ),
         (
             figures.unpaired,
@@ -571,6 +571,61 @@ mod tests {
         assert!(hint(&outcome).is_some_and(|hint| hint.contains("perf inject --itrace=")));
         outcome.losses.recording.traces = 0;
         assert!(hint(&outcome).is_some_and(|hint| hint.contains("perf record -b")));
+    }
+
+    /// Each field has another number, so that two lines cannot be exchanged. The tests of the command make recordings and
+    /// texts with most of these losses.
+    #[test]
+    fn each_loss_has_its_line_and_its_number() {
+        let mut outcome = Outcome {
+            plain_addresses: true,
+            ..Outcome::default()
+        };
+        let losses = &mut outcome.losses;
+        (losses.samples, losses.branches) = (1000, 2000);
+        (losses.unmapped_samples, losses.unmapped_branches) = (10, 11);
+        (losses.wrong_path, losses.not_taken, losses.gaps) = (12, 13, 14);
+        (losses.without_ranges, losses.damaged_lines) = (15, 16);
+        losses.imprecise = 17;
+        let recording = &mut losses.recording;
+        (recording.lost_samples, recording.lost_records) = (18, 1);
+        recording.throttled = 20;
+        let mut figures = Figures::default();
+        figures.ranges = 100;
+        figures.off_boundary = 21;
+        figures.no_function = 22;
+        figures.across_functions = 23;
+        figures.impossible = 24;
+        figures.outside_code = 25;
+        figures.instructions = 200;
+        figures.instructions_without_line = 26;
+        let mut contexts = ContextFigures::default();
+        contexts.samples = 300;
+        contexts.branches = 400;
+        contexts.invalid_return = 31;
+        contexts.incomplete_chain = 32;
+        contexts.impossible = 33;
+        contexts.unpaired = 34;
+        contexts.mismatched_calls = 35;
+        contexts.without_probe = 36;
+        contexts.searches_given_up = 37;
+        outcome.binaries = vec![BinaryOutcome {
+            path: "app".to_owned(),
+            found_by: Some(FoundBy::BuildId),
+            other_builds: 2,
+            of_other_builds: 41,
+            counted: 59,
+            figures,
+            contexts: Some(contexts),
+            ..BinaryOutcome::default()
+        }];
+        insta::assert_snapshot!(lines(&outcome).join("\n"));
+        let lost = lost(&outcome).expect("large losses");
+        // Precision is no loss of samples.
+        assert!(!lost.message.contains("too late"), "{}", lost.message);
+        insta::assert_snapshot!(lost.message.replace("; ", ";\n"));
+        outcome.plain_addresses = false;
+        assert!(!lines(&outcome).iter().any(|line| line.contains("too late")));
     }
 
     #[test]

@@ -49,6 +49,7 @@ pub struct PerfWriter {
     events: Vec<&'static str>,
     records: Vec<u8>,
     precise: bool,
+    branch_type: u64,
 }
 
 impl PerfWriter {
@@ -68,7 +69,15 @@ impl PerfWriter {
             events: events.to_vec(),
             records: Vec::new(),
             precise: false,
+            // All branches of programs.
+            branch_type: 1 | 1 << 3,
         }
+    }
+
+    /// Declares which branches are in branch stacks (`branch_sample_type`).
+    pub fn branch_type(&mut self, kinds: u64) -> &mut Self {
+        self.branch_type = kinds;
+        self
     }
 
     /// Declares the addresses of samples as precise (`precise_ip`).
@@ -271,9 +280,8 @@ impl PerfWriter {
         if self.precise {
             flags |= self.bit(16);
         }
-        // The type of the recorded branches: all branches of programs.
         let branches = if self.sample_type & BRANCH_STACK != 0 {
-            1 | 1 << 3
+            self.branch_type
         } else {
             0
         };

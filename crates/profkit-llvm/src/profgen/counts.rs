@@ -132,7 +132,7 @@ impl Stacks {
         }
         for (part, text) in [
             (
-                figures.off_boundary,
+                figures.off_boundary.saturating_add(figures.without_branch),
                 "of samples are from ranges that are not on instruction boundary.",
             ),
             (

@@ -510,6 +510,36 @@ mod tests {
     }
 
     #[test]
+    fn numbers_that_are_too_large_have_messages() {
+        let (descriptions, _) = sections();
+        // A function with one probe and no inlined copy.
+        let of = |probe: &[u8]| {
+            let mut probes = 7u64.to_le_bytes().to_vec();
+            probes.extend([1, 0]);
+            probes.extend(probe);
+            read(&descriptions, &probes)
+                .expect_err("a damaged probe")
+                .to_string()
+        };
+        let distance = |last: &[u8]| [&[1, IS_DISTANCE][..], &[0x80; 9], last].concat();
+        let errors = [
+            // The index 2^32.
+            of(&[0x80, 0x80, 0x80, 0x80, 0x10, 0]),
+            // A distance with a 65th bit, and one in eleven bytes.
+            of(&distance(&[2])),
+            of(&distance(&[0x80, 0])),
+        ];
+        insta::assert_snapshot!(errors.join("\n"));
+        // The largest and the smallest distance are sound.
+        for last in [0, 0x7f] {
+            let mut probes = 7u64.to_le_bytes().to_vec();
+            probes.extend([1, 0]);
+            probes.extend(distance(&[last]));
+            assert!(read(&descriptions, &probes).is_ok(), "{last}");
+        }
+    }
+
+    #[test]
     fn functions_that_are_not_wanted_are_passed_over() {
         let (descriptions, probes) = sections();
         let wanted = Wanted {

@@ -798,10 +798,10 @@ fn samples_that_do_not_fit_give_the_warnings_of_llvm_profgen() {
             &detailed,
             "Truncated stack sample due to invalid return address at 0x",
         ),
-        // The caller of the chain is `_start`, and the branch stack has a call from `work`.
+        // The caller of the chain is `work`, and the branch stack has a call from `_start`.
         (
-            &[0x3da, 0x3bc],
-            &[(0x39a, 0x3d8), LOOP, CALL],
+            &[0x300, 0x39f],
+            &[LOOP, CALL, LOOP],
             &[],
             "likely due to frame in prolog/epilog.",
         ),

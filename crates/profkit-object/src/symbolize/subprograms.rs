@@ -3,6 +3,7 @@ use super::Symbolizer;
 use super::functions::has_code;
 use super::names::Own;
 use super::table::Strings;
+use super::units::ranges_of;
 use super::visits::{UnitView, UnitVisitor};
 use gimli::constants as dw;
 use profkit_data::Error;
@@ -72,7 +73,7 @@ impl UnitVisitor for OfUnit {
             }
             let mut ranges = Vec::new();
             let entry = unit.entry(offset)?;
-            let mut found = dwarf.die_ranges(unit, &entry)?;
+            let mut found = ranges_of(dwarf, unit, &entry)?;
             while let Some(range) = found.next()? {
                 if budget == 0 {
                     return Ok(());

@@ -1,6 +1,9 @@
 //! Finds the compile unit that contains an address.
 use super::{Slice, malformed};
-use gimli::{Dwarf, Unit, UnitHeader, UnitType};
+use gimli::constants::{DW_AT_high_pc, DW_AT_low_pc};
+use gimli::{
+    AttributeValue, DebuggingInformationEntry, Dwarf, RangeIter, Unit, UnitHeader, UnitType,
+};
 use profkit_data::{Error, Structure};
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -19,6 +22,27 @@ struct UnitRange {
     low: u64,
     high: u64,
     unit: u32,
+}
+
+/// Returns the address ranges of an entry. There are none if its last address is beyond 64 bits, which gimli does not
+/// check.
+pub(super) fn ranges_of<'a>(
+    dwarf: &Dwarf<Slice<'a>>,
+    unit: &Unit<Slice<'a>>,
+    entry: &DebuggingInformationEntry<Slice<'a>>,
+) -> gimli::Result<RangeIter<Slice<'a>>> {
+    let mut low = None;
+    if let Some(value) = entry.attr_value(DW_AT_low_pc) {
+        low = dwarf.attr_address(unit, value)?;
+    }
+    let size = match entry.attr_value(DW_AT_high_pc) {
+        Some(AttributeValue::Udata(size)) => size,
+        _ => 0,
+    };
+    match low {
+        Some(low) if low.checked_add(size).is_none() => Ok(RangeIter::default()),
+        _ => dwarf.die_ranges(unit, entry),
+    }
 }
 
 /// All compile units, and the address ranges that they cover.
@@ -125,7 +149,11 @@ impl<'c, 'a> UnitIndex<'c, 'a> {
     fn ranges_of(&self, unit: usize) -> (Vec<(u64, u64)>, Option<gimli::Error>) {
         let mut ranges = Vec::new();
         let mut read = || -> gimli::Result<()> {
-            let mut of_unit = self.dwarf.unit_ranges(self.unit(unit)?)?;
+            let unit = self.unit(unit)?;
+            let mut entries = unit.entries();
+            entries.next_dfs()?;
+            let root = entries.current().ok_or(gimli::Error::MissingUnitDie)?;
+            let mut of_unit = ranges_of(self.dwarf, unit, root)?;
             while let Some(range) = of_unit.next()? {
                 ranges.push((range.begin, range.end));
             }

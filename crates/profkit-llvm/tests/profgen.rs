@@ -749,7 +749,9 @@ fn samples_that_do_not_fit_give_the_warnings_of_llvm_profgen() {
     const CALL: (u64, u64) = (0x3b7, 0x280);
     const OUTSIDE: u64 = 0x10_0000;
     let detailed = ["--show-detailed-warning"];
-    let cases: [(&[u64], &[(u64, u64)], &[&str], &str); 14] = [
+    /// A call chain, a branch stack, options, and the message.
+    type Unfitting<'t> = (&'t [u64], &'t [(u64, u64)], &'t [&'t str], &'t str);
+    let cases: [Unfitting<'_>; 14] = [
         (
             &[],
             &[LOOP, (0x33f, 0x301), LOOP],

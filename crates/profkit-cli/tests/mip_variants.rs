@@ -17,7 +17,7 @@ const OWN_CODE: i32 = 7;
 /// The most bytes of code that the variants may have on x86-64.
 const SMALL_TEXT: u64 = 2048;
 const API_TEXT: u64 = 2048;
-const FULL_TEXT: u64 = 6144;
+const FULL_TEXT: u64 = 5120;
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()

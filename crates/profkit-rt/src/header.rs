@@ -1,9 +1,12 @@
-//! Writes the header of one image's part of a raw file.
+//! The header of one image's part of a raw file.
 use profkit_abi::mip::{file_type, raw_header, MAGIC, VERSION};
 
-/// The fields of a header that differ between images.
+/// A header as it stands in a raw file, in the byte order of the file.
 #[derive(Debug, Clone, Copy)]
+#[repr(C)]
 pub struct Header {
+    /// [`KIND`](Self::KIND).
+    pub kind: u64,
     /// The bitwise OR of all mode flags in the image.
     pub modes: u32,
     /// The length of the build id in bytes.
@@ -14,7 +17,14 @@ pub struct Header {
     pub runs: u32,
     /// The size of the records in bytes.
     pub records_size: u64,
+    /// Zeros after the header, which pad the build id.
+    pub padding: u64,
 }
+
+const _: () = assert!(core::mem::size_of::<Header>() == raw_header::SIZE + 8);
+// The fields are numbers of the machine, and the numbers of a raw file are little-endian.
+#[cfg(profkit_rt_object)]
+const _: () = assert!(cfg!(target_endian = "little"));
 
 const WIDTH: u16 = if cfg!(target_pointer_width = "64") {
     file_type::WIDTH_64
@@ -23,22 +33,61 @@ const WIDTH: u16 = if cfg!(target_pointer_width = "64") {
 };
 
 impl Header {
-    /// Returns the header as numbers of 32 bits in the byte order of the file. Two zeros follow it, which can pad the
-    /// build id.
+    /// The magic number, the version and the type of all raw files.
+    pub const KIND: u64 = MAGIC as u64 | (VERSION as u64) << 32 | ((file_type::RAW | WIDTH) as u64) << 48;
+
+    /// A header that was not filled yet.
+    pub const UNUSED: Self = Self {
+        kind: 0,
+        modes: 0,
+        build_id_length: 0,
+        samples_size: 0,
+        runs: 0,
+        records_size: 0,
+        padding: 0,
+    };
+}
+
+/// A build id, in the memory of the image; empty if there is none.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct BuildId {
+    start: *const u8,
+    length: usize,
+}
+
+impl BuildId {
+    /// No build id.
+    pub const NONE: Self = Self {
+        start: core::ptr::null(),
+        length: 0,
+    };
+
+    /// Whether there is none.
     #[must_use]
-    pub fn words(&self) -> [u32; raw_header::SIZE / 4 + 2] {
-        [
-            MAGIC.to_le(),
-            ((((file_type::RAW | WIDTH) as u32) << 16) | VERSION as u32).to_le(),
-            self.modes.to_le(),
-            self.build_id_length.to_le(),
-            self.samples_size.to_le(),
-            self.runs.to_le(),
-            ((self.records_size & 0xffff_ffff) as u32).to_le(),
-            ((self.records_size >> 32) as u32).to_le(),
-            0,
-            0,
-        ]
+    pub fn is_empty(self) -> bool {
+        self.length == 0
+    }
+
+    /// The number of bytes.
+    #[must_use]
+    pub fn length(self) -> usize {
+        self.length
+    }
+
+    /// The address of the bytes. Without any bytes, it must not be used.
+    #[must_use]
+    pub fn as_ptr(self) -> *const u8 {
+        self.start
+    }
+}
+
+impl From<&'static [u8]> for BuildId {
+    fn from(bytes: &'static [u8]) -> Self {
+        Self {
+            start: bytes.as_ptr(),
+            length: bytes.len(),
+        }
     }
 }
 
@@ -54,18 +103,20 @@ mod tests {
     use super::{build_id_padding, Header};
     use profkit_abi::mip::raw_header;
 
+    #[cfg(target_endian = "little")]
     #[test]
     fn fields_stand_where_the_layout_says() {
-        let bytes = Header {
+        let header = Header {
             modes: 0x2221_2023,
             build_id_length: 0x2423_2220,
             samples_size: 0x3433_3230,
             runs: 0x4443_4240,
             records_size: 0x5756_5554_5352_5150,
-        }
-        .words()
-        .map(u32::to_ne_bytes)
-        .concat();
+            kind: Header::KIND,
+            padding: 0,
+        };
+        // SAFETY: the header has no padding between its fields.
+        let bytes = unsafe { core::slice::from_raw_parts(core::ptr::addr_of!(header).cast::<u8>(), raw_header::SIZE + 8) };
         let at = |offset: usize, value: &[u8]| assert_eq!(&bytes[offset..offset + value.len()], value);
         at(raw_header::MAGIC, b"\xfbMIP");
         at(raw_header::VERSION, &[9, 0]);

@@ -44,6 +44,8 @@ private!(
     #[cfg(not(any(profkit_rt_small, profkit_rt_api)))]
     dump,
     entry,
+    #[cfg(not(profkit_rt_api))]
+    file,
     image,
     part,
     #[cfg(not(any(profkit_rt_small, profkit_rt_api)))]
@@ -112,6 +114,7 @@ pub mod source {
         ("api.rs", include_str!("api.rs")),
         ("dump.rs", include_str!("dump.rs")),
         ("entry.rs", include_str!("entry.rs")),
+        ("file.rs", include_str!("file.rs")),
         ("header.rs", include_str!("header.rs")),
         ("image/mod.rs", include_str!("image/mod.rs")),
         ("image/elf.rs", include_str!("image/elf.rs")),

@@ -1,265 +1,331 @@
 //! Makes the name of the raw file from a pattern. Directives in the pattern are replaced, so that no two images or
 //! processes overwrite each other's files.
 
+use crate::header::BuildId;
+use core::ptr::addr_of;
+
 /// The size in bytes of the longest name, including its terminating zero.
 pub const NAME_MAX: usize = 1024;
+/// The size in bytes of a buffer for a text. A message with the longest name fits, and so does the name of a temporary
+/// file.
+const CAPACITY: usize = 1280;
 
-/// The values that replace the directives in a pattern.
-#[derive(Debug, Clone, Copy)]
-pub struct Facts<'a> {
-    /// The id of the process.
-    pub process: u32,
-    /// The build id of the image; empty if it has none.
-    pub build_id: &'a [u8],
-    /// Whether the image is the program itself and not a shared library.
-    pub program: bool,
-    /// An address inside the image. The address distinguishes images that have no build id.
-    pub address: usize,
-    /// Whether the process is a forked child. Its file must then have a different name from its parent's file, unless
-    /// both use a pool.
-    pub forked: bool,
-    /// Whether the records cannot be added to a pool, so that each process needs a file of its own.
-    pub no_pool: bool,
-}
-
-/// Returns a byte of a pattern; 0 after its end.
-fn byte_at(pattern: &[u8], at: usize) -> u8 {
-    match pattern.get(at) {
-        Some(&byte) => byte,
-        None => 0,
-    }
-}
-
-/// A zero-terminated file name that is being built.
+/// A zero-terminated text that is being built. If it becomes longer than the buffer, the rest is dropped.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
-pub struct Name {
-    length: usize,
-    /// Whether the name is that of a merge pool.
-    pub pool: bool,
-    /// Whether the name distinguishes images.
-    image: bool,
-    /// Whether the name distinguishes processes.
-    process: bool,
-    /// Whether the name was longer than the buffer.
-    pub too_long: bool,
-    bytes: [u8; NAME_MAX],
+pub struct Text {
+    length: u32,
+    bytes: [u8; CAPACITY],
 }
 
-impl Default for Name {
-    fn default() -> Self {
-        Self::EMPTY
-    }
-}
-
-impl Name {
-    /// A name without any bytes.
+impl Text {
+    /// A text without any bytes.
     pub const EMPTY: Self = Self {
         length: 0,
-        pool: false,
-        image: false,
-        process: false,
-        too_long: false,
-        bytes: [0; NAME_MAX],
+        bytes: [0; CAPACITY],
     };
 
-    /// Removes all bytes of the name.
-    pub fn clear(&mut self) {
-        self.length = 0;
-        self.too_long = false;
+    /// The number of bytes, without the terminating zero.
+    #[must_use]
+    pub fn length(&self) -> usize {
+        self.length as usize
     }
 
-    /// The bytes of the name, without the terminating zero.
+    /// The bytes of the text, without the terminating zero.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
-        // SAFETY: the length is always less than NAME_MAX, which `push` ensures.
-        unsafe { core::slice::from_raw_parts(self.bytes.as_ptr(), self.length) }
+        // SAFETY: the length is always less than CAPACITY, which `push` ensures.
+        unsafe { core::slice::from_raw_parts(self.bytes.as_ptr(), self.length()) }
     }
 
-    /// A pointer to the zero-terminated name.
+    /// A pointer to the zero-terminated text.
     #[must_use]
     pub fn as_ptr(&self) -> *const u8 {
         self.bytes.as_ptr()
     }
 
+    /// Removes the bytes from `length` on, if there are any.
+    pub fn cut(&mut self, length: usize) {
+        if length < self.length() {
+            // SAFETY: the length is less than the size of the array.
+            unsafe { *self.bytes.as_mut_ptr().add(length) = 0 };
+            self.length = length as u32;
+        }
+    }
+
     /// Appends a byte. The last byte of the array always stays zero.
     #[inline(never)]
     pub fn push(&mut self, byte: u8) {
-        if self.length + 1 >= NAME_MAX {
-            self.too_long = true;
-            return;
+        let length = self.length();
+        if length < CAPACITY - 1 {
+            // SAFETY: the length plus one is less than CAPACITY.
+            unsafe {
+                let end = self.bytes.as_mut_ptr().add(length);
+                *end = byte;
+                *end.add(1) = 0;
+            }
+            self.length += 1;
         }
-        // SAFETY: the length plus one is less than NAME_MAX.
-        unsafe {
-            let end = self.bytes.as_mut_ptr().add(self.length);
-            *end = byte;
-            *end.add(1) = 0;
-        }
-        self.length += 1;
     }
 
-    /// Appends bytes to the name.
+    /// Appends a zero-terminated text.
+    ///
+    /// # Safety
+    /// The caller must pass a zero-terminated text that is not in this buffer.
     #[inline(never)]
-    pub fn extend(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.push(byte);
+    pub unsafe fn extend(&mut self, mut text: *const u8) {
+        // SAFETY: the caller promises that the text is zero-terminated.
+        unsafe {
+            while *text != 0 {
+                self.push(*text);
+                text = text.add(1);
+            }
         }
+    }
+
+    /// Sets this text to a zero-terminated text.
+    ///
+    /// # Safety
+    /// The same as for [`extend`](Self::extend).
+    #[inline(never)]
+    pub unsafe fn set(&mut self, text: *const u8) {
+        self.length = 0;
+        // SAFETY: the caller promises what `extend` requires.
+        unsafe { self.extend(text) };
     }
 
     /// Appends a number in decimal.
     #[inline(never)]
     pub fn decimal(&mut self, number: u32) {
-        if number >= 10 {
-            self.decimal(number / 10);
+        let rest = number / 10;
+        if rest != 0 {
+            self.decimal(rest);
         }
         self.push(b'0' + (number % 10) as u8);
     }
+}
 
-    fn hex_digit(&mut self, digit: u8) {
-        self.push(if digit < 10 { b'0' + digit } else { b'a' - 10 + digit });
+/// The names of an image's raw file, and the values that replace the directives in their pattern.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct Names {
+    /// The build id of the image.
+    pub build_id: BuildId,
+    /// An address inside the image. The address distinguishes images that have no build id.
+    pub address: usize,
+    /// The id of the process.
+    pub process: u32,
+    /// Whether the image is the program itself and not a shared library.
+    pub program: bool,
+    /// Whether the process is a forked child. Its file must then have a different name from its parent's file, unless
+    /// both use a pool.
+    pub forked: bool,
+    /// Whether the records cannot be added to a pool, so that each process needs a file of its own.
+    pub no_pool: bool,
+    /// Whether [`name`](Self::name) is that of a merge pool.
+    pub pool: bool,
+    /// The name of the raw file.
+    pub name: Text,
+    /// The name of the folder of the raw file, later the name of the temporary file, or the text of a message.
+    pub other: Text,
+    /// The pattern of the name.
+    pub pattern: Text,
+}
+
+impl Names {
+    /// No name and no pattern.
+    pub const NONE: Self = Self {
+        build_id: BuildId::NONE,
+        address: 0,
+        process: 0,
+        program: false,
+        forked: false,
+        no_pool: false,
+        pool: false,
+        name: Text::EMPTY,
+        other: Text::EMPTY,
+        pattern: Text::EMPTY,
+    };
+
+    /// Whether the name does not fit into [`NAME_MAX`] bytes, or the pattern does not.
+    #[must_use]
+    pub fn are_too_long(&self) -> bool {
+        self.name.length() >= NAME_MAX || self.pattern.length() >= NAME_MAX
     }
 
-    /// Appends the build id as hexadecimal digits. For an image without build id, a fixed word is appended; for a
-    /// shared library also its address, so that the names of two libraries differ.
+    /// Appends the build id to the name, as hexadecimal digits. For an image without build id, a fixed word is appended;
+    /// for a shared library also the bytes of its address, so that the names of two libraries differ.
     #[inline(never)]
-    fn build_id(&mut self, facts: &Facts<'_>) {
-        for &byte in facts.build_id {
-            self.hex_digit(byte >> 4);
-            self.hex_digit(byte & 15);
-        }
-        if facts.build_id.is_empty() {
-            self.extend(b"noid");
-            let mut address = if facts.program { 0 } else { facts.address };
-            while address != 0 {
-                // In each round, the lowest hexadecimal digit of the address is appended, and the address is shifted
-                // right by that digit.
-                let [lowest, ..] = address.to_le_bytes();
-                self.hex_digit(lowest & 15);
-                address >>= 4;
+    fn push_build_id(&mut self) {
+        let mut id = self.build_id.as_ptr();
+        let mut length = self.build_id.length();
+        // SAFETY: the text is zero-terminated. The build id and the address are readable.
+        unsafe {
+            if length == 0 {
+                self.name.extend(b"noid\0".as_ptr());
+                if !self.program {
+                    id = addr_of!(self.address).cast();
+                    length = core::mem::size_of::<usize>();
+                }
+            }
+            for at in 0..length {
+                let mut digits = u32::from(*id.add(at));
+                // Each round appends the digit in bits 4 to 7, then moves the other digit there.
+                for _ in 0..2 {
+                    let digit = (digits >> 4) as u8 & 15;
+                    self.name.push(if digit < 10 { b'0' + digit } else { b'a' - 10 + digit });
+                    digits <<= 4;
+                }
             }
         }
     }
 
-    /// Makes this the name for `pattern`. The directives are `%p`, `%h`, `%m`, `%1m` to `%9m` and `%%`. A percent sign
+    /// Makes the name from the pattern. The directives are `%p`, `%h`, `%m`, `%1m` to `%9m` and `%%`. A percent sign
     /// before any other character is copied together with the character. If the directives do not distinguish all
     /// processes and images, text is inserted before the extension: the build id for a shared library; the process id
     /// for a forked child, or if a pool cannot be used.
     #[inline(never)]
-    pub fn expand(&mut self, pattern: &[u8], facts: &Facts<'_>) {
+    pub fn expand(&mut self) {
+        // Whether the name distinguishes images and processes.
+        let mut image = self.program;
+        let mut process = false;
         self.pool = false;
-        self.image = facts.program;
-        self.process = false;
-        // The first round finds the directives and where the extension begins. If text must be inserted, a second round
-        // inserts it there.
-        let mut insert = usize::MAX;
-        loop {
-            self.clear();
-            // A dot at the start of a file name does not begin an extension.
-            let mut extension = pattern.len();
-            let mut before = b'/';
-            let mut at = 0;
-            loop {
-                if at == insert {
-                    if !self.image {
-                        self.push(b'.');
-                        self.build_id(facts);
-                    }
-                    if !self.process {
-                        self.push(b'.');
-                        self.decimal(facts.process);
-                    }
-                }
-                if at >= pattern.len() {
-                    break;
-                }
-                let byte = byte_at(pattern, at);
-                if byte == b'/' {
-                    extension = pattern.len();
-                }
-                if byte == b'.' && before != b'/' {
-                    extension = at;
-                }
-                before = byte;
-                at += 1;
+        self.name.cut(0);
+        let mut at = self.pattern.as_ptr();
+        // SAFETY: the pattern is zero-terminated, and nothing after a zero is read.
+        unsafe {
+            while *at != 0 {
+                let byte = *at;
+                at = at.add(1);
                 if byte == b'%' {
-                    at = self.directive(pattern, at, facts);
-                } else {
-                    self.push(byte);
+                    let mut end = at;
+                    let mut slots = u32::from((*at).wrapping_sub(b'0'));
+                    if slots.wrapping_sub(1) < 9 {
+                        end = end.add(1);
+                    } else {
+                        slots = 0;
+                    }
+                    let letter = *end;
+                    end = end.add(1);
+                    if letter == b'm' || (letter == b'h' && slots == 0) {
+                        image = true;
+                        self.pool |= letter == b'm';
+                        self.push_build_id();
+                        if slots != 0 {
+                            self.name.push(b'_');
+                            self.name.decimal(self.process % slots);
+                        }
+                        at = end;
+                        continue;
+                    }
+                    if slots == 0 {
+                        if letter == b'p' {
+                            process = true;
+                            self.name.decimal(self.process);
+                            at = end;
+                            continue;
+                        }
+                        if letter == b'%' {
+                            at = end;
+                        }
+                    }
                 }
+                self.name.push(byte);
             }
-            let has_pool = self.pool;
-            self.pool = has_pool && !facts.no_pool;
-            self.process |= if has_pool { self.pool } else { !facts.forked };
-            if insert != usize::MAX || (self.image && self.process) {
-                return;
-            }
-            insert = extension;
+        }
+        let alone = if self.pool { self.no_pool } else { self.forked };
+        self.pool &= !self.no_pool;
+        process |= !alone;
+        if !(image && process) {
+            self.insert(image, process);
         }
     }
 
-    /// Expands the directive whose percent sign is before offset `at` of the pattern. Returns the offset after the
-    /// directive.
-    #[inline(never)]
-    fn directive(&mut self, pattern: &[u8], at: usize, facts: &Facts<'_>) -> usize {
-        let mut slots = u32::from(byte_at(pattern, at).wrapping_sub(b'0'));
-        if slots > 9 {
-            slots = 0;
-        }
-        let end = at + usize::from(slots != 0);
-        let letter = byte_at(pattern, end);
-        if letter == b'm' || (letter == b'h' && slots == 0) {
-            self.image = true;
-            self.build_id(facts);
-            self.pool |= letter == b'm';
-            if slots != 0 {
-                self.push(b'_');
-                self.decimal(facts.process % slots);
+    /// Inserts the build id, the process id or both before the extension of the name.
+    fn insert(&mut self, image: bool, process: bool) {
+        let mut extension = self.name.length();
+        let mut at = extension;
+        // A dot at the start of a file name does not begin an extension.
+        while at > 1 {
+            at -= 1;
+            // SAFETY: `at` is less than the length of the name, and at least 1.
+            let (byte, before) = unsafe {
+                let byte = self.name.as_ptr().add(at);
+                (*byte, *byte.sub(1))
+            };
+            if byte == b'/' {
+                break;
             }
-        } else if letter == b'p' && slots == 0 {
-            self.process = true;
-            self.decimal(facts.process);
-        } else {
-            self.push(b'%');
-            if letter != b'%' || slots != 0 {
-                return at;
+            if byte == b'.' && before != b'/' {
+                extension = at;
+                break;
             }
         }
-        end + 1
+        // SAFETY: the name is zero-terminated, and the extension is in it.
+        unsafe { self.other.set(self.name.as_ptr().add(extension)) };
+        self.name.cut(extension);
+        if !image {
+            self.name.push(b'.');
+            self.push_build_id();
+        }
+        if !process {
+            self.name.push(b'.');
+            self.name.decimal(self.process);
+        }
+        // SAFETY: a `Text` is always zero-terminated.
+        unsafe { self.name.extend(self.other.as_ptr()) };
     }
 
-    /// Sets this name to the name of the folder that contains `file`.
+    /// Sets the other name to that of the folder of the raw file.
     #[inline(never)]
-    pub fn folder_of(&mut self, file: &Self) {
-        self.clear();
-        self.extend(file.as_bytes());
-        while self.length != 0 && byte_at(&self.bytes, self.length - 1) != b'/' {
-            self.length -= 1;
+    pub fn set_folder(&mut self) {
+        let name = self.name.as_ptr();
+        let mut length = self.name.length();
+        // SAFETY: the length is at most that of the name. A `Text` is always zero-terminated.
+        unsafe {
+            self.other.set(name);
+            while length != 0 && *name.add(length - 1) != b'/' {
+                length -= 1;
+            }
         }
+        self.other.cut(length);
         // An empty name is that of the current folder. Otherwise the dot is that of the folder before the slash.
-        self.push(b'.');
+        self.other.push(b'.');
     }
 
-    /// Sets this name to the name of a temporary file in the folder of `file`.
-    #[inline(never)]
-    pub fn temporary_of(&mut self, file: &Self, process: u32, number: u32) {
-        self.clear();
-        self.extend(file.as_bytes());
-        self.extend(b".tmp");
-        self.decimal(process);
-        self.push(b'.');
-        self.decimal(number);
+    /// Sets the other name to that of a temporary file in the folder of the raw file.
+    pub fn set_temporary(&mut self, number: u32) {
+        // SAFETY: a `Text` is always zero-terminated, and so is the other text.
+        unsafe {
+            self.other.set(self.name.as_ptr());
+            self.other.extend(b".tmp\0".as_ptr());
+        }
+        self.other.decimal(self.process);
+        self.other.push(b'.');
+        self.other.decimal(number);
     }
 }
 
 #[cfg(test)]
 mod tests {
     extern crate std;
-    use super::{Facts, Name, NAME_MAX};
+    use super::{Names, Text, CAPACITY, NAME_MAX};
     use proptest::prelude::*;
     use std::string::String;
     use std::vec;
 
-    const PROGRAM: Facts<'static> = Facts {
+    /// What the names are made from.
+    #[derive(Debug, Clone, Copy)]
+    struct Facts {
+        process: u32,
+        build_id: &'static [u8],
+        program: bool,
+        address: usize,
+        forked: bool,
+        no_pool: bool,
+    }
+
+    const PROGRAM: Facts = Facts {
         process: 4711,
         build_id: &[0xab, 0x01],
         program: true,
@@ -267,24 +333,40 @@ mod tests {
         forked: false,
         no_pool: false,
     };
-    const LIBRARY: Facts<'static> = Facts {
+    const LIBRARY: Facts = Facts {
         program: false,
         ..PROGRAM
     };
-    const CHILD: Facts<'static> = Facts {
+    const CHILD: Facts = Facts {
         forked: true,
         ..PROGRAM
     };
-    const NO_POOL: Facts<'static> = Facts {
+    const NO_POOL: Facts = Facts {
         no_pool: true,
         ..PROGRAM
     };
 
-    fn expand(pattern: &str, facts: &Facts<'_>) -> (String, bool) {
-        let mut name = Name::EMPTY;
-        name.expand(pattern.as_bytes(), facts);
-        assert!(!name.too_long);
-        (String::from_utf8(name.as_bytes().to_vec()).expect("text"), name.pool)
+    fn names_of(pattern: &[u8], facts: &Facts) -> Names {
+        let mut names = Names {
+            build_id: facts.build_id.into(),
+            address: facts.address,
+            process: facts.process,
+            program: facts.program,
+            forked: facts.forked,
+            no_pool: facts.no_pool,
+            ..Names::NONE
+        };
+        for &byte in pattern {
+            names.pattern.push(byte);
+        }
+        names.expand();
+        names
+    }
+
+    fn expand(pattern: &str, facts: &Facts) -> (String, bool) {
+        let names = names_of(pattern.as_bytes(), facts);
+        assert!(!names.are_too_long());
+        (String::from_utf8(names.name.as_bytes().to_vec()).expect("text"), names.pool)
     }
 
     #[test]
@@ -311,48 +393,69 @@ mod tests {
             ("%4m.raw", PROGRAM, "ab01_3.raw", true),
             ("100%%.%q%", PROGRAM, "100%.%q%", false),
             ("%2p%0m", PROGRAM, "%2p%0m", false),
+            ("%9m%:m.%", LIBRARY, "ab01_4%:m.%", true),
+            ("a%.b", CHILD, "a%.4711.b", false),
+            ("%5%p", PROGRAM, "%54711", false),
+            ("%h/.%p", LIBRARY, "ab01/.4711", false),
             ("%h", Facts { build_id: &[], ..PROGRAM }, "noid", false),
-            ("x.raw", Facts { build_id: &[], ..LIBRARY }, "x.noid21.raw", false),
         ] {
             assert_eq!(expand(pattern, &facts), (expected.into(), pool), "{pattern} {facts:?}");
         }
     }
 
     #[test]
+    fn a_library_without_a_build_id_is_named_by_its_address() {
+        let facts = Facts { build_id: &[], ..LIBRARY };
+        let (name, pool) = expand("x.raw", &facts);
+        let address: String = facts.address.to_ne_bytes().iter().map(|byte| std::format!("{byte:02x}")).collect();
+        assert_eq!((name, pool), (std::format!("x.noid{address}.raw"), false));
+    }
+
+    #[test]
     fn folders_and_temporary_names() {
-        let mut name = Name::EMPTY;
-        name.expand(b"a/b/c.raw", &PROGRAM);
-        let mut other = Name::EMPTY;
-        other.folder_of(&name);
-        assert_eq!(other.as_bytes(), b"a/b/.");
-        other.temporary_of(&name, 12, 3);
-        assert_eq!(other.as_bytes(), b"a/b/c.raw.tmp12.3");
-        let mut name = Name::EMPTY;
-        name.expand(b"c.raw", &PROGRAM);
-        other.folder_of(&name);
-        assert_eq!(other.as_bytes(), b".");
+        let mut names = names_of(b"a/b/c.raw", &Facts { process: 12, ..PROGRAM });
+        names.set_folder();
+        assert_eq!(names.other.as_bytes(), b"a/b/.");
+        names.set_temporary(3);
+        assert_eq!(names.other.as_bytes(), b"a/b/c.raw.tmp12.3");
+        let mut names = names_of(b"c.raw", &PROGRAM);
+        names.set_folder();
+        assert_eq!(names.other.as_bytes(), b".");
     }
 
     #[test]
     fn a_long_name_is_noticed_and_stays_terminated() {
-        let mut name = Name::EMPTY;
-        name.expand(&vec![b'x'; NAME_MAX], &PROGRAM);
-        assert!(name.too_long);
-        assert_eq!(name.bytes[NAME_MAX - 1], 0);
-        let mut name = Name::EMPTY;
-        name.expand(&vec![b'x'; NAME_MAX - 1], &PROGRAM);
-        assert!(!name.too_long);
-        let mut name = Name::EMPTY;
-        name.expand(&vec![b'x'; NAME_MAX - 1], &CHILD);
-        assert!(name.too_long);
+        let names = names_of(&vec![b'x'; NAME_MAX], &PROGRAM);
+        assert!(names.are_too_long());
+        assert!(!names_of(&vec![b'x'; NAME_MAX - 1], &PROGRAM).are_too_long());
+        assert!(names_of(&vec![b'x'; NAME_MAX - 1], &CHILD).are_too_long());
+        let names = names_of(&[b"./x.".as_slice(), &vec![b'x'; 2 * CAPACITY]].concat(), &CHILD);
+        assert!(names.are_too_long());
+        assert_eq!(names.name.length(), CAPACITY - 1);
+        assert_eq!(names.name.bytes[CAPACITY - 1], 0);
+        // A pattern that was cut is not used, whatever it would become.
+        let names = names_of(&b"%%".repeat(NAME_MAX), &PROGRAM);
+        assert!(names.name.length() < NAME_MAX && names.are_too_long());
+    }
+
+    #[test]
+    fn numbers_and_cuts() {
+        let mut text = Text::EMPTY;
+        for number in [0, 9, 10, 4711, u32::MAX] {
+            text.decimal(number);
+            text.push(b' ');
+        }
+        assert_eq!(text.as_bytes(), b"0 9 10 4711 4294967295 ");
+        text.cut(50);
+        text.cut(3);
+        assert_eq!((text.as_bytes(), text.bytes[3]), (b"0 9".as_slice(), 0));
     }
 
     proptest! {
         #[test]
-        fn any_pattern_is_expanded_without_harm(pattern in proptest::collection::vec(any::<u8>(), 0..1200), forked: bool, no_pool: bool, program: bool) {
-            let mut name = Name::EMPTY;
-            name.expand(&pattern, &Facts { forked, no_pool, program, ..PROGRAM });
-            prop_assert_eq!(name.bytes[name.length], 0);
+        fn any_pattern_is_expanded_without_harm(pattern in proptest::collection::vec(1_u8.., 0..1500), forked: bool, no_pool: bool, program: bool) {
+            let names = names_of(&pattern, &Facts { forked, no_pool, program, ..PROGRAM });
+            prop_assert_eq!(names.name.bytes[names.name.length()], 0);
         }
     }
 }

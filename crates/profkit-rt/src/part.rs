@@ -1,34 +1,78 @@
 //! The data of an image that its raw file contains.
-use crate::header::{build_id_padding, Header};
+use crate::header::{build_id_padding, BuildId, Header};
 use crate::image::{self, Range};
 use crate::stream::{Sink, Stream};
+use core::ptr::addr_of;
 use profkit_abi::mip::raw_header;
 
 /// The data of one image that a raw file contains.
+#[repr(C)]
 pub struct Part {
+    pub header: Header,
     pub records: Range,
     pub samples: Range,
-    /// The build id of the image; empty if there is none.
-    pub build_id: &'static [u8],
-    pub modes: &'static [u32],
+    pub build_id: BuildId,
+    /// The bitwise AND of all sets of mode flags in the image.
+    #[cfg(not(any(profkit_rt_small, profkit_rt_api)))]
+    pub common_modes: u32,
 }
 
 impl Part {
+    /// Data that were not found yet.
+    pub const UNUSED: Self = Self {
+        header: Header::UNUSED,
+        records: Range::NONE,
+        samples: Range::NONE,
+        build_id: BuildId::NONE,
+        #[cfg(not(any(profkit_rt_small, profkit_rt_api)))]
+        common_modes: 0,
+    };
+
     /// Finds the data of this image.
-    #[cfg_attr(not(any(profkit_rt_small, profkit_rt_api)), inline(never))]
-    pub fn of_image() -> Self {
-        Self {
-            records: image::records(),
-            samples: image::ring(),
-            build_id: image::build_id(),
-            modes: image::modes(),
+    #[inline(always)]
+    pub fn find(&mut self) {
+        self.records = image::records();
+        self.samples = image::ring();
+        self.build_id = image::build_id().into();
+    }
+
+    /// Fills the header with what was found.
+    #[inline(always)]
+    pub fn fill_header(&mut self) {
+        let mut all = 0;
+        #[cfg(not(any(profkit_rt_small, profkit_rt_api)))]
+        let mut common = u32::MAX;
+        for &set in image::modes() {
+            all |= set;
+            #[cfg(not(any(profkit_rt_small, profkit_rt_api)))]
+            {
+                common &= set;
+            }
         }
+        #[cfg(not(any(profkit_rt_small, profkit_rt_api)))]
+        {
+            self.common_modes = common;
+        }
+        self.header.kind = Header::KIND;
+        self.header.modes = all;
+        self.header.build_id_length = self.build_id.length() as u32;
+        self.header.samples_size = self.samples.length() as u32;
+        self.header.runs = 1;
+        self.header.records_size = self.records.length() as u64;
+    }
+
+    /// Finds the data of this image.
+    #[cfg(any(profkit_rt_small, profkit_rt_api))]
+    pub fn of_image() -> Self {
+        let mut part = Self::UNUSED;
+        part.find();
+        part
     }
 
     /// The size of the raw file in bytes.
     #[cfg(profkit_rt_api)]
     pub fn size(&self) -> usize {
-        let id = self.build_id.len();
+        let id = self.build_id.length();
         raw_header::SIZE
             + id
             + build_id_padding(id)
@@ -37,39 +81,26 @@ impl Part {
             + raw_header::CHECKSUM_SIZE
     }
 
-    /// Writes the header and the build id to a stream.
-    #[cfg_attr(not(any(profkit_rt_small, profkit_rt_api)), inline(never))]
-    pub fn head<S: Sink>(&self, stream: &mut Stream<S>, runs: u32) {
-        let id = self.build_id;
-        let mut modes = 0;
-        for &set in self.modes {
-            modes |= set;
-        }
-        let header = Header {
-            modes,
-            build_id_length: id.len() as u32,
-            samples_size: self.samples.length() as u32,
-            runs,
-            records_size: self.records.length() as u64,
-        };
-        let words = header.words();
-        let start = words.as_ptr().cast::<u8>();
-        // SAFETY: the header is followed by eight bytes, and the padding is shorter.
-        unsafe {
-            stream.extend_from(start, raw_header::SIZE);
-            stream.extend(id);
-            stream.extend_from(start.add(raw_header::SIZE), build_id_padding(id.len()));
-        }
-    }
-
     /// Writes the header, records, samples and checksum of the image. Returns the first error of the sink, or 0.
-    pub fn emit<S: Sink>(&self, stream: &mut Stream<S>) -> i32 {
-        self.head(stream, 1);
-        // SAFETY: the ranges are sections of this image, which are readable.
-        unsafe {
-            stream.extend_from(self.records.address() as *const u8, self.records.length());
-            stream.extend_from(self.samples.address() as *const u8, self.samples.length());
-        }
+    #[cfg(any(profkit_rt_small, profkit_rt_api))]
+    pub fn emit<S: Sink>(mut self, stream: &mut Stream<S>) -> i32 {
+        self.fill_header();
+        // Because of the copy, the other fields need no memory.
+        let header = self.header;
+        write_head(&header, self.build_id, stream);
+        self.records.emit(stream);
+        self.samples.emit(stream);
         stream.finish_with_checksum()
+    }
+}
+
+/// Writes a header and the build id to a stream.
+pub fn write_head<S: Sink>(header: &Header, id: BuildId, stream: &mut Stream<S>) {
+    // SAFETY: all bytes of the header are initialized. The build id is readable. Its padding is shorter than that of the
+    // header.
+    unsafe {
+        stream.extend_from(addr_of!(*header).cast(), raw_header::SIZE);
+        stream.extend_from(id.as_ptr(), id.length());
+        stream.extend_from(addr_of!(header.padding).cast(), build_id_padding(id.length()));
     }
 }

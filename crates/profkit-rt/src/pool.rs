@@ -1,200 +1,194 @@
 //! Merge pools: files to which the counts of each run are added.
-use crate::dump::{File, Work, NO_FILE};
-use crate::header::build_id_padding;
-use crate::part::Part;
+use crate::dump::{complain, signed_open, State, OWN_FILE};
+use crate::file::{number_of, signed};
+use crate::part::write_head;
 use crate::records::{add_byte, add_count, add_ordinal, adding, Adding};
-use crate::stream::Stream;
 use crate::sys::{self, error, Open};
 use profkit_abi::mip::{raw_header, record};
 
 /// A file that is being read.
+#[repr(C)]
 pub struct Source {
-    file: i32,
-    at: usize,
-    end: usize,
-    buffer: [u8; 512],
+    /// The file, or [`NO_FILE`].
+    pub file: i32,
+    at: u32,
+    end: u32,
 }
 
+/// No file is read.
+pub const NO_FILE: i32 = -1;
+
+/// The size of a read.
+const BUFFER: usize = 512;
+/// Memory for the bytes that were read.
+pub type Buffer = [u8; BUFFER];
+
 impl Source {
-    pub const NONE: Self = Self {
+    /// A source that was not used yet.
+    pub const UNUSED: Self = Self {
         file: 0,
         at: 0,
         end: 0,
-        buffer: [0; 512],
     };
+}
 
-    /// Returns the next byte of the file; −1 at its end, or if it cannot be read.
+impl State {
+    /// Returns the next byte of the pool file; −1 at its end, or if it cannot be read.
     #[inline(never)]
     fn next(&mut self) -> i32 {
-        if self.at == self.end {
-            self.at = 0;
-            self.end = loop {
-                match sys::read(self.file, &mut self.buffer) {
-                    Err(error::INTERRUPTED) => {}
-                    Ok(length) => break length,
-                    Err(_) => break 0,
+        let source = &mut self.source;
+        if source.at == source.end {
+            source.at = 0;
+            source.end = loop {
+                let length = signed(sys::read(source.file, &mut self.buffer).map(|length| length as i32));
+                if length >= 0 {
+                    break length as u32;
+                }
+                if length != -error::INTERRUPTED {
+                    break 0;
                 }
             };
+            if source.end == 0 {
+                return -1;
+            }
         }
-        match self.buffer.get(..self.end) {
-            Some(filled) => match filled.get(self.at) {
-                Some(&byte) => {
-                    self.at += 1;
-                    i32::from(byte)
-                }
-                None => -1,
-            },
-            None => -1,
-        }
-    }
-
-    /// Returns the next byte of a file. There is always a next byte, because an earlier pass has read the file to its
-    /// end. Otherwise the byte is that of a function that was not called.
-    fn again(&mut self) -> u8 {
-        self.next() as u8
+        // SAFETY: `at` is less than `end`, which is at most the size of the buffer.
+        let byte = unsafe { *self.buffer.as_ptr().add(source.at as usize) };
+        source.at += 1;
+        i32::from(byte)
     }
 
     #[inline(never)]
-    fn again_word(&mut self) -> u32 {
+    fn next_word(&mut self) -> u32 {
         let mut word = 0;
         for _ in 0..4 {
             // The lowest byte comes first; each moves down to its place.
-            word = word >> 8 | u32::from(self.again()) << 24;
+            word = word >> 8 | (self.next() as u32) << 24;
         }
         word
     }
-}
 
-/// A pool file with counts of earlier runs, which are added to those of this run.
-#[derive(Clone, Copy)]
-pub struct Pool {
-    runs: u32,
-    adding: Adding,
-}
-
-impl Part {
-    /// Writes the sum of a pool and the counts of the image. Returns the first error of the file, or 0.
+    /// Writes the data of the image to the stream, and adds the counts of the pool if there is one. Returns the first error
+    /// of the file, or 0. With `check`, it reads the pool to its end instead, and writes nothing. Then the result is 0 if
+    /// the pool is complete and belongs to this image; the number of runs in it stands in the header.
     #[inline(never)]
-    pub fn emit_sum(&self, stream: &mut Stream<File>, pool: Pool, source: &mut Source) -> i32 {
-        let records = self.records;
-        self.head(stream, pool.runs.saturating_add(1));
-        for _ in 0..stream.block().len() {
-            source.again();
-        }
-        let mut at = 0;
-        while at < records.length() {
-            if pool.adding == Adding::Bytes {
-                // SAFETY: the index is below the length of the records.
-                stream.push(add_byte(source.again(), unsafe { records.byte(at) }));
-                at += 1;
-            } else {
-                // SAFETY: `add_to_pool` has checked that the records consist of complete units of eight bytes.
-                let (count, ordinal) =
-                    unsafe { (records.word(at), records.word(at + record::ORDINAL_OFFSET)) };
-                stream.word(add_count(source.again_word(), count));
-                stream.word(add_ordinal(source.again_word(), ordinal));
-                at += record::CALLS_SIZE;
-            }
-        }
-        stream.finish_with_checksum()
-    }
-
-    /// Reads a pool file to its end. Returns the number of runs in it if the file is complete and belongs to this
-    /// image.
-    #[inline(never)]
-    fn runs_of(&self, stream: &mut Stream<File>, source: &mut Source) -> Option<u32> {
-        stream.start();
-        stream.sink = File(NO_FILE);
-        // The block of the stream has the expected bytes. The number of runs is taken from the file.
-        self.head(stream, 0);
-        let mut runs = 0;
-        let mut at = 0;
-        for expected in stream.block() {
-            let byte = source.next();
-            if at & !3 == raw_header::RUNS {
-                *expected = byte as u8;
-                // The lowest byte comes first; each moves down to its place.
-                runs = runs >> 8 | u32::from(*expected) << 24;
-            } else if byte != i32::from(*expected) {
-                return None;
-            }
-            at += 1;
-        }
-        for _ in 0..self.records.length() {
-            stream.push(source.again());
-        }
-        for expected in &stream.finish().to_le_bytes() {
-            if source.next() != i32::from(*expected) {
-                return None;
-            }
-        }
-        // Nothing follows the checksum.
-        if source.next() < 0 {
-            Some(runs)
+    pub fn emit(&mut self, adding: Adding, check: bool) -> i32 {
+        self.stream.start();
+        write_head(&self.part.header, self.part.build_id, &mut self.stream);
+        if self.source.file == NO_FILE {
+            self.part.records.emit(&mut self.stream);
         } else {
-            None
+            // A pool and an image without any call have the sum that the pool has.
+            let mut mask = 0;
+            if check {
+                self.stream.only_hash();
+                mask = u32::MAX;
+            }
+            // The block of the stream has the expected bytes. Only the number of runs differs.
+            for at in 0..self.stream.block().len() {
+                let byte = self.next();
+                // SAFETY: nothing was added to the block.
+                let expected = unsafe { self.stream.block().get_unchecked_mut(at) };
+                if at & !3 == raw_header::RUNS {
+                    if check {
+                        *expected = byte as u8;
+                        self.part.header.runs = self.part.header.runs >> 8 | (byte as u32) << 24;
+                    }
+                } else if byte != i32::from(*expected) {
+                    return -1;
+                }
+            }
+            let records = self.part.records;
+            let mut at = 0;
+            while at < records.length() {
+                if adding == Adding::Bytes {
+                    // SAFETY: the index is below the length of the records.
+                    let own = unsafe { records.byte(at) } | mask as u8;
+                    let sum = add_byte(self.next() as u8, own);
+                    self.stream.push(sum);
+                    at += 1;
+                } else {
+                    // SAFETY: `add_to_pool` has checked that the records consist of complete units of eight bytes. These
+                    // are aligned to four bytes.
+                    let own = unsafe { records.word(at) } | mask;
+                    let old = self.next_word();
+                    let sum = if at & record::ORDINAL_OFFSET == 0 {
+                        add_count(old, own)
+                    } else {
+                        add_ordinal(old, own)
+                    };
+                    self.stream.word(sum);
+                    at += record::ORDINAL_OFFSET;
+                }
+            }
+            if check {
+                let hash = self.stream.finish();
+                let same = self.next_word() == hash as u32 && self.next_word() == (hash >> 32) as u32;
+                // Nothing follows the checksum.
+                return if same && self.next() < 0 { 0 } else { -1 };
+            }
         }
+        self.part.samples.emit(&mut self.stream);
+        self.stream.finish_with_checksum()
     }
-}
 
-impl Work {
-    /// Adds the records to the pool file, and resets the counts. Returns None if the records must go into a file of
-    /// their own.
-    #[inline(never)]
-    pub fn add_to_pool(&mut self, part: &Part) -> Option<Result<(), i32>> {
-        let adding = adding(part.modes);
-        let whole = adding == Adding::Bytes || part.records.length() % record::CALLS_SIZE == 0;
+    /// Adds the records to the pool file, and resets the counts. Returns an error number, 0, or [`OWN_FILE`] if the records
+    /// must go into a file of their own.
+    pub fn add_to_pool(&mut self) -> i32 {
+        let adding = adding(self.part.header.modes, self.part.common_modes);
         if adding == Adding::Impossible
-            || !whole
-            || part.samples.length() != 0
-            || part.build_id.is_empty()
+            || (adding == Adding::Calls && self.part.records.length() % record::CALLS_SIZE != 0)
+            || self.part.samples.length() != 0
+            || self.part.build_id.is_empty()
         {
-            return None;
+            return OWN_FILE;
         }
-        self.other.folder_of(self.name);
-        // SAFETY: a `Name` is always zero-terminated.
-        let folder = match unsafe { sys::open(self.other.as_ptr(), Open::Folder) } {
-            Ok(folder) => folder,
-            Err(number) => return Some(Err(number)),
-        };
-        let result = match sys::lock(folder) {
-            Err(number) => {
-                self.complain(b"cannot lock its folder, so this process writes a file of its own", number);
-                None
+        self.names.set_folder();
+        // SAFETY: a `Text` is always zero-terminated.
+        let folder = unsafe { signed_open(self.names.other.as_ptr(), Open::Folder) };
+        if folder < 0 {
+            return -folder;
+        }
+        let mut number = number_of(sys::lock(folder));
+        if number != 0 {
+            complain(&mut self.names, b": cannot lock its folder, so this process writes a file of its own\0", number);
+            number = OWN_FILE;
+        } else {
+            number = self.add_locked(adding);
+            if number == 0 {
+                // The counts are reset so that they are not added twice. The next ordinal is not reset: a function whose
+                // first call comes later gets a larger ordinal than all functions that were already written.
+                self.part.records.fill(record::INITIAL_BYTE);
             }
-            Ok(()) => self.add_locked(part, adding),
-        };
-        let _ = sys::close(folder);
-        if let Some(Ok(())) = result {
-            // The counts are reset so that they are not added twice. The next ordinal is not reset: a function whose
-            // first call comes later gets a larger ordinal than all functions that were already written.
-            part.records.fill(record::INITIAL_BYTE);
         }
-        result
+        let _ = sys::close(folder);
+        number
     }
 
-    #[inline(never)]
-    fn add_locked(&mut self, part: &Part, adding: Adding) -> Option<Result<(), i32>> {
-        // SAFETY: a `Name` is always zero-terminated.
-        let file = match unsafe { sys::open(self.name.as_ptr(), Open::Read) } {
-            Ok(file) => file,
-            Err(error::NO_ENTRY) => return Some(self.write(part, None)),
-            Err(number) => return Some(Err(number)),
-        };
-        self.source.file = file;
-        self.source.at = 0;
-        self.source.end = 0;
-        let result = match part.runs_of(self.stream, self.source) {
-            Some(runs) => Some(match sys::rewind(file) {
-                Ok(()) => self.write(part, Some(Pool { runs, adding })),
-                Err(number) => Err(number),
-            }),
-            None => {
-                self.complain(b"is damaged or of another build; it is kept, and this process writes a file of its own", 0);
-                None
+    fn add_locked(&mut self, adding: Adding) -> i32 {
+        // SAFETY: a `Text` is always zero-terminated.
+        let file = unsafe { signed_open(self.names.name.as_ptr(), Open::Read) };
+        if file == -error::NO_ENTRY {
+            return self.write(adding);
+        }
+        if file < 0 {
+            return -file;
+        }
+        self.source = Source { file, ..Source::UNUSED };
+        let mut number = self.emit(adding, true);
+        if number != 0 {
+            complain(&mut self.names, b": is damaged or of another build; it is kept, and this process writes a file of its own\0", 0);
+            number = OWN_FILE;
+        } else {
+            self.part.header.runs = self.part.header.runs.saturating_add(1);
+            number = number_of(sys::rewind(file));
+            // The end of the file was read, so nothing is left in the buffer.
+            if number == 0 {
+                number = self.write(adding);
             }
-        };
+        }
+        self.source.file = NO_FILE;
         let _ = sys::close(file);
-        result
+        number
     }
 }

@@ -1,6 +1,6 @@
 //! Adds the records of two runs without knowledge of the map. This is possible if the image's mode flags alone
 //! determine the layout of the records.
-use profkit_abi::mip::{mode, record};
+use profkit_abi::mip::mode;
 
 /// The way in which the records of two runs of an image are added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,18 +14,13 @@ pub enum Adding {
     Impossible,
 }
 
-/// Returns how the records of an image can be added, given all sets of mode flags that the image contains.
-#[inline(never)]
-pub fn adding(sets: &[u32]) -> Adding {
+/// Returns how the records of an image can be added, given the bitwise OR and the bitwise AND of all sets of mode flags
+/// that the image contains. For an image without sets, these are 0 and a number of which all bits are set.
+#[must_use]
+pub fn adding(all: u32, common: u32) -> Adding {
     const COVERAGE: u32 = (mode::FUNCTION_COVERAGE | mode::BLOCK_COVERAGE | mode::UNARY_COUNTER) as u32;
     const CALLS: u32 = mode::CALLS as u32;
-    let mut all = 0;
-    let mut common = u32::MAX;
-    for &set in sets {
-        all |= set;
-        common &= set;
-    }
-    if all != 0 && all & !COVERAGE == 0 && common & u32::from(mode::FUNCTION_COVERAGE) != 0 {
+    if all & !COVERAGE == 0 && all & common & u32::from(mode::FUNCTION_COVERAGE) != 0 {
         Adding::Bytes
     } else if all == CALLS && common == CALLS {
         Adding::Calls
@@ -35,14 +30,13 @@ pub fn adding(sets: &[u32]) -> Adding {
 }
 
 /// Adds two bytes of two runs, each for coverage or a unary counter. The number of calls in such a byte is eight minus
-/// the number of set bits. Sums above eight become eight. A coverage byte is 0xff or 0x00, so the sum of two means
-/// "covered in either run".
+/// the number of set bits, which are the lowest ones. Sums above eight become eight. A coverage byte is 0xff or 0x00, so
+/// the sum of two means "covered in either run". The sum of a byte and 0xff is that byte.
 #[must_use]
 pub fn add_byte(a: u8, b: u8) -> u8 {
-    let calls = a.leading_zeros() + b.leading_zeros();
-    // The bits are shifted by at most 16, which clears all of them.
-    let [byte, ..] = (u32::from(record::INITIAL_BYTE) >> calls).to_le_bytes();
-    byte
+    // A byte plus one is a power of two; the exponent is the number of set bits.
+    let sum = ((u32::from(a) + 1) * (u32::from(b) + 1)) >> 8;
+    sum.saturating_sub(1) as u8
 }
 
 /// Adds the call counts of two runs. A count is stored as the number of calls minus one. A sum that is too large
@@ -95,7 +89,12 @@ mod tests {
 
     #[test]
     fn only_uniform_records_can_be_added() {
-        let how = |sets: &[u32]| adding(sets);
+        let how = |sets: &[u32]| {
+            adding(
+                sets.iter().fold(0, |all, set| all | set),
+                sets.iter().fold(u32::MAX, |common, set| common & set),
+            )
+        };
         assert_eq!(how(&[0x01]), Adding::Bytes);
         assert_eq!(how(&[0x01, 0x21, 0x03]), Adding::Bytes);
         assert_eq!(how(&[0x0c]), Adding::Calls);

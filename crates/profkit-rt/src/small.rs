@@ -1,9 +1,10 @@
 //! The file of the small runtime. Its name is that of the environment, without patterns. It is written in place: there are
 //! no temporary files, pools, signals and fork handlers.
+use crate::file::{hidden, File};
 use crate::part::Part;
-use crate::stream::{Sink, Stream};
+use crate::stream::Stream;
 use crate::sys::{self, error, Open};
-use core::arch::{asm, global_asm};
+use core::arch::global_asm;
 use core::ptr::addr_of_mut;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -86,26 +87,6 @@ extern "C" {
     fn getenv(name: *const u8) -> *const u8;
 }
 
-/// A file that is being written.
-struct File(i32);
-
-impl Sink for File {
-    fn write(&mut self, mut bytes: &[u8]) -> i32 {
-        while !bytes.is_empty() {
-            match sys::write(self.0, bytes) {
-                Ok(0) => return error::NO_SPACE,
-                Ok(written) => {
-                    // SAFETY: the kernel has written so many bytes of the slice.
-                    bytes = unsafe { bytes.get_unchecked(written..) };
-                }
-                Err(error::INTERRUPTED) => {}
-                Err(number) => return number,
-            }
-        }
-        0
-    }
-}
-
 /// Stores the id of this process and the name of the file, which the environment has.
 pub extern "C" fn initialize() {
     // SAFETY: the constructor runs before the program changes its environment. Nothing else uses the text before the
@@ -157,16 +138,6 @@ pub fn dump() -> i32 {
     }
     BUSY.store(false, Ordering::Release);
     -i32::from(number != 0)
-}
-
-/// Returns the same pointer, in a way that the compiler does not follow. Functions that get the address of the stream are
-/// smaller than functions that know it.
-fn hidden(mut pointer: *mut Stream<File>) -> *mut Stream<File> {
-    // SAFETY: there is no instruction.
-    unsafe {
-        asm!("/* {0} */", inout(reg) pointer, options(pure, nomem, nostack, preserves_flags));
-    }
-    pointer
 }
 
 #[inline(always)]

@@ -50,12 +50,18 @@ impl<S: Sink> Stream<S> {
     }
 
     /// Begins again: the stream has received no bytes.
-    #[inline(always)]
+    #[cfg_attr(any(profkit_rt_small, profkit_rt_api), inline(always))]
     pub fn start(&mut self) {
         self.accumulators.start();
         self.total = 0;
         self.filled = 0;
         self.error = 0;
+    }
+
+    /// Lets the stream only compute the hash. It writes nothing until it is started again.
+    pub fn only_hash(&mut self) {
+        // Nothing is written after an error.
+        self.error = -1;
     }
 
     /// The bytes of the current block.

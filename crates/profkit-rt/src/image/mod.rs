@@ -1,4 +1,5 @@
 //! Reads facts about the image (program or shared library) that the runtime is linked into.
+use crate::stream::{Sink, Stream};
 
 #[cfg(not(any(target_os = "macos", target_os = "ios")))]
 #[path = "elf.rs"]
@@ -9,25 +10,35 @@ mod format;
 #[cfg(not(any(target_os = "macos", target_os = "ios")))]
 mod segments;
 
+pub use format::{build_id, modes, records, ring};
 #[cfg(not(any(profkit_rt_small, profkit_rt_api)))]
 pub use format::{is_program, runtime_handle};
-pub use format::{build_id, modes, records, ring};
 
 /// A section in the image's writable memory. Other threads may change its contents at any time.
 #[derive(Clone, Copy)]
+#[repr(C)]
 pub struct Range {
     start: *mut u8,
-    end: *mut u8,
+    length: usize,
 }
 
 impl Range {
+    /// No memory.
+    pub const NONE: Self = Self {
+        start: core::ptr::null_mut(),
+        length: 0,
+    };
+
     /// Makes a range of the memory from `start` up to `end`.
     ///
     /// # Safety
     /// `start` and `end` must be the bounds of one section. The caller must ensure that the section is readable and
     /// writable as long as this code is loaded, and that only instrumented code and this module access it.
     unsafe fn between(start: *mut u8, end: *mut u8) -> Self {
-        Self { start, end }
+        Self {
+            start,
+            length: (end as usize).wrapping_sub(start as usize),
+        }
     }
 
     /// The address of the first byte of the section.
@@ -37,7 +48,7 @@ impl Range {
 
     /// The number of bytes in the section.
     pub fn length(self) -> usize {
-        (self.end as usize).wrapping_sub(self.start as usize)
+        self.length
     }
 
     /// Reads one byte of the section.
@@ -53,30 +64,27 @@ impl Range {
     /// Reads four bytes of the section as a number.
     ///
     /// # Safety
-    /// The caller must pass an `at` for which `at + 3` is below [`length`](Self::length).
+    /// The caller must pass an `at` for which `at + 3` is below [`length`](Self::length), and must ensure that the byte at
+    /// `at` is aligned to four bytes.
     pub unsafe fn word(self, at: usize) -> u32 {
-        // SAFETY: the caller promises that all four bytes are in the section.
-        u32::from_le_bytes(unsafe {
-            [
-                self.byte(at),
-                self.byte(at + 1),
-                self.byte(at + 2),
-                self.byte(at + 3),
-            ]
-        })
+        // SAFETY: the caller promises that the number is in the section and aligned. The access is volatile, because other
+        // threads may change the memory at the same time.
+        u32::from_le(unsafe { self.start.add(at).cast::<u32>().read_volatile() })
+    }
+
+    /// Writes the bytes of the section to a stream.
+    pub fn emit<S: Sink>(self, stream: &mut Stream<S>) {
+        // SAFETY: the section is readable.
+        unsafe { stream.extend_from(self.start, self.length) };
     }
 
     /// Sets all bytes of the section to one value.
     #[inline(never)]
     pub fn fill(self, byte: u8) {
-        let mut at = self.start;
-        while at != self.end {
+        for at in 0..self.length {
             // SAFETY: `at` is before the end of the section. The access is volatile, because other threads may change the
             // memory at the same time.
-            unsafe {
-                at.write_volatile(byte);
-                at = at.add(1);
-            }
+            unsafe { self.start.add(at).write_volatile(byte) };
         }
     }
 }

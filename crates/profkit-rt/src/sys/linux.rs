@@ -331,7 +331,8 @@ pub unsafe fn is_special(path: *const u8) -> bool {
     const MODE_AT: usize = 28;
     const FORMAT: u32 = 0o170_000;
     const REGULAR: u32 = 0o100_000;
-    let mut facts = core::mem::MaybeUninit::<[u8; 256]>::zeroed();
+    // The kernel writes the structure if the call succeeds.
+    let mut facts = core::mem::MaybeUninit::<[u8; 256]>::uninit();
     let arguments = [
         AT_FDCWD,
         path as usize,

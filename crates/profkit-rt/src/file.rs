@@ -1,0 +1,54 @@
+//! Files that the runtime writes.
+use crate::stream::Sink;
+use crate::sys::{self, error};
+use core::arch::asm;
+
+/// A file that is being written.
+pub struct File(pub i32);
+
+impl Sink for File {
+    fn write(&mut self, mut bytes: &[u8]) -> i32 {
+        while !bytes.is_empty() {
+            let written = signed(sys::write(self.0, bytes).map(|written| written as i32));
+            if written > 0 {
+                // SAFETY: the kernel has written so many bytes of the slice.
+                bytes = unsafe { bytes.get_unchecked(written as usize..) };
+            } else if written == 0 {
+                return error::NO_SPACE;
+            } else if written != -error::INTERRUPTED {
+                return -written;
+            }
+        }
+        0
+    }
+}
+
+/// Returns the result of a system call as the kernel does: an error is a negative number. The code for such a result is
+/// smaller than that for a `Result`.
+#[inline(always)]
+pub fn signed(result: sys::Result<i32>) -> i32 {
+    match result {
+        Ok(value) => value,
+        Err(number) => -number,
+    }
+}
+
+/// Returns the error number of a system call, or 0.
+#[cfg(not(profkit_rt_small))]
+#[inline(always)]
+pub fn number_of(result: sys::Result<()>) -> i32 {
+    match result {
+        Ok(()) => 0,
+        Err(number) => number,
+    }
+}
+
+/// Returns the same pointer, in a way that the compiler does not follow. Functions that get the address of an object are
+/// smaller than functions that know it.
+pub fn hidden<T>(mut pointer: *mut T) -> *mut T {
+    // SAFETY: there is no instruction.
+    unsafe {
+        asm!("/* {0} */", inout(reg) pointer, options(pure, nomem, nostack, preserves_flags));
+    }
+    pointer
+}

@@ -25,7 +25,7 @@ fn main() {
     ] {
         let made = if supported && target.contains("-linux") {
             let work = Path::new(&folder).join("rt");
-            match compile::compile(&variable("RUSTC"), &target, variant, &work) {
+            match compile::compile(&variable("RUSTC"), &target, variant, false, &work) {
                 Ok(bytes) => bytes,
                 Err(error) => panic!("the MIP runtime: {error}"),
             }

@@ -455,10 +455,23 @@ fn what_a_pool_cannot_take_gets_its_own_file() {
     let [pool] = <[String; 1]>::try_from(place.files()).unwrap();
     let path = place.path().join(&pool);
     let mut bytes = fs::read(&path).unwrap();
-    for damage in ["cut", "longer", "changed"] {
+    // A pool whose last byte is what a file has after its end, if the reader makes a byte of its error.
+    let mut ending = bytes.clone();
+    let end = ending.len() - raw_header::CHECKSUM_SIZE;
+    for count in 0..10_000_u32 {
+        ending[end - record::CALLS_SIZE..end - 4].copy_from_slice(&count.to_le_bytes());
+        let hash = XxHash3_64::oneshot(&ending[..end]).to_le_bytes();
+        ending[end..].copy_from_slice(&hash);
+        if hash[7] == 0xff {
+            break;
+        }
+    }
+    assert_eq!(ending.last(), Some(&0xff));
+    for damage in ["cut", "cut before 0xff", "longer", "changed"] {
         let whole = bytes.clone();
         match damage {
             "cut" => bytes.truncate(whole.len() - 1),
+            "cut before 0xff" => bytes = ending[..ending.len() - 1].to_vec(),
             "longer" => bytes.push(0),
             _ => bytes[raw_header::SIZE + 30] ^= 1,
         }

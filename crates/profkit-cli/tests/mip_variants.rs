@@ -6,9 +6,9 @@
     reason = "tests"
 )]
 use object::read::{Object as _, ObjectSection as _, ObjectSymbol as _};
-use profkit_testkit::{links_c, or_skip, repo_root};
+use profkit_testkit::{links_c, on_path, or_skip, repo_root, skip};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 const PROFKIT: &str = env!("CARGO_BIN_EXE_profkit");
@@ -282,6 +282,137 @@ fn a_program_without_libc_and_constructors_has_a_profile() {
     };
     assert_eq!(covered("used"), Some(1));
     assert_eq!(covered("never"), Some(0));
+}
+
+/// Debian's old Rust with the core library for 64-bit Arm, where CI has unpacked it.
+fn old_rustc() -> Option<PathBuf> {
+    let rustc = std::env::var_os("PROFKIT_OLD_RUSTC")
+        .map_or_else(|| repo_root().join("target/old-rust/rustc"), PathBuf::from);
+    if rustc.exists() {
+        return Some(rustc);
+    }
+    skip("no Rust 1.63 of Debian's (PROFKIT_OLD_RUSTC, see .ci/run)");
+    None
+}
+
+/// Runs `profkit mip cc` with clang for 64-bit Arm. The runtime is compiled by the old Rust.
+fn cc_for_arm(folder: &Path, rustc: &Path, options: &[&str], words: &[&str], source: &str) {
+    let made = Command::new(PROFKIT)
+        .args(["mip", "cc"])
+        .args(options)
+        .args(["--", "clang-22", "-O1"])
+        .args(words)
+        .arg(repo_root().join("tests/programs/mip").join(source))
+        .args(["-o", "program"])
+        .env("RUSTC", rustc)
+        // Compiled anew in each run of the test.
+        .env("XDG_CACHE_HOME", folder)
+        .current_dir(folder)
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{source}: {}", text(&made.stderr));
+}
+
+/// Names and calls of the functions of the program that were called, in the order of their names.
+fn called(folder: &Path, raw: &str) -> Vec<(String, u64)> {
+    let functions = profile(folder, "program", raw);
+    let mut called: Vec<_> = functions
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|function| {
+            let name = function["name"].as_str().unwrap().to_owned();
+            (name, function["calls"].as_u64().unwrap())
+        })
+        .filter(|(_, calls)| *calls > 0)
+        .collect();
+    called.sort();
+    called
+}
+
+#[test]
+fn a_machine_without_an_operating_system_has_a_profile() {
+    let Some(rustc) = old_rustc() else { return };
+    for tool in ["clang-22", "ld.lld-22", "qemu-system-aarch64"] {
+        if on_path(tool).is_none() {
+            return skip(&format!("{tool} is not installed"));
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let words = [
+        "--target=aarch64-none-elf",
+        "-ffreestanding",
+        "-mstrict-align",
+        "-nostdlib",
+        "-static",
+        "-fuse-ld=lld",
+        "-Wl,--image-base=0x40200000,-e,_start",
+    ];
+    for mode in ["calls", "calls,block"] {
+        let options = ["--mode", mode, "--runtime", "api"];
+        cc_for_arm(folder, &rustc, &options, &words, "bare.c");
+        // A program that reads a number at an address that is not aligned for it stops, and would never end.
+        let output = Command::new("timeout")
+            .args(["60", "qemu-system-aarch64", "-M", "virt", "-cpu"])
+            .args(["cortex-a53", "-nographic", "-nic", "none"])
+            .args(["-semihosting", "-kernel", "program"])
+            .current_dir(folder)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{mode}: {output:?}");
+        assert_eq!(called(folder, "bare.raw"), [("used".to_owned(), 3)]);
+        assert_eq!(files(folder), ["bare.raw", "copy.raw"]);
+        if mode == "calls" {
+            let bytes = |name: &str| fs::read(folder.join(name)).unwrap();
+            assert_eq!(bytes("bare.raw"), bytes("copy.raw"));
+        }
+        for name in files(folder) {
+            fs::remove_file(folder.join(name)).unwrap();
+        }
+    }
+}
+
+#[test]
+fn the_small_runtime_runs_on_64_bit_arm() {
+    let Some(rustc) = old_rustc() else { return };
+    let target = "--target=aarch64-linux-gnu";
+    let words = [target, "-static", "-pthread"];
+    or_skip!(links_c("clang-22", &words));
+    if on_path("qemu-aarch64").is_none() {
+        return skip("qemu-aarch64 is not installed");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let options = ["--mode", "calls", "--runtime", "small"];
+    cc_for_arm(folder, &rustc, &options, &words, "runtime.c");
+    let run = |name: &str| {
+        Command::new("qemu-aarch64")
+            .args(["./program", "second", "first", "second", "dump"])
+            .env("LLVM_MIP_PROFILE_FILENAME", name)
+            .current_dir(folder)
+            .output()
+            .unwrap()
+    };
+    let output = run("arm.raw");
+    assert_eq!(
+        (output.status.code(), text(&output.stderr)),
+        (Some(OWN_CODE), String::new())
+    );
+    assert_eq!(text(&output.stdout), "dump 0\n");
+    let expected = [("first", 1), ("main", 1), ("second", 2)];
+    assert_eq!(
+        called(folder, "arm.raw"),
+        expected.map(|(name, calls)| (name.to_owned(), calls))
+    );
+    // Errors have the numbers of this machine.
+    let output = run("missing/%p.raw");
+    let said = "profkit: MIP profile missing/%p.raw: error 22\n";
+    assert_eq!(text(&output.stderr), said.repeat(2));
+    let output = run("missing/x.raw");
+    let said = "profkit: MIP profile missing/x.raw: error 2\n";
+    assert_eq!(text(&output.stderr), said.repeat(2));
+    assert_eq!(files(folder), ["arm.raw"]);
 }
 
 /// Writes an object file of the runtime and reads it.

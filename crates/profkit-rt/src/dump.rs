@@ -170,7 +170,6 @@ impl State {
         if self.part.records.length() == 0 {
             return 0;
         }
-        self.part.fill_header();
         self.source.file = NO_FILE;
         let names = &mut self.names;
         names.build_id = self.part.build_id;

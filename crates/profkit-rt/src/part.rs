@@ -8,6 +8,8 @@ use profkit_abi::mip::raw_header;
 /// The data of one image that a raw file contains.
 #[repr(C)]
 pub struct Part {
+    /// The header, which is filled last.
+    #[cfg(not(any(profkit_rt_small, profkit_rt_api)))]
     pub header: Header,
     pub records: Range,
     pub samples: Range,
@@ -19,54 +21,53 @@ pub struct Part {
 
 impl Part {
     /// Data that were not found yet.
+    #[cfg(not(any(profkit_rt_small, profkit_rt_api)))]
     pub const UNUSED: Self = Self {
         header: Header::UNUSED,
         records: Range::NONE,
         samples: Range::NONE,
         build_id: BuildId::NONE,
-        #[cfg(not(any(profkit_rt_small, profkit_rt_api)))]
         common_modes: 0,
     };
 
     /// Finds the data of this image.
+    #[cfg(not(any(profkit_rt_small, profkit_rt_api)))]
     #[inline(always)]
     pub fn find(&mut self) {
         self.records = image::records();
         self.samples = image::ring();
         self.build_id = image::build_id().into();
-    }
-
-    /// Fills the header with what was found.
-    #[inline(always)]
-    pub fn fill_header(&mut self) {
-        let mut all = 0;
-        #[cfg(not(any(profkit_rt_small, profkit_rt_api)))]
-        let mut common = u32::MAX;
+        let (mut all, mut common) = (0, u32::MAX);
         for &set in image::modes() {
             all |= set;
-            #[cfg(not(any(profkit_rt_small, profkit_rt_api)))]
-            {
-                common &= set;
-            }
+            common &= set;
         }
-        #[cfg(not(any(profkit_rt_small, profkit_rt_api)))]
-        {
-            self.common_modes = common;
-        }
-        self.header.kind = Header::KIND;
-        self.header.modes = all;
-        self.header.build_id_length = self.build_id.length() as u32;
-        self.header.samples_size = self.samples.length() as u32;
-        self.header.runs = 1;
-        self.header.records_size = self.records.length() as u64;
+        self.common_modes = common;
+        self.header = self.header_with(all);
     }
 
     /// Finds the data of this image.
     #[cfg(any(profkit_rt_small, profkit_rt_api))]
     pub fn of_image() -> Self {
-        let mut part = Self::UNUSED;
-        part.find();
-        part
+        Self {
+            records: image::records(),
+            samples: image::ring(),
+            build_id: image::build_id().into(),
+        }
+    }
+
+    /// Returns the header after one run, given the bitwise OR of all sets of mode flags.
+    #[inline(always)]
+    fn header_with(&self, modes: u32) -> Header {
+        Header {
+            kind: Header::KIND,
+            modes,
+            build_id_length: self.build_id.length() as u32,
+            samples_size: self.samples.length() as u32,
+            runs: 1,
+            records_size: self.records.length() as u64,
+            padding: 0,
+        }
     }
 
     /// The size of the raw file in bytes.
@@ -83,11 +84,12 @@ impl Part {
 
     /// Writes the header, records, samples and checksum of the image. Returns the first error of the sink, or 0.
     #[cfg(any(profkit_rt_small, profkit_rt_api))]
-    pub fn emit<S: Sink>(mut self, stream: &mut Stream<S>) -> i32 {
-        self.fill_header();
-        // Because of the copy, the other fields need no memory.
-        let header = self.header;
-        write_head(&header, self.build_id, stream);
+    pub fn emit<S: Sink>(&self, stream: &mut Stream<S>) -> i32 {
+        let mut modes = 0;
+        for &set in image::modes() {
+            modes |= set;
+        }
+        write_head(&self.header_with(modes), self.build_id, stream);
         self.records.emit(stream);
         self.samples.emit(stream);
         stream.finish_with_checksum()

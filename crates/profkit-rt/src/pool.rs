@@ -122,10 +122,16 @@ impl State {
                 }
             }
             if check {
-                let hash = self.stream.finish();
-                let same = self.next_word() == hash as u32 && self.next_word() == (hash >> 32) as u32;
-                // Nothing follows the checksum.
-                return if same && self.next() < 0 { 0 } else { -1 };
+                let mut hash = self.stream.finish();
+                for _ in 0..raw_header::CHECKSUM_SIZE {
+                    let [expected, ..] = hash.to_le_bytes();
+                    if self.next() != i32::from(expected) {
+                        return -1;
+                    }
+                    hash >>= 8;
+                }
+                // Nothing follows the checksum, so the result is −1.
+                return self.next() + 1;
             }
         }
         self.part.samples.emit(&mut self.stream);

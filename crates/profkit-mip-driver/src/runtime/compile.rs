@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// Compiles a variant of the runtime in `folder`, which is created if necessary. Returns the bytes of the object file.
+/// With `aligned`, the object reads and writes numbers only at multiples of their size.
 ///
 /// # Errors
 /// See [`Error`](profkit_rt::compiler::Error).
@@ -14,6 +15,7 @@ pub fn compile(
     rustc: &OsStr,
     target: &str,
     variant: Variant,
+    aligned: bool,
     folder: &Path,
 ) -> Result<Vec<u8>, Error> {
     put(
@@ -51,6 +53,10 @@ pub fn compile(
         // do not know the option and print a warning.
         command.arg("-Ctarget-feature=-outline-atomics");
     }
+    if aligned {
+        // rustc warns that it passes this feature to LLVM unchanged.
+        command.arg("-Ctarget-feature=+strict-align");
+    }
     command.arg("--extern").arg(external).arg("-o");
     run(
         command.args([&object, &folder.join("rt/lib.rs")]),
@@ -67,7 +73,7 @@ mod tests {
     fn failure(target: &str) -> Error {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-        compile(&rustc, target, Variant::Full, folder.path())
+        compile(&rustc, target, Variant::Full, false, folder.path())
             .expect_err("no object file for such a target")
     }
 

@@ -186,8 +186,12 @@ pub fn object(target: Option<&str>, variant: Variant) -> Result<Cow<'static, [u8
             target: asked.to_owned(),
         });
     };
+    let aligned = is_aligned(asked);
     let embedded = embedded(variant);
-    if rust_target(HOST).is_some_and(|host| same_object(host, target)) && !embedded.is_empty() {
+    if rust_target(HOST).is_some_and(|host| same_object(host, target))
+        && !aligned
+        && !embedded.is_empty()
+    {
         return Ok(Cow::Borrowed(embedded));
     }
     let rustc = std::env::var_os("RUSTC")
@@ -197,7 +201,7 @@ pub fn object(target: Option<&str>, variant: Variant) -> Result<Cow<'static, [u8
         .prefix("profkit-rt-")
         .tempdir()
         .map_err(Error::Folder)?;
-    compile::compile(&rustc, target, variant, folder.path())
+    compile::compile(&rustc, target, variant, aligned, folder.path())
         .map(Cow::Owned)
         .map_err(|error| Error::Compile {
             target,
@@ -214,7 +218,8 @@ pub fn object(target: Option<&str>, variant: Variant) -> Result<Cow<'static, [u8
 pub fn place(target: &str, variant: Variant, folder: &Path) -> Result<PathBuf, Error> {
     let name = target_for(target, variant).unwrap_or("unknown");
     let mut path = folder.join("libprofkit_rt.a");
-    if !rust_target(HOST).is_some_and(|host| same_object(host, name))
+    let aligned = is_aligned(target);
+    if (aligned || !rust_target(HOST).is_some_and(|host| same_object(host, name)))
         && let Some(cache) = cache_folder()
     {
         let mut hasher = DefaultHasher::new();
@@ -223,6 +228,7 @@ pub fn place(target: &str, variant: Variant, folder: &Path) -> Result<PathBuf, E
             profkit_abi::source::MIP,
             profkit_rt::COMPILE_FLAGS,
             variant,
+            aligned,
         )
             .hash(&mut hasher);
         let kept = cache
@@ -261,11 +267,21 @@ fn same_object(a: &str, b: &str) -> bool {
     architecture(a) == architecture(b)
 }
 
+/// Whether the object for a triple may read numbers only at multiples of their size. On 64-bit Arm, this holds in programs
+/// that do not switch the memory management unit on.
+fn is_aligned(triple: &str) -> bool {
+    is_bare(triple) && (triple.starts_with("aarch64-") || triple.starts_with("arm64-"))
+}
+
+/// Whether a triple is that of programs without an operating system.
+fn is_bare(triple: &str) -> bool {
+    !triple.contains("-linux") && triple.contains("-none")
+}
+
 /// Returns the Rust target whose object a variant uses for a triple. The variant without files makes no system calls, so
 /// that its object for Linux is that for programs without an operating system too.
 fn target_for(triple: &str, variant: Variant) -> Option<&'static str> {
-    let bare = variant == Variant::Api && !triple.contains("-linux") && triple.contains("-none");
-    if bare {
+    if variant == Variant::Api && is_bare(triple) {
         let architecture = triple.split('-').next().unwrap_or_default();
         let hard = if triple.ends_with("hf") { "hf" } else { "" };
         return rust_target(&format!("{architecture}-linux-gnueabi{hard}"));
@@ -297,7 +313,7 @@ fn rust_target(triple: &str) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Variant, rust_target, target_for};
+    use super::{Variant, is_aligned, rust_target, target_for};
 
     #[test]
     fn programs_without_an_operating_system_use_the_variant_without_files() {
@@ -313,6 +329,14 @@ mod tests {
             assert_eq!(target_for(triple, Variant::Api), expected, "{triple}");
         }
         assert_eq!(target_for("aarch64-none-elf", Variant::Small), None);
+        assert!(is_aligned("aarch64-none-elf") && is_aligned("aarch64-unknown-none"));
+        for triple in [
+            "aarch64-linux-gnu",
+            "aarch64-none-linux-gnu",
+            "armv7a-none-eabihf",
+        ] {
+            assert!(!is_aligned(triple), "{triple}");
+        }
     }
 
     #[test]

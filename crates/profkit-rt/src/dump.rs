@@ -166,13 +166,13 @@ pub fn complain(names: &mut Names, what: &[u8], number: i32) {
 
 impl State {
     fn dump(&mut self) -> i32 {
-        self.part.find();
+        let names = &mut self.names;
+        names.build_id = image::build_id().into();
+        self.part.find(names.build_id.length());
         if self.part.records.length() == 0 {
             return 0;
         }
         self.source.file = NO_FILE;
-        let names = &mut self.names;
-        names.build_id = self.part.build_id;
         names.address = self.part.records.address();
         names.program = image::is_program();
         names.process = sys::process();
@@ -188,7 +188,7 @@ impl State {
                 complain(&mut self.names, b": its name is too long\0", 0);
                 return -1;
             }
-            if self.part.build_id.is_empty() && !self.reported {
+            if self.part.header.build_id_length == 0 && !self.reported {
                 self.reported = true;
                 complain(&mut self.names, b": this image has no build id (link with -Wl,--build-id): its builds cannot be distinguished\0", 0);
             }
@@ -228,7 +228,8 @@ impl State {
             }
             // SAFETY: a `Text` is always zero-terminated.
             let file = unsafe { signed_open(path, how) };
-            // The file was left by a killed process that had the same process id, so another name is tried.
+            // The file was left by a killed process that had the same process id, so another name is tried; at most 128
+            // names, because some file systems may find every name.
             if file != -error::EXISTS || self.temporaries % 128 == 0 {
                 break file;
             }

@@ -63,12 +63,6 @@ impl BuildId {
         length: 0,
     };
 
-    /// Whether there is none.
-    #[must_use]
-    pub fn is_empty(self) -> bool {
-        self.length == 0
-    }
-
     /// The number of bytes.
     #[must_use]
     pub fn length(self) -> usize {

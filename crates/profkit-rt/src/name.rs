@@ -5,7 +5,7 @@ use crate::header::BuildId;
 use core::ptr::addr_of;
 
 /// The size in bytes of the longest name, including its terminating zero.
-pub const NAME_MAX: usize = 1024;
+pub const NAME_MAX: u32 = 1024;
 /// The size in bytes of a buffer for a text. A message with the longest name fits, and so does the name of a temporary
 /// file.
 const CAPACITY: usize = 1280;
@@ -27,15 +27,15 @@ impl Text {
 
     /// The number of bytes, without the terminating zero.
     #[must_use]
-    pub fn length(&self) -> usize {
-        self.length as usize
+    pub fn length(&self) -> u32 {
+        self.length
     }
 
     /// The bytes of the text, without the terminating zero.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         // SAFETY: the length is always less than CAPACITY, which `push` ensures.
-        unsafe { core::slice::from_raw_parts(self.bytes.as_ptr(), self.length()) }
+        unsafe { core::slice::from_raw_parts(self.bytes.as_ptr(), self.length as usize) }
     }
 
     /// A pointer to the zero-terminated text.
@@ -45,18 +45,18 @@ impl Text {
     }
 
     /// Removes the bytes from `length` on, if there are any.
-    pub fn cut(&mut self, length: usize) {
-        if length < self.length() {
+    pub fn cut(&mut self, length: u32) {
+        if length < self.length {
             // SAFETY: the length is less than the size of the array.
-            unsafe { *self.bytes.as_mut_ptr().add(length) = 0 };
-            self.length = length as u32;
+            unsafe { *self.bytes.as_mut_ptr().add(length as usize) = 0 };
+            self.length = length;
         }
     }
 
     /// Appends a byte. The last byte of the array always stays zero.
     #[inline(never)]
     pub fn push(&mut self, byte: u8) {
-        let length = self.length();
+        let length = self.length as usize;
         if length < CAPACITY - 1 {
             // SAFETY: the length plus one is less than CAPACITY.
             unsafe {
@@ -172,7 +172,7 @@ impl Names {
                 let mut digits = u32::from(*id.add(at));
                 // Each round appends the digit in bits 4 to 7, then moves the other digit there.
                 for _ in 0..2 {
-                    let digit = (digits >> 4) as u8 & 15;
+                    let [digit, ..] = (digits >> 4 & 15).to_le_bytes();
                     self.name.push(if digit < 10 { b'0' + digit } else { b'a' - 10 + digit });
                     digits <<= 4;
                 }
@@ -250,7 +250,7 @@ impl Names {
             at -= 1;
             // SAFETY: `at` is less than the length of the name, and at least 1.
             let (byte, before) = unsafe {
-                let byte = self.name.as_ptr().add(at);
+                let byte = self.name.as_ptr().add(at as usize);
                 (*byte, *byte.sub(1))
             };
             if byte == b'/' {
@@ -262,7 +262,7 @@ impl Names {
             }
         }
         // SAFETY: the name is zero-terminated, and the extension is in it.
-        unsafe { self.other.set(self.name.as_ptr().add(extension)) };
+        unsafe { self.other.set(self.name.as_ptr().add(extension as usize)) };
         self.name.cut(extension);
         if !image {
             self.name.push(b'.');
@@ -284,7 +284,7 @@ impl Names {
         // SAFETY: the length is at most that of the name. A `Text` is always zero-terminated.
         unsafe {
             self.other.set(name);
-            while length != 0 && *name.add(length - 1) != b'/' {
+            while length != 0 && *name.add(length as usize - 1) != b'/' {
                 length -= 1;
             }
         }
@@ -313,6 +313,9 @@ mod tests {
     use proptest::prelude::*;
     use std::string::String;
     use std::vec;
+
+    /// The number of bytes in the longest name.
+    const LONGEST: usize = NAME_MAX as usize - 1;
 
     /// What the names are made from.
     #[derive(Debug, Clone, Copy)]
@@ -425,16 +428,16 @@ mod tests {
 
     #[test]
     fn a_long_name_is_noticed_and_stays_terminated() {
-        let names = names_of(&vec![b'x'; NAME_MAX], &PROGRAM);
+        let names = names_of(&vec![b'x'; LONGEST + 1], &PROGRAM);
         assert!(names.are_too_long());
-        assert!(!names_of(&vec![b'x'; NAME_MAX - 1], &PROGRAM).are_too_long());
-        assert!(names_of(&vec![b'x'; NAME_MAX - 1], &CHILD).are_too_long());
+        assert!(!names_of(&vec![b'x'; LONGEST], &PROGRAM).are_too_long());
+        assert!(names_of(&vec![b'x'; LONGEST], &CHILD).are_too_long());
         let names = names_of(&[b"./x.".as_slice(), &vec![b'x'; 2 * CAPACITY]].concat(), &CHILD);
         assert!(names.are_too_long());
-        assert_eq!(names.name.length(), CAPACITY - 1);
+        assert_eq!(names.name.as_bytes().len(), CAPACITY - 1);
         assert_eq!(names.name.bytes[CAPACITY - 1], 0);
         // A pattern that was cut is not used, whatever it would become.
-        let names = names_of(&b"%%".repeat(NAME_MAX), &PROGRAM);
+        let names = names_of(&b"%%".repeat(LONGEST), &PROGRAM);
         assert!(names.name.length() < NAME_MAX && names.are_too_long());
     }
 
@@ -455,7 +458,7 @@ mod tests {
         #[test]
         fn any_pattern_is_expanded_without_harm(pattern in proptest::collection::vec(1_u8.., 0..1500), forked: bool, no_pool: bool, program: bool) {
             let names = names_of(&pattern, &Facts { forked, no_pool, program, ..PROGRAM });
-            prop_assert_eq!(names.name.bytes[names.name.length()], 0);
+            prop_assert_eq!(names.name.bytes[names.name.as_bytes().len()], 0);
         }
     }
 }

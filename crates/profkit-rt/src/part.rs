@@ -13,7 +13,8 @@ pub struct Part {
     pub header: Header,
     pub records: Range,
     pub samples: Range,
-    pub build_id: BuildId,
+    #[cfg(any(profkit_rt_small, profkit_rt_api))]
+    build_id: BuildId,
     /// The bitwise AND of all sets of mode flags in the image.
     #[cfg(not(any(profkit_rt_small, profkit_rt_api)))]
     pub common_modes: u32,
@@ -26,24 +27,22 @@ impl Part {
         header: Header::UNUSED,
         records: Range::NONE,
         samples: Range::NONE,
-        build_id: BuildId::NONE,
         common_modes: 0,
     };
 
-    /// Finds the data of this image.
+    /// Finds the data of this image, except for its build id, whose length the header has.
     #[cfg(not(any(profkit_rt_small, profkit_rt_api)))]
     #[inline(always)]
-    pub fn find(&mut self) {
+    pub fn find(&mut self, build_id_length: usize) {
         self.records = image::records();
         self.samples = image::ring();
-        self.build_id = image::build_id().into();
         let (mut all, mut common) = (0, u32::MAX);
         for &set in image::modes() {
             all |= set;
             common &= set;
         }
         self.common_modes = common;
-        self.header = self.header_with(all);
+        self.header = self.header_with(all, build_id_length);
     }
 
     /// Finds the data of this image.
@@ -56,13 +55,13 @@ impl Part {
         }
     }
 
-    /// Returns the header after one run, given the bitwise OR of all sets of mode flags.
+    /// Returns the header after one run, given the bitwise OR of all sets of mode flags and the length of the build id.
     #[inline(always)]
-    fn header_with(&self, modes: u32) -> Header {
+    fn header_with(&self, modes: u32, build_id_length: usize) -> Header {
         Header {
             kind: Header::KIND,
             modes,
-            build_id_length: self.build_id.length() as u32,
+            build_id_length: build_id_length as u32,
             samples_size: self.samples.length() as u32,
             runs: 1,
             records_size: self.records.length() as u64,
@@ -89,7 +88,7 @@ impl Part {
         for &set in image::modes() {
             modes |= set;
         }
-        write_head(&self.header_with(modes), self.build_id, stream);
+        write_head(&self.header_with(modes, self.build_id.length()), self.build_id, stream);
         self.records.emit(stream);
         self.samples.emit(stream);
         stream.finish_with_checksum()

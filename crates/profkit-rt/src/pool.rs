@@ -58,6 +58,7 @@ impl State {
         i32::from(byte)
     }
 
+    /// Returns the next four bytes of the pool file as a number.
     #[inline(never)]
     fn next_word(&mut self) -> u32 {
         let mut word = 0;
@@ -74,7 +75,7 @@ impl State {
     #[inline(never)]
     pub fn emit(&mut self, adding: Adding, check: bool) -> i32 {
         self.stream.start();
-        write_head(&self.part.header, self.part.build_id, &mut self.stream);
+        write_head(&self.part.header, self.names.build_id, &mut self.stream);
         if self.source.file == NO_FILE {
             self.part.records.emit(&mut self.stream);
         } else {
@@ -99,6 +100,8 @@ impl State {
                 }
             }
             let records = self.part.records;
+            // There is always a next byte: of a pool that is too short, the check finds the missing checksum, and sums are
+            // made of complete pools alone.
             let mut at = 0;
             while at < records.length() {
                 if adding == Adding::Bytes {
@@ -145,7 +148,7 @@ impl State {
         if adding == Adding::Impossible
             || (adding == Adding::Calls && self.part.records.length() % record::CALLS_SIZE != 0)
             || self.part.samples.length() != 0
-            || self.part.build_id.is_empty()
+            || self.part.header.build_id_length == 0
         {
             return OWN_FILE;
         }

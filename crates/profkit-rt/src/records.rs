@@ -36,7 +36,8 @@ pub fn adding(all: u32, common: u32) -> Adding {
 pub fn add_byte(a: u8, b: u8) -> u8 {
     // A byte plus one is a power of two; the exponent is the number of set bits.
     let sum = ((u32::from(a) + 1) * (u32::from(b) + 1)) >> 8;
-    sum.saturating_sub(1) as u8
+    let [byte, ..] = sum.saturating_sub(1).to_le_bytes();
+    byte
 }
 
 /// Adds the call counts of two runs. A count is stored as the number of calls minus one. A sum that is too large

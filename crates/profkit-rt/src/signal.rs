@@ -28,7 +28,8 @@ pub unsafe fn register(text: *const u8) {
         let number = number_of(text);
         if number != 0 {
             let previous = signal(number, on_signal as Handler as usize);
-            if sys::pass_three_arguments(number) {
+            // The result is −1 if there is no such signal, or libc does not let a program use it.
+            if previous != usize::MAX && sys::pass_three_arguments(number) {
                 PREVIOUS.store(previous, Ordering::Release);
             }
         }
@@ -41,8 +42,8 @@ extern "C" fn on_signal(number: i32, info: *const u8, context: *const u8) {
     let _ = dump::dump_if_idle();
     // Calls the handler that the program, or another image of the process, has registered before.
     let previous = PREVIOUS.load(Ordering::Acquire);
-    // The constants SIG_DFL, SIG_IGN and SIG_ERR, which are no handlers, are 0, 1 and −1.
-    if previous.wrapping_add(1) > 2 {
+    // The constants SIG_DFL and SIG_IGN, which are no handlers, are 0 and 1.
+    if previous > 1 {
         // SAFETY: the address is that of a handler, as `signal` returned it. Before the address was stored, the system
         // was set to pass three arguments.
         unsafe { core::mem::transmute::<usize, Handler>(previous)(number, info, context) };

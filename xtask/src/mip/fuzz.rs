@@ -24,7 +24,7 @@ Example: cargo xtask mip-fuzz --programs 1 --seed 42 --mode calls
 /// means both compilers.
 const EXTRAS: [(&str, &[&str]); 23] = [
     ("", &[]),
-    ("", &["-g"]),
+    ("", &["-g", "-pipe"]),
     ("", &["-g3", "-gz"]),
     (
         "",
@@ -44,7 +44,8 @@ const EXTRAS: [(&str, &[&str]); 23] = [
     ),
     ("", &["-fno-omit-frame-pointer", "-mno-red-zone"]),
     ("", &["-fuse-ld=gold"]),
-    ("", &["-pipe", "-save-temps=obj"]),
+    // gcc warns about `-pipe` beside it.
+    ("", &["-save-temps=obj"]),
     ("", &["-march=haswell"]),
     ("", &["-static"]),
     ("", &["-pg"]),
@@ -150,7 +151,9 @@ fn setting_of(seed: u64) -> Setting {
         .collect();
     let extra = extras[rng.below(extras.len())];
     let static_link = extra.contains(&"-static");
-    if rng.below(2) == 0 || static_link {
+    // The linker warns about addresses in a read-only section of a position-independent program.
+    let fixed = extra.contains(&"-mrecord-mcount");
+    if rng.below(2) == 0 || static_link || fixed {
         flags.extend(["-fno-pie", "-no-pie"].map(str::to_owned));
         if rng.below(4) == 0 && !static_link {
             flags.push(["-mcmodel=medium", "-mcmodel=large"][rng.below(2)].to_owned());

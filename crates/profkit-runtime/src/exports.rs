@@ -21,7 +21,7 @@ hidden! {
 
     fn __llvm_profile_instrument_target(value: u64, record: usize, site: u32) {
         // SAFETY: instrumented code passes a record and one of its sites.
-        unsafe { values::instrument(value, record, site as usize, 1) }
+        unsafe { values::instrument_one(value, record, site) }
     }
     fn __llvm_profile_instrument_target_value(value: u64, record: usize, site: u32, count: u64) {
         // SAFETY: the caller passes a record and one of its sites.
@@ -29,7 +29,7 @@ hidden! {
     }
     fn __llvm_profile_instrument_memop(size: u64, record: usize, site: u32) {
         // SAFETY: instrumented code passes a record and one of its sites.
-        unsafe { values::instrument_size(size, record, site as usize) }
+        unsafe { values::instrument_size(size, record, site) }
     }
 
     /// Sets the largest number of values that are recorded for one site.

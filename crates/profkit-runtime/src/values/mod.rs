@@ -10,7 +10,7 @@ mod recorded;
 
 pub use data::{write, OldValues, Shift};
 #[cfg(not(any(profkit_part = "file", profkit_part = "buffer")))]
-pub use record::{instrument, instrument_size, set_limit, take_lost};
+pub use record::{instrument, instrument_one, instrument_size, set_limit, take_lost};
 #[cfg(any(profkit_part = "file", profkit_part = "buffer"))]
 pub use recorded::{instrument, set_limit, take_lost};
 

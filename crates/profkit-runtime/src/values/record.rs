@@ -3,7 +3,7 @@ use super::{all_sites, Node};
 use crate::layout::{representative_size, LAYOUT, VALUES_PER_SITE};
 use core::mem::size_of;
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 /// The default for the largest number of values that are recorded for one site. It applies if the compiler has reserved
 /// lists in the image. LLVM_VP_MAX_NUM_VALS_PER_SITE can set a different number.
@@ -85,6 +85,60 @@ fn allocate(count: usize) -> *mut Node {
     }
 }
 
+/// The number of nodes at the start of a list that [`instrument_one`] compares before it calls [`instrument`]. If the
+/// value is in none of them, they are compared again there, so a larger number makes rare values slower.
+const FIRST_NODES: usize = 5;
+
+/// Adds one to the count of a value in the list of a site. Instrumented code calls this function very often. So the
+/// search in the first nodes does nothing but find the value, and the function needs no stack.
+///
+/// # Safety
+/// The caller must ensure what [`instrument`] requires.
+#[inline(never)]
+pub unsafe fn instrument_one(value: u64, record: usize, site: u32) {
+    let site = site as usize;
+    // SAFETY: each pointer in a list is null, or points to a node that stays in memory.
+    unsafe {
+        if record != 0 {
+            let lists = lists_of(record).load(Ordering::Acquire);
+            if !lists.is_null() {
+                let mut place = &*lists.add(site);
+                for _ in 0..FIRST_NODES {
+                    let node = place.load(Ordering::Acquire);
+                    if node.is_null() {
+                        break;
+                    }
+                    if (*node).value.load(Ordering::Relaxed) == value {
+                        add(&(*node).count, 1);
+                        return;
+                    }
+                    place = &(*node).next;
+                }
+            }
+        }
+        instrument(value, record, site, 1);
+    }
+}
+
+/// Adds to a count. If two threads do this at the same time, one count may be lost, as with all counters.
+#[inline(always)]
+fn add(to: &AtomicU64, count: u64) {
+    to.store(
+        to.load(Ordering::Relaxed).wrapping_add(count),
+        Ordering::Relaxed,
+    );
+}
+
+/// Returns the pointer to the lists of a record.
+///
+/// # Safety
+/// The caller must pass the address of a function record that is in memory as long as the image.
+#[inline(always)]
+unsafe fn lists_of<'a>(record: usize) -> &'a AtomicPtr<AtomicPtr<Node>> {
+    // SAFETY: the caller promises that there is a record. The word is aligned, and only changed by atomic operations.
+    unsafe { &*((record + LAYOUT.values) as *const AtomicPtr<AtomicPtr<Node>>) }
+}
+
 /// Adds `count` to the count of a value in the list of a site.
 ///
 /// # Safety
@@ -97,9 +151,8 @@ pub unsafe fn instrument(value: u64, record: usize, site: usize, count: u64) {
     }
     // SAFETY: each pointer in a list is null, or points to a node that stays in memory.
     unsafe {
-        // Instrumented code calls this function very often. So it calls other functions only as its last step.
-        let lists = (*((record + LAYOUT.values) as *const AtomicPtr<AtomicPtr<Node>>))
-            .load(Ordering::Acquire);
+        // Other functions are called only as the last step, so that no registers need to be saved.
+        let lists = lists_of(record).load(Ordering::Acquire);
         if lists.is_null() {
             return first(value, record, site, count);
         }
@@ -115,14 +168,11 @@ pub unsafe fn instrument(value: u64, record: usize, site: usize, count: u64) {
                 }
                 break;
             }
-            let found = (*node).count.load(Ordering::Relaxed);
             if (*node).value.load(Ordering::Relaxed) == value {
-                // If two threads do this at the same time, one count may be lost, as with all counters.
-                (*node)
-                    .count
-                    .store(found.wrapping_add(count), Ordering::Relaxed);
+                add(&(*node).count, count);
                 return;
             }
+            let found = (*node).count.load(Ordering::Relaxed);
             if found < least_count {
                 least = node;
                 least_count = found;
@@ -166,9 +216,9 @@ unsafe fn first(value: u64, record: usize, site: usize, count: u64) {
             LOST.fetch_add(1, Ordering::Relaxed);
             return;
         }
-        let lists = &*((record + LAYOUT.values) as *const AtomicPtr<AtomicPtr<Node>>);
         // If another thread has stored its lists earlier, those are used.
-        let _ = lists.compare_exchange(null_mut(), new, Ordering::AcqRel, Ordering::Acquire);
+        let _ =
+            lists_of(record).compare_exchange(null_mut(), new, Ordering::AcqRel, Ordering::Acquire);
         instrument(value, record, site, count);
     }
 }
@@ -206,7 +256,7 @@ unsafe fn grow(value: u64, record: usize, site: usize, count: u64, place: &Atomi
 ///
 /// # Safety
 /// The caller must ensure what [`instrument`] requires.
-pub unsafe fn instrument_size(size: u64, record: usize, site: usize) {
+pub unsafe fn instrument_size(size: u64, record: usize, site: u32) {
     // SAFETY: the caller promises the same.
-    unsafe { instrument(representative_size(size), record, site, 1) };
+    unsafe { instrument_one(representative_size(size), record, site) };
 }

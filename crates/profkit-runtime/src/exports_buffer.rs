@@ -3,7 +3,7 @@
 use crate::image;
 use crate::layout::{padding, Layout, LAYOUT, RAW, VTABLE_SIZE};
 use crate::memory::{read, write, Area};
-use crate::output::{Output, Write};
+use crate::output::{Output, Segment};
 use crate::profile::{ids_size, Parts, Sections, MAGIC};
 use crate::values;
 
@@ -25,13 +25,39 @@ fn sections(data: Area, counters: Area, bitmap: Area, names: Area) -> Sections {
 }
 
 /// Copies bytes to the address that the context points to, and adds their number to this address.
-unsafe extern "C" fn to_memory(context: *mut u8, start: *const u8, length: usize) -> i32 {
-    // SAFETY: the context points to an address at which the caller has room for the whole profile.
+unsafe extern "C" fn to_memory(context: *mut u8, segments: *mut Segment, count: usize) -> i32 {
+    // SAFETY: the context points to an address at which the caller has room for the whole profile. There are so many
+    // segments, and their bytes are readable.
     unsafe {
         let place = context.cast::<*mut u8>();
-        for at in 0..length {
-            (*place).write_volatile(start.add(at).read_volatile());
-            *place = (*place).add(1);
+        for index in 0..count {
+            let [start, length] = *segments.add(index);
+            for at in 0..length {
+                (*place).write_volatile((start as *const u8).add(at).read_volatile());
+                *place = (*place).add(1);
+            }
+        }
+    }
+    0
+}
+
+/// A function of the program that receives bytes: a context, the address of the bytes and their number. It returns 0 or
+/// another number.
+type Receive = unsafe extern "C" fn(*mut u8, *const u8, usize) -> i32;
+
+/// Passes each segment to the function of the program that the context points to, until it returns another number
+/// than 0.
+unsafe extern "C" fn to_program(context: *mut u8, segments: *mut Segment, count: usize) -> i32 {
+    // SAFETY: the context points to a function and its context. There are so many segments, and their bytes are
+    // readable.
+    unsafe {
+        let (receive, context) = *context.cast::<(Receive, *mut u8)>();
+        for index in 0..count {
+            let [start, length] = *segments.add(index);
+            let result = receive(context, start as *const u8, length);
+            if result != 0 {
+                return result;
+            }
         }
     }
     0
@@ -183,9 +209,9 @@ hidden! {
     /// Returns the address after a record. The next record or the end of the section is there.
     fn __llvm_profile_iterate_data(record: usize) -> usize { record + LAYOUT.stride }
 
-    /// Writes a profile with value data by calls of the function `write`. Returns 0, or the first other number that
-    /// `write` returns, or −1 if the image is of another raw version. Only one call may run at a time.
-    fn __profkit_profile_capture(write: Write, context: *mut u8) -> i32 {
+    /// Writes a profile with value data by calls of the function `receive`. Returns 0, or the first other number that
+    /// `receive` returns, or −1 if the image is of another raw version. Only one call may run at a time.
+    fn __profkit_profile_capture(receive: Receive, context: *mut u8) -> i32 {
         let sections = image::sections();
         // SAFETY: the caller passes a function for this context; the sections are checked.
         unsafe {
@@ -193,7 +219,9 @@ hidden! {
                 return -1;
             }
             let mut buffer = [0; 64];
-            let mut output = Output::new(write, context, &mut buffer);
+            let mut context = (receive, context);
+            let context = (&mut context as *mut (Receive, *mut u8)).cast();
+            let mut output = Output::new(to_program, context, &mut buffer);
             sections.write(
                 &mut output,
                 &Parts {

@@ -5,16 +5,16 @@ mod replace;
 
 use crate::image;
 use crate::libc;
-use crate::memory::Area;
+use crate::memory::{has, numbered, same, Area};
 use crate::message::Message;
 use crate::name::{decimal, expand, Asked, BadPattern, Facts, Name};
-use crate::output::Output;
-use crate::profile::{Parts, Sections, Wrong};
+use crate::output::{Output, Segment};
+use crate::profile::{ids_size, Old, OldHeader, Parts, Sections, Wrong};
 use crate::system::{self, error, Open};
 use crate::{layout, values};
 use core::ptr::addr_of_mut;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use replace::{contents, Target};
+use replace::{contents, read_whole, Target};
 
 /// Whether a thread is using [`STATE`].
 static BUSY: AtomicBool = AtomicBool::new(false);
@@ -158,7 +158,7 @@ impl State {
         };
         let (Wrong::Version(found) | Wrong::Records(found)) = wrong;
         let (mut number, mut mine) = ([0; 20], [0; 20]);
-        let known = layout::VERSIONS.iter().any(|&version| version == found);
+        let known = layout::is_known(found);
         let unknown = found != 0 && !known;
         let found = decimal(u64::from(found), &mut number);
         Message::Error.say(
@@ -307,9 +307,9 @@ impl State {
     /// twice.
     fn write(&mut self, once: bool) -> i32 {
         if DUMPED.load(Ordering::Relaxed) {
-            Message::Note.say(
+            Message::Note.tell(
                 &mut self.line,
-                &[b"Profile data not written to file: already written"],
+                b"Profile data not written to file: already written",
                 0,
             );
             return 0;
@@ -324,9 +324,9 @@ impl State {
         }
         let lost = values::take_lost();
         if lost != 0 {
-            Message::Warning.say(
+            Message::Warning.tell(
                 &mut self.line,
-                &[b"some values of value sites were not recorded: there is no memory"],
+                b"some values of value sites were not recorded: there is no memory",
                 0,
             );
         }
@@ -345,21 +345,23 @@ impl State {
             };
         let size = sections.counts_size();
         // Up to [`FEW_COUNTS`] words of counts are copied to the stack. Most programs have more counts and need new
-        // memory, because the stack of a signal handler may be small.
+        // memory, because the stack of a signal handler may be small. If no other thread can change the counts
+        // meanwhile, they need not be copied.
         let mut few = [0_u64; 2 * FEW_COUNTS];
-        let mapped = once && size > FEW_COUNTS * 8;
+        let few_counts = size <= FEW_COUNTS * 8;
+        let mapped = once && !few_counts && !libc::has_one_thread();
         let copy = if mapped {
             system::map_all(size)
-        } else if once && size != 0 {
+        } else if once && few_counts && size != 0 {
             few.as_mut_ptr() as usize
         } else {
             0
         };
         if copy != 0 {
             // SAFETY: the sections were checked, and the new memory has the size of their counts.
-            parts.counts = Some(unsafe { sections.take(copy, libc::has_one_thread()) });
+            parts.counts = Some(unsafe { sections.take(copy) });
         }
-        if once && !mapped {
+        if once && few_counts {
             self.room = few.as_mut_ptr() as usize + FEW_COUNTS * 8;
         }
         let parent_signal = system::set_parent_signal(0);
@@ -377,7 +379,7 @@ impl State {
             match parts.counts {
                 Some(_) if result == 0 => sections.reset_values(),
                 Some(taken) => sections.put_back(taken),
-                // No memory was available for a copy of the counts.
+                // The counts were not copied: there is one thread, or there was no memory.
                 None if result == 0 && once => sections.reset(),
                 None => {}
             }
@@ -428,22 +430,23 @@ impl State {
             Ok(file) => file,
             Err(number) => return number,
         };
-        let before = match contents(file.descriptor) {
-            Ok(before) => before,
+        let pool = self.asked.pool;
+        let before = if pool {
+            self.add_old(file.descriptor, sections, &mut parts)
+        } else {
+            contents(file.descriptor).map(Some)
+        };
+        let before = match before {
+            Ok(Some(before)) => before,
+            Ok(None) => {
+                file.close();
+                return self.write_own(sections, parts);
+            }
             Err(number) => {
                 file.close();
                 return number;
             }
         };
-        let mut pool = self.asked.pool;
-        if pool && before.length != 0 {
-            pool = self.add_old(sections, &mut parts, before);
-            if !pool {
-                file.close();
-                system::unmap(before.start, before.length);
-                return self.write_own(sections, parts);
-            }
-        }
         let kept = if pool { Area::EMPTY } else { before };
         let mut short = None;
         if kept.length == 0 && (before.length == 0 || self.room != 0) {
@@ -460,16 +463,35 @@ impl State {
         result
     }
 
-    /// Adds the counts and values of an earlier profile to the profile in `parts`. `before` are the bytes of the
-    /// earlier profile. If there is no other memory for the sums, they overwrite the counts in these bytes. Returns
-    /// false if the bytes are no profile of this image.
-    fn add_old(&mut self, sections: &Sections, parts: &mut Parts<'static>, before: Area) -> bool {
+    /// Adds the counts and values of the profile in a file to the profile in `parts`. Returns the bytes of the file that
+    /// are now in memory, if there are any. If there is no other memory for the sums, they overwrite the counts in
+    /// these bytes. Returns `None` if the file is no profile of this image.
+    fn add_old(
+        &mut self,
+        file: i32,
+        sections: &Sections,
+        parts: &mut Parts<'static>,
+    ) -> system::Result<Option<Area>> {
+        let size = system::end(file)?;
+        let (before, old) = if size > self.buffer.len() {
+            self.read_old(file, size, sections, ids_size(parts.build_id))?
+        } else {
+            let before = contents(file)?;
+            if before.length == 0 {
+                return Ok(Some(before));
+            }
+            // SAFETY: the bytes are readable.
+            (before, unsafe { sections.old(before, true, true) })
+        };
+        let old = match old {
+            Some(old) => old,
+            None => {
+                system::unmap(before.start, before.length);
+                return Ok(None);
+            }
+        };
         // SAFETY: the bytes are readable and writable. All places have as many counts as the sections.
         unsafe {
-            let old = match sections.old(before, true, true) {
-                Some(old) => old,
-                None => return false,
-            };
             let new = match parts.counts {
                 Some(taken) => taken,
                 None => sections.counts(),
@@ -483,7 +505,57 @@ impl State {
             parts.counts = Some(sums);
             parts.old = Some(old.values);
         }
-        true
+        Ok(Some(before))
+    }
+
+    /// Reads the profile in a file of `size` bytes. Only the part from its counters on stays in memory, because new
+    /// memory is expensive: the records before it are compared piece by piece. Returns the part in memory, and what
+    /// is in it, or `None` if the file is no profile of this image.
+    fn read_old(
+        &mut self,
+        file: i32,
+        size: usize,
+        sections: &Sections,
+        ids_size: usize,
+    ) -> system::Result<(Area, Option<Old>)> {
+        let data = layout::LAYOUT.header_words * 8 + ids_size;
+        if size < sections.size(ids_size) || data > self.buffer.len() {
+            return Ok((Area::EMPTY, None));
+        }
+        system::rewind(file)?;
+        let header = self.buffer.as_ptr() as usize;
+        // SAFETY: the buffer has room for this, and the header is read after that.
+        let found = unsafe {
+            if read_whole(file, header, data)? {
+                sections.old_header(header, true)
+            } else {
+                None
+            }
+        };
+        let mut old = match found {
+            Some(old) if old.ids_size == ids_size => old,
+            _ => return Ok((Area::EMPTY, None)),
+        };
+        let length = size - sections.counters_offset(ids_size);
+        // The memory has room for some records at least.
+        let rest = Area {
+            start: system::map_all(if length < self.buffer.len() {
+                self.buffer.len()
+            } else {
+                length
+            }),
+            length,
+        };
+        if rest.start == 0 {
+            return Err(error::NO_MEMORY);
+        }
+        // SAFETY: the memory is new and has room for what is read. The records and the counts are read from it after
+        // that.
+        let read = unsafe { read_rest(file, sections, rest, &mut old) };
+        if read.is_err() {
+            system::unmap(rest.start, rest.length);
+        }
+        read.map(|found| (rest, found))
     }
 
     /// Writes the profile to a separate file of this process, because the pool is damaged or belongs to another
@@ -526,21 +598,18 @@ impl State {
         if let Err(number) = system::lock(file) {
             return number;
         }
-        let before = match contents(file) {
-            Ok(before) => before,
+        let before = match self.add_old(file, sections, &mut parts) {
+            Ok(Some(before)) => before,
+            Ok(None) => {
+                Message::Error.tell(&mut self.line, INVALID_OPEN_FILE, 0);
+                system::unlock(file);
+                return error::INVALID;
+            }
             Err(number) => {
                 system::unlock(file);
                 return number;
             }
         };
-        if before.length != 0 {
-            if !self.add_old(sections, &mut parts, before) {
-                Message::Error.say(&mut self.line, &[INVALID_OPEN_FILE], 0);
-                system::unmap(before.start, before.length);
-                system::unlock(file);
-                return error::INVALID;
-            }
-        }
         let result = self.overwrite(file, sections, &parts, Area::EMPTY);
         if before.length != 0 {
             system::unmap(before.start, before.length);
@@ -573,24 +642,23 @@ pub fn make_folders_of(path: &[u8]) {
 /// Makes all folders of a path that do not exist. The text after the last slash names no folder.
 fn make_folders(path: &mut Name) {
     let mode = FOLDER_MODE.load(Ordering::Relaxed);
-    for at in 1..path.as_bytes().len() {
-        if path.as_bytes().get(at) == Some(&b'/') {
+    let end = path.folder_length();
+    // Usually all folders exist, so the last one is tried first.
+    let mut at = end.saturating_sub(1);
+    let mut all = false;
+    while at < end {
+        if at != 0 && path.as_bytes().get(at) == Some(&b'/') {
             path.set(at, 0);
             // SAFETY: a `Name` is always zero-terminated; its zero stands in the place of the slash now.
-            unsafe { system::make_folder(path.as_ptr(), mode) };
+            let parent_missing = unsafe { system::make_folder(path.as_ptr(), mode) };
             path.set(at, b'/');
+            if parent_missing && !all {
+                all = true;
+                at = 0;
+            }
         }
+        at += 1;
     }
-}
-
-/// Whether a byte occurs in a text. Methods of slices are avoided, because they would import a part of Rust's library.
-fn has(text: &[u8], byte: u8) -> bool {
-    text.iter().any(|&other| other == byte)
-}
-
-/// Whether two texts are the same.
-pub fn same(a: &[u8], b: &[u8]) -> bool {
-    a.len() == b.len() && a.iter().zip(b).all(|(&a, &b)| a == b)
 }
 
 /// Returns the error number of the first of two steps that failed; 0 if both succeeded.
@@ -601,17 +669,72 @@ fn first_error(result: i32, then: system::Result<()>) -> i32 {
     }
 }
 
-/// Writes bytes to a file.
-unsafe extern "C" fn to_file(context: *mut u8, start: *const u8, length: usize) -> i32 {
-    let mut at = 0;
-    while at < length {
-        // SAFETY: the caller passes readable bytes.
-        let bytes = unsafe { core::slice::from_raw_parts(start.add(at), length - at) };
-        match system::write(context as usize as i32, bytes) {
-            Ok(0) => return error::NO_SPACE,
-            Ok(written) => at += written,
-            Err(error::INTERRUPTED) => {}
-            Err(number) => return number,
+/// Reads the records of the earlier profile in a file piece by piece, and then the counts and everything that follows,
+/// to the memory `rest`. Returns `None` if they are not those of this image.
+///
+/// # Safety
+/// The caller must pass writable memory of at least one page, a file whose position is at the records, and the header of
+/// the profile in it.
+unsafe fn read_rest(
+    file: i32,
+    sections: &Sections,
+    rest: Area,
+    old: &mut OldHeader,
+) -> system::Result<Option<Old>> {
+    let stride = layout::LAYOUT.stride;
+    let room = if rest.length < 4096 {
+        4096
+    } else {
+        rest.length
+    } / stride;
+    let mut first = 0;
+    while first < sections.records() {
+        let left = sections.records() - first;
+        let count = if left < room { left } else { room };
+        // SAFETY: the memory has room for so many records, which are read after that.
+        unsafe {
+            if !read_whole(file, rest.start, count * stride)?
+                || !sections.same_records(first, count, rest.start, old)
+            {
+                return Ok(None);
+            }
+        }
+        first += count;
+    }
+    // SAFETY: the memory has room for the rest of the file, and the records were checked.
+    unsafe {
+        Ok(if read_whole(file, rest.start, rest.length)? {
+            sections.old_counts(rest, true, old)
+        } else {
+            None
+        })
+    }
+}
+
+/// Writes the bytes of segments to a file.
+unsafe extern "C" fn to_file(context: *mut u8, segments: *mut Segment, count: usize) -> i32 {
+    let mut first = 0;
+    while first < count {
+        // SAFETY: the caller passes so many segments, and their bytes are readable.
+        unsafe {
+            let next = segments.add(first);
+            match system::write_all(context as usize as i32, next, count - first) {
+                Ok(0) => return error::NO_SPACE,
+                Ok(mut written) => {
+                    // The system may write less than everything.
+                    while first < count && written >= (*segments.add(first))[1] {
+                        written -= (*segments.add(first))[1];
+                        first += 1;
+                    }
+                    if first < count {
+                        let [start, length] = &mut *segments.add(first);
+                        *start += written;
+                        *length -= written;
+                    }
+                }
+                Err(error::INTERRUPTED) => {}
+                Err(number) => return number,
+            }
         }
     }
     0
@@ -753,7 +876,7 @@ pub fn name(only_folder: bool) -> *const u8 {
         if copy.is_null() {
             return state.name.as_ptr();
         }
-        for (at, &byte) in state.name.as_bytes().iter().enumerate().take(length) {
+        for (at, &byte) in numbered(state.name.as_bytes()).take(length) {
             // SAFETY: the place is in the new memory.
             unsafe { copy.add(at).write(byte) };
         }

@@ -7,6 +7,17 @@ const POINTER: usize = size_of::<usize>();
 /// The raw versions for which there is a runtime: those of LLVM 13 to 23.
 pub const VERSIONS: [u32; 5] = [7, 8, 9, 10, 11];
 
+/// Whether there is a runtime for this raw version.
+#[must_use]
+pub fn is_known(version: u32) -> bool {
+    for known in VERSIONS {
+        if known == version {
+            return true;
+        }
+    }
+    false
+}
+
 /// The version of the raw profiles that the code of this object file writes.
 pub const RAW: u32 = if cfg!(profkit_raw = "7") {
     7

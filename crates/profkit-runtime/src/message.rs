@@ -17,6 +17,12 @@ pub enum Message {
 }
 
 impl Message {
+    /// Prints a message of one part, like [`Self::say`].
+    #[inline(never)]
+    pub fn tell(self, line: &mut Name, text: &[u8], number: i32) {
+        self.say(line, &[text], number);
+    }
+
     /// Prints a message to stderr. The message consists of the severity, `parts`, and a text for the error `number` of
     /// the system; 0 means no error. `line` is the buffer in which the message is put together.
     pub fn say(self, line: &mut Name, parts: &[&[u8]], number: i32) {

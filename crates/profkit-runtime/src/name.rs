@@ -1,4 +1,5 @@
 //! Makes the name of the raw file from a pattern, by the rules of LLVM's runtime.
+use crate::memory::numbered;
 
 /// The size in bytes of the longest name, including its terminating zero (`PATH_MAX` of Linux).
 pub const NAME_MAX: usize = 4096;
@@ -113,7 +114,7 @@ impl Name {
     #[must_use]
     pub fn folder_length(&self) -> usize {
         let mut length = 0;
-        for (at, &byte) in self.as_bytes().iter().enumerate() {
+        for (at, &byte) in numbered(self.as_bytes()) {
             if byte == b'/' {
                 length = at + 1;
             }
@@ -156,12 +157,12 @@ impl Name {
         self.clear();
         let bytes = name.as_bytes();
         let mut dot = bytes.len();
-        for (at, &byte) in bytes.iter().enumerate() {
+        for (at, &byte) in numbered(bytes) {
             if at > name.folder_length() && byte == b'.' {
                 dot = at;
             }
         }
-        for (at, &byte) in bytes.iter().enumerate() {
+        for (at, &byte) in numbered(bytes) {
             if at == dot {
                 self.push(b'.');
                 self.decimal(u64::from(process));

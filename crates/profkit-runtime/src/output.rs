@@ -1,17 +1,27 @@
-//! The output of a profile. It collects bytes in a buffer and passes them to a function, so that the function need not
-//! be called for each number.
+//! The output of a profile. It collects small parts in a buffer and the addresses of large ones, and passes them to a
+//! function together. So a file is written by few system calls, and the system takes large pieces of memory for it.
 
-/// A function that receives bytes. Its arguments are a context, the address of the bytes and their number. It returns 0
-/// or an error number.
-pub type Write = unsafe extern "C" fn(*mut u8, *const u8, usize) -> i32;
+/// A range of bytes: the address and the number of bytes. The system call `writev` uses the same structure.
+pub type Segment = [usize; 2];
 
-/// A buffer for the bytes of a profile, and the function that receives them. After an error all further bytes are
+/// A function that receives bytes. Its arguments are a context, the address of segments and their number. It returns 0
+/// or an error number. It may change the segments.
+pub type Write = unsafe extern "C" fn(*mut u8, *mut Segment, usize) -> i32;
+
+/// The largest number of segments that are passed to the function at once. A profile without value data has fewer.
+const SEGMENTS: usize = 8;
+
+/// The buffer for the bytes of a profile, and the function that receives them. After an error all further bytes are
 /// dropped.
 pub struct Output<'a> {
     write: Write,
     context: *mut u8,
     buffer: &'a mut [u8],
     used: usize,
+    /// The number of bytes in the buffer that belong to segments.
+    ended: usize,
+    segments: [Segment; SEGMENTS],
+    count: usize,
     error: i32,
 }
 
@@ -26,20 +36,27 @@ impl<'a> Output<'a> {
             context,
             buffer,
             used: 0,
+            ended: 0,
+            segments: [[0; 2]; SEGMENTS],
+            count: 0,
             error: 0,
         }
     }
 
-    /// Adds the `length` bytes at the address `start`.
+    /// Adds the `length` bytes at the address `start`. If they are more than the buffer has room for, they are read
+    /// when they are passed on, which happens at [`Self::finish`] or before.
     ///
     /// # Safety
-    /// The caller must ensure that the bytes are readable.
+    /// The caller must ensure that the bytes are readable until the output is finished.
     #[inline(never)]
     pub unsafe fn bytes(&mut self, start: usize, length: usize) {
         if length > self.buffer.len() {
-            self.flush();
-            // SAFETY: the caller promises that the bytes are readable.
-            unsafe { self.call(start as *const u8, length) };
+            self.end_segment();
+            self.segment(start, length);
+            // The next call adds up to two segments, and the one after that would be the last in the buffer.
+            if self.count > SEGMENTS - 3 {
+                self.flush();
+            }
             return;
         }
         let mut at = 0;
@@ -116,24 +133,35 @@ impl<'a> Output<'a> {
         self.error
     }
 
+    /// Makes a segment of the bytes in the buffer that belong to none.
     #[inline(never)]
-    fn flush(&mut self) {
-        let used = self.used;
-        self.used = 0;
-        let start = self.buffer.as_ptr();
-        // SAFETY: these bytes of the buffer are readable.
-        unsafe { self.call(start, used) };
+    fn end_segment(&mut self) {
+        let start = self.buffer.as_ptr() as usize + self.ended;
+        self.segment(start, self.used - self.ended);
+        self.ended = self.used;
     }
 
-    /// Passes bytes to the function, unless an error occurred before.
-    ///
-    /// # Safety
-    /// The caller must ensure that the bytes are readable.
-    #[inline(never)]
-    unsafe fn call(&mut self, start: *const u8, length: usize) {
-        if self.error == 0 && length != 0 {
-            // SAFETY: whoever made the output promises that the function may be called with this context.
-            self.error = unsafe { (self.write)(self.context, start, length) };
+    fn segment(&mut self, start: usize, length: usize) {
+        if length != 0 {
+            if let Some(place) = self.segments.get_mut(self.count) {
+                *place = [start, length];
+                self.count += 1;
+            }
         }
+    }
+
+    /// Passes all bytes to the function, unless an error occurred before.
+    #[inline(never)]
+    fn flush(&mut self) {
+        self.end_segment();
+        if self.error == 0 && self.count != 0 {
+            // SAFETY: whoever made the output promises that the function may be called with this context. The segments
+            // are bytes of the buffer, and bytes that are readable until the output is finished.
+            self.error =
+                unsafe { (self.write)(self.context, self.segments.as_mut_ptr(), self.count) };
+        }
+        self.used = 0;
+        self.ended = 0;
+        self.count = 0;
     }
 }

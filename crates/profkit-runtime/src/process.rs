@@ -2,6 +2,7 @@
 use crate::file;
 use crate::image;
 use crate::libc::{self, Handler};
+use crate::memory::{numbered, same};
 use crate::system;
 use crate::values;
 use core::arch::global_asm;
@@ -42,7 +43,7 @@ pub fn initialize() {
         if let Some(limit) = limit.next() {
             values::set_limit(limit);
         }
-        let keep = file::same(libc::variable(b"PROFKIT_PROFILE_FORK\0"), b"keep");
+        let keep = same(libc::variable(b"PROFKIT_PROFILE_FORK\0"), b"keep");
         KEEP.store(keep, Ordering::Relaxed);
         libc::at_fork(before_fork, in_parent, in_child);
         let signals = Numbers(libc::variable(b"PROFKIT_PROFILE_SIGNALS\0"));
@@ -145,7 +146,7 @@ pub fn register_at_exit() -> i32 {
 /// Writes the profile, and removes the signal handlers. The image may be unloaded after this.
 pub extern "C" fn at_exit() {
     file::write_once();
-    for (signal, before) in BEFORE.iter().enumerate() {
+    for (signal, before) in numbered(&BEFORE) {
         let before = before.swap(0, Ordering::AcqRel);
         if before != 0 {
             let mine = on_signal as Handler as usize;

@@ -2,7 +2,7 @@
 use crate::layout::{
     padding, Layout, COUNTER_PTR, FUNC_HASH, HEADER_MAX, LAYOUT, NAME_REF, RAW, VTABLE_SIZE,
 };
-use crate::memory::{read, write, Area};
+use crate::memory::{numbered, read, write, Area};
 use crate::output::Output;
 use crate::values::{self, OldValues};
 use core::sync::atomic::{AtomicU64, AtomicU8, Ordering};
@@ -55,6 +55,21 @@ pub struct Old {
     pub counts: Counts,
     /// The value data, with the distance between addresses of the two runs.
     pub values: OldValues,
+}
+
+/// What is known of an earlier profile from its header and from those of its records that were checked.
+#[derive(Debug, Clone, Copy)]
+pub struct OldHeader {
+    /// The size in bytes of the build ids.
+    pub ids_size: usize,
+    /// The word `CountersDelta` of the profile.
+    delta: usize,
+    /// This word in a profile of this process.
+    expected_delta: usize,
+    /// Whether the profile has value data.
+    with_values: bool,
+    /// The distance between the functions of this process and those of the process that wrote the profile.
+    shift: values::Shift,
 }
 
 /// The parts of a raw file that are written besides the sections, and the counts that replace those in the sections.
@@ -139,6 +154,7 @@ impl Sections {
     /// # Safety
     /// The caller must ensure that the sections are readable.
     unsafe fn fits(&self, layout: &Layout) -> bool {
+        let entry = self.entry_size();
         let mut at = 0;
         let mut bitmaps = false;
         while at < self.data.length {
@@ -152,11 +168,10 @@ impl Sections {
                 if layout.version > 7 {
                     counters = counters.wrapping_add(record);
                 }
-                let count: u32 = read(record + layout.num_counters);
-                let size = (count as usize).wrapping_mul(self.entry_size());
+                let count = read::<u32>(record + layout.num_counters) as usize;
                 if count == 0
-                    || size / self.entry_size() != count as usize
-                    || !self.counters.contains(counters, size)
+                    || count > self.counters.length
+                    || !self.counters.contains(counters, count.wrapping_mul(entry))
                 {
                     return false;
                 }
@@ -303,7 +318,10 @@ impl Sections {
             if parts.values {
                 let mut old = parts.old;
                 for index in 0..self.records() {
-                    values::write(output, self.record(index), &mut old);
+                    let record = self.record(index);
+                    if values::has_sites(record) {
+                        values::write(output, record, &mut old);
+                    }
                 }
             }
         }
@@ -410,73 +428,126 @@ impl Sections {
     /// # Safety
     /// The caller must ensure that the sections and the bytes are readable.
     pub unsafe fn old(&self, bytes: Area, whole: bool, with_values: bool) -> Option<Old> {
-        let words = LAYOUT.header_words;
-        if bytes.length < words * 8 {
+        if bytes.length < LAYOUT.header_words * 8 {
             return None;
         }
         // SAFETY: the header lies in the bytes; everything else is read after its size was checked.
         unsafe {
-            let ids_size = read::<u64>(bytes.start + 16);
-            let expected = self.header(0);
-            for (index, &expected) in expected.iter().enumerate().take(words) {
-                let found: u64 = read(bytes.start + index * 8);
+            let mut old = self.old_header(bytes.start, with_values)?;
+            if old.ids_size > bytes.length || self.size(old.ids_size) > bytes.length {
+                return None;
+            }
+            let counters = bytes.start + self.counters_offset(old.ids_size);
+            let data = counters - self.data.length;
+            if !self.same_records(0, self.records(), data, &mut old) {
+                return None;
+            }
+            let end = bytes.start + bytes.length;
+            self.old_counts(Area::between(counters, end), whole, &old)
+        }
+    }
+
+    /// Checks that the header of a profile is one of this image. Returns what the rest is checked with.
+    ///
+    /// # Safety
+    /// The caller must ensure that the sections and the words of a header are readable.
+    pub unsafe fn old_header(&self, header: usize, with_values: bool) -> Option<OldHeader> {
+        let expected = self.header(0);
+        // SAFETY: the caller promises that the header is readable.
+        unsafe {
+            for (index, &expected) in numbered(&expected).take(LAYOUT.header_words) {
+                let found: u64 = read(header + index * 8);
                 if found != expected && !may_differ(index) {
                     return None;
                 }
             }
-            if ids_size > bytes.length as u64 || ids_size % 8 != 0 {
+            let ids_size = read::<u64>(header + 16);
+            // More bytes than this would not fit into memory.
+            if ids_size % 8 != 0 || ids_size > (isize::MAX / 4) as u64 {
                 return None;
             }
-            // `ids_size` is at most the number of bytes in memory, so the cast loses no bits.
+            // These are at most as many bytes as fit into memory, and an address, so no bits are lost.
             #[allow(clippy::cast_possible_truncation)]
-            let ids_size = ids_size as usize;
-            let size = self.size(ids_size);
-            if size > bytes.length {
-                return None;
-            }
-            let counters = bytes.start + self.counters_offset(ids_size);
-            let data = counters - self.data.length;
-            let delta_of_old = read::<u64>(bytes.start + COUNTERS_DELTA * 8) as usize;
-            let delta = expected.get(COUNTERS_DELTA).copied().unwrap_or(0) as usize;
-            let mut shift = values::Shift::NONE;
-            for index in 0..self.records() {
-                let (new, old) = (self.record(index), data + index * LAYOUT.stride);
-                for field in [NAME_REF, FUNC_HASH] {
-                    if read::<u64>(new + field) != read::<u64>(old + field) {
-                        return None;
-                    }
-                }
-                if read::<u32>(new + LAYOUT.num_counters) != read::<u32>(old + LAYOUT.num_counters)
-                    || counter_offset(old, delta_of_old) != counter_offset(new, delta)
-                {
-                    return None;
-                }
-                shift.note(read(old + LAYOUT.function), read(new + LAYOUT.function));
-            }
-            let values = OldValues {
-                at: bytes.start + size,
-                end: bytes.start + bytes.length,
-                shift,
-            };
-            let mut check = values;
-            for index in 0..self.records() {
-                if with_values && !check.skip(self.record(index), data + index * LAYOUT.stride) {
-                    return None;
-                }
-            }
-            if whole && check.at != check.end {
-                return None;
-            }
-            Some(Old {
-                counts: Counts {
-                    counters,
-                    bitmap: counters
-                        + self.counters.length
-                        + counters_padding(self.counters.length),
+            Some(OldHeader {
+                ids_size: ids_size as usize,
+                delta: read::<u64>(header + COUNTERS_DELTA * 8) as usize,
+                expected_delta: match expected.get(COUNTERS_DELTA) {
+                    Some(&delta) => delta as usize,
+                    None => 0,
                 },
-                values,
+                with_values,
+                shift: values::Shift::NONE,
             })
         }
+    }
+
+    /// Checks that the records of another profile are those of this image. `first` and `count` are the index of the
+    /// first record and the number of records at the address `at`.
+    ///
+    /// # Safety
+    /// The caller must ensure that the sections and the other records are readable.
+    pub unsafe fn same_records(
+        &self,
+        first: usize,
+        count: usize,
+        at: usize,
+        header: &mut OldHeader,
+    ) -> bool {
+        let (delta, expected_delta) = (header.delta, header.expected_delta);
+        for index in 0..count {
+            let (new, old) = (self.record(first + index), at + index * LAYOUT.stride);
+            // SAFETY: both are addresses of records.
+            unsafe {
+                if read::<u64>(new + NAME_REF) != read::<u64>(old + NAME_REF)
+                    || read::<u64>(new + FUNC_HASH) != read::<u64>(old + FUNC_HASH)
+                    || read::<u32>(new + LAYOUT.num_counters)
+                        != read::<u32>(old + LAYOUT.num_counters)
+                    || counter_offset(old, delta) != counter_offset(new, expected_delta)
+                    || (header.with_values && !values::same_sites(new, old))
+                {
+                    return false;
+                }
+                header
+                    .shift
+                    .note(read(old + LAYOUT.function), read(new + LAYOUT.function));
+            }
+        }
+        true
+    }
+
+    /// Returns the counts and values of another profile of this image, or `None` if they are not complete. `bytes` are
+    /// the bytes of the profile from its counters on. If `whole` is false, other bytes may follow the profile.
+    ///
+    /// # Safety
+    /// The caller must ensure that the sections and the bytes are readable, that the bytes include all sections after
+    /// the counters, and that the header and the records of the profile were checked.
+    pub unsafe fn old_counts(&self, bytes: Area, whole: bool, header: &OldHeader) -> Option<Old> {
+        let rest = self.size(0) - self.counters_offset(0);
+        let values = OldValues {
+            at: bytes.start + rest,
+            end: bytes.start + bytes.length,
+            shift: header.shift,
+        };
+        let mut check = values;
+        if header.with_values {
+            for index in 0..self.records() {
+                let record = self.record(index);
+                // SAFETY: everything up to the end is readable.
+                if unsafe { values::has_sites(record) && !check.skip(record) } {
+                    return None;
+                }
+            }
+        }
+        if whole && check.at != check.end {
+            return None;
+        }
+        Some(Old {
+            counts: Counts {
+                counters: bytes.start,
+                bitmap: bytes.start + self.counters.length + counters_padding(self.counters.length),
+            },
+            values,
+        })
     }
 
     /// Adds the counts of another profile of this image to the counters.
@@ -489,7 +560,10 @@ impl Sections {
             self.add(self.counts(), old.counts, self.counts());
             let mut values = old.values;
             for index in 0..self.records() {
-                values.add_to(self.record(index));
+                let record = self.record(index);
+                if values::has_sites(record) {
+                    values.add_to(record);
+                }
             }
         }
     }
@@ -500,13 +574,12 @@ impl Sections {
     }
 
     /// Copies the counters and bitmaps to the address `to`, and sets the originals to their initial values. If another
-    /// thread adds to a counter meanwhile by an atomic instruction, no count is lost. `alone` must be true only if
-    /// there is no other thread; atomic operations, which are slower, are then not needed.
+    /// thread adds to a counter meanwhile by an atomic instruction, no count is lost.
     ///
     /// # Safety
     /// The caller must ensure that the sections are writable, that [`Self::check`] has succeeded, and that there are
     /// [`Self::counts_size`] bytes of memory at the address, which is a multiple of 8.
-    pub unsafe fn take(&self, to: usize, alone: bool) -> Counts {
+    pub unsafe fn take(&self, to: usize) -> Counts {
         let taken = self.counts_at(to);
         let bytes = self.entry_size() == 1;
         let mut at = 0;
@@ -522,9 +595,7 @@ impl Sections {
                     let place = &*(place as *const AtomicU64);
                     let mut old = place.load(Ordering::Relaxed);
                     // Most counters are 0, and reading a counter is faster than exchanging it.
-                    if alone {
-                        place.store(0, Ordering::Relaxed);
-                    } else if old != 0 {
+                    if old != 0 {
                         old = place.swap(0, Ordering::Relaxed);
                     }
                     write(to + at, old);
@@ -555,8 +626,13 @@ impl Sections {
     /// The caller must ensure that the sections are writable and that [`Self::check`] has succeeded.
     pub unsafe fn reset_values(&self) {
         for index in 0..self.records() {
+            let record = self.record(index);
             // SAFETY: the caller promises that the records are writable.
-            unsafe { values::reset(self.record(index)) };
+            unsafe {
+                if values::has_sites(record) {
+                    values::reset(record);
+                }
+            }
         }
     }
 

@@ -1,5 +1,6 @@
 //! The system calls of Linux that the MIP runtime does not make. All other system calls are in the MIP runtime's module
 //! `sys`.
+use crate::output::Segment;
 use crate::sys::{call, checked};
 pub use crate::sys::{
     close, error, lock, open, pass_three_arguments, pause, process, read, rename, rewind, unlink,
@@ -13,6 +14,7 @@ mod number {
     pub const MMAP: usize = 9;
     pub const MUNMAP: usize = 11;
     pub const SIGPROCMASK: usize = 14;
+    pub const WRITEV: usize = 20;
     pub const DUP: usize = 32;
     pub const KILL: usize = 62;
     pub const UNAME: usize = 63;
@@ -39,6 +41,7 @@ mod number {
     pub const FCHOWN: usize = 55;
     pub const OPENAT: usize = 56;
     pub const LSEEK: usize = 62;
+    pub const WRITEV: usize = 66;
     pub const READLINKAT: usize = 78;
     pub const KILL: usize = 129;
     pub const SIGPROCMASK: usize = 135;
@@ -61,6 +64,7 @@ mod number {
     pub const FCHMOD: usize = 94;
     pub const UNAME: usize = 122;
     pub const FLOCK: usize = 143;
+    pub const WRITEV: usize = 146;
     pub const PRCTL: usize = 172;
     pub const SIGPROCMASK: usize = 175;
     pub const SIGTIMEDWAIT: usize = 177;
@@ -214,19 +218,17 @@ pub unsafe fn open_empty(path: *const u8) -> Result<i32> {
         .map(|file| file as i32)
 }
 
-/// Makes a folder.
+/// Makes a folder. Returns whether the folder that it is in does not exist.
 ///
 /// # Safety
 /// The caller must pass a zero-terminated `path`.
-pub unsafe fn make_folder(path: *const u8, mode: u32) {
-    // SAFETY: the path is zero-terminated, and the kernel only reads it. An error shows when a file in the folder is
-    // opened.
-    let _ = unsafe {
-        call(
-            number::MKDIRAT,
-            [AT_FDCWD, path as usize, mode as usize, 0, 0],
-        )
-    };
+pub unsafe fn make_folder(path: *const u8, mode: u32) -> bool {
+    // SAFETY: the path is zero-terminated, and the kernel only reads it. Any other error shows when a file in the folder
+    // is opened.
+    unsafe {
+        call(number::MKDIRAT, [AT_FDCWD, path as usize, mode as usize])
+            == -(error::NO_ENTRY as isize)
+    }
 }
 
 /// Moves the position in a file to the file's end. Returns the size of the file in bytes.
@@ -241,6 +243,15 @@ pub fn position(file: i32) -> Result<usize> {
     const SEEK_CUR: usize = 1;
     // SAFETY: the call does not change anything.
     unsafe { checked(number::LSEEK, [file as usize, 0, SEEK_CUR, 0, 0]) }
+}
+
+/// Writes the bytes of several segments to a file. Returns how many were written, which may be fewer.
+///
+/// # Safety
+/// The caller must pass the address of so many segments, whose bytes are readable.
+pub unsafe fn write_all(file: i32, segments: *const Segment, count: usize) -> Result<usize> {
+    // SAFETY: the kernel only reads the segments and their bytes.
+    unsafe { checked(number::WRITEV, [file as usize, segments as usize, count]) }
 }
 
 /// Changes the size of a file, in bytes.

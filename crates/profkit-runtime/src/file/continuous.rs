@@ -14,12 +14,8 @@ impl State {
     pub(super) fn map(&mut self) -> bool {
         let sections = image::sections();
         if image::counter_bias() == 0 {
-            Message::Error.say(&mut self.line, &[
-                    b"Neither __llvm_profile_counter_bias nor __llvm_profile_bitmap_bias is defined: the program was not compiled for %c. ",
-                    b"The profile is written at exit. Compile it with -fprofile-continuous (clang 21), -mllvm -runtime-counter-relocation, or rustc's -Cllvm-args=-runtime-counter-relocation",
-                ],
-                0,
-            );
+            Message::Error.tell(&mut self.line, b"Neither __llvm_profile_counter_bias nor __llvm_profile_bitmap_bias is defined: the program was not compiled for %c. \
+                      The profile is written at exit. Compile it with -fprofile-continuous (clang 21), -mllvm -runtime-counter-relocation, or rustc's -Cllvm-args=-runtime-counter-relocation", 0);
             return false;
         }
         if !self.check(&sections) {
@@ -71,7 +67,7 @@ impl State {
                 true
             }
             Err(error::INVALID) => {
-                Message::Error.say(&mut self.line, &[INVALID_OPEN_FILE], 0);
+                Message::Error.tell(&mut self.line, INVALID_OPEN_FILE, 0);
                 false
             }
             Err(number) => {
@@ -151,9 +147,7 @@ impl State {
                 file.close();
                 self.pool.copy(&self.name);
                 self.name.own_of(&self.pool, system::process());
-                Message::Warning.say(&mut self.line, &[b"Invalid profile data to merge: the file is damaged or of another program. It is kept, and this process counts in a file of its own"],
-                    0,
-                );
+                Message::Warning.tell(&mut self.line, b"Invalid profile data to merge: the file is damaged or of another program. It is kept, and this process counts in a file of its own", 0);
                 let target = self.follow_links()?;
                 file = self.open_locked(target)?;
             }

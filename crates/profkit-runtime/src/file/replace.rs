@@ -1,9 +1,9 @@
 //! Replaces files completely. If a process is killed at any instant, either the old file or the new file exists, and at
 //! most one temporary file per profile is left.
 use super::{first_error, make_folders, to_file, State};
-use crate::memory::Area;
+use crate::memory::{starts_with, Area};
 use crate::message::Message;
-use crate::output::Output;
+use crate::output::{Output, Segment};
 use crate::profile::{ids_size, Parts, Sections};
 use crate::system::{self, error, Facts, Links, Open};
 
@@ -119,9 +119,9 @@ impl State {
             };
             if let Err(number) = locked {
                 // Some network file systems have no locks.
-                Message::Warning.say(
+                Message::Warning.tell(
                     &mut self.line,
-                    &[b"cannot lock the file of the profile: other processes may replace it"],
+                    b"cannot lock the file of the profile: other processes may replace it",
                     number,
                 );
                 return Ok(file);
@@ -167,22 +167,14 @@ impl State {
         let file = file.descriptor;
         let mut result = first_error(0, system::rewind(file));
         if result == 0 {
-            // SAFETY: the bytes are in the buffer.
-            result = unsafe { to_file(file as usize as *mut u8, self.buffer.as_ptr(), length) };
+            result = put(file, self.buffer.as_ptr() as usize, length);
             // Network file systems report some errors only when a descriptor is closed.
             result = first_error(result, system::close_copy(file));
         }
         if result != 0 && system::rewind(file).is_ok() {
             // The disk may be full, or the file may be larger than the process is allowed to write. A part may have
             // been written, so the old bytes are restored.
-            // SAFETY: these bytes are those of the file.
-            unsafe {
-                to_file(
-                    file as usize as *mut u8,
-                    before.start as *const u8,
-                    before.length,
-                )
-            };
+            put(file, before.start, before.length);
             let _ = system::set_size(file, before.length);
         }
         Some(result)
@@ -297,14 +289,15 @@ impl State {
     }
 }
 
-/// Whether a text begins with another one. Methods of slices are avoided, because they would import a part of Rust's
-/// library.
-fn starts_with(text: &[u8], start: &[u8]) -> bool {
-    text.len() >= start.len() && text.iter().zip(start).all(|(&a, &b)| a == b)
+/// Writes bytes to a file. Returns 0 or an error number.
+fn put(file: i32, start: usize, length: usize) -> i32 {
+    let mut segment = [start, length];
+    // SAFETY: the callers pass the bytes of the buffer or those that were read from the file.
+    unsafe { to_file(file as usize as *mut u8, &mut segment, 1) }
 }
 
 /// The write function of an output that must fit into its buffer. It accepts no bytes and returns an error.
-unsafe extern "C" fn refuse(_context: *mut u8, _start: *const u8, _length: usize) -> i32 {
+unsafe extern "C" fn refuse(_context: *mut u8, _segments: *mut Segment, _count: usize) -> i32 {
     error::FILE_TOO_LARGE
 }
 
@@ -319,23 +312,35 @@ pub(super) fn contents(file: i32) -> system::Result<Area> {
     if start == 0 {
         return Err(error::NO_MEMORY);
     }
-    let mut at = 0;
-    while at < size {
-        // SAFETY: the place is in the new memory.
-        let room = unsafe { core::slice::from_raw_parts_mut((start + at) as *mut u8, size - at) };
-        match system::read(file, room) {
-            Ok(0) => break,
-            Ok(read) => at += read,
-            Err(error::INTERRUPTED) => {}
-            Err(number) => {
-                system::unmap(start, size);
-                return Err(number);
-            }
+    // If the file has become shorter meanwhile, the rest of the memory is zero. The bytes are then no valid profile.
+    // SAFETY: the new memory has this size.
+    match unsafe { read_whole(file, start, size) } {
+        Ok(_) => Ok(Area {
+            start,
+            length: size,
+        }),
+        Err(number) => {
+            system::unmap(start, size);
+            Err(number)
         }
     }
-    // If the file has become shorter meanwhile, the rest of the memory is zero. The bytes are then no valid profile.
-    Ok(Area {
-        start,
-        length: size,
-    })
+}
+
+/// Reads `size` bytes from the file's position on to the address `start`. Returns false if the file has fewer bytes.
+///
+/// # Safety
+/// The caller must ensure that so many bytes are writable there.
+pub(super) unsafe fn read_whole(file: i32, start: usize, size: usize) -> system::Result<bool> {
+    let mut at = 0;
+    while at < size {
+        // SAFETY: the caller promises that the place is writable.
+        let room = unsafe { core::slice::from_raw_parts_mut((start + at) as *mut u8, size - at) };
+        match system::read(file, room) {
+            Ok(0) => return Ok(false),
+            Ok(read) => at += read,
+            Err(error::INTERRUPTED) => {}
+            Err(number) => return Err(number),
+        }
+    }
+    Ok(true)
 }

@@ -1,7 +1,7 @@
 //! Value data in files. This module reads those of an older profile and writes those of this process.
-use super::{all_sites, instrument, list, numbers_of_sites, sites};
+use super::{has_sites, instrument, list, sites};
 use crate::layout::{padding, KINDS_MAX, KIND_CALL, KIND_VTABLE, LAYOUT, VALUES_PER_SITE};
-use crate::memory::read;
+use crate::memory::{numbered, read};
 use crate::output::Output;
 use core::ptr::addr_of_mut;
 use core::sync::atomic::Ordering;
@@ -102,18 +102,14 @@ impl Kind {
 }
 
 impl OldValues {
-    /// Skips the value data of one function. Returns false if they are damaged or belong to another function. The
-    /// number of sites of each kind must be the same in both records.
+    /// Skips the value data of one function. Returns false if they are damaged. The number of sites of each kind must be
+    /// the same in the function's record and in that of the older profile.
     ///
     /// # Safety
-    /// The caller must ensure that everything up to `end` is readable, and pass the addresses of a function record and
-    /// of the same function's record in the older profile.
-    pub unsafe fn skip(&mut self, record: usize, old: usize) -> bool {
-        // SAFETY: the caller promises that `record` and `old` are the addresses of records.
-        unsafe {
-            let numbers = numbers_of_sites(record);
-            numbers == numbers_of_sites(old) && (numbers == 0 || self.next(record).is_some())
-        }
+    /// The caller must ensure that everything up to `end` is readable, and pass the address of a record with sites.
+    pub unsafe fn skip(&mut self, record: usize) -> bool {
+        // SAFETY: the caller promises the same.
+        unsafe { self.next(record).is_some() }
     }
 
     /// Reads the value data of the next function. Returns None if they are damaged.
@@ -192,7 +188,7 @@ impl OldValues {
     pub unsafe fn add_to(&mut self, record: usize) {
         // SAFETY: `next` checks the value data; they are read up to their end.
         unsafe {
-            if all_sites(record) == 0 {
+            if !has_sites(record) {
                 return;
             }
             let Function(kinds) = match self.next(record) {
@@ -200,7 +196,7 @@ impl OldValues {
                 None => return,
             };
             let mut first = 0;
-            for (index, kind) in kinds.iter().enumerate().take(LAYOUT.kinds) {
+            for (index, kind) in numbered(&kinds).take(LAYOUT.kinds) {
                 if let Some(kind) = *kind {
                     let mut at = kind.values;
                     for site in 0..kind.sites {
@@ -308,15 +304,12 @@ impl Site {
 /// sizes in the file are those of the first pass, so the structure of the file stays valid.
 ///
 /// # Safety
-/// The caller must pass the address of a function record, ensure that no other call is running, and that the older
-/// value data were checked by [`OldValues::skip`].
+/// The caller must pass the address of a function record with sites, ensure that no other call is running, and that the
+/// older value data were checked by [`OldValues::skip`].
 pub unsafe fn write(output: &mut Output<'_>, record: usize, old: &mut Option<OldValues>) {
     // SAFETY: the caller promises that there is a record, that the older data are checked, and that nobody else uses
     // SITE.
     unsafe {
-        if all_sites(record) == 0 {
-            return;
-        }
         let site = &mut *addr_of_mut!(SITE);
         let mut shift = Shift::NONE;
         let mut function = None;
@@ -325,24 +318,31 @@ pub unsafe fn write(output: &mut Output<'_>, record: usize, old: &mut Option<Old
             function = old.next(record);
         }
         let older = |kind: usize| match &function {
-            Some(Function(kinds)) => kinds.get(kind).copied().flatten(),
+            Some(Function(kinds)) => match kinds.get(kind) {
+                Some(&kind) => kind,
+                None => None,
+            },
             None => None,
         };
         let mut totals = [0; KINDS_MAX];
         let mut size = 8;
         let mut used_kinds = 0;
         let mut first = 0;
-        for (kind, total) in totals.iter_mut().enumerate().take(LAYOUT.kinds) {
+        for kind in 0..LAYOUT.kinds {
             let count = sites(record, kind);
+            let mut total = 0;
             let mut cursor = Cursor::new(older(kind));
             for index in 0..count {
                 site.collect(record, first + index, kind, cursor.next(), shift);
-                *total += site.length;
+                total += site.length;
             }
             first += count;
             if count != 0 {
                 used_kinds += 1;
-                size += 8 + count + padding(8 + count) + *total * 16;
+                size += 8 + count + padding(8 + count) + total * 16;
+            }
+            if let Some(place) = totals.get_mut(kind) {
+                *place = total;
             }
         }
         // The largest size is that of 3 * 65535 sites, each with 255 values of 16 bytes.
@@ -350,7 +350,7 @@ pub unsafe fn write(output: &mut Output<'_>, record: usize, old: &mut Option<Old
         output.half(size as u32);
         output.half(used_kinds);
         first = 0;
-        for (kind, &total) in totals.iter().enumerate().take(LAYOUT.kinds) {
+        for (kind, &total) in numbered(&totals).take(LAYOUT.kinds) {
             let count = sites(record, kind);
             if count == 0 {
                 continue;

@@ -41,6 +41,7 @@ unsafe fn sites(record: usize, kind: usize) -> usize {
 ///
 /// # Safety
 /// The caller must pass the address of a function record.
+#[inline(always)]
 unsafe fn numbers_of_sites(record: usize) -> u64 {
     let at = record + LAYOUT.num_sites;
     // SAFETY: the caller promises that there is a record, and every record has two kinds or three.
@@ -53,29 +54,33 @@ unsafe fn numbers_of_sites(record: usize) -> u64 {
     }
 }
 
+/// Whether a function has value sites. Most functions have none, so this is tested before a function of this module is
+/// called for each function.
+///
+/// # Safety
+/// The caller must pass the address of a function record.
+#[inline(always)]
+pub unsafe fn has_sites(record: usize) -> bool {
+    // SAFETY: the caller promises that there is a record.
+    unsafe { numbers_of_sites(record) != 0 }
+}
+
+/// Whether two records have the same number of value sites of each kind.
+///
+/// # Safety
+/// The caller must pass the addresses of function records.
+#[inline(always)]
+pub unsafe fn same_sites(record: usize, other: usize) -> bool {
+    // SAFETY: the caller promises that there are records.
+    unsafe { numbers_of_sites(record) == numbers_of_sites(other) }
+}
+
 /// Returns the number of value sites of all kinds in a function.
 ///
 /// # Safety
 /// The caller must pass the address of a function record.
-unsafe fn all_sites(record: usize) -> usize {
-    // Most functions have no sites, and this function is called several times for each function. So the common case is
-    // tested first.
-    // SAFETY: the caller promises that there is a record.
-    unsafe {
-        if numbers_of_sites(record) == 0 {
-            0
-        } else {
-            count_sites(record)
-        }
-    }
-}
-
-/// Returns the sum of the numbers of value sites of all kinds.
-///
-/// # Safety
-/// The caller must pass the address of a function record.
 #[inline(never)]
-unsafe fn count_sites(record: usize) -> usize {
+unsafe fn all_sites(record: usize) -> usize {
     let mut sum = 0;
     for kind in 0..LAYOUT.kinds {
         // SAFETY: the caller promises that there is a record.

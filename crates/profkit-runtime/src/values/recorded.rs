@@ -1,4 +1,6 @@
 //! The functions of `record.rs` for the object files that do not contain them. They call the object file that does.
+use crate::layout::VALUES_PER_SITE;
+
 extern "C" {
     fn __llvm_profile_instrument_target_value(value: u64, record: usize, site: u32, count: u64);
     fn lprofSetMaxValsPerSite(limit: u32);
@@ -18,7 +20,13 @@ pub unsafe fn instrument(value: u64, record: usize, site: usize, count: u64) {
 /// Sets the largest number of values that are recorded for one site.
 pub fn set_limit(limit: usize) {
     // SAFETY: the function accepts every number; a number that is too large becomes the largest allowed one.
-    unsafe { lprofSetMaxValsPerSite(u32::try_from(limit).unwrap_or(u32::MAX)) };
+    unsafe {
+        lprofSetMaxValsPerSite(if limit > VALUES_PER_SITE {
+            VALUES_PER_SITE as u32
+        } else {
+            limit as u32
+        })
+    };
 }
 
 /// Returns the number of values that were not recorded, and sets it to 0.

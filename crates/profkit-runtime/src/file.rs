@@ -1,20 +1,22 @@
 //! The file of an image. This module makes the name of the file, writes the file completely or not at all, and adds the
 //! counts that are in it already.
 mod continuous;
+mod earlier;
 mod replace;
 
 use crate::image;
+use crate::layout;
 use crate::libc;
 use crate::memory::{has, numbered, same, Area};
 use crate::message::Message;
 use crate::name::{decimal, expand, Asked, BadPattern, Facts, Name};
 use crate::output::{Output, Segment};
-use crate::profile::{ids_size, Old, OldHeader, Parts, Sections, Wrong};
+use crate::profile::{Parts, Sections, Wrong};
 use crate::system::{self, error, Open};
-use crate::{layout, values};
+use crate::values::{self, Change};
 use core::ptr::addr_of_mut;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use replace::{contents, read_whole, Target};
+use replace::{contents, Target};
 
 /// Whether a thread is using [`STATE`].
 static BUSY: AtomicBool = AtomicBool::new(false);
@@ -62,6 +64,8 @@ struct State {
     /// The file to which the name leads after all symbolic links. This file is replaced; the links stay as they are.
     target: Name,
     asked: Asked,
+    /// Whether the pattern asks for counters in the file, but the file could not be mapped.
+    unmapped: bool,
     /// One more than the descriptor of the open file to which the program wants the profile to be written; 0 if there
     /// is none.
     descriptor: i32,
@@ -86,6 +90,7 @@ static mut STATE: State = State {
         pool: false,
         continuous: false,
     },
+    unmapped: false,
     descriptor: 0,
     descriptor_pool: false,
     other: Name::EMPTY,
@@ -202,7 +207,7 @@ impl State {
                 libc::variable(b"TMPDIR\0"),
             )
         };
-        let facts = Facts {
+        let mut facts = Facts {
             process: if has(pattern, b'p') || pool {
                 system::process()
             } else {
@@ -217,7 +222,23 @@ impl State {
             signature,
             build_id,
         };
-        let result = expand(pattern, &facts, &mut self.name);
+        let mut again = !self.unmapped;
+        let result = loop {
+            let result = expand(pattern, &facts, &mut self.name);
+            match result {
+                Ok(asked)
+                    if again
+                        && asked.pool
+                        && (asked.continuous || CONTINUOUS.load(Ordering::Relaxed)) =>
+                {
+                    // A pool whose counters are mapped by processes has another name than one that processes replace.
+                    // Counts in a file that was replaced would be lost.
+                    facts.signature = !facts.signature;
+                    again = false;
+                }
+                _ => break result,
+            }
+        };
         self.name.too_long |= self.pattern.too_long;
         self.asked = match result {
             Ok(asked) => asked,
@@ -255,6 +276,7 @@ impl State {
         self.pattern.clear();
         self.pattern.extend(pattern);
         self.chosen = chosen;
+        self.unmapped = false;
         self.prepare();
     }
 
@@ -266,7 +288,8 @@ impl State {
             if self.map() {
                 return;
             }
-            self.asked.continuous = false;
+            self.unmapped = true;
+            self.expand();
         }
         if self.name.too_long {
             return;
@@ -349,7 +372,8 @@ impl State {
         // meanwhile, they need not be copied.
         let mut few = [0_u64; 2 * FEW_COUNTS];
         let few_counts = size <= FEW_COUNTS * 8;
-        let mapped = once && !few_counts && !libc::has_one_thread();
+        let alone = libc::has_one_thread();
+        let mapped = once && !few_counts && !alone;
         let copy = if mapped {
             system::map_all(size)
         } else if once && few_counts && size != 0 {
@@ -360,6 +384,10 @@ impl State {
         if copy != 0 {
             // SAFETY: the sections were checked, and the new memory has the size of their counts.
             parts.counts = Some(unsafe { sections.take(copy) });
+        }
+        if !alone {
+            // SAFETY: the sections were checked, and no other thread is here.
+            unsafe { sections.change_values(Change::Share) };
         }
         if once && few_counts {
             self.room = few.as_mut_ptr() as usize + FEW_COUNTS * 8;
@@ -377,11 +405,13 @@ impl State {
         // SAFETY: the sections were checked; the counts that were taken are those of these sections.
         unsafe {
             match parts.counts {
-                Some(_) if result == 0 => sections.reset_values(),
-                Some(taken) => sections.put_back(taken),
+                Some(taken) if result != 0 => sections.put_back(taken),
                 // The counts were not copied: there is one thread, or there was no memory.
-                None if result == 0 && once => sections.reset(),
-                None => {}
+                None if result == 0 && once => sections.reset_counters(),
+                _ => {}
+            }
+            if result == 0 && once {
+                sections.change_values(Change::End);
             }
         }
         if mapped && copy != 0 {
@@ -463,104 +493,23 @@ impl State {
         result
     }
 
-    /// Adds the counts and values of the profile in a file to the profile in `parts`. Returns the bytes of the file that
-    /// are now in memory, if there are any. If there is no other memory for the sums, they overwrite the counts in
-    /// these bytes. Returns `None` if the file is no profile of this image.
-    fn add_old(
-        &mut self,
-        file: i32,
-        sections: &Sections,
-        parts: &mut Parts<'static>,
-    ) -> system::Result<Option<Area>> {
-        let size = system::end(file)?;
-        let (before, old) = if size > self.buffer.len() {
-            self.read_old(file, size, sections, ids_size(parts.build_id))?
-        } else {
-            let before = contents(file)?;
-            if before.length == 0 {
-                return Ok(Some(before));
-            }
-            // SAFETY: the bytes are readable.
-            (before, unsafe { sections.old(before, true, true) })
-        };
-        let old = match old {
-            Some(old) => old,
-            None => {
-                system::unmap(before.start, before.length);
-                return Ok(None);
-            }
-        };
-        // SAFETY: the bytes are readable and writable. All places have as many counts as the sections.
-        unsafe {
-            let new = match parts.counts {
-                Some(taken) => taken,
-                None => sections.counts(),
-            };
-            let sums = if self.room == 0 {
-                old.counts
-            } else {
-                sections.counts_at(self.room)
-            };
-            sections.add(new, old.counts, sums);
-            parts.counts = Some(sums);
-            parts.old = Some(old.values);
-        }
-        Ok(Some(before))
-    }
-
-    /// Reads the profile in a file of `size` bytes. Only the part from its counters on stays in memory, because new
-    /// memory is expensive: the records before it are compared piece by piece. Returns the part in memory, and what
-    /// is in it, or `None` if the file is no profile of this image.
-    fn read_old(
-        &mut self,
-        file: i32,
-        size: usize,
-        sections: &Sections,
-        ids_size: usize,
-    ) -> system::Result<(Area, Option<Old>)> {
-        let data = layout::LAYOUT.header_words * 8 + ids_size;
-        if size < sections.size(ids_size) || data > self.buffer.len() {
-            return Ok((Area::EMPTY, None));
-        }
-        system::rewind(file)?;
-        let header = self.buffer.as_ptr() as usize;
-        // SAFETY: the buffer has room for this, and the header is read after that.
-        let found = unsafe {
-            if read_whole(file, header, data)? {
-                sections.old_header(header, true)
-            } else {
-                None
-            }
-        };
-        let mut old = match found {
-            Some(old) if old.ids_size == ids_size => old,
-            _ => return Ok((Area::EMPTY, None)),
-        };
-        let length = size - sections.counters_offset(ids_size);
-        // The memory has room for some records at least.
-        let rest = Area {
-            start: system::map_all(if length < self.buffer.len() {
-                self.buffer.len()
-            } else {
-                length
-            }),
-            length,
-        };
-        if rest.start == 0 {
-            return Err(error::NO_MEMORY);
-        }
-        // SAFETY: the memory is new and has room for what is read. The records and the counts are read from it after
-        // that.
-        let read = unsafe { read_rest(file, sections, rest, &mut old) };
-        if read.is_err() {
-            system::unmap(rest.start, rest.length);
-        }
-        read.map(|found| (rest, found))
-    }
-
     /// Writes the profile to a separate file of this process, because the pool is damaged or belongs to another
     /// program.
     fn write_own(&mut self, sections: &Sections, parts: Parts<'static>) -> i32 {
+        self.choose_own();
+        self.asked.pool = false;
+        let result = self.write_named(sections, parts);
+        if result == 0 {
+            self.asked.pool = true;
+            self.name.copy(&self.pool);
+        }
+        result
+    }
+
+    /// Chooses the name of a separate file for this process, because the pool is damaged or belongs to another program.
+    /// Prints a warning.
+    #[inline(never)]
+    fn choose_own(&mut self) {
         self.pool.copy(&self.name);
         self.name.own_of(&self.pool, system::process());
         Message::Warning.say(
@@ -574,13 +523,6 @@ impl State {
             ],
             0,
         );
-        self.asked.pool = false;
-        let result = self.write_named(sections, parts);
-        if result == 0 {
-            self.asked.pool = true;
-            self.name.copy(&self.pool);
-        }
-        result
     }
 
     /// Writes the profile to an open file of the program. If `pool` is false, the profile is written at the file's
@@ -666,48 +608,6 @@ fn first_error(result: i32, then: system::Result<()>) -> i32 {
     match then {
         Err(number) if result == 0 => number,
         _ => result,
-    }
-}
-
-/// Reads the records of the earlier profile in a file piece by piece, and then the counts and everything that follows,
-/// to the memory `rest`. Returns `None` if they are not those of this image.
-///
-/// # Safety
-/// The caller must pass writable memory of at least one page, a file whose position is at the records, and the header of
-/// the profile in it.
-unsafe fn read_rest(
-    file: i32,
-    sections: &Sections,
-    rest: Area,
-    old: &mut OldHeader,
-) -> system::Result<Option<Old>> {
-    let stride = layout::LAYOUT.stride;
-    let room = if rest.length < 4096 {
-        4096
-    } else {
-        rest.length
-    } / stride;
-    let mut first = 0;
-    while first < sections.records() {
-        let left = sections.records() - first;
-        let count = if left < room { left } else { room };
-        // SAFETY: the memory has room for so many records, which are read after that.
-        unsafe {
-            if !read_whole(file, rest.start, count * stride)?
-                || !sections.same_records(first, count, rest.start, old)
-            {
-                return Ok(None);
-            }
-        }
-        first += count;
-    }
-    // SAFETY: the memory has room for the rest of the file, and the records were checked.
-    unsafe {
-        Ok(if read_whole(file, rest.start, rest.length)? {
-            sections.old_counts(rest, true, old)
-        } else {
-            None
-        })
     }
 }
 

@@ -4,7 +4,7 @@ use crate::layout::{
 };
 use crate::memory::{numbered, read, write, Area};
 use crate::output::Output;
-use crate::values::{self, OldValues};
+use crate::values::{self, Change, OldValues};
 use core::sync::atomic::{AtomicU64, AtomicU8, Ordering};
 use profkit_abi::{raw, variant};
 
@@ -316,13 +316,9 @@ impl Sections {
                 output.zeros(padding(area.length));
             }
             if parts.values {
+                self.change_values(Change::Begin);
                 let mut old = parts.old;
-                for index in 0..self.records() {
-                    let record = self.record(index);
-                    if values::has_sites(record) {
-                        values::write(output, record, &mut old);
-                    }
-                }
+                self.each_with_sites(|record| values::write(output, record, &mut old));
             }
         }
     }
@@ -559,12 +555,7 @@ impl Sections {
         unsafe {
             self.add(self.counts(), old.counts, self.counts());
             let mut values = old.values;
-            for index in 0..self.records() {
-                let record = self.record(index);
-                if values::has_sites(record) {
-                    values.add_to(record);
-                }
-            }
+            self.each_with_sites(|record| values.add_to(record));
         }
     }
 
@@ -620,20 +611,30 @@ impl Sections {
         unsafe { self.add(self.counts(), taken, self.counts()) };
     }
 
-    /// Sets the counts of all values of value sites to 0.
+    /// Calls a function with the address of each function record that has value sites. Most records have none.
     ///
     /// # Safety
-    /// The caller must ensure that the sections are writable and that [`Self::check`] has succeeded.
-    pub unsafe fn reset_values(&self) {
+    /// The caller must ensure that the records are readable.
+    #[inline(always)]
+    unsafe fn each_with_sites(&self, mut function: impl FnMut(usize)) {
         for index in 0..self.records() {
             let record = self.record(index);
-            // SAFETY: the caller promises that the records are writable.
-            unsafe {
-                if values::has_sites(record) {
-                    values::reset(record);
-                }
+            // SAFETY: the caller promises that the record is readable.
+            if unsafe { values::has_sites(record) } {
+                function(record);
             }
         }
+    }
+
+    /// Changes the counts of all values.
+    ///
+    /// # Safety
+    /// The caller must ensure that the sections are writable, that [`Self::check`] has succeeded, and that no other call
+    /// is running.
+    #[inline(never)]
+    pub unsafe fn change_values(&self, change: Change) {
+        // SAFETY: the caller promises that the records are writable.
+        unsafe { self.each_with_sites(|record| values::change(record, change)) };
     }
 
     /// Sets all counts to their initial values.
@@ -644,7 +645,7 @@ impl Sections {
         // SAFETY: the caller promises that the sections are writable.
         unsafe {
             self.reset_counters();
-            self.reset_values();
+            self.change_values(Change::Reset);
         }
     }
 

@@ -9,6 +9,7 @@ pub const FILES: &[(&str, &str)] = &[
     ("exports_file.rs", include_str!("exports_file.rs")),
     ("file.rs", include_str!("file.rs")),
     ("file/continuous.rs", include_str!("file/continuous.rs")),
+    ("file/earlier.rs", include_str!("file/earlier.rs")),
     ("file/replace.rs", include_str!("file/replace.rs")),
     ("hidden.rs", include_str!("hidden.rs")),
     ("image.rs", include_str!("image.rs")),

@@ -145,9 +145,7 @@ impl State {
             };
             if self.asked.pool && before.length != 0 {
                 file.close();
-                self.pool.copy(&self.name);
-                self.name.own_of(&self.pool, system::process());
-                Message::Warning.tell(&mut self.line, b"Invalid profile data to merge: the file is damaged or of another program. It is kept, and this process counts in a file of its own", 0);
+                self.choose_own();
                 let target = self.follow_links()?;
                 file = self.open_locked(target)?;
             }

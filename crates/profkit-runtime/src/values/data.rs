@@ -1,10 +1,9 @@
 //! Value data in files. This module reads those of an older profile and writes those of this process.
-use super::{has_sites, instrument, list, sites};
+use super::{each_node, has_sites, instrument, sites, written};
 use crate::layout::{padding, KINDS_MAX, KIND_CALL, KIND_VTABLE, LAYOUT, VALUES_PER_SITE};
 use crate::memory::{numbered, read};
 use crate::output::Output;
 use core::ptr::addr_of_mut;
-use core::sync::atomic::Ordering;
 
 /// The distance between addresses in this process and the same addresses in an older process of the same image. Only
 /// addresses between the first and the last function of the image are known to have this distance.
@@ -275,33 +274,29 @@ impl Site {
                 let at = old.0 + index * 16;
                 self.add(shift.apply(kind, read(at)), read(at + 8));
             }
-            let mut next = list(record, site);
-            while let Some(place) = next {
-                let node = place.load(Ordering::Acquire);
-                if node.is_null() {
-                    break;
-                }
-                let (value, count) = (
-                    (*node).value.load(Ordering::Relaxed),
-                    (*node).count.load(Ordering::Relaxed),
-                );
-                if old.1 == 0 {
+            let place = written(false);
+            each_node(record, site, |node| {
+                match node.unwritten(place) {
+                    // The nodes after this one are newer too.
+                    None => return false,
+                    Some([value, count]) if old.1 != 0 => self.add(value, count),
                     // Without older values the list is copied as it is, because it contains each value only once.
-                    if let Some(entry) = self.values.get_mut(self.length) {
-                        *entry = [value, count];
-                        self.length += 1;
+                    Some(copy) => {
+                        if let Some(entry) = self.values.get_mut(self.length) {
+                            *entry = copy;
+                            self.length += 1;
+                        }
                     }
-                } else {
-                    self.add(value, count);
                 }
-                next = Some(&(*node).next);
-            }
+                true
+            });
         }
     }
 }
 
-/// Writes the value data of one function. Other threads may add values between the three passes over the values. The
-/// sizes in the file are those of the first pass, so the structure of the file stays valid.
+/// Writes the value data of one function. If other threads may add values meanwhile, [`super::Change::Begin`] was made before,
+/// so that the three passes over the values find the same ones. Without memory for that they may differ. The sizes in
+/// the file are those of the first pass, so the structure of the file stays valid.
 ///
 /// # Safety
 /// The caller must pass the address of a function record with sites, ensure that no other call is running, and that the

@@ -10,9 +10,9 @@ mod recorded;
 
 pub use data::{write, OldValues, Shift};
 #[cfg(not(any(profkit_part = "file", profkit_part = "buffer")))]
-pub use record::{instrument, instrument_one, instrument_size, set_limit, take_lost};
+pub use record::{instrument, instrument_one, instrument_size, set_limit, take_lost, written};
 #[cfg(any(profkit_part = "file", profkit_part = "buffer"))]
-pub use recorded::{instrument, set_limit, take_lost};
+pub use recorded::{instrument, set_limit, take_lost, written};
 
 use crate::layout::LAYOUT;
 use crate::memory::{read, write as store};
@@ -107,23 +107,140 @@ unsafe fn list<'a>(record: usize, site: usize) -> Option<&'a AtomicPtr<Node>> {
     }
 }
 
-/// Sets the counts of all values of a function to 0.
+/// Calls a function with each node of one site, until it returns false.
 ///
 /// # Safety
-/// The caller must pass the address of a function record.
-pub unsafe fn reset(record: usize) {
+/// The caller must pass the address of a function record, and the index of a site in it.
+#[inline(always)]
+unsafe fn each_node(record: usize, site: usize, mut function: impl FnMut(&Node) -> bool) {
+    // SAFETY: each pointer in a list is null, or points to a node that stays in memory.
+    unsafe {
+        let mut next = list(record, site);
+        while let Some(place) = next {
+            let node = place.load(Ordering::Acquire);
+            if node.is_null() || !function(&*node) {
+                break;
+            }
+            next = Some(&(*node).next);
+        }
+    }
+}
+
+/// What is known of a node's counts in files. Other threads add to the counts of nodes at any time and without atomic
+/// operations, so nobody else may store a lower count there: the count in the file would be added again. Instead the count
+/// that was written is noted here, and the next write has the difference. In a process with one thread the counts are
+/// simply set to 0.
+#[repr(C)]
+pub struct Written {
+    /// The value to which the other two belong. A node gets another value if the list of its site is full.
+    value: AtomicU64,
+    /// The part of the node's count that is in a file.
+    count: AtomicU64,
+    /// One more than the node's count when the current write began; 0 if the node is newer.
+    now: AtomicU64,
+}
+
+const _: () = assert!(core::mem::size_of::<Written>() == core::mem::size_of::<Node>());
+
+/// The size in bytes of a chunk of memory for nodes. As much memory with a [`Written`] for each node follows it. A larger
+/// chunk would waste memory in small programs.
+const CHUNK_SIZE: usize = 64 << 10;
+
+impl Node {
+    /// Returns what is known of the node's counts in files. `place` is what [`written`] returns, and is not 0.
+    fn written(&self, place: usize) -> &Written {
+        let pool = crate::image::nodes();
+        let at = self as *const Node as usize;
+        let offset = at.wrapping_sub(pool.start);
+        let address = if offset < pool.length {
+            place + offset
+        } else {
+            at + CHUNK_SIZE
+        };
+        // SAFETY: this memory has an entry for each node, either in that for the pool or in that after a chunk, and is
+        // never freed.
+        unsafe { &*(address as *const Written) }
+    }
+
+    /// Returns the value and the part of its count that is to be written; `None` if the node is newer than the beginning
+    /// of the write. `place` is what [`written`] returns.
+    fn unwritten(&self, place: usize) -> Option<[u64; 2]> {
+        if place == 0 {
+            return Some([
+                self.value.load(Ordering::Relaxed),
+                self.count.load(Ordering::Relaxed),
+            ]);
+        }
+        let written = self.written(place);
+        let now = written.now.load(Ordering::Relaxed);
+        if now == 0 {
+            return None;
+        }
+        let count = now - 1 - written.count.load(Ordering::Relaxed);
+        Some([written.value.load(Ordering::Relaxed), count])
+    }
+}
+
+/// A change of all nodes of a function.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// Other threads may add to the counts from now on while they are written: provides the memory for [`Written`].
+    Share,
+    /// The counts at this moment are those that are written next. So all passes over them find the same values.
+    Begin,
+    /// The counts of the last write are in a file: they are not written again.
+    End,
+    /// All counts become 0.
+    Reset,
+}
+
+/// Changes all nodes of a function.
+///
+/// # Safety
+/// The caller must pass the address of a function record, and ensure that no other call is running.
+#[inline(never)]
+pub unsafe fn change(record: usize, change: Change) {
+    let place = written(change == Change::Share);
+    if change == Change::Share || (change == Change::Begin && place == 0) {
+        return;
+    }
+    let node_changes = |node: &Node| {
+        let count = node.count.load(Ordering::Relaxed);
+        if place == 0 || change == Change::Reset {
+            node.count.store(0, Ordering::Relaxed);
+        }
+        if place == 0 {
+            return true;
+        }
+        let written = node.written(place);
+        let old = written.count.load(Ordering::Relaxed);
+        let now = written.now.load(Ordering::Relaxed);
+        written.count.store(
+            match change {
+                Change::End if now != 0 => now - 1,
+                Change::End => old,
+                Change::Begin => {
+                    let value = node.value.load(Ordering::Relaxed);
+                    written.now.store(count.wrapping_add(1), Ordering::Relaxed);
+                    if written.value.swap(value, Ordering::Relaxed) != value {
+                        0
+                    } else if old > count {
+                        // A rare value makes room for others: its count becomes lower.
+                        count
+                    } else {
+                        old
+                    }
+                }
+                _ => 0,
+            },
+            Ordering::Relaxed,
+        );
+        true
+    };
     // SAFETY: the caller promises that there is a record.
     unsafe {
         for site in 0..all_sites(record) {
-            let mut next = list(record, site);
-            while let Some(place) = next {
-                let node = place.load(Ordering::Acquire);
-                if node.is_null() {
-                    break;
-                }
-                (*node).count.store(0, Ordering::Relaxed);
-                next = Some(&(*node).next);
-            }
+            each_node(record, site, node_changes);
         }
     }
 }

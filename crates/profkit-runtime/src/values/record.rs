@@ -1,5 +1,5 @@
 //! Adds values to the lists of value sites. One object file of the runtime contains this code for all others.
-use super::{all_sites, Node};
+use super::{all_sites, Node, CHUNK_SIZE};
 use crate::layout::{representative_size, LAYOUT, VALUES_PER_SITE};
 use core::mem::size_of;
 use core::ptr::null_mut;
@@ -20,8 +20,8 @@ static CHOSEN: AtomicBool = AtomicBool::new(false);
 /// The number of values that were not recorded because there was no memory.
 static LOST: AtomicUsize = AtomicUsize::new(0);
 
-/// The size in bytes of a chunk of memory for nodes. A larger chunk would waste memory in small programs.
-const CHUNK_SIZE: usize = 64 << 10;
+/// The address of the memory with the [`super::Written`] of each node in the pool; 0 if there is none.
+static WRITTEN: AtomicUsize = AtomicUsize::new(0);
 
 /// The header of a chunk of memory for nodes. It contains the number of nodes in use.
 #[repr(C)]
@@ -43,6 +43,18 @@ pub fn set_limit(limit: usize) {
 /// Returns the number of values that were not recorded, and sets it to 0.
 pub fn take_lost() -> usize {
     LOST.swap(0, Ordering::Relaxed)
+}
+
+/// Returns the address of the memory with the [`super::Written`] of each node in the pool; 0 if there is none. If `make`
+/// is true, provides the memory. Only one thread may do that at a time.
+pub fn written(make: bool) -> usize {
+    let mut place = WRITTEN.load(Ordering::Relaxed);
+    if place == 0 && make {
+        // A pool without nodes has no such memory, but the address must not be 0.
+        place = crate::image::more_memory(crate::image::nodes().length + 1);
+        WRITTEN.store(place, Ordering::Relaxed);
+    }
+    place
 }
 
 /// Returns zeroed memory for `count` nodes; null if there is none.
@@ -71,7 +83,7 @@ fn allocate(count: usize) -> *mut Node {
                 return unsafe { chunk.cast::<Node>().add(1 + index) };
             }
         }
-        let new = crate::image::more_memory(CHUNK_SIZE) as *mut Chunk;
+        let new = crate::image::more_memory(2 * CHUNK_SIZE) as *mut Chunk;
         if new.is_null() {
             return null_mut();
         }
@@ -80,7 +92,7 @@ fn allocate(count: usize) -> *mut Node {
             .is_err()
         {
             // Another thread has stored its chunk earlier, and that chunk is used. The chunk of this thread is freed.
-            crate::image::give_back(new as usize, CHUNK_SIZE);
+            crate::image::give_back(new as usize, 2 * CHUNK_SIZE);
         }
     }
 }

@@ -5,6 +5,7 @@ extern "C" {
     fn __llvm_profile_instrument_target_value(value: u64, record: usize, site: u32, count: u64);
     fn lprofSetMaxValsPerSite(limit: u32);
     fn __profkit_profile_take_lost() -> usize;
+    fn __profkit_profile_written(make: i32) -> usize;
 }
 
 /// Adds `count` to the count of a value in the list of a site.
@@ -33,4 +34,11 @@ pub fn set_limit(limit: usize) {
 pub fn take_lost() -> usize {
     // SAFETY: the function has no arguments.
     unsafe { __profkit_profile_take_lost() }
+}
+
+/// Returns the address of the memory with the [`super::Written`] of each node in the pool; 0 if there is none. If `make`
+/// is true, provides the memory. Only one thread may do that at a time.
+pub fn written(make: bool) -> usize {
+    // SAFETY: the function accepts every number.
+    unsafe { __profkit_profile_written(i32::from(make)) }
 }

@@ -369,7 +369,7 @@ mod tests {
         );
         assert_eq!(
             message(b"\x01\x02\x03\x04\x05\x06\x07\x08"),
-            "the file is not a profile: found [01, 02, 03, 04, 05, 06, 07, 08], \
+            "the file is not a profile: found the bytes [01, 02, 03, 04, 05, 06, 07, 08], \
              expected the magic number of a profile, or text"
         );
     }

@@ -370,7 +370,7 @@ fn what_is_no_profile_is_named_with_what_to_do() {
     insta::assert_snapshot!(lines(&report), @"
     empty.profraw: dropped: the file is empty
     program: dropped: the file is a program, not a profile
-    junk: dropped: the file is not a profile of any known kind: found [fe, fe, fe, fe, fe, fe, fe, fe], expected the magic number of a profile, or text
+    junk: dropped: the file is not a profile of any known kind: found the bytes [fe, fe, fe, fe, fe, fe, fe, fe], expected the magic number of a profile, or text
     ");
 }
 

@@ -37,7 +37,7 @@ no sample
 #[test]
 fn output_of_perf_script_is_read() {
     assert_eq!(TextKind::detect(LBR.as_bytes()), Some(TextKind::Script));
-    insta::assert_snapshot!(text(&read(LBR)), @r"
+    insta::assert_snapshot!(text(&read(LBR)), @"
     # profkit addresses 1
     losses samples 4
     losses with-branches 3
@@ -80,7 +80,7 @@ PERF_RECORD_MMAP2 10/10: [0x400000(0x1000) @ 0x1000 08:01 7 0]: r-xp /bin/one
 \t          400300
 
 ";
-    insta::assert_snapshot!(text(&read(script)), @r"
+    insta::assert_snapshot!(text(&read(script)), @"
     # profkit addresses 1
     losses samples 5
     losses with-branches 4
@@ -110,7 +110,7 @@ PERF_RECORD_MMAP2 10/10: [0x400000(0x1000) @ 0x1000 08:01 8 0]: r-xp /bin/other
 \t          400300
 \t          400200
 ";
-    insta::assert_snapshot!(text(&read(script)), @r"
+    insta::assert_snapshot!(text(&read(script)), @"
     # profkit addresses 1
     losses samples 2
     losses with-branches 1
@@ -132,7 +132,7 @@ fn without_mappings_places_are_addresses() {
     let counts = read(" 400100 0x400020/0x400010/P/-/-/0  0x400020/0x400010/P/-/-/0\n");
     let key = &counts.binaries[0].key;
     assert_eq!((key.numbering, key.path.len()), (Numbering::Address, 0));
-    insta::assert_snapshot!(text(&counts), @r"
+    insta::assert_snapshot!(text(&counts), @"
     # profkit addresses 1
     losses samples 1
     losses with-branches 1
@@ -154,7 +154,7 @@ fn unsymbolized_profiles_are_read() {
         TextKind::detect(flat.as_bytes()),
         Some(TextKind::Unsymbolized)
     );
-    insta::assert_snapshot!(text(&read(flat)), @r"
+    insta::assert_snapshot!(text(&read(flat)), @"
     # profkit addresses 1
     binary from-base - 
     ranges 2
@@ -166,7 +166,7 @@ fn unsymbolized_profiles_are_read() {
     *->6:2
     ");
     let contexts = "[main:1 @ foo]\n  1\n  4-8:10\n  0\n[main]\n  0\n  1\n  8->4:7\n";
-    insta::assert_snapshot!(text(&read(contexts)), @r"
+    insta::assert_snapshot!(text(&read(contexts)), @"
     # profkit addresses 1
     binary from-base - 
     context main
@@ -187,7 +187,7 @@ fn texts_of_autofdo_are_read() {
     let lines =
         "1\n4-8:10\n1\n4:2\n2\n8->4:7\n8->0:1\n// build_id: 0x0011223344556677\n// /lib/two.so\n";
     assert_eq!(TextKind::detect(lines.as_bytes()), Some(TextKind::Autofdo));
-    insta::assert_snapshot!(text(&read(lines)), @r"
+    insta::assert_snapshot!(text(&read(lines)), @"
     # profkit addresses 1
     binary file-offsets 0011223344556677 /lib/two.so
     ranges 1
@@ -253,25 +253,25 @@ fn damaged_texts_have_errors_with_places() {
         })
         .collect();
     insta::assert_snapshot!(errors.join("\n"), @"
-    text with samples at offset 0x0: the text has neither samples nor counts that profkit can read: expected the output of `perf script --show-mmap-events -F ip,brstack`, or an unsymbolized profile
-    text with samples at offset 0x9: the text ends within a section
-    text with samples at offset 0x9: a line cannot be read: found `4->8:1`, expected `START-END:COUNT`
-    text with samples at offset 0x9: a line cannot be read: found `x`, expected the number of entries of a section
-    text with samples at offset 0xf: the text ends within a section
-    text with samples at offset 0x0: a line cannot be read: found `[main`, expected a context in brackets
-    text with samples at offset 0x9: a context does not have two sections: expected a section of ranges and a section of branches
-    text with samples at offset 0x14: the file of addresses has an unknown version: found 2, expected 1
-    text with samples at offset 0x16: a line cannot be read: found `losses what 1`, expected a name that this version writes
-    text with samples at offset 0x16: a line cannot be read: found `ranges 1`, expected a binary
-    text with samples at offset 0x16: a line cannot be read: found `binary file-offsets 0g /a`, expected `binary NUMBERING BUILD-ID PATH`
-    text with samples at offset 0x3e: the file ends within a section
-    text with samples at offset 0x38: a line cannot be read: found `1-*:3`, expected `START-END:COUNT`
-    text with samples at offset 0x16: a line cannot be read: found `losses samples`, expected `losses NAME NUMBER`
-    text with samples at offset 0x2f: a line cannot be read: found `context %0`, expected `context NAME`
-    text with samples at offset 0x2f: a line cannot be read: found `what 1`, expected a section or a binary
-    text with samples at offset 0x2f: a line cannot be read: found `branches x`, expected the number of entries of a section
-    text with samples at offset 0x3a: a line cannot be read: found `1-2:3`, expected `FROM->TO:COUNT`
-    text with samples at offset 0x39: a line cannot be read: found `*:3`, expected `PLACE:COUNT`
+    text with samples, at offset 0x0: the text has neither samples nor counts that profkit can read: expected the output of `perf script --show-mmap-events -F ip,brstack`, or an unsymbolized profile
+    text with samples, at offset 0x9: the text ends within a section
+    text with samples, at offset 0x9: a line cannot be read: found `4->8:1`, expected `START-END:COUNT`
+    text with samples, at offset 0x9: a line cannot be read: found `x`, expected the number of entries of a section
+    text with samples, at offset 0xf: the text ends within a section
+    text with samples, at offset 0x0: a line cannot be read: found `[main`, expected a context in brackets
+    text with samples, at offset 0x9: a context does not have two sections: expected a section of ranges and a section of branches
+    text with samples, at offset 0x14: the file of addresses has an unknown version: found 2, expected 1
+    text with samples, at offset 0x16: a line cannot be read: found `losses what 1`, expected a name that this version writes
+    text with samples, at offset 0x16: a line cannot be read: found `ranges 1`, expected a binary
+    text with samples, at offset 0x16: a line cannot be read: found `binary file-offsets 0g /a`, expected `binary NUMBERING BUILD-ID PATH`
+    text with samples, at offset 0x3e: the file ends within a section
+    text with samples, at offset 0x38: a line cannot be read: found `1-*:3`, expected `START-END:COUNT`
+    text with samples, at offset 0x16: a line cannot be read: found `losses samples`, expected `losses NAME NUMBER`
+    text with samples, at offset 0x2f: a line cannot be read: found `context %0`, expected `context NAME`
+    text with samples, at offset 0x2f: a line cannot be read: found `what 1`, expected a section or a binary
+    text with samples, at offset 0x2f: a line cannot be read: found `branches x`, expected the number of entries of a section
+    text with samples, at offset 0x3a: a line cannot be read: found `1-2:3`, expected `FROM->TO:COUNT`
+    text with samples, at offset 0x39: a line cannot be read: found `*:3`, expected `PLACE:COUNT`
     ");
 }
 

@@ -311,7 +311,7 @@ mod tests {
         assert!(
             event
                 .to_string()
-                .starts_with("a: dropped function `b\\nc`: ")
+                .starts_with("a: dropped function `b\\nc`")
         );
     }
 

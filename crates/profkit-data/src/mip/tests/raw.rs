@@ -81,7 +81,7 @@ fn parts_stand_behind_each_other() {
     let at = damaged.len() - 10;
     damaged[at] ^= 1;
     let file = [&one[..], &damaged, &one, &one[..80]].concat();
-    insta::assert_snapshot!(parts(&file), @r"
+    insta::assert_snapshot!(parts(&file), @"
     0x0: version 9 build id abababababababababababababababababababab modes 0x3f runs 1 25 of 25 bytes of records, 0 samples 
     error: raw file of part 2, at offset 0xaa: the checksum does not fit the bytes before it: found 0x60e89cf86d139bdb, expected 0x13443ca96f8f77ee
     hint: the file was changed after it was written: copy it again
@@ -112,7 +112,7 @@ fn damaged_raw_files() {
         raw.patch_u32(label, value);
         parts(&with_checksum(raw.finish()))
     };
-    insta::assert_snapshot!(parts(b""), @r"
+    insta::assert_snapshot!(parts(b""), @"
 error: the file is empty
 hint: the program ended before it wrote its records, or it still runs and has not written them yet
 ");
@@ -131,7 +131,7 @@ hint: the program ended before it wrote its records, or it still runs and has no
     insta::assert_snapshot!(with("id.length", 65), @"error: header, at offset 0xc: the build id is too long: found 65 bytes, expected at most 64");
     insta::assert_snapshot!(with("samples.size", 9), @"error: header, at offset 0x10: the last sample is incomplete: found 9 bytes, expected a multiple of 8");
     insta::assert_snapshot!(with("runs", 0), @"error: header, at offset 0x14: the number of runs is 0: found 0, expected at least 1");
-    insta::assert_snapshot!(with("records.size", u32::MAX), @r"
+    insta::assert_snapshot!(with("records.size", u32::MAX), @"
     0x0: version 9 build id abababababababababababababababababababab modes 0x3f runs 1 41 of 4294967295 bytes of records, 0 samples raw file, at offset 0x61: the file ends inside one of its parts: found 41 bytes of records, samples and checksum, expected 4294967311 bytes
     hint: the file lost its end after it was written: copy it again
     ");
@@ -144,7 +144,7 @@ hint: the program ended before it wrote its records, or it still runs and has no
     let whole = image.raw(&image.records());
     insta::assert_snapshot!(parts(&whole[..40]), @"error: build id, at offset 0x20: the data are too short here: found 8 bytes left, expected 20 bytes");
     insta::assert_snapshot!(parts(&whole[..whole.len() - 1]), @"
-    0x0: version 9 build id abababababababababababababababababababab modes 0x3f runs 1 25 of 25 bytes of records, 0 samples raw file, at offset 0x58: the end of the part is missing: found 32 bytes of records, samples and checksum, expected 33 bytes
+    0x0: version 9 build id abababababababababababababababababababab modes 0x3f runs 1 25 of 25 bytes of records, 0 samples raw file, at offset 0x58: the file ends inside one of its parts: found 32 bytes of records, samples and checksum, expected 33 bytes
     hint: the file lost its end after it was written: copy it again
     ");
     let mut returns = V8_RAW.to_vec();

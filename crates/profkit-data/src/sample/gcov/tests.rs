@@ -192,11 +192,11 @@ fn what_has_no_place_is_counted() {
         counts,
         [
             "2 locations with a line or discriminator above 65535",
-            "1 totals that differ from the sum of their lines",
+            "1 totals unlike the sum of the lines",
             "1 checksums",
             "1 attributes",
             "1 vtables",
-            "1 names from the symbol list",
+            "1 names of the symbol list",
             "1 names that are known by their hash only",
         ]
     );

@@ -82,7 +82,7 @@ fn a_table_that_a_profile_does_not_have_is_named_with_those_that_it_has() {
     let error = of(COUNTS, TableKind::Lines).expect_err("no lines");
     assert_eq!(
         error.to_string(),
-        "an instrumentation profile has no table lines; its tables are functions, counters, values, traces"
+        "an instrumentation profile has no table named `lines`; its tables are functions, counters, values, traces"
     );
     let error = of(SAMPLES, TableKind::Traces).expect_err("no traces");
     assert_eq!(error.table, TableKind::Traces);

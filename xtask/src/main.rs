@@ -12,6 +12,7 @@ mod differential;
 mod dist;
 mod fixtures;
 mod fuzz;
+mod links;
 mod memprof;
 mod mip;
 mod page;
@@ -46,7 +47,7 @@ const TASKS: &[Task] = &[
     ),
     Task(
         "doc",
-        "the documentation of all crates, warnings denied",
+        "the documentation of all crates, warnings denied, and its links",
         steps::doc,
     ),
     Task(

@@ -62,10 +62,11 @@ pub fn quick(_arguments: &[String]) -> Result<()> {
     cargo(&["test", "-p", "profkit-cli", "--test", "cli"], &[])
 }
 
-/// Builds the documentation of all crates. Warnings are errors.
+/// Builds the documentation of all crates, and checks the links of the crate `profkit`. Warnings are errors.
 pub fn doc(_arguments: &[String]) -> Result<()> {
     let deny = [("RUSTDOCFLAGS", "-D warnings")];
-    cargo(&["doc", "--workspace", "--no-deps"], &deny)
+    cargo(&["doc", "--workspace", "--no-deps"], &deny)?;
+    crate::links::check(&target_folder().join("doc"))
 }
 
 /// The target for which tests with sanitizers are built. Because the target is given, build scripts and macros are

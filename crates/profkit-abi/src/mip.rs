@@ -1,10 +1,12 @@
 //! Constants of MIP profiles, which record coverage and call order with one instruction per function. The instrumenter,
 //! the run-time library and the readers share these definitions. The module defines magic numbers, versions, file
-//! types, mode flags, names, and the layouts of function records, map entries and raw file headers. docs/formats/mip.md
+//! types, mode flags, names, and the layouts of function records, map entries and raw file headers. [docs/formats/mip.md]
 //! has the tables and the reasons.
 //!
 //! profkit writes version 9. Version 8 was never part of a released compiler (LLVM reviews D104060, D104087, D104089,
 //! abandoned in 2021); its layouts are in [`v8`], for readers. All numbers are little-endian.
+//!
+//! [docs/formats/mip.md]: https://github.com/profkit/profkit/blob/main/docs/formats/mip.md
 
 /// The magic number: the first four bytes `FB 4D 49 50` of a raw file, a version 8 map and a profile, read as a
 /// little-endian number.

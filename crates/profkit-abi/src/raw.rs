@@ -1,7 +1,9 @@
 //! Constants of the raw instrumentation profile (.profraw): magic numbers and version numbers
 //! (`INSTR_PROF_RAW_MAGIC_64`, `…_32`, `INSTR_PROF_RAW_VERSION` in `InstrProfData.inc`). The layouts of headers and
-//! records in each version are in the crate `profkit-data`, next to the code that reads them; docs/formats/raw.md has
+//! records in each version are in the crate `profkit-data`, next to the code that reads them; [docs/formats/raw.md] has
 //! the tables.
+//!
+//! [docs/formats/raw.md]: https://github.com/profkit/profkit/blob/main/docs/formats/raw.md
 
 /// The magic number of a file that a 64-bit program wrote, in the byte order of that program.
 pub const MAGIC_64: u64 = 0xff6c_7072_6f66_7281;

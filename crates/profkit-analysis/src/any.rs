@@ -7,6 +7,19 @@ use profkit_data::instr::raw::RawMetadataSource;
 use profkit_data::mip::{MipProfile, ProfileVersion};
 
 /// A profile that contains functions: of any kind except a heap profile.
+///
+/// ```
+/// use profkit_analysis::any::AnyProfile;
+///
+/// for file in [b":ir\nmain\n1234\n1\n5\n".as_slice(), b"main:100:5\n 1: 3\n"] {
+///     match AnyProfile::open(file, None)? {
+///         AnyProfile::Instr(mut reader) => assert_eq!(reader.source().kind().to_string(), "IR"),
+///         AnyProfile::Sample(view) => assert_eq!(view.profile.functions().len(), 1),
+///         AnyProfile::Mip(profile, _) => println!("{} functions", profile.functions.len()),
+///     }
+/// }
+/// # Ok::<(), profkit_data::Error>(())
+/// ```
 #[derive(Debug)]
 pub enum AnyProfile<'data> {
     /// An instrumentation profile.
@@ -18,7 +31,8 @@ pub enum AnyProfile<'data> {
 }
 
 impl<'data> AnyProfile<'data> {
-    /// Opens a profile by its content. `metadata` supplies the functions of raw profiles that hold counters only.
+    /// Opens a profile by its content. `metadata` supplies the functions of raw profiles that hold counters only:
+    /// [`Plan::joined`](crate::correlate::Plan::joined).
     ///
     /// # Errors
     /// If the file is not a profile, or if nothing of it can be read.

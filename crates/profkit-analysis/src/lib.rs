@@ -1,6 +1,9 @@
 //! Answers questions about profiles. Each module takes profiles or binaries and returns values; front ends turn the
 //! values into text.
 //!
+//! In the crate `profkit`, this crate is the module `profkit::analysis`: a program that depends on `profkit` writes
+//! `use profkit::analysis::…` where the examples have `use profkit_analysis::…`.
+//!
 //! | module | question |
 //! |---|---|
 //! | [`any`] | what is in a profile whose kind is not known? |

@@ -1,6 +1,7 @@
 //! Selects functions by name.
 use crate::names;
 use profkit_data::sample::SampleName;
+#[doc(no_inline)]
 pub use regex::bytes::Regex;
 
 /// Selects functions of a profile by their names.

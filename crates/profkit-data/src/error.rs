@@ -91,6 +91,7 @@ struct Inner {
     expected: Option<Cow<'static, str>>,
     hint: Option<Cow<'static, str>>,
     llvm_detail: Option<Cow<'static, str>>,
+    ends_early: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,6 +114,7 @@ impl Error {
             expected: None,
             hint: None,
             llvm_detail: None,
+            ends_early: is_end(kind),
         }))
     }
 
@@ -121,6 +123,15 @@ impl Error {
     #[must_use]
     pub fn with_kind(mut self, kind: ErrorKind) -> Self {
         self.0.kind = kind;
+        self.0.ends_early = is_end(kind);
+        self
+    }
+
+    /// States that the data end before a structure is complete, although the error has another kind than
+    /// [`ErrorKind::Truncated`], because LLVM reports another one.
+    #[must_use]
+    pub fn because_data_end(mut self) -> Self {
+        self.0.ends_early = true;
         self
     }
 
@@ -185,6 +196,13 @@ impl Error {
     /// Returns the kind of the error.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
+    }
+
+    /// Whether the data end before a structure is complete, as in a file that is cut off. The kind of such an error need
+    /// not be [`ErrorKind::Truncated`]: kinds are those of LLVM, which calls some cut files damaged
+    /// ([`ErrorKind::BadHeader`]).
+    pub fn is_end_of_data(&self) -> bool {
+        self.0.ends_early
     }
 
     /// Returns the message: what went wrong, without the position.
@@ -276,6 +294,10 @@ impl Error {
     pub fn detail_for_llvm(&self) -> Option<&str> {
         self.0.llvm_detail.as_deref()
     }
+}
+
+fn is_end(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::Truncated | ErrorKind::EndOfFile)
 }
 
 impl fmt::Display for Error {

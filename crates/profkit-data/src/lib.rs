@@ -1,5 +1,8 @@
 //! Readers and writers for the profiles of LLVM-based compilers.
 //!
+//! In the crate `profkit`, this crate is the module `profkit::data`: a program that depends on `profkit` writes
+//! `use profkit::data::…` where the examples have `use profkit_data::…`.
+//!
 //! Every format has a folder with a *view* that borrows the file's bytes, a *model* that owns its data, and a *writer*.
 //! This crate does not open files, start threads or print. [`open()`] opens a profile of any kind, which it recognises
 //! by the content. [`detect`](detect::detect) only returns the kind of a file.
@@ -59,6 +62,13 @@ pub mod list;
 #[cfg(any(feature = "instr", feature = "memprof"))]
 #[doc(hidden)]
 pub mod llvm_order;
+#[cfg(any(
+    feature = "instr",
+    feature = "sample",
+    feature = "memprof",
+    feature = "mip"
+))]
+mod loss_counts;
 #[cfg(feature = "memprof")]
 pub mod memprof;
 mod memprof_section;

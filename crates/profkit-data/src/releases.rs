@@ -1,8 +1,10 @@
 //! The versions of each format that every LLVM release writes and reads. This is the only table of these versions;
-//! docs/formats/raw.md and indexed.md describe their history.
+//! [docs/formats/raw.md] and indexed.md describe their history.
 //!
 //! The rows of releases 13, 14, 15, 16, 19 and 22 are tested against LLVM's tools. The other rows come from LLVM's
 //! sources.
+//!
+//! [docs/formats/raw.md]: https://github.com/profkit/profkit/blob/main/docs/formats/raw.md
 use profkit_abi::variant;
 use std::fmt;
 use std::ops::RangeInclusive;

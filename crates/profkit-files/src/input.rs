@@ -155,6 +155,19 @@ impl fmt::Display for ReadError {
 impl std::error::Error for ReadError {}
 
 /// An open file as the only input of a merge.
+///
+/// ```
+/// use profkit_files::{Input, Inputs, SingleInput};
+/// # let file = tempfile::NamedTempFile::new()?;
+/// # let path = file.path();
+///
+/// std::fs::write(path, b"main\n1\n1\n5\n")?;
+/// let input = Input::open(path)?;
+/// // Functions that take several inputs take `&SingleInput(&input)`, and the file is not opened again.
+/// let inputs = SingleInput(&input);
+/// assert_eq!((inputs.len(), inputs.name(0).as_ref()), (1, input.name()));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct SingleInput<'a>(pub &'a Input);
 

@@ -7,7 +7,16 @@ use std::io;
 
 /// The inputs of a merge, in the order in which the user named them.
 ///
-/// A slice or a vector whose items are bytes, `(name, bytes)` or `(name, weight, bytes)` can be used as inputs:
+/// A slice, an array or a vector of inputs in memory implements this trait. Its items are all of one of these types:
+///
+/// | item | name | weight |
+/// |---|---|---|
+/// | `&[u8]`, `Vec<u8>` | `input 1`, `input 2` and so on | 1 |
+/// | `(N, B)`: for example `(&str, &[u8])`, `(String, Vec<u8>)` | `N: AsRef<str>` | 1 |
+/// | `(N, Weight, B)`: for example `(&str, Weight, Vec<u8>)` | `N: AsRef<str>` | the [`Weight`] |
+///
+/// The bytes `B` are any `AsRef<[u8]>`. Inputs that are files are an [`InputList`](crate::InputList); an opened
+/// [`Input`](crate::Input) is a [`SingleInput`](crate::SingleInput).
 ///
 /// ```
 /// use profkit_files::Inputs;
@@ -15,6 +24,9 @@ use std::io;
 /// let runs: [&[u8]; 2] = [b"main\n1\n1\n5\n", b"main\n1\n1\n7\n"];
 /// assert_eq!(runs.name(1), "input 2");
 /// assert_eq!(runs.open(1, &mut Vec::new())?.as_ref(), runs[1]);
+///
+/// let named = vec![("monday".to_owned(), runs[0].to_vec())];
+/// assert_eq!(named.name(0), "monday");
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub trait Inputs: Sync {

@@ -59,6 +59,23 @@ impl InputFile {
 }
 
 /// All input files of a merge, in the order in which they were named. The files of a folder are sorted by path.
+///
+/// ```
+/// use profkit_files::{InputList, Inputs};
+/// # let folder = tempfile::tempdir()?;
+/// # let runs = folder.path();
+///
+/// std::fs::write(runs.join("a.profraw"), b"first")?;
+/// std::fs::write(runs.join("b.profraw"), b"second")?;
+/// // As on a command line: a file with a weight, then a folder. A file that is found twice is used once.
+/// let weighted = format!("2,{}", runs.join("b.profraw").display());
+/// let named = [weighted.into(), runs.into()];
+/// let inputs = InputList::collect(&named, &[], None)?;
+/// assert_eq!(inputs.len(), 2);
+/// assert!(inputs.name(0).ends_with("b.profraw"));
+/// assert_eq!(inputs.open(1, &mut Vec::new())?.as_ref(), b"first");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Default)]
 pub struct InputList {
     /// The input files.

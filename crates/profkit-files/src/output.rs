@@ -28,6 +28,17 @@ pub enum Content {
 /// file replaces the target at the end. The permissions of an existing target are kept, and a symbolic link is
 /// followed. Other kinds of files (`/dev/stdout`, `/dev/null`, a FIFO) and all files in `/dev` and `/proc` are written
 /// directly.
+///
+/// ```
+/// use profkit_files::{Content, Output};
+/// # let folder = tempfile::tempdir()?;
+///
+/// let path = folder.path().join("merged.profdata");
+/// let output = Output::new(&path, Content::Binary)?;
+/// let bytes = output.write(|sink| sink.put(b"a profile"))?;
+/// assert_eq!((bytes, std::fs::read(&path)?), (9, b"a profile".to_vec()));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Output {
     name: String,

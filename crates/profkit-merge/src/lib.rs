@@ -1,5 +1,8 @@
 //! Merges profiles: many inputs to one result, with a [`Report`] of what was kept, repaired and dropped.
 //!
+//! In the crate `profkit`, this crate is the module `profkit::merge`: a program that depends on `profkit` writes
+//! `use profkit::merge::…` where the examples have `use profkit_merge::…`.
+//!
 //! | profiles | function | result |
 //! |---|---|---|
 //! | instrumentation profiles (heap profiles may be among them) | [`merge_instr`] | [`MergeOutcome`] |

@@ -51,7 +51,19 @@ pub enum ValueWeights {
 /// A filter of functions: returns whether the function with the given name stays in the result.
 pub type NameFilter = Arc<dyn Fn(&[u8]) -> bool + Send + Sync>;
 
-/// Options of [`merge_instr`](crate::merge_instr).
+/// Options of [`merge_instr`](crate::merge_instr). They are made with [`new`](Self::new) and changed with setters. The
+/// threads, the progress and the cancelling, which all merges have, are in [`run`](Self::run).
+///
+/// ```
+/// use profkit_merge::{MergeOptions, merge_instr};
+///
+/// let options = MergeOptions::new().filter(|name| name.starts_with(b"main"));
+/// let input = b":ir\nmain\n1\n1\n5\n\nother\n2\n1\n5\n";
+/// let merged = merge_instr(&[input.as_slice()], &options)?;
+/// let totals = &merged.report.totals;
+/// assert_eq!((totals.functions, totals.functions_filtered), (1, 1));
+/// # Ok::<(), profkit_merge::MergeError>(())
+/// ```
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct MergeOptions {

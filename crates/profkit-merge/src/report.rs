@@ -22,6 +22,23 @@ pub const REPORT_VERSION: u32 = 3;
 pub const EVENTS_PER_REASON: usize = 1000;
 
 /// The report of a merge: what was done with each input.
+///
+/// ```
+/// use profkit_merge::{MergeError, MergeOptions, merge_instr};
+///
+/// let good = b":ir\nmain\n1234\n1\n5\n".as_slice();
+/// let report = merge_instr(&[("a", good), ("b", b"---\n")], &MergeOptions::new())?.report;
+/// assert_eq!((report.totals.files_kept, report.totals.files_dropped), (1, 1));
+/// assert!(!report.is_clean());
+/// println!("{}", report.events[0]);
+///
+/// // If no input can be used, the report is in the error.
+/// let Err(MergeError::NothingLeft(report)) = merge_instr(&[("b", b"---\n")], &MergeOptions::new()) else {
+///     panic!("the only input is no profile");
+/// };
+/// assert_eq!(report.totals.files_dropped, 1);
+/// # Ok::<(), MergeError>(())
+/// ```
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
     /// The name of the report's serialised form: `profkit-merge`.
@@ -36,7 +53,10 @@ pub struct Report {
     /// The totals of all inputs.
     pub totals: Totals,
     /// For instrumentation profiles: the indexed version to write. It is the newest one that makes compilers hash
-    /// functions in the same way as in the inputs. 0 for other profiles.
+    /// functions in the same way as in the inputs, so it suits the compiler that built the program
+    /// (`IndexedWriteOptions::for_version`). A version for one certain LLVM release (`IndexedWriteOptions::for_llvm`) may
+    /// be another one: a release cannot read newer versions, and clang of that release does not find front-end functions
+    /// whose hashes are of another generation. 0 for other profiles.
     #[serde(skip_serializing_if = "is_zero")]
     pub suggested_indexed_version: u32,
     /// The part of the report that only MIP merges have; `None` for other merges.
@@ -138,6 +158,28 @@ impl Totals {
 }
 
 /// An event of a merge: something that happened to an input or to one of its functions.
+///
+/// An input can have several events: one for each fault. An event whose `function` is `None` is about the
+/// whole input, or about a part of it that is not one function, such as a MemProf section or the counters of several
+/// functions. So an event with [`Action::Dropped`] and no function can mean a part. To count inputs, use
+/// [`Report::totals`], which counts each input once.
+///
+/// ```
+/// use profkit_merge::{Action, MergeOptions, Reason, merge_instr};
+///
+/// let inputs = [
+///     ("whole", b":ir\nf\n1\n1\n5\n\ng\n2\n1\n7\n".as_slice()),
+///     ("other", b":ir\nf\n1\n2\n5\n6\n\ng\n2\n1\n7\n".as_slice()),
+/// ];
+/// let report = merge_instr(&inputs, &MergeOptions::new())?.report;
+/// let event = &report.events[0];
+/// // The record of `f` was dropped, and the rest of its file was kept.
+/// assert_eq!((event.file.as_str(), event.action), ("other", Action::Dropped));
+/// assert_eq!(event.function.as_deref(), Some(b"f".as_slice()));
+/// assert_eq!(event.reason, Reason::CounterMismatch);
+/// assert_eq!((report.totals.files_repaired, report.totals.files_dropped), (1, 0));
+/// # Ok::<(), profkit_merge::MergeError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Event {
     /// The index of the input in the list of inputs.
@@ -318,9 +360,11 @@ pub enum Reason {
     EmptyFile,
     /// The file is not a profile of the kind that is merged.
     NotAProfile,
-    /// The file's header is damaged or of an unknown version.
+    /// The file's header is damaged or of an unknown version. A header that is cut off has the reason
+    /// [`Truncated`](Self::Truncated).
     BadHeader,
-    /// The file ends too early. Damaged text whose kind cannot be recognised may also get this reason, because it is
+    /// The file ends too early: within its header, or before the end of a section that its header states. If the header
+    /// itself is damaged, a section may only seem to be cut off. Damaged text whose kind cannot be recognised may also get this reason, because it is
     /// read as an instrumentation profile.
     Truncated,
     /// The file contains parts that contradict each other.
@@ -387,12 +431,14 @@ impl Reason {
 
     /// Returns the reason for an event that a reader's error causes.
     pub fn of(error: &Error) -> Self {
+        if error.is_end_of_data() {
+            return Reason::Truncated;
+        }
         match error.kind() {
             ErrorKind::UnrecognizedFormat | ErrorKind::BadMagic => Reason::NotAProfile,
             ErrorKind::BadHeader
             | ErrorKind::UnsupportedVersion
             | ErrorKind::UnsupportedHashType => Reason::BadHeader,
-            ErrorKind::Truncated => Reason::Truncated,
             ErrorKind::MissingCorrelation | ErrorKind::CannotCorrelate => {
                 Reason::MissingCorrelation
             }

@@ -1,10 +1,12 @@
-//! Function names for people: demangled, and safe to print.
+//! Function names for people: demangled, and safe to print. `profkit_analysis::names` is this module, and in the crate
+//! `profkit` it is `profkit::analysis::names`.
 use crate::demangle;
 pub use profkit_data::printable;
 use std::borrow::Cow;
 
 /// Returns a function name as it is printed: demangled, unless `mangled` is true. The file before the name of a local
-/// function is kept (`file.c;name`, up to LLVM 16 `file.c:name`). rustc writes the name of a codegen unit instead of a
+/// function is kept: `file.c:name` in front-end profiles and up to LLVM 16, `file.c;name` in IR profiles since
+/// LLVM 17. rustc writes the name of a codegen unit instead of a
 /// file (`lib.1a2b-cgu.1;name`); this name is left out. Control characters and bytes that are not UTF-8 are escaped.
 ///
 /// ```

@@ -1,5 +1,7 @@
-//! The data blocks of a page: numbers and names as bytes, compressed and written as base64. docs/formats/page.md
+//! The data blocks of a page: numbers and names as bytes, compressed and written as base64. [docs/formats/page.md]
 //! describes them.
+//!
+//! [docs/formats/page.md]: https://github.com/profkit/profkit/blob/main/docs/formats/page.md
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;

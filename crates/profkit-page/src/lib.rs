@@ -1,6 +1,9 @@
 //! Profiles for viewers. [`Page`] is a profile as one HTML file with its data, style and script, which needs no network;
 //! [`export`] makes the files of other tools' viewers.
 //!
+//! In the crate `profkit`, this crate is the module `profkit::page`: a program that depends on `profkit` writes
+//! `use profkit::page::…` where the examples have `use profkit_page::…`.
+//!
 //! ```
 //! use profkit_analysis::instr::InstrReader;
 //! use profkit_page::{DEFAULT_SIZE_LIMIT, Page};
@@ -46,7 +49,9 @@ use std::fmt;
 /// The largest size of a page if no other is asked for: 12 million bytes.
 pub const DEFAULT_SIZE_LIMIT: usize = 12_000_000;
 
-/// The version of the data blocks. docs/formats/page.md describes them.
+/// The version of the data blocks. [docs/formats/page.md] describes them.
+///
+/// [docs/formats/page.md]: https://github.com/profkit/profkit/blob/main/docs/formats/page.md
 pub const PAGE_VERSION: u32 = 1;
 
 /// The largest number of errors on a page.

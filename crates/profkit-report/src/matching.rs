@@ -1,4 +1,6 @@
-//! The output of `profkit match`. docs/formats/match-json.md describes the JSON.
+//! The output of `profkit match`. [docs/formats/match-json.md] describes the JSON.
+//!
+//! [docs/formats/match-json.md]: https://github.com/profkit/profkit/blob/main/docs/formats/match-json.md
 use crate::annotations::{Annotation, Annotations, Level};
 use crate::doctor::wrapped;
 use crate::{Cell, Column, Console, Style, Table, grouped, percent, plural, quoted};

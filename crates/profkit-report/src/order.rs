@@ -1,5 +1,7 @@
-//! The reports of `profkit order` and `profkit mip order`. docs/formats/order-json.md describes the JSON of `profkit
+//! The reports of `profkit order` and `profkit mip order`. [docs/formats/order-json.md] describes the JSON of `profkit
 //! order`.
+//!
+//! [docs/formats/order-json.md]: https://github.com/profkit/profkit/blob/main/docs/formats/order-json.md
 use crate::{grouped, plural};
 use profkit_analysis::names;
 use profkit_analysis::order::{

@@ -1,4 +1,6 @@
-//! The output of `profkit overlap`. docs/formats/overlap-json.md describes the JSON.
+//! The output of `profkit overlap`. [docs/formats/overlap-json.md] describes the JSON.
+//!
+//! [docs/formats/overlap-json.md]: https://github.com/profkit/profkit/blob/main/docs/formats/overlap-json.md
 use crate::{grouped, plural};
 use profkit_analysis::names;
 use profkit_analysis::overlap::{

@@ -1,5 +1,7 @@
 //! The report of `profkit sample`: what the profile was made from, what was left out, or why no profile was made.
-//! docs/formats/sample-json.md describes the JSON.
+//! [docs/formats/sample-json.md] describes the JSON.
+//!
+//! [docs/formats/sample-json.md]: https://github.com/profkit/profkit/blob/main/docs/formats/sample-json.md
 use crate::recording::recording_damage;
 use crate::{grouped, percent, plural, tenths};
 use profkit_data::printable;

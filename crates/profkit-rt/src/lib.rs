@@ -73,7 +73,7 @@ pub enum Variant {
 }
 
 impl Variant {
-    /// The options of rustc for this variant, in addition to [`COMPILE_FLAGS`].
+    /// The options of rustc for this variant, in addition to `COMPILE_FLAGS`.
     #[must_use]
     pub const fn compile_flags(self) -> &'static [&'static str] {
         match self {

@@ -24,6 +24,22 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let binaries = Binaries::open(&arguments.map(PathBuf::from).collect::<Vec<_>>())?;
         let source = IndexedBinaries::of(&binaries);
         let loaded = load_heap(&SingleInput(&input), &RunOptions::new(), &source)?;
+        for event in &loaded.report.events {
+            eprintln!("{event}");
+        }
+        for module in &loaded.modules {
+            if let Some(error) = &module.error {
+                eprintln!("{:?}: {error}", module.module);
+            } else if module.binary.is_none() {
+                eprintln!("no binary was given for {:?}", module.module);
+            }
+        }
+        if loaded.contexts_dropped > 0 {
+            eprintln!(
+                "{} of {} contexts were dropped: none of their functions is known",
+                loaded.contexts_dropped, loaded.contexts
+            );
+        }
         HeapProfile::from_loaded(loaded)
     };
     let contexts = heap.profile.contexts();

@@ -2,7 +2,7 @@
 //!
 //!     cargo run -p profkit --example merge_files_for_llvm_16 -- OUTPUT INPUT...
 use profkit::data::instr::indexed::{IndexedPlan, IndexedWriteOptions};
-use profkit::data::instr::releases::Release;
+use profkit::data::releases::Release;
 use profkit::merge::files::{Content, InputList, Output, write_indexed};
 use profkit::merge::{MergeOptions, merge_instr};
 use std::path::Path;
@@ -20,8 +20,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let profile = &merged.profiles.first().ok_or("nothing was merged")?.profile;
     let plan = IndexedPlan::new(profile, &IndexedWriteOptions::for_llvm(Release::new(16)))?;
     // Data that the version of LLVM 16 cannot represent.
-    for (count, what) in plan.losses().counts() {
-        eprintln!("not written: {count} {what}");
+    if !plan.losses().is_empty() {
+        eprintln!("not written: {}", plan.losses());
     }
     // The file is written whole or not at all.
     let output = Output::new(Path::new(&output), Content::Binary)?;

@@ -141,7 +141,7 @@ fn bare_profile(program: &std::path::Path) -> Vec<u8> {
         endian,
         width,
         version: 10,
-        flags: profkit_abi::variant::IR,
+        flags: profkit::abi::variant::IR,
     });
     raw.binary_ids.extend(build_id(&image).unwrap());
     raw.records = vec![RawImageRecord {

@@ -80,7 +80,7 @@ pub struct Match {
 /// // Profiles that have their functions need no binary, and are merged as they are.
 /// let inputs = [b"main\n1234\n1\n7\n\n".as_slice()];
 /// let plan = Plan::new(&inputs, &Binaries::open(&[std::env::current_exe()?])?);
-/// assert_eq!((plan.complete, plan.bare, plan.is_complete()), (1, 0, true));
+/// assert_eq!((plan.complete_inputs, plan.bare_inputs, plan.is_complete()), (1, 0, true));
 /// let options = MergeOptions::new().correlation(Arc::new(plan.joined));
 /// assert_eq!(merge_instr(&inputs, &options)?.report.totals.files_kept, 1);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -92,22 +92,27 @@ pub struct Plan {
     /// The function records that the merge needs.
     pub joined: Joined,
     /// The number of inputs with a profile that does not need a binary.
-    pub complete: u64,
+    pub complete_inputs: u64,
     /// The number of inputs with a profile that needs a binary.
-    pub bare: u64,
+    pub bare_inputs: u64,
 }
 
 impl Plan {
     /// Examines all inputs, and finds the binaries for those whose raw profiles need one. Each binary is read once.
     ///
     /// An input that cannot be read is ignored here; the merge reports it.
-    pub fn new(inputs: &dyn Inputs, binaries: &Binaries) -> Self {
+    pub fn new(inputs: &(impl Inputs + ?Sized), binaries: &Binaries) -> Self {
         Self::with_paths(inputs, &[], binaries)
     }
 
     /// Does the same as [`new`](Self::new). For each input that is a file, `paths` contains its path; only the first
     /// bytes of such a file are read if they show that the file holds a single profile.
-    pub fn with_paths(inputs: &dyn Inputs, paths: &[Option<PathBuf>], binaries: &Binaries) -> Self {
+    pub fn with_paths(
+        inputs: &(impl Inputs + ?Sized),
+        paths: &[Option<PathBuf>],
+        binaries: &Binaries,
+    ) -> Self {
+        let inputs: &dyn Inputs = &inputs;
         let keys: Vec<Vec<(Key, RawDialect, RecordLayout)>> = (0..inputs.len())
             .into_par_iter()
             .map(|input| keys_of(inputs, input, paths.get(input).and_then(Option::as_deref)))
@@ -117,9 +122,9 @@ impl Plan {
             FxHashMap::default();
         for (input, keys) in keys.into_iter().enumerate() {
             if keys.is_empty() {
-                plan.complete += 1;
+                plan.complete_inputs += 1;
             } else {
-                plan.bare += 1;
+                plan.bare_inputs += 1;
             }
             for (key, dialect, layout) in keys {
                 let (.., inputs) = wanted.entry(key).or_insert((dialect, layout, Vec::new()));

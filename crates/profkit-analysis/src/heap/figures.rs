@@ -55,6 +55,26 @@ pub enum ContextOrder {
 }
 
 /// Returns the first `most` contexts in this order. Equal contexts keep the order in which they were given.
+///
+/// ```
+/// use profkit_analysis::heap::{ContextOrder, top_contexts};
+/// use profkit_data::memprof::{Field, yaml};
+///
+/// let profile = yaml::parse(b"---
+/// HeapProfileRecords:
+/// - GUID: main
+///   AllocSites:
+///   - Callstack: [{ Function: main, LineOffset: 1, Column: 2, IsInlineFrame: false }]
+///     MemInfoBlock: { AllocCount: 3, TotalSize: 96 }
+///   - Callstack: [{ Function: main, LineOffset: 5, Column: 2, IsInlineFrame: false }]
+///     MemInfoBlock: { AllocCount: 1, TotalSize: 500 }
+///   CallSites: []
+/// ")?;
+/// let contexts = profile.contexts();
+/// let top = top_contexts(&contexts, ContextOrder::Bytes, 1);
+/// assert_eq!((top.len(), top[0].block.get(Field::TotalSize)), (1, 500));
+/// # Ok::<(), profkit_data::Error>(())
+/// ```
 pub fn top_contexts(
     contexts: &[Allocations],
     order: ContextOrder,

@@ -5,7 +5,7 @@ use profkit_data::index_vec::IndexVec;
 use profkit_data::memprof::{FrameId, MemProfile};
 use profkit_merge::memprof::{HeapOutcome, HeapParts, merge_heap};
 use profkit_merge::report::HeapDetails;
-use profkit_merge::{Cancelled, Inputs, Report, RunOptions, Threads};
+use profkit_merge::{Inputs, MergeError, Report, RunOptions, Threads};
 
 /// The sum of heap profiles, and the report of the merge.
 #[derive(Debug, Default)]
@@ -74,6 +74,10 @@ impl LoadedHeap {
 /// Adds up heap profiles. First the raw dumps are added up by address, and their sum is symbolised. Then the YAML
 /// profiles are added to it, in the order of the inputs.
 ///
+/// An input that cannot be used, or only in part, has an event in [`LoadedHeap::report`]. Indexed profiles are not
+/// inputs of this function: [`HeapProfile::from_indexed`](super::HeapProfile::from_indexed) reads the heap profile of an
+/// indexed profile.
+///
 /// ```
 /// use profkit_analysis::heap::{NoBinaries, load_heap};
 /// use profkit_data::memprof::Field;
@@ -96,16 +100,24 @@ impl LoadedHeap {
 /// let contexts = loaded.profile.contexts();
 /// assert_eq!(contexts.len(), 1);
 /// assert_eq!(contexts[0].block.get(Field::AllocCount), 6);
-/// # Ok::<(), profkit_merge::Cancelled>(())
+/// # Ok::<(), profkit_merge::MergeError>(())
 /// ```
 ///
 /// # Errors
-/// If the merge was cancelled.
+/// [`MergeError::NoInputs`] if there are no inputs, [`MergeError::NothingLeft`] if no input could be used: its report
+/// has the reason for each. [`MergeError::Cancelled`] if the merge was cancelled.
 pub fn load_heap(
     inputs: &(impl Inputs + ?Sized),
     run: &RunOptions,
     source: &dyn BinarySource,
-) -> Result<LoadedHeap, Cancelled> {
+) -> Result<LoadedHeap, MergeError> {
     let HeapOutcome { parts, report } = merge_heap(inputs, run)?;
+    let totals = &report.totals;
+    if totals.files == 0 {
+        return Err(MergeError::NoInputs);
+    }
+    if totals.files_kept + totals.files_repaired == 0 {
+        return Err(MergeError::NothingLeft(Box::new(report)));
+    }
     Ok(LoadedHeap::new(&parts, report, &run.threads, source))
 }

@@ -130,7 +130,9 @@ impl HeapProfile {
     }
 
     /// The LLVM releases that write this version of the profile, and therefore can read it; `None` for YAML, which has
-    /// no version. The versions are those of docs/formats/memprof.md.
+    /// no version. The versions are those of [docs/formats/memprof.md].
+    ///
+    /// [docs/formats/memprof.md]: https://github.com/profkit/profkit/blob/main/docs/formats/memprof.md
     pub fn writers(&self) -> Option<RangeInclusive<Release>> {
         let (first, last) = match (self.form, self.version?) {
             (HeapForm::Raw, 1) => (14, 15),

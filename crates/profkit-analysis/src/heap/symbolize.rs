@@ -40,6 +40,21 @@ pub trait BinarySource: Sync {
 
 /// Finds binaries by build id, in the same folders and on the same servers as the correlation of raw instrumentation
 /// profiles.
+///
+/// It borrows the [`Binaries`], which must live as long as it does.
+///
+/// ```
+/// use profkit_analysis::correlate::Binaries;
+/// use profkit_analysis::heap::{IndexedBinaries, load_heap};
+/// use profkit_merge::{MergeError, RunOptions};
+///
+/// let binaries = Binaries::open(&[std::env::current_exe()?])?;
+/// let source = IndexedBinaries::of(&binaries);
+/// // A file that is no heap profile is an error, not an empty profile.
+/// let error = load_heap(&[b"\x7fELF".as_slice()], &RunOptions::new(), &source).unwrap_err();
+/// assert!(matches!(error, MergeError::NothingLeft(_)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct IndexedBinaries<'a> {
     /// The binaries.

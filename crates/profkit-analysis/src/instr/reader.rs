@@ -14,6 +14,19 @@ use std::fmt;
 use std::ops::RangeInclusive;
 
 /// A reader of an instrumentation profile, whatever its form.
+///
+/// ```
+/// use profkit_analysis::instr::InstrReader;
+/// use profkit_data::instr::{InstrSource, Record};
+///
+/// let mut reader = InstrReader::open(b":ir\nmain\n1234\n2\n90\n10\n")?;
+/// let source = reader.source();
+/// let mut record = Record::default();
+/// assert!(source.read_record(&mut record)?);
+/// assert_eq!((record.name.as_slice(), record.counts.as_slice()), (b"main".as_slice(), [90, 10].as_slice()));
+/// assert!(!source.read_record(&mut record)?);
+/// # Ok::<(), profkit_data::Error>(())
+/// ```
 #[derive(Debug)]
 pub enum InstrReader<'data> {
     /// A raw profile, or several raw profiles in one file.
@@ -33,7 +46,18 @@ impl<'data> InstrReader<'data> {
         Self::open_correlated(data, None)
     }
 
-    /// Opens a profile. `metadata` supplies the functions of raw profiles that hold counters only.
+    /// Opens a profile. `metadata` supplies the functions of raw profiles that hold counters only:
+    /// [`Plan::joined`](crate::correlate::Plan::joined) has them for the inputs of the plan.
+    ///
+    /// ```no_run
+    /// use profkit_analysis::correlate::{Binaries, Plan};
+    /// use profkit_analysis::instr::InstrReader;
+    ///
+    /// let file = std::fs::read("default.profraw")?;
+    /// let plan = Plan::new(&[file.as_slice()], &Binaries::open(&["build/app".into()])?);
+    /// let mut reader = InstrReader::open_correlated(&file, Some(&plan.joined))?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// The same as those of [`open`](Self::open).

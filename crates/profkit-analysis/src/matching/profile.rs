@@ -4,8 +4,8 @@ use crate::faults::Faults;
 use crate::instr::{Form, InstrFacts, InstrReader, text_has_records};
 use crate::samples::SampleView;
 use profkit_data::detect::{Family, FileKind, detect};
-use profkit_data::ids::{BuildId, FuncHash};
-use profkit_data::instr::{InstrKind, Record};
+use profkit_data::ids::{BuildId, FuncHash, NameRef};
+use profkit_data::instr::{InstrKind, InstrProfile, Record};
 use profkit_data::mip::{Identity, MipProfile};
 use profkit_data::sample::{SampleName, SampleProfile, Samples};
 use profkit_data::{Error, ErrorKind, Result};
@@ -36,7 +36,23 @@ pub enum FunctionOrder {
     File,
 }
 
-/// The functions of a profile.
+/// The functions of a profile. [`parse`](Self::parse) reads them from the bytes of a file, raw files included;
+/// [`of_instr`](Self::of_instr), [`of_samples`](Self::of_samples) and [`of_mip`](Self::of_mip) take them from a profile
+/// in memory.
+///
+/// ```
+/// use profkit_analysis::matching::ProfileFunctions;
+/// use profkit_merge::{MergeOptions, merge_instr};
+///
+/// let run = b":ir\nmain\n1234\n2\n90\n10\n";
+/// let merged = merge_instr(&[run.as_slice(), run], &MergeOptions::new())?;
+/// let functions = ProfileFunctions::of_instr(&merged.profiles[0].profile);
+/// assert_eq!(functions.total, 200);
+/// assert_eq!(functions.functions[b"main".as_slice()][0].count, 200);
+/// // The same from a file.
+/// assert_eq!(ProfileFunctions::parse(run)?.total, 100);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Default)]
 pub struct ProfileFunctions {
     /// For each name, the functions of the profile with this name.
@@ -170,6 +186,35 @@ impl ProfileFunctions {
         }
     }
 
+    /// Reads the functions of an instrumentation profile in memory, such as the result of a merge. The count of a
+    /// function is the sum of its counters.
+    pub fn of_instr(instr: &InstrProfile) -> Self {
+        let mut profile = ProfileFunctions {
+            instrumentation: instr.kind,
+            build_ids: instr.binary_ids.clone(),
+            ..ProfileFunctions::default()
+        };
+        for function in instr.tables.iter().flat_map(|table| table.functions()) {
+            for record in function.records() {
+                let counts = record.counts.iter();
+                let count = counts.fold(0u64, |sum, &n| sum.saturating_add(n));
+                profile.add(function.name(), Some(record.func_hash), count, None);
+            }
+        }
+        let Some(trace) = instr.traces.traces.first() else {
+            return profile;
+        };
+        let names: FxHashMap<NameRef, &[u8]> = instr
+            .tables
+            .iter()
+            .flat_map(|table| table.functions())
+            .map(|function| (function.name_ref(), function.name()))
+            .collect();
+        let called = trace.functions.iter();
+        profile.set_calls(called.map(|one| names.get(one).copied()));
+        profile
+    }
+
     /// Sets the order of the functions to the order of calls in the first temporal trace, if there is one. Damaged
     /// traces are left out.
     fn add_calls(&mut self, source: &mut InstrReader<'_>) {
@@ -177,12 +222,19 @@ impl ProfileFunctions {
         let Some(trace) = traces.first() else {
             return;
         };
+        let called = trace.functions.iter();
+        let called: Vec<_> = called.map(|&function| source.name_of(function)).collect();
+        self.set_calls(called.into_iter());
+    }
+
+    /// Sets the order of the functions to the order of `called`, the names of a temporal trace. `None` stands for a
+    /// function whose name is not known.
+    fn set_calls<'n>(&mut self, called: impl Iterator<Item = Option<&'n [u8]>>) {
         self.order = Some(FunctionOrder::Calls);
         for known in self.functions.values_mut().flatten() {
             known.position = None;
         }
-        for (position, &function) in (0..).zip(&trace.functions) {
-            let name = source.name_of(function);
+        for (position, name) in (0..).zip(called) {
             let known = name.and_then(|name| self.functions.get_mut(name));
             for known in known.into_iter().flatten() {
                 known.position.get_or_insert(position);

@@ -15,7 +15,7 @@ use profkit_data::memprof::{Field, Frame};
 use profkit_data::mip::MipProfile;
 use profkit_data::sample::{ProfileKind, SampleName, SampleProfile, context_name, summarize};
 use profkit_data::{Error, ErrorKind, Result};
-use profkit_merge::RunOptions;
+use profkit_merge::{MergeError, RunOptions};
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::hash_map::Entry;
@@ -75,17 +75,16 @@ impl ComparedProfile {
             }
             Some(Family::MemProf) => {
                 let loaded = load_heap(&[data][..], &RunOptions::default(), &NoBinaries::default());
-                let Ok(loaded) = loaded else {
-                    return Err(Error::new(
-                        ErrorKind::Malformed,
-                        "the heap profile was not read",
-                    ));
-                };
-                if loaded.kept() == 0
-                    && let Some(error) = loaded.errors().next()
-                {
-                    return Err(error.clone());
-                }
+                let loaded = loaded.map_err(|error| match error {
+                    MergeError::NothingLeft(report) => {
+                        report.events.into_iter().find_map(|event| event.error)
+                    }
+                    _ => None,
+                });
+                let loaded = loaded.map_err(|error| {
+                    let text = "the heap profile was not read";
+                    error.unwrap_or_else(|| Error::new(ErrorKind::Malformed, text))
+                })?;
                 let heap = HeapProfile::from_loaded(loaded);
                 damage.first.clone_from(&heap.damage.first);
                 damage.count = heap.damage.count;

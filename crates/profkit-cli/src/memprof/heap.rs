@@ -3,14 +3,14 @@ use crate::correlate::args::BinaryArgs;
 use crate::exit::{self, Failure, Status, must_exist};
 use crate::print::{grouped, plural};
 use clap::Args;
-use profkit_analysis::heap::{HeapProfile, IndexedBinaries, load_heap};
+use profkit_analysis::heap::{HeapProfile, IndexedBinaries, LoadedHeap, load_heap};
 use profkit_analysis::matching::BinaryFunctions;
 use profkit_analysis::names::Spelling;
 use profkit_data::ErrorKind;
 use profkit_data::detect::{FileKind, detect};
 use profkit_data::memprof::Thresholds;
-use profkit_merge::RunOptions;
 use profkit_merge::files::{Input, SingleInput};
+use profkit_merge::{MergeError, RunOptions};
 use profkit_report::heap::HeapView;
 
 /// The limits that decide which contexts are cold or hot.
@@ -63,7 +63,13 @@ impl Heap {
         let found = binaries.index(&mut notes, false)?;
         let source = IndexedBinaries::of(&found);
         let loaded = load_heap(&SingleInput(input), &RunOptions::new(), &source);
-        let loaded = loaded.map_err(Failure::input)?;
+        let loaded = match loaded {
+            Err(MergeError::NothingLeft(report)) => LoadedHeap {
+                report: *report,
+                ..LoadedHeap::default()
+            },
+            other => other.map_err(Failure::input)?,
+        };
         notes.extend(profkit_report::heap::notes(&loaded));
         if loaded.kept() == 0 || loaded.profile.is_empty() {
             let first = loaded.errors().next();

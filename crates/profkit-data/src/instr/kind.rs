@@ -90,6 +90,11 @@ impl InstrKind {
         InstrKind(self.0 & !other.0)
     }
 
+    /// Returns the number of bits that are set.
+    pub fn count(self) -> u64 {
+        u64::from(self.0.count_ones())
+    }
+
     /// Whether the kind of the profile is unknown.
     pub fn is_unknown(self) -> bool {
         self.0 == 0

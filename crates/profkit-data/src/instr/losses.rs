@@ -1,5 +1,7 @@
 //! Counts the parts of an instrumentation profile that a file format cannot hold.
 use super::InstrKind;
+use crate::loss_counts::fmt_counts;
+use std::fmt;
 
 /// The parts of an instrumentation profile that were left out of a file, because the file's format cannot hold them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,13 +32,15 @@ impl Losses {
         *self == Self::default()
     }
 
-    /// Returns, for each sort of item that was left out, the number of these items and a plural noun for messages. The
-    /// flags that were left out are not included.
+    /// Returns the counts that are not 0, each with a plural noun for messages. The iterator is empty if and only if
+    /// nothing was left out. The first item has the number of [`flags`](Self::flags); the `Display` text of the losses
+    /// also names them.
     pub fn counts(&self) -> impl Iterator<Item = (u64, &'static str)> {
         [
+            (self.flags.count(), "flags of the profile's kind"),
             (self.bitmaps, "MC/DC bitmaps"),
-            (self.uniformity, "uniformity bitmaps of GPU functions"),
-            (self.vtable_sites, "value profiles of vtables"),
+            (self.uniformity, "GPU uniformity bitmaps"),
+            (self.vtable_sites, "vtable value profiles"),
             (self.vtable_names, "vtable names"),
             (self.traces, "temporal traces"),
             (self.binary_ids, "build ids"),
@@ -44,5 +48,52 @@ impl Losses {
         ]
         .into_iter()
         .filter(|&(count, _)| count != 0)
+    }
+}
+
+/// One line: `flags of the profile's kind: 1 (loop entries), MC/DC bitmaps: 3`, or `nothing`.
+impl fmt::Display for Losses {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.flags.is_unknown() {
+            return fmt_counts(f, self.counts());
+        }
+        let others = Losses {
+            flags: InstrKind::UNKNOWN,
+            ..self.clone()
+        };
+        let (count, flags) = (self.flags.count(), self.flags);
+        write!(f, "flags of the profile's kind: {count} ({flags})")?;
+        if others.is_empty() {
+            return Ok(());
+        }
+        f.write_str(", ")?;
+        fmt_counts(f, others.counts())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lost_flags_are_counted_and_named() {
+        let mut losses = Losses::default();
+        assert_eq!(losses.to_string(), "nothing");
+        assert_eq!(losses.counts().count(), 0);
+        losses.flags = InstrKind::LOOP_ENTRIES;
+        assert_eq!(
+            losses.to_string(),
+            "flags of the profile's kind: 1 (loop entries)"
+        );
+        assert_eq!(
+            losses.counts().collect::<Vec<_>>(),
+            [(1, "flags of the profile's kind")]
+        );
+        losses.traces = 2;
+        losses.memprof = true;
+        assert_eq!(
+            losses.to_string(),
+            "flags of the profile's kind: 1 (loop entries), temporal traces: 2, MemProf sections: 1"
+        );
     }
 }

@@ -1,5 +1,7 @@
 //! Counts the parts of a heap profile that an output format cannot hold.
 use super::profile::MemProfile;
+use crate::loss_counts::fmt_counts;
+use std::fmt;
 
 /// The number of parts that were left out of a file because its format cannot hold them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,6 +19,17 @@ impl Losses {
         *self == Self::default()
     }
 
+    /// Returns the counts that are not 0, each with a plural noun for messages. The iterator is empty if and only if
+    /// nothing was left out.
+    pub fn counts(&self) -> impl Iterator<Item = (u64, &'static str)> {
+        [
+            (self.histograms, "access histograms"),
+            (self.names, "names of functions"),
+        ]
+        .into_iter()
+        .filter(|&(count, _)| count != 0)
+    }
+
     /// Returns the losses of a format that can hold neither histograms nor function names.
     pub(super) fn without_histograms_and_names(profile: &MemProfile) -> Self {
         let sites = profile
@@ -27,5 +40,12 @@ impl Losses {
             histograms: sites.filter(|site| !site.histogram.is_empty()).count() as u64,
             names: profile.names.len() as u64,
         }
+    }
+}
+
+/// One line of [`counts`](Losses::counts), or `nothing`.
+impl fmt::Display for Losses {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt_counts(f, self.counts())
     }
 }

@@ -1,8 +1,10 @@
 //! MemProf: heap profiles of programs built with clang's `-fmemory-profile`.
 //!
 //! The raw dumps of a program contain addresses. Symbolising the addresses gives a [`MemProfile`], which can be stored
-//! in binary form in an indexed profile, or as text in YAML. docs/formats/memprof.md has the byte tables and the
+//! in binary form in an indexed profile, or as text in YAML. [docs/formats/memprof.md] has the byte tables and the
 //! versions.
+//!
+//! [docs/formats/memprof.md]: https://github.com/profkit/profkit/blob/main/docs/formats/memprof.md
 mod block;
 mod contexts;
 mod data_access;

@@ -1,5 +1,7 @@
 //! Counts the parts of a MIP profile that a version of the format cannot hold.
 use super::model::{Function, MipProfile};
+use crate::loss_counts::fmt_counts;
+use std::fmt;
 
 /// The number of parts that were left out of a file because its version cannot hold them. Version 9 can hold
 /// everything.
@@ -20,6 +22,18 @@ impl Losses {
         *self == Self::default()
     }
 
+    /// Returns the counts that are not 0, each with a plural noun for messages. The iterator is empty if and only if
+    /// nothing was left out.
+    pub fn counts(&self) -> impl Iterator<Item = (u64, &'static str)> {
+        [
+            (self.locations, "source locations"),
+            (self.block_runs, "numbers of runs of blocks"),
+            (self.order_minima, "smallest ordinals of first calls"),
+        ]
+        .into_iter()
+        .filter(|&(count, _)| count != 0)
+    }
+
     /// Returns the losses of writing version 8. `is_whole` returns whether the complete source location of a function
     /// is written.
     pub(super) fn of_version_8(profile: &MipProfile, is_whole: impl Fn(&Function) -> bool) -> Self {
@@ -31,5 +45,12 @@ impl Losses {
             losses.block_runs += blocks.filter(|block| block.runs > 1).count() as u64;
         }
         losses
+    }
+}
+
+/// One line of [`counts`](Losses::counts), or `nothing`.
+impl fmt::Display for Losses {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt_counts(f, self.counts())
     }
 }

@@ -10,7 +10,7 @@
 //!
 //! Version 9 is profkit's own. Version 8 is the version of the original implementation, which was never released.
 //! profkit reads maps (layouts A1 and B), raw files (layouts A and B) and profiles (layout B) of version 8, and writes
-//! profiles (layout B) of version 8. docs/formats/mip.md has the byte tables.
+//! profiles (layout B) of version 8. [docs/formats/mip.md] has the byte tables.
 //!
 //! ```
 //! use profkit_data::mip::{ImageFacts, MipMap, MipProfile};
@@ -21,6 +21,8 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! [docs/formats/mip.md]: https://github.com/profkit/profkit/blob/main/docs/formats/mip.md
 mod add;
 mod create;
 mod edges;

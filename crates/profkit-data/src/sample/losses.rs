@@ -1,4 +1,6 @@
 //! Counts the parts of a sample profile that an encoding cannot hold.
+use crate::loss_counts::fmt_counts;
+use std::fmt;
 
 /// The number of parts that were left out of a file because its encoding cannot hold them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,5 +29,28 @@ impl Losses {
     /// Whether the file holds the whole profile: nothing was left out.
     pub fn is_empty(&self) -> bool {
         *self == Losses::default()
+    }
+
+    /// Returns the counts that are not 0, each with a plural noun for messages. The iterator is empty if and only if
+    /// nothing was left out.
+    pub fn counts(&self) -> impl Iterator<Item = (u64, &'static str)> {
+        [
+            (self.symbols, "names from the symbol list"),
+            (self.vtables, "vtables"),
+            (self.checksums, "checksums"),
+            (self.attributes, "attributes"),
+            (self.names, "names as text"),
+            (self.large_lines, "line numbers above 65535"),
+            (self.unspeakable_names, "names that a text cannot hold"),
+        ]
+        .into_iter()
+        .filter(|&(count, _)| count != 0)
+    }
+}
+
+/// One line of [`counts`](Losses::counts), or `nothing`.
+impl fmt::Display for Losses {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt_counts(f, self.counts())
     }
 }

@@ -1,9 +1,11 @@
-//! Sample profiles (AutoFDO, CSSPGO): the profile in memory, and one folder for each encoding. docs/formats/sample.md
+//! Sample profiles (AutoFDO, CSSPGO): the profile in memory, and one folder for each encoding. [docs/formats/sample.md]
 //! has the grammar and the byte tables.
 //!
 //! Readers add the samples of a file to a [`SampleProfile`]. Reading several files into one profile merges them. The
 //! memory depends on the size of the merged profile, not on the number of files. If a file is damaged, a reader adds
 //! the intact functions, and the [`ReadReport`] lists the errors.
+//!
+//! [docs/formats/sample.md]: https://github.com/profkit/profkit/blob/main/docs/formats/sample.md
 mod add;
 pub mod binary;
 mod cold;

@@ -3,6 +3,7 @@ use super::names::{NameId, SampleName, SampleNames};
 use crate::index_vec::IndexVec;
 use rustc_hash::{FxHashMap, FxHasher};
 use std::collections::BTreeSet;
+use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::ops::{BitOr, BitOrAssign};
 
@@ -109,7 +110,7 @@ pub struct Function {
 }
 
 /// The kind of a sample profile: a set of flags that describe all its functions.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct ProfileKind(u32);
 
 impl ProfileKind {
@@ -133,6 +134,18 @@ impl ProfileKind {
     /// The profile has vtables (`ReadVTableProf`).
     pub const HAS_VTABLES: Self = ProfileKind(1 << 7);
 
+    /// The flags, with LLVM's names for them where it has one.
+    const FLAGS: [(Self, &'static str); 8] = [
+        (Self::CONTEXT_SENSITIVE, "context"),
+        (Self::PROBE_BASED, "probe"),
+        (Self::PRE_INLINED, "preInlined"),
+        (Self::FS_DISCRIMINATORS, "fs-discriminator"),
+        (Self::MD5_NAMES, "md5"),
+        (Self::PARTIAL, "partial"),
+        (Self::HAS_ATTRIBUTES, "attr"),
+        (Self::HAS_VTABLES, "vtables"),
+    ];
+
     /// Whether this kind has all flags of `other`.
     pub fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
@@ -142,6 +155,15 @@ impl ProfileKind {
     #[must_use]
     pub fn without(self, other: Self) -> Self {
         ProfileKind(self.0 & !other.0)
+    }
+}
+
+/// The names of the flags: `ProfileKind(probe, md5)`.
+impl fmt::Debug for ProfileKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = Self::FLAGS.iter().filter(|(flag, _)| self.contains(*flag));
+        let names: Vec<&str> = names.map(|(_, name)| *name).collect();
+        write!(f, "ProfileKind({})", names.join(", "))
     }
 }
 

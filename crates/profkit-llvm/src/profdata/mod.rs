@@ -1,5 +1,7 @@
 //! Reproduces llvm-profdata of LLVM 22 exactly: its options, texts, exit codes and output bytes.
-//! docs/formats/llvm-profdata.md lists every difference and its reason.
+//! [docs/formats/llvm-profdata.md] lists every difference and its reason.
+//!
+//! [docs/formats/llvm-profdata.md]: https://github.com/profkit/profkit/blob/main/docs/formats/llvm-profdata.md
 mod correlate;
 mod help;
 mod input;

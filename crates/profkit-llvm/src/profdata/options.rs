@@ -54,7 +54,9 @@ pub const SHOW_KIND: &str = "Profile kind supported by show:";
 
 /// All options of llvm-profdata 22 itself. LLVM's tool also accepts the options of all compiler libraries that it is
 /// linked with. Those options have no effect on profiles, and profkit does not know them
-/// (docs/formats/llvm-profdata.md).
+/// ([docs/formats/llvm-profdata.md]).
+///
+/// [docs/formats/llvm-profdata.md]: https://github.com/profkit/profkit/blob/main/docs/formats/llvm-profdata.md
 #[rustfmt::skip]
 pub const OPTIONS: &[OptionSpec] = &[
     // Input and output.

@@ -1,5 +1,7 @@
-//! Reproduces llvm-profgen of LLVM 22: its options, messages, exit codes and profiles. docs/formats/llvm-profgen.md
+//! Reproduces llvm-profgen of LLVM 22: its options, messages, exit codes and profiles. [docs/formats/llvm-profgen.md]
 //! lists every difference and its reason.
+//!
+//! [docs/formats/llvm-profgen.md]: https://github.com/profkit/profkit/blob/main/docs/formats/llvm-profgen.md
 mod binary;
 mod contexts;
 mod counts;

@@ -223,7 +223,7 @@ fn ambiguous_note(input: usize, raw: u32, newest: u32, fitting: u32) -> Event {
         ),
     )
     .hint(format!(
-        "if LLVM {} built the program, name that release with --llvm",
+        "if LLVM {} built the program, write the profile for that release",
         others.join(", ")
     ))
 }

@@ -13,7 +13,25 @@ const PIECE: u64 = 1 << 20;
 /// threads busy until the end.
 const PARTS_PER_THREAD: usize = 4;
 
-/// Writes a planned indexed profile on the threads of the merge.
+/// Writes a planned indexed profile on the threads of the merge. The bytes are those of
+/// [`indexed::write`](profkit_data::instr::indexed::write).
+///
+/// ```
+/// use profkit_data::instr::indexed::{IndexedPlan, IndexedWriteOptions};
+/// use profkit_data::releases::Release;
+/// use profkit_merge::files::write_indexed;
+/// use profkit_merge::{MergeOptions, merge_instr};
+///
+/// let options = MergeOptions::new();
+/// let merged = merge_instr(&[b":ir\nmain\n1234\n1\n5\n".as_slice()], &options)?;
+/// let profile = &merged.profiles[0].profile;
+/// let plan = IndexedPlan::new(profile, &IndexedWriteOptions::for_llvm(Release::new(16)))?;
+/// assert!(plan.losses().is_empty(), "not written: {}", plan.losses());
+/// let mut file = Vec::new();
+/// write_indexed(&plan, &options.run.threads, &mut file)?;
+/// assert!(file.starts_with(b"\xfflprofi\x81"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// # Errors
 /// The same as [`IndexedPlan::write`].

@@ -1,4 +1,4 @@
-//! Input and output files of merges: all of [`profkit_files`], and indexed profiles written with several threads.
+//! Input and output files of merges: all of the crate `profkit_files`, and indexed profiles written with several threads.
 mod indexed;
 
 pub use indexed::write_indexed;

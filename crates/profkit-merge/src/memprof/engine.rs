@@ -136,6 +136,17 @@ impl HeapWorker {
             let profile = RawMemProf::parse(input.bytes())?;
             return Ok(self.add_raw(&profile, faults));
         }
+        let may_be_yaml = matches!(input.kind, FileKind::MemProfYaml | FileKind::Empty)
+            || yaml::is_yaml(input.bytes());
+        if !may_be_yaml {
+            // Without this check, the YAML reader would report a place inside a file that is no YAML.
+            return Err(Error::new(
+                ErrorKind::UnrecognizedFormat,
+                "the file is not a heap profile",
+            )
+            .found(input.kind.description())
+            .expected("a raw heap profile or MemProf YAML"));
+        }
         let profile = yaml::parse(input.bytes())?;
         if profile.is_empty() {
             return Err(Error::new(ErrorKind::Malformed, "the profile is empty")
@@ -198,7 +209,7 @@ impl MergeKind for Heap {
         };
         for error in &faults.first {
             let event = Event::from_error(input.index, action, Reason::of(error), error);
-            part.log.push(event);
+            part.log.push(event.of_kind(input.kind));
         }
         let more = faults.count.saturating_sub(MOST_FAULTS);
         if more > 0 {

@@ -19,7 +19,9 @@ pub struct SectionChoice {
     pub version: Option<u32>,
     /// Whether the records in the section contain all fields.
     pub full_schema: bool,
-    /// The LLVM release that must be able to read the section. `None` if no particular release must be able to read it.
+    /// The LLVM release that must be able to read the section. `None` takes the release of
+    /// [`IndexedWriteOptions::for_llvm`], if that function made the options for the file; otherwise no particular release
+    /// must be able to read the section.
     pub release: Option<Release>,
 }
 
@@ -58,8 +60,9 @@ impl SectionChoice {
     ) -> Result<Option<IndexedMemProfOptions>, SectionError> {
         let known = |version: u32| indexed.known_memprof.contains(&u64::from(version));
         let full = self.full_schema;
+        let release = self.release.or(indexed.release);
         let Some(asked) = self.version else {
-            let Some(release) = self.release else {
+            let Some(release) = release else {
                 let fitting = [3, 4, 2, 0].into_iter().find(|&version| known(version));
                 return Ok(fitting.map(|version| IndexedMemProfOptions::for_version(version, full)));
             };
@@ -79,9 +82,7 @@ impl SectionChoice {
             });
         }
         let options = IndexedMemProfOptions::for_version(asked, full);
-        let combined = self
-            .release
-            .is_some_and(|release| release.major <= LAST_COMBINED_IDS);
+        let combined = release.is_some_and(|release| release.major <= LAST_COMBINED_IDS);
         Ok(Some(if combined {
             options.ids(IdScheme::Combined)
         } else {

@@ -1,4 +1,4 @@
-//! The compiler driver `profkit mip cc`, which instruments the code that it compiles. docs/mip-cc.md describes its use.
+//! The compiler driver `profkit mip cc`, which instruments the code that it compiles. [docs/mip-cc.md] describes its use.
 //!
 //! | file | content |
 //! |---|---|
@@ -9,6 +9,8 @@
 //! | `lto.rs` | links with Clang's link-time optimisation: instruments the assembly that the linker writes |
 //! | `assembler.rs` | replaces the assembler that GCC starts |
 //! | `error.rs` | the errors of the driver |
+//!
+//! [docs/mip-cc.md]: https://github.com/profkit/profkit/blob/main/docs/mip-cc.md
 mod assembler;
 mod bounds;
 mod error;

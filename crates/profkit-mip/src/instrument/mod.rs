@@ -1,5 +1,5 @@
 //! Instruments assembly: finds the functions and blocks in the output of a compiler, inserts a probe into each, and
-//! adds the records and map entries of docs/formats/mip.md. docs/formats/mip-code.md lists the probes and explains
+//! adds the records and map entries of [docs/formats/mip.md]. [docs/formats/mip-code.md] lists the probes and explains
 //! them.
 //!
 //! Text is inserted only into existing lines or after the last line. So the line numbers that assemblers and debuggers
@@ -21,6 +21,9 @@
 //! | `x86_64` | the back ends for x86-64 |
 //! | `aarch64` | the back ends for AArch64 |
 //! | `arm` | the back end for 32-bit Arm |
+//!
+//! [docs/formats/mip.md]: https://github.com/profkit/profkit/blob/main/docs/formats/mip.md
+//! [docs/formats/mip-code.md]: https://github.com/profkit/profkit/blob/main/docs/formats/mip-code.md
 
 mod aarch64;
 mod arm;

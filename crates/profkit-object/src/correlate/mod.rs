@@ -1,6 +1,8 @@
 //! Correlation: finds the function records and names for raw profiles that contain only counters. They are read from
 //! the program's binary (`-profile-correlate=binary`) or from its debug info (`-profile-correlate=debug-info`).
-//! docs/formats/correlation.md describes the formats.
+//! [docs/formats/correlation.md] describes the formats.
+//!
+//! [docs/formats/correlation.md]: https://github.com/profkit/profkit/blob/main/docs/formats/correlation.md
 pub mod binary;
 mod chained;
 pub mod dwarf;

@@ -318,6 +318,10 @@ impl<'data> Symbolizer<'data> {
 
     /// Symbolises addresses. They are virtual addresses as the linker assigned them, in any order. The result contains
     /// a location for each index in `addresses`.
+    ///
+    /// For an address that no debug info describes, the function is the symbol that contains the address. A symbol
+    /// without a size, as assembly code often has, reaches up to the next symbol; the last symbol without a size has no
+    /// end, so that any address after it gets its name.
     pub fn symbolize(&self, addresses: &[u64]) -> Locations {
         let mut table = Locations::new(addresses.len());
         let order = sorted(addresses);

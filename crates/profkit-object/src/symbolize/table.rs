@@ -143,7 +143,8 @@ pub struct Frame<'table> {
 }
 
 impl<'table> Frame<'table> {
-    /// The name of the function as text, or `?`.
+    /// The name of the function as text, or `?`. The name is mangled, unless the debug info has another one:
+    /// [`readable::display`](crate::readable::display) demangles [`function`](Self::function).
     pub fn function_text(&self) -> Cow<'table, str> {
         self.function
             .map_or(Cow::Borrowed("?"), String::from_utf8_lossy)

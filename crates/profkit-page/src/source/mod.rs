@@ -558,7 +558,9 @@ fn line_at(start: u32, location: Location, most: u32) -> Option<u32> {
     line.filter(|&line| line > 0)
 }
 
-/// Encodes the parts of a function as bytes. docs/formats/page.md describes them.
+/// Encodes the parts of a function as bytes. [docs/formats/page.md] describes them.
+///
+/// [docs/formats/page.md]: https://github.com/profkit/profkit/blob/main/docs/formats/page.md
 fn encoded(parts: &[Part<'_>], view: Option<&SampleView<'_>>, list: &mut FunctionList) -> Vec<u8> {
     let mut out = Vec::new();
     index(parts.len(), &mut out);

@@ -1,4 +1,6 @@
-//! The output of `profkit diff`. docs/formats/diff-json.md describes the JSON.
+//! The output of `profkit diff`. [docs/formats/diff-json.md] describes the JSON.
+//!
+//! [docs/formats/diff-json.md]: https://github.com/profkit/profkit/blob/main/docs/formats/diff-json.md
 mod heap;
 
 pub use heap::HeapDiff;

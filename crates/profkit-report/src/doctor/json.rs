@@ -1,4 +1,6 @@
-//! Prints diagnoses as JSON. docs/formats/doctor-json.md describes the format.
+//! Prints diagnoses as JSON. [docs/formats/doctor-json.md] describes the format.
+//!
+//! [docs/formats/doctor-json.md]: https://github.com/profkit/profkit/blob/main/docs/formats/doctor-json.md
 use super::words;
 use crate::quoted;
 use crate::show::json;

@@ -1,5 +1,7 @@
 //! What `profkit doctor` prints: one block per file or per group of like files, or JSON.
-//! docs/formats/doctor-json.md describes the JSON.
+//! [docs/formats/doctor-json.md] describes the JSON.
+//!
+//! [docs/formats/doctor-json.md]: https://github.com/profkit/profkit/blob/main/docs/formats/doctor-json.md
 pub mod json;
 mod text;
 mod words;

@@ -121,7 +121,9 @@ impl HeapView<'_> {
     }
 }
 
-/// A frame in JSON, as docs/formats/show-json.md describes it.
+/// A frame in JSON, as [docs/formats/show-json.md] describes it.
+///
+/// [docs/formats/show-json.md]: https://github.com/profkit/profkit/blob/main/docs/formats/show-json.md
 #[derive(Serialize)]
 pub(crate) struct JsonFrame {
     guid: String,

@@ -2,7 +2,7 @@
 use profkit_data::ForeignFile;
 use profkit_data::detect::Family;
 use profkit_data::detect::FileKind;
-use profkit_merge::{Difference, GroupConflict, Report};
+use profkit_merge::{Difference, GroupConflict, Reason, Report};
 
 /// Adds suggested commands to the hints of a report.
 pub fn name_commands(report: &mut Report) {
@@ -10,6 +10,11 @@ pub fn name_commands(report: &mut Report) {
     for event in &mut report.events {
         if let Some(hint) = event.kind.and_then(|kind| command(kind, is_mip)) {
             event.hint = Some(hint.to_owned());
+        }
+        if event.reason == Reason::HashGenerationUnknown
+            && let Some(hint) = &mut event.hint
+        {
+            hint.push_str(" (--llvm)");
         }
     }
 }

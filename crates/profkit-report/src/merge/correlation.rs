@@ -78,8 +78,8 @@ impl CorrelationReport {
             }
         };
         CorrelationReport {
-            complete_inputs: plan.complete,
-            bare_inputs: plan.bare,
+            complete_inputs: plan.complete_inputs,
+            bare_inputs: plan.bare_inputs,
             programs: plan.assignments.iter().map(program).collect(),
         }
     }

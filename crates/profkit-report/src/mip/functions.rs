@@ -194,10 +194,12 @@ impl MipFunctions<'_> {
         rows.end()
     }
 
-    /// Prints one JSON object. docs/formats/mip-json.md describes it.
+    /// Prints one JSON object. [docs/formats/mip-json.md] describes it.
     ///
     /// # Errors
     /// If the writer fails.
+    ///
+    /// [docs/formats/mip-json.md]: https://github.com/profkit/profkit/blob/main/docs/formats/mip-json.md
     pub fn json(&self, out: &mut impl Write) -> io::Result<()> {
         let profile = self.profile;
         let build_id = match &profile.identity {

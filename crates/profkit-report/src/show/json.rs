@@ -1,5 +1,7 @@
-//! Profiles as JSON: one object, written piece by piece while the profile is read. docs/formats/show-json.md describes
+//! Profiles as JSON: one object, written piece by piece while the profile is read. [docs/formats/show-json.md] describes
 //! its members.
+//!
+//! [docs/formats/show-json.md]: https://github.com/profkit/profkit/blob/main/docs/formats/show-json.md
 use super::text::{bits, endian_name};
 use super::{Context, Details, Layout, Printer, RecordView};
 use crate::Grouping;

@@ -74,6 +74,7 @@ impl IndexedHeader {
                 ErrorKind::BadHeader,
                 "the header runs past the end of the file",
             )
+            .because_data_end()
             .at(0)
             .found(format_args!("{} bytes", data.len()))
             .expected(format_args!("{len} bytes for version {version}")));

@@ -1,5 +1,5 @@
 //! The indexed instrumentation profile (.profdata), which `llvm-profdata merge` writes and compilers read. It is always
-//! little-endian. docs/formats/indexed.md has the byte tables.
+//! little-endian. [docs/formats/indexed.md] has the byte tables.
 //!
 //! | version | LLVM | change |
 //! |---|---|---|
@@ -36,6 +36,8 @@
 //! assert!(profile.lookup(b"main")?.is_none());
 //! # Ok::<(), profkit_data::Error>(())
 //! ```
+//!
+//! [docs/formats/indexed.md]: https://github.com/profkit/profkit/blob/main/docs/formats/indexed.md
 mod header;
 mod reader;
 mod record;

@@ -86,6 +86,7 @@ pub(super) fn binary_ids_window<'data>(cursor: &mut Cursor<'data>) -> Result<Cur
                 ErrorKind::Malformed,
                 "the build ids run past the end of the file",
             )
+            .because_data_end()
             .at(offset)
             .found(format_args!("{len} bytes"))
             .expected(format_args!("at most {available}")),

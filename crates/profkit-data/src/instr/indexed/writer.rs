@@ -34,6 +34,9 @@ pub struct IndexedWriteOptions {
     /// kept, although the LLVM releases before 19 reject records with vtable value sites. The records of a function are
     /// then in the order in which LLVM 19 and later write them.
     pub unknown_vtable_sites: bool,
+    /// The LLVM release that will read the file, if [`for_llvm`](Self::for_llvm) made these options. Heap profiles that
+    /// are added to the file are written for this release too.
+    pub release: Option<Release>,
 }
 
 /// The oldest version of the indexed format that can be written.
@@ -58,6 +61,7 @@ impl IndexedWriteOptions {
             known_memprof,
             sparse: false,
             unknown_vtable_sites: false,
+            release: None,
         }
     }
 
@@ -70,6 +74,7 @@ impl IndexedWriteOptions {
             known_memprof: known_memprof(release),
             sparse: false,
             unknown_vtable_sites: false,
+            release: Some(release),
         }
     }
 

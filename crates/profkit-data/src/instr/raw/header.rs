@@ -562,6 +562,7 @@ fn v5_words(data: &[u8], offset: u64, endian: Endian) -> Result<usize> {
 #[cold]
 fn too_short(offset: u64, found: usize, expected: usize) -> Error {
     Error::new(ErrorKind::BadHeader, "the file ends within the header")
+        .because_data_end()
         .at(offset)
         .within(Structure::Header)
         .within(Structure::RawProfile)

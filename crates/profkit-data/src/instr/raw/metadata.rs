@@ -1,6 +1,8 @@
 //! Data records and names that come from the program and not from the raw profile. A program built with
-//! `-profile-correlate` writes only counters into its raw profile. docs/formats/correlation.md describes where the
+//! `-profile-correlate` writes only counters into its raw profile. [docs/formats/correlation.md] describes where the
 //! program holds the data records and names.
+//!
+//! [docs/formats/correlation.md]: https://github.com/profkit/profkit/blob/main/docs/formats/correlation.md
 use super::header::{PointerWidth, RawDialect};
 use super::layout::RecordLayout;
 use super::profile::RawProfile;

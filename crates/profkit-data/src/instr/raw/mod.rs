@@ -1,5 +1,5 @@
 //! Raw instrumentation profiles (`.profraw`). The run-time library of a program writes them at exit, in the byte order and
-//! with the pointer width of the program. docs/formats/raw.md has the byte tables.
+//! with the pointer width of the program. [docs/formats/raw.md] has the byte tables.
 //!
 //! ```text
 //! header | binary ids | data records | pad | counters | pad | bitmap | pad | uniform counters | pad
@@ -23,6 +23,8 @@
 //! | 9 | 18 | MC/DC bitmaps |
 //! | 10 | 19 to 22 | vtables |
 //! | 11 | 23 | uniform counters of GPU code |
+//!
+//! [docs/formats/raw.md]: https://github.com/profkit/profkit/blob/main/docs/formats/raw.md
 mod addresses;
 mod header;
 mod image;

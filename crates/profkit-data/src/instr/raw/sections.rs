@@ -191,6 +191,7 @@ fn cut_error(
     let error = Error::new(ErrorKind::BadHeader, "the file ends within a section")
         .at(base.saturating_add(start.unwrap_or(u64::MAX)))
         .within(name)
+        .because_data_end()
         .found(format_args!("{left} bytes left"))
         .with_hint("the file is cut off or damaged: copy it again, or run the program again and let it end normally");
     match size {

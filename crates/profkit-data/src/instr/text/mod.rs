@@ -1,4 +1,4 @@
-//! The text form of instrumentation profiles (.proftext), for people and tests. docs/formats/text.md has the grammar.
+//! The text form of instrumentation profiles (.proftext), for people and tests. [docs/formats/text.md] has the grammar.
 //!
 //! ```
 //! use profkit_data::instr::{InstrSource, Record, text::TextReader};
@@ -11,6 +11,8 @@
 //! }
 //! # Ok::<(), profkit_data::Error>(())
 //! ```
+//!
+//! [docs/formats/text.md]: https://github.com/profkit/profkit/blob/main/docs/formats/text.md
 mod lexer;
 mod reader;
 #[cfg(test)]

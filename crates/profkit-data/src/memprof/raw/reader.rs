@@ -5,6 +5,7 @@ use crate::bytes::{Cursor, Endian};
 use crate::ids::BuildId;
 use crate::memprof::block::{Field, MemInfoBlock, Schema};
 use crate::{Error, ErrorKind, Result, Structure};
+use std::fmt;
 
 /// The dumps of a raw MemProf file.
 ///
@@ -88,7 +89,7 @@ impl<'data> RawMemProf<'data> {
 }
 
 /// One dump of a raw MemProf file. Opening the file has read and checked only the header of the dump.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct RawDump<'data> {
     bytes: &'data [u8],
     base: u64,
@@ -107,6 +108,16 @@ pub struct Segment {
     pub offset: u64,
     /// The build id of the module; empty if the segment has none. LLVM writes build ids from version 3 on.
     pub build_id: BuildId,
+}
+
+/// The header, without the bytes of the dump.
+impl fmt::Debug for RawDump<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RawDump")
+            .field("offset", &self.base)
+            .field("header", &self.header)
+            .finish_non_exhaustive()
+    }
 }
 
 impl<'data> RawDump<'data> {

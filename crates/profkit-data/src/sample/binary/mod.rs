@@ -1,4 +1,4 @@
-//! The binary encodings without sections: binary, and compact binary (LLVM 7 to 16). docs/formats/sample.md has the
+//! The binary encodings without sections: binary, and compact binary (LLVM 7 to 16). [docs/formats/sample.md] has the
 //! byte tables.
 //!
 //! | version | LLVM | change |
@@ -8,6 +8,8 @@
 //! | 103 | since 3.9 | summary before the name table |
 //!
 //! Version 101 existed between releases only and is rejected.
+//!
+//! [docs/formats/sample.md]: https://github.com/profkit/profkit/blob/main/docs/formats/sample.md
 pub(super) mod body;
 mod compact;
 pub(super) mod header;

@@ -1,5 +1,5 @@
 //! The extensible binary encoding, which consists of sections with flags and a section table. LLVM reads it since
-//! release 10 and writes it by default since release 18. docs/formats/sample.md has the byte tables.
+//! release 10 and writes it by default since release 18. [docs/formats/sample.md] has the byte tables.
 //!
 //! Opening a profile reads only its section table. [`ExtBinaryProfile::read_functions`] finds single functions through
 //! the table of offsets; [`ExtBinaryProfile::read`] reads all functions.
@@ -19,6 +19,8 @@
 //! assert_eq!(one.functions()[0].samples.total, 20);
 //! # Ok::<(), profkit_data::Error>(())
 //! ```
+//!
+//! [docs/formats/sample.md]: https://github.com/profkit/profkit/blob/main/docs/formats/sample.md
 mod blocks;
 mod composite;
 mod contexts;

@@ -25,8 +25,10 @@
 //! | 2 | GCC 12 to 15 | length in bytes, one zero | |
 //! | 3 | GCC 16 | as in 2 | file names, the summary, discriminators with multiplicity |
 //!
-//! Total samples are not stored, because they are the sum of the stored samples. docs/formats/gcov.md has the source of
+//! Total samples are not stored, because they are the sum of the stored samples. [docs/formats/gcov.md] has the source of
 //! each fact.
+//!
+//! [docs/formats/gcov.md]: https://github.com/profkit/profkit/blob/main/docs/formats/gcov.md
 mod header;
 mod reader;
 #[cfg(test)]

@@ -4,9 +4,11 @@ use super::header::{
     TAG_SUMMARY, TAG_WORKING_SETS, WORKING_SETS,
 };
 use crate::bytes::{Endian, Sink};
+use crate::loss_counts::fmt_counts;
 use crate::sample::{Location, NameId, SampleName, SampleProfile, Samples};
 use crate::{Error, ErrorKind, Result};
 use profkit_abi::indexed::SUMMARY_CUTOFFS;
+use std::fmt;
 
 /// Options for writing a sample profile of GCC.
 #[derive(Clone, Debug)]
@@ -95,7 +97,13 @@ pub struct GcovLosses {
 }
 
 impl GcovLosses {
-    /// Returns the counts that are not 0, each with a text that names the counted things.
+    /// Whether the file holds the whole profile: nothing was left out.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Returns the counts that are not 0, each with a plural noun for messages. The iterator is empty if and only if
+    /// nothing was left out.
     pub fn counts(&self) -> impl Iterator<Item = (u64, &'static str)> {
         [
             (
@@ -112,6 +120,13 @@ impl GcovLosses {
         ]
         .into_iter()
         .filter(|(count, _)| *count > 0)
+    }
+}
+
+/// One line of [`counts`](GcovLosses::counts), or `nothing`.
+impl fmt::Display for GcovLosses {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt_counts(f, self.counts())
     }
 }
 
@@ -141,7 +156,7 @@ struct GcovWriter<'p> {
 /// read(b"main:100:5\n 1: 100\n", &mut profile, 1).strict()?;
 /// let mut file = Vec::new();
 /// let losses = write(&profile, &GcovOptions::new(GcovVersion::V2), &mut file)?;
-/// assert_eq!(losses.counts().count(), 0);
+/// assert!(losses.is_empty(), "{losses}");
 /// assert_eq!(GcovProfile::parse(&file)?.profile.functions().len(), 1);
 /// # Ok::<(), profkit_data::Error>(())
 /// ```

@@ -1,4 +1,4 @@
-//! The text encoding of sample profiles, for people and tests. docs/formats/sample.md has the grammar.
+//! The text encoding of sample profiles, for people and tests. [docs/formats/sample.md] has the grammar.
 //!
 //! ```
 //! use profkit_data::sample::{SampleProfile, text};
@@ -12,6 +12,8 @@
 //! assert_eq!(again, file);
 //! # Ok::<(), profkit_data::Error>(())
 //! ```
+//!
+//! [docs/formats/sample.md]: https://github.com/profkit/profkit/blob/main/docs/formats/sample.md
 mod line;
 mod reader;
 #[cfg(test)]

@@ -1,4 +1,6 @@
-//! Makes the code of x86-64 probes. docs/formats/mip-code.md shows the bytes.
+//! Makes the code of x86-64 probes. [docs/formats/mip-code.md] shows the bytes.
+//!
+//! [docs/formats/mip-code.md]: https://github.com/profkit/profkit/blob/main/docs/formats/mip-code.md
 use crate::asm::ObjectFormat;
 use crate::instrument::backend::{Sequence, Site};
 use crate::instrument::labels::Labels;

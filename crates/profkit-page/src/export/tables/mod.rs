@@ -1,5 +1,5 @@
 //! Profiles as tables, for databases and data frames: one row per function, counter, line, value, place in a trace, or
-//! context. docs/formats/tables.md lists the columns.
+//! context. [docs/formats/tables.md] lists the columns.
 //!
 //! ```
 //! use profkit_analysis::any::AnyProfile;
@@ -12,6 +12,8 @@
 //! assert_eq!(csv, b"function,hash,index,count\nmain,1,0,90\nmain,1,1,10\n");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! [docs/formats/tables.md]: https://github.com/profkit/profkit/blob/main/docs/formats/tables.md
 #[cfg(feature = "arrow")]
 pub mod arrow;
 mod heap;

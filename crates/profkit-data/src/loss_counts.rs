@@ -1,0 +1,18 @@
+//! The text that the `Losses` of all families share.
+use std::fmt;
+
+/// Writes counts of what a file cannot hold as `NOUN: COUNT, NOUN: COUNT`, or `nothing` if there are none.
+pub(crate) fn fmt_counts(
+    f: &mut fmt::Formatter<'_>,
+    counts: impl Iterator<Item = (u64, &'static str)>,
+) -> fmt::Result {
+    let mut separator = "";
+    for (count, what) in counts {
+        write!(f, "{separator}{what}: {count}")?;
+        separator = ", ";
+    }
+    if separator.is_empty() {
+        f.write_str("nothing")?;
+    }
+    Ok(())
+}

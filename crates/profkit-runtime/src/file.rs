@@ -208,11 +208,7 @@ impl State {
             )
         };
         let mut facts = Facts {
-            process: if has(pattern, b'p') || pool {
-                system::process()
-            } else {
-                0
-            },
+            process: system::process(),
             host: if has(pattern, b'h') {
                 system::host(&mut self.buffer)
             } else {

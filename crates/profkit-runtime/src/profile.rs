@@ -626,6 +626,19 @@ impl Sections {
         }
     }
 
+    /// Returns at least the size in bytes of the largest raw file of these sections.
+    ///
+    /// # Safety
+    /// The caller must ensure that the records are readable.
+    pub unsafe fn largest(&self, ids_size: usize) -> usize {
+        let mut sum = self.size(ids_size);
+        // SAFETY: the caller promises that the records are readable.
+        unsafe {
+            self.each_with_sites(|record| sum = sum.saturating_add(values::largest(record)));
+        }
+        sum
+    }
+
     /// Changes the counts of all values.
     ///
     /// # Safety

@@ -308,11 +308,7 @@ mod tests {
     #[test]
     fn a_line_break_in_a_function_name_does_not_break_the_line_of_its_event() {
         let event = event("a", Some("b\nc"), Reason::ImplausibleCounter, None);
-        assert!(
-            event
-                .to_string()
-                .starts_with("a: dropped function `b\\nc`")
-        );
+        assert!(event.to_string().starts_with("a: dropped function `b\\nc`"));
     }
 
     #[test]

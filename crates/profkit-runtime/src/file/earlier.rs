@@ -1,10 +1,10 @@
 //! The earlier profile in a pool: its counts and values are added to those of this process.
 use super::replace::{contents, read_whole};
 use super::State;
-use crate::memory::Area;
-use crate::profile::{ids_size, Old, OldHeader, Parts, Sections};
-use crate::system::{self, error};
 use crate::layout::LAYOUT;
+use crate::memory::Area;
+use crate::profile::{ids_size, Old, Parts, Sections};
+use crate::system::{self, error};
 
 impl State {
     /// Adds the counts and values of the profile in a file to the profile in `parts`. Returns the bytes of the file that
@@ -17,21 +17,25 @@ impl State {
         parts: &mut Parts<'static>,
     ) -> system::Result<Option<Area>> {
         let size = system::end(file)?;
-        let (before, old) = if size > self.buffer.len() {
-            self.read_old(file, size, sections, ids_size(parts.build_id))?
+        let mut before = Area::EMPTY;
+        let old = if size > self.buffer.len() {
+            self.read_old(file, size, sections, ids_size(parts.build_id), &mut before)
         } else {
-            let before = contents(file)?;
+            before = contents(file)?;
             if before.length == 0 {
                 return Ok(Some(before));
             }
             // SAFETY: the bytes are readable.
-            (before, unsafe { sections.old(before, true, true) })
+            Ok(unsafe { sections.old(before, true, true) })
         };
         let old = match old {
-            Some(old) => old,
-            None => {
+            Ok(Some(old)) => old,
+            other => {
                 system::unmap(before.start, before.length);
-                return Ok(None);
+                return match other {
+                    Err(number) => Err(number),
+                    Ok(_) => Ok(None),
+                };
             }
         };
         // SAFETY: the bytes are readable and writable. All places have as many counts as the sections.
@@ -52,95 +56,63 @@ impl State {
         Ok(Some(before))
     }
 
-    /// Reads the profile in a file of `size` bytes. Only the part from its counters on stays in memory, because new
-    /// memory is expensive: the records before it are compared piece by piece. Returns the part in memory, and what
-    /// is in it, or `None` if the file is no profile of this image.
+    /// Reads the profile in a file of `size` bytes. Only the part from its counters on stays in memory, in the new memory
+    /// `before`, because new memory is expensive: the records are compared piece by piece before that. Returns `None`
+    /// if the file is no profile of this image.
     fn read_old(
         &mut self,
         file: i32,
         size: usize,
         sections: &Sections,
         ids_size: usize,
-    ) -> system::Result<(Area, Option<Old>)> {
-        let data = LAYOUT.header_words * 8 + ids_size;
-        if size < sections.size(ids_size) || data > self.buffer.len() {
-            return Ok((Area::EMPTY, None));
-        }
+        before: &mut Area,
+    ) -> system::Result<Option<Old>> {
+        let head = LAYOUT.header_words * 8 + ids_size;
         system::rewind(file)?;
-        let header = self.buffer.as_ptr() as usize;
-        // SAFETY: the buffer has room for this, and the header is read after that.
-        let found = unsafe {
-            if read_whole(file, header, data)? {
-                sections.old_header(header, true)
-            } else {
-                None
-            }
-        };
-        let mut old = match found {
-            Some(old) if old.ids_size == ids_size => old,
-            _ => return Ok((Area::EMPTY, None)),
-        };
-        let length = size - sections.counters_offset(ids_size);
-        // The memory has room for some records at least.
-        let rest = Area {
-            start: system::map_all(if length < self.buffer.len() {
-                self.buffer.len()
-            } else {
-                length
-            }),
-            length,
-        };
-        if rest.start == 0 {
-            return Err(error::NO_MEMORY);
-        }
-        // SAFETY: the memory is new and has room for what is read. The records and the counts are read from it after
-        // that.
-        let read = unsafe { read_rest(file, sections, rest, &mut old) };
-        if read.is_err() {
-            system::unmap(rest.start, rest.length);
-        }
-        read.map(|found| (rest, found))
-    }
-}
-
-/// Reads the records of the earlier profile in a file piece by piece, and then the counts and everything that follows,
-/// to the memory `rest`. Returns `None` if they are not those of this image.
-///
-/// # Safety
-/// The caller must pass writable memory of at least one page, a file whose position is at the records, and the header of
-/// the profile in it.
-unsafe fn read_rest(
-    file: i32,
-    sections: &Sections,
-    rest: Area,
-    old: &mut OldHeader,
-) -> system::Result<Option<Old>> {
-    let stride = LAYOUT.stride;
-    let room = if rest.length < 4096 {
-        4096
-    } else {
-        rest.length
-    } / stride;
-    let mut first = 0;
-    while first < sections.records() {
-        let left = sections.records() - first;
-        let count = if left < room { left } else { room };
-        // SAFETY: the memory has room for so many records, which are read after that.
+        // SAFETY: the buffer has room for what is read into it, and so has the new memory. What is read is checked piece
+        // by piece.
         unsafe {
-            if !read_whole(file, rest.start, count * stride)?
-                || !sections.same_records(first, count, rest.start, old)
+            // A file that is too large might not fit into memory.
+            if size < sections.size(ids_size)
+                || size > sections.largest(ids_size)
+                || head > self.buffer.len()
+                || !read_whole(file, self.buffer.as_ptr() as usize, head)?
             {
                 return Ok(None);
             }
+            let mut old = match sections.old_header(self.buffer.as_ptr() as usize, true) {
+                Some(old) if old.ids_size == ids_size => old,
+                _ => return Ok(None),
+            };
+            let length = size - sections.counters_offset(ids_size);
+            // The memory has room for some records at least.
+            before.length = if length < self.buffer.len() {
+                self.buffer.len()
+            } else {
+                length
+            };
+            before.start = system::map_all(before.length);
+            if before.start == 0 {
+                before.length = 0;
+                return Err(error::NO_MEMORY);
+            }
+            let room = before.length / LAYOUT.stride;
+            let mut first = 0;
+            while first < sections.records() {
+                let left = sections.records() - first;
+                let count = if left < room { left } else { room };
+                if !read_whole(file, before.start, count * LAYOUT.stride)?
+                    || !sections.same_records(first, count, before.start, &mut old)
+                {
+                    return Ok(None);
+                }
+                first += count;
+            }
+            if !read_whole(file, before.start, length)? {
+                return Ok(None);
+            }
+            let start = before.start;
+            Ok(sections.old_counts(Area { start, length }, true, &old))
         }
-        first += count;
-    }
-    // SAFETY: the memory has room for the rest of the file, and the records were checked.
-    unsafe {
-        Ok(if read_whole(file, rest.start, rest.length)? {
-            sections.old_counts(rest, true, old)
-        } else {
-            None
-        })
     }
 }

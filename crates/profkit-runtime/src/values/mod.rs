@@ -14,7 +14,7 @@ pub use record::{instrument, instrument_one, instrument_size, set_limit, take_lo
 #[cfg(any(profkit_part = "file", profkit_part = "buffer"))]
 pub use recorded::{instrument, set_limit, take_lost, written};
 
-use crate::layout::LAYOUT;
+use crate::layout::{KINDS_MAX, LAYOUT, VALUES_PER_SITE};
 use crate::memory::{read, write as store};
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
@@ -63,6 +63,18 @@ unsafe fn numbers_of_sites(record: usize) -> u64 {
 pub unsafe fn has_sites(record: usize) -> bool {
     // SAFETY: the caller promises that there is a record.
     unsafe { numbers_of_sites(record) != 0 }
+}
+
+/// Returns at least the size in bytes of the largest value data that a function can have.
+///
+/// # Safety
+/// The caller must pass the address of a function record.
+pub unsafe fn largest(record: usize) -> usize {
+    // A site has a number of its values, and the values with their counts. The rest are the numbers before them and
+    // padding.
+    const SITE: usize = 1 + VALUES_PER_SITE * 16;
+    // SAFETY: the caller promises that there is a record.
+    unsafe { all_sites(record) * SITE + 8 + KINDS_MAX * 16 }
 }
 
 /// Whether two records have the same number of value sites of each kind.

@@ -332,14 +332,14 @@ fn stripped_programs_are_found_through_their_debug_files_or_refused() {
     let message = message
         .replace(text(raw.file_name().unwrap().as_ref()), "RAW")
         .replace(&id, "ID");
-    insta::assert_snapshot!(message, @"
+    insta::assert_snapshot!(message, @r"
     ID: [TMP]/RAW
         no binary: [TMP]/store/stripped: the binary has no debug info
         hint: the binary was stripped, or built without -g: give its debug file with --binaries, or the folder of debug files with --debug-file-directory
     binaries found for 0 of 1 programs; 1 inputs need a binary, 0 do not
-    warning: [TMP]/RAW: dropped: [TMP]/store/stripped: the binary has no debug info
+    warning: [TMP]/RAW: dropped ([TMP]/store/stripped): the binary has no debug info
     hint: the binary was stripped, or built without -g: give its debug file with --binaries, or the folder of debug files with --debug-file-directory
-    error: no profile could be used, out of 1
+    error: no input could be used: found 1 input
     ");
 }
 
@@ -427,23 +427,23 @@ fn wrong_missing_and_contradicting_binaries_are_told() {
     cut.truncate(bytes.len() - 12);
     fs::write(folder.join("raw"), &cut).unwrap();
     told("cut profile", &["--binaries", "app"]);
-    insta::assert_snapshot!(all, @"
+    insta::assert_snapshot!(all, @r"
     -- two programs under one id
     1234: raw
         no binary: 1234: two binaries state the same build id, but describe different functions: found app and twin
         hint: leave out the binary that did not write the profile; ids that are set by hand (--build-id=0x…) must differ
     binaries found for 0 of 1 programs; 1 inputs need a binary, 0 do not
-    warning: raw: dropped: 1234: two binaries state the same build id, but describe different functions: found app and twin
+    warning: raw: dropped (1234): two binaries state the same build id, but describe different functions: found app and twin
     hint: leave out the binary that did not write the profile; ids that are set by hand (--build-id=0x…) must differ
-    error: no profile could be used, out of 1
+    error: no input could be used: found 1 input
     -- stripped
     1234: raw
         no binary: stripped: the binary has no section __llvm_covdata
         hint: the binary was stripped, or built without -mllvm -profile-correlate=binary: give the file that the linker wrote, before strip
     binaries found for 0 of 1 programs; 1 inputs need a binary, 0 do not
-    warning: raw: dropped: stripped: the binary has no section __llvm_covdata
+    warning: raw: dropped (stripped): the binary has no section __llvm_covdata
     hint: the binary was stripped, or built without -mllvm -profile-correlate=binary: give the file that the linker wrote, before strip
-    error: no profile could be used, out of 1
+    error: no input could be used: found 1 input
     -- another id
     1234: raw
         no binary: none of the binaries has the profile's build id: found abcd in other, expected 1234
@@ -451,15 +451,15 @@ fn wrong_missing_and_contradicting_binaries_are_told() {
     binaries found for 0 of 1 programs; 1 inputs need a binary, 0 do not
     warning: raw: dropped: none of the binaries has the profile's build id: found abcd in other, expected 1234
     hint: give the binary that wrote the profile, or a folder that contains it; a rebuilt binary has another build id
-    error: no profile could be used, out of 1
+    error: no input could be used: found 1 input
     -- another build under the same id
     1234: raw
         no binary: wrong: the counter section of the binary does not have the size of the profile's counters: found 8 bytes of counters, expected 48 bytes
         hint: the binary is of another build, even if its build id is right: give the binary that ran
     binaries found for 0 of 1 programs; 1 inputs need a binary, 0 do not
-    warning: raw: dropped: wrong: the counter section of the binary does not have the size of the profile's counters: found 8 bytes of counters, expected 48 bytes
+    warning: raw: dropped (wrong): the counter section of the binary does not have the size of the profile's counters: found 8 bytes of counters, expected 48 bytes
     hint: the binary is of another build, even if its build id is right: give the binary that ran
-    error: no profile could be used, out of 1
+    error: no input could be used: found 1 input
     -- no id, two binaries
     no build id: raw
         no binary: the profile states no build id, so it is not known which binary wrote it: found 2 binaries: app, liblibrary.so
@@ -467,7 +467,7 @@ fn wrong_missing_and_contradicting_binaries_are_told() {
     binaries found for 0 of 1 programs; 1 inputs need a binary, 0 do not
     warning: raw: dropped: the profile states no build id, so it is not known which binary wrote it: found 2 binaries: app, liblibrary.so
     hint: merge it alone, with --binaries and the binary that wrote it; profiles of programs that are linked with --build-id do not need this
-    error: no profile could be used, out of 1
+    error: no input could be used: found 1 input
     -- cut profile
     1234: raw
         app (2 functions, binary)

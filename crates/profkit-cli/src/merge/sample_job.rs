@@ -305,7 +305,7 @@ impl SampleJob<'_> {
                     losses
                         .counts()
                         .map(|(count, what)| {
-                            left_out(count, &format!("{what}: GCC's encoding cannot hold them"))
+                            left_out(count, &format!("{what}: GCC's encoding cannot hold such data"))
                         })
                         .collect()
                 }

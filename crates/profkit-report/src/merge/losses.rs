@@ -77,8 +77,8 @@ pub fn sample_losses(losses: &sample::Losses, text_for: Option<Release>) -> Vec<
             plural(unspeakable, "name")
         )
     });
-    let of_release = text_for.map_or(": the output cannot hold them".to_owned(), |release| {
-        format!(": text for LLVM {release} cannot hold them")
+    let of_release = text_for.map_or(": the output cannot hold such data".to_owned(), |release| {
+        format!(": text for LLVM {release} cannot hold such data")
     });
     let of_release = of_release.as_str();
     [

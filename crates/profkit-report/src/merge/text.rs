@@ -240,20 +240,24 @@ fn print_events<W: Write>(report: &Report, quiet: bool, out: &mut Console<W>) ->
                 labelled(label, format_args!("… and {more} more {what}"), out)?;
             }
         }
-        let mut hints: Vec<(&str, &str)> = Vec::new();
+        // Each hint, the first file that it is for, and whether it is for others too.
+        let mut hints: Vec<(&str, &str, bool)> = Vec::new();
         for event in events() {
-            if let Some(hint) = event.hint.as_deref()
-                && hints.iter().all(|(known, _)| *known != hint)
-            {
-                hints.push((hint, &event.file));
+            let Some(hint) = event.hint.as_deref() else {
+                continue;
+            };
+            match hints.iter_mut().find(|(known, ..)| *known == hint) {
+                Some((_, first, others)) => *others |= *first != event.file,
+                None => hints.push((hint, &event.file, false)),
             }
         }
         match hints.as_slice() {
-            [(hint, _)] => labelled(Label::Hint, hint, out)?,
+            [(hint, ..)] => labelled(Label::Hint, hint, out)?,
             // Without the names, all hints would seem to be about the file of the last event.
             hints => {
-                for (hint, file) in hints {
-                    labelled(Label::Hint, format_args!("{file}: {hint}"), out)?;
+                for (hint, file, others) in hints {
+                    let others = if *others { " and others" } else { "" };
+                    labelled(Label::Hint, format_args!("{file}{others}: {hint}"), out)?;
                 }
             }
         }

@@ -224,7 +224,7 @@ fn run(command: &mut Command, size: usize) -> Result<Ran, String> {
 fn says_where(stderr: &str, name: &str, data: &[u8]) -> Result<(), String> {
     // The message about a file without a known magic number is about the whole file.
     let whole = data.is_empty() || stderr.contains("not a profile of");
-    let place = stderr.contains(" at offset 0x") || stderr.contains(" at line ") || whole;
+    let place = stderr.contains("at offset 0x") || stderr.contains("at line ") || whole;
     if stderr.contains(name) && place {
         Ok(())
     } else {

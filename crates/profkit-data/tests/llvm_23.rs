@@ -171,7 +171,10 @@ fn older_versions_lose_uniformity_bits_and_say_so() {
         let options = IndexedWriteOptions::for_version(version);
         let losses = write(&profile, &options, &mut Vec::new()).unwrap();
         let counts: Vec<_> = losses.counts().collect();
-        assert!(counts.contains(&(2, "GPU uniformity bitmaps")), "{counts:?}");
+        assert!(
+            counts.contains(&(2, "GPU uniformity bitmaps")),
+            "{counts:?}"
+        );
     }
 }
 

@@ -305,7 +305,10 @@ impl SampleJob<'_> {
                     losses
                         .counts()
                         .map(|(count, what)| {
-                            left_out(count, &format!("{what}: GCC's encoding cannot hold such data"))
+                            left_out(
+                                count,
+                                &format!("{what}: GCC's encoding cannot hold such data"),
+                            )
                         })
                         .collect()
                 }

@@ -357,4 +357,18 @@ mod tests {
             "data record 3 of raw profile, at offset 0x40: the data are too short here: found 12 bytes, expected 64 bytes"
         );
     }
+
+    #[test]
+    fn the_end_of_the_data_does_not_depend_on_llvms_kind() {
+        let error = |kind| Error::new(kind, "x");
+        assert!(error(ErrorKind::Truncated).is_end_of_data());
+        assert!(error(ErrorKind::EndOfFile).is_end_of_data());
+        assert!(!error(ErrorKind::BadHeader).is_end_of_data());
+        let cut = error(ErrorKind::BadHeader).because_data_end();
+        assert!(cut.is_end_of_data());
+        assert_eq!(cut.kind(), ErrorKind::BadHeader);
+        // A reader that gives all errors of a structure one kind has looked at the structure as a whole.
+        let whole = error(ErrorKind::Truncated).with_kind(ErrorKind::Malformed);
+        assert!(!whole.is_end_of_data());
+    }
 }

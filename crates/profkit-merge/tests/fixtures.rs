@@ -10,6 +10,7 @@ mod common;
 
 use common::{Files, indexed, text, threads, whole};
 use profkit_data::instr::raw::RawProfile;
+use profkit_merge::report::LlvmCode;
 use profkit_merge::{Action, Event, MergeError, MergeOptions, Policy, Reason, Report};
 use profkit_testkit::{fixture, fixtures};
 
@@ -487,5 +488,31 @@ fn heap_profiles_beside_others_are_merged_in_the_same_call() {
         let only = Files::new([("heap", yaml.clone())]);
         let only = only.merge(&threads(count)).unwrap();
         assert_eq!(only.heap.unwrap().profiles.len(), 1);
+    }
+}
+
+/// A raw file that is cut off has an event with the reason Truncated wherever the cut is, unless another file gives back
+/// everything that is lost. LLVM calls some of these files damaged.
+#[test]
+fn the_reason_of_a_cut_raw_file_is_its_end() {
+    let whole = fixture("raw/clang-22-ir-plain.profraw");
+    let profile = RawProfile::parse(&whole).unwrap();
+    let counters_end = {
+        let counters = profile.sections().counters;
+        usize::try_from(counters.offset).unwrap() + counters.bytes.len()
+    };
+    for cut in (16..counters_end).step_by(8) {
+        let files = Files::new([("cut", whole[..cut].to_vec())]);
+        let report = match files.merge(&threads(1)) {
+            Ok(merged) => merged.report,
+            Err(MergeError::NothingLeft(report)) => *report,
+            Err(other) => panic!("{cut}: {other}"),
+        };
+        let found = report.events.iter().find_map(|event| match event.reason {
+            Reason::Truncated => event.llvm.clone(),
+            _ => None,
+        });
+        let llvm = found.unwrap_or_else(|| panic!("{cut}: {:?}", report.events));
+        assert_eq!(llvm.code, LlvmCode::BadHeader, "{cut}");
     }
 }

@@ -79,7 +79,7 @@ pub struct Match {
 ///
 /// // Profiles that have their functions need no binary, and are merged as they are.
 /// let inputs = [b"main\n1234\n1\n7\n\n".as_slice()];
-/// let plan = Plan::new(&inputs, &Binaries::open(&[std::env::current_exe()?])?);
+/// let plan = Plan::new(&inputs[..], &Binaries::open(&[std::env::current_exe()?])?);
 /// assert_eq!((plan.complete_inputs, plan.bare_inputs, plan.is_complete()), (1, 0, true));
 /// let options = MergeOptions::new().correlation(Arc::new(plan.joined));
 /// assert_eq!(merge_instr(&inputs, &options)?.report.totals.files_kept, 1);

@@ -354,6 +354,8 @@ fn heap_only() -> Error {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::panic, reason = "a panic is how a test fails")]
+
     use super::*;
 
     #[test]
@@ -385,5 +387,38 @@ mod tests {
         assert_eq!(known(b"f"), Some((None, 5)));
         assert_eq!(known(b"g"), Some((None, 3)));
         assert_eq!(known(b"h"), Some((None, 0)));
+    }
+
+    #[test]
+    fn a_merged_profile_has_the_functions_of_its_file() {
+        use profkit_data::instr::text::{TextOptions, write};
+        use profkit_merge::{MergeOptions, merge_instr};
+        let text = b":ir\n:temporal_prof_traces\n1\n1\n1\ng,f\nf\n1\n2\n5\n6\n\nf\n9\n1\n7\n\ng\n3\n1\n4\n";
+        let Ok(merged) = merge_instr(&[text.as_slice()], &MergeOptions::new()) else {
+            panic!("the text is a profile");
+        };
+        let merged = &merged.profiles[0].profile;
+        let mut file = Vec::new();
+        assert!(write(merged, &TextOptions::new(), &mut file).is_ok());
+        let Ok(parsed) = ProfileFunctions::parse(&file) else {
+            panic!("the text is a profile");
+        };
+        let taken = ProfileFunctions::of_instr(merged);
+        assert_eq!(taken.total, 22);
+        assert_eq!(taken.order, Some(FunctionOrder::Calls));
+        assert_eq!(format!("{:?}", taken.order), format!("{:?}", parsed.order));
+        assert_eq!(taken.total, parsed.total);
+        assert_eq!(taken.instrumentation, parsed.instrumentation);
+        let sorted = |profile: &ProfileFunctions| {
+            let mut all: Vec<String> = profile
+                .functions
+                .iter()
+                .map(|one| format!("{one:?}"))
+                .collect();
+            all.sort_unstable();
+            all
+        };
+        assert_eq!(sorted(&taken), sorted(&parsed));
+        assert_eq!(taken.functions[b"g".as_slice()][0].position, Some(0));
     }
 }

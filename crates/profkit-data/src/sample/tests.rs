@@ -213,3 +213,10 @@ fn merged_cold_contexts_have_no_attributes() {
         .collect();
     assert_eq!(found, [(hot, 1, 1), (cold, 0, 0)]);
 }
+
+#[test]
+fn the_kind_prints_its_flags() {
+    let kind = ProfileKind::PROBE_BASED | ProfileKind::MD5_NAMES;
+    assert_eq!(format!("{kind:?}"), "ProfileKind(probe, md5)");
+    assert_eq!(format!("{:?}", ProfileKind::NONE), "ProfileKind()");
+}

@@ -270,3 +270,27 @@ fn a_stack_id_that_stands_for_two_stacks_is_told_and_both_are_kept() {
         ]
     );
 }
+
+/// A file that is no heap profile is reported as such, and not as damaged YAML.
+#[test]
+fn other_files_are_no_heap_profiles() {
+    use crate::{Reason, RunOptions};
+    let raw = b"\x81rforpl\xff\x0a\0\0\0\0\0\0\0\xc0".as_slice();
+    let others = [
+        raw,
+        b"int main(void) { return 0; }\n",
+        b"\x7fELF\x02\x01\x01",
+        b"main:100:5\n 1: 3\n",
+    ];
+    let merged = merge_heap(&others, &RunOptions::new()).unwrap();
+    assert_eq!(merged.report.totals.files_dropped, 4);
+    for event in &merged.report.events {
+        assert_eq!(event.reason, Reason::NotAProfile, "{event}");
+        assert_eq!(event.message, "the file is not a heap profile");
+    }
+    assert_eq!(merged.report.events.len(), 4);
+    // Damaged YAML is still a heap profile that is damaged.
+    let damaged = b"---\nHeapProfileRecords: 7\n".as_slice();
+    let report = merge_heap(&[damaged], &RunOptions::new()).unwrap().report;
+    assert_eq!(report.events[0].reason, Reason::Malformed);
+}

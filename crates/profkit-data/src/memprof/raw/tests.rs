@@ -160,3 +160,13 @@ proptest! {
         judged(&file);
     }
 }
+
+/// A dump may have millions of bytes, which nobody wants to see in a message.
+#[test]
+fn the_debug_text_of_a_dump_has_its_header_alone() {
+    let file = encoded(Version::new(5).unwrap());
+    let profile = RawMemProf::parse(&file).unwrap();
+    let text = format!("{profile:?}");
+    assert!(text.contains("total_size"), "{text}");
+    assert!(text.len() < 1000, "{text}");
+}

@@ -35,6 +35,15 @@ pub fn check(docs: &Path) -> Result<()> {
     bail!("{} dead links in the documentation", problems.len());
 }
 
+/// Removes the pages of the crate, if there are any. `cargo doc` then writes all of them again.
+pub fn remove_pages(docs: &Path) -> Result<()> {
+    let folder = docs.join(CRATE);
+    if folder.exists() {
+        fs::remove_dir_all(&folder).with_context(|| folder.display().to_string())?;
+    }
+    Ok(())
+}
+
 fn collect(folder: &Path, pages: &mut Vec<PathBuf>) -> Result<()> {
     let entries = fs::read_dir(folder).with_context(|| folder.display().to_string())?;
     for entry in entries {

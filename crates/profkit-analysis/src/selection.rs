@@ -1,8 +1,7 @@
 //! Selects functions by name.
 use crate::names;
 use profkit_data::sample::SampleName;
-#[doc(no_inline)]
-pub use regex::bytes::Regex;
+use regex::bytes::{Regex, RegexBuilder};
 
 /// Selects functions of a profile by their names.
 ///
@@ -13,6 +12,9 @@ pub use regex::bytes::Regex;
 /// selection.names.push("ns::parse".to_owned());
 /// assert!(selection.selects(b"_ZN2ns5parseEi"));
 /// assert!(!selection.selects(b"_ZN2ns6parserEv"));
+/// selection.add_pattern("^ns::.*r\\(")?;
+/// assert!(selection.selects(b"_ZN2ns6parserEv"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
@@ -22,7 +24,7 @@ pub struct Selection {
     pub names: Vec<String>,
     /// Parts of names. A function is selected if its mangled or demangled name contains one of these texts.
     pub parts: Vec<String>,
-    /// Regular expressions. A function is selected if one of them matches anywhere in its mangled or demangled name.
+    /// Regular expressions, of the crate `regex`. A function is selected if one of them matches anywhere in its mangled or demangled name.
     pub patterns: Vec<Regex>,
 }
 
@@ -33,6 +35,16 @@ impl Selection {
             all: true,
             ..Selection::default()
         }
+    }
+
+    /// Adds a regular expression to [`patterns`](Self::patterns). Names are bytes, so it matches bytes.
+    ///
+    /// # Errors
+    /// If the text is not a regular expression.
+    pub fn add_pattern(&mut self, text: &str) -> Result<(), regex::Error> {
+        let built = RegexBuilder::new(text).unicode(false).build()?;
+        self.patterns.push(built);
+        Ok(())
     }
 
     /// Whether the function with this name is selected.

@@ -7,9 +7,9 @@
 use profkit_data::ErrorKind;
 use profkit_data::ids::{FuncHash, NameRef};
 use profkit_data::instr::indexed::{IndexedProfile, IndexedWriteOptions, write};
-use profkit_data::instr::releases::Release;
 use profkit_data::instr::text::TextReader;
 use profkit_data::instr::{FunctionTable, InstrKind, InstrProfile, InstrSource, NewRecord, Record};
+use profkit_data::releases::Release;
 use profkit_testkit::matrix::{self, Compiler, RawSet, Unavailable};
 use profkit_testkit::{
     Llvm, fixture, fixtures, require_or_skip, short_or_whole, skip, some_or_all,

@@ -2,9 +2,9 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 use profkit_data::instr::InstrProfile;
 use profkit_data::instr::indexed::{self, IndexedProfile, IndexedWriteOptions};
-use profkit_data::instr::releases::Release;
 use profkit_data::memprof::indexed::{IndexedMemProf, IndexedMemProfOptions, encode};
 use profkit_data::memprof::{MemProfile, yaml};
+use profkit_data::releases::Release;
 use profkit_testkit::{Llvm, skip};
 use std::fmt::Write as _;
 use std::path::Path;

@@ -1,8 +1,8 @@
 //! The options of merges of instrumentation profiles.
 use crate::driver::{RunOptions, Threads};
 use profkit_data::instr::raw::RawMetadataSource;
-use profkit_data::instr::releases::Release;
 use profkit_data::instr::{TraceOptions, TraceSampling};
+use profkit_data::releases::Release;
 use profkit_data::remap::Remapping;
 use std::fmt;
 use std::num::NonZeroUsize;

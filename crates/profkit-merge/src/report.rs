@@ -173,11 +173,11 @@ impl Totals {
 /// ];
 /// let report = merge_instr(&inputs, &MergeOptions::new())?.report;
 /// let event = &report.events[0];
-/// // The record of `f` was dropped, and the rest of its file was kept.
+/// // The record of `f` contradicts that of the first file. It was dropped; the file itself is sound and counts as kept.
 /// assert_eq!((event.file.as_str(), event.action), ("other", Action::Dropped));
 /// assert_eq!(event.function.as_deref(), Some(b"f".as_slice()));
 /// assert_eq!(event.reason, Reason::CounterMismatch);
-/// assert_eq!((report.totals.files_repaired, report.totals.files_dropped), (1, 0));
+/// assert_eq!((report.totals.files_kept, report.totals.records_dropped), (2, 1));
 /// # Ok::<(), profkit_merge::MergeError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -1,8 +1,8 @@
 //! Finds out which LLVM releases can use a file.
 use crate::instr::{Form, InstrFacts};
 use profkit_abi::value_kind;
-use profkit_data::instr::releases::{RELEASES, Release, ReleaseFacts};
 use profkit_data::instr::{InstrKind, Record};
+use profkit_data::releases::{RELEASES, Release, ReleaseFacts};
 use std::ops::RangeInclusive;
 
 /// The oldest LLVM release whose support is reported.

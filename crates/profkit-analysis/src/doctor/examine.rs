@@ -9,8 +9,8 @@ use profkit_data::detect::{Family, FileKind, detect};
 use profkit_data::ids::BuildId;
 use profkit_data::instr::indexed::IndexedHeader;
 use profkit_data::instr::raw::{RawDialect, RawProfile};
-use profkit_data::instr::releases::Release;
 use profkit_data::instr::{InstrSource, Record};
+use profkit_data::releases::Release;
 use profkit_data::{Error, ErrorKind, Structure};
 
 /// Whether a file can be used.

@@ -6,9 +6,9 @@ use profkit_data::instr::indexed::{
     IndexedHeader, IndexedProfile, IndexedReadOptions, IndexedReader,
 };
 use profkit_data::instr::raw::{PointerWidth, RawMetadataSource, RawReadOptions, RawReader};
-use profkit_data::instr::releases::{Release, indexed_writers, raw_writers};
 use profkit_data::instr::text::TextReader;
 use profkit_data::instr::{InstrKind, InstrSource, Record};
+use profkit_data::releases::{Release, indexed_writers, raw_writers};
 use profkit_data::{Error, ErrorKind, Result, Structure};
 use std::fmt;
 use std::ops::RangeInclusive;

@@ -3,7 +3,7 @@ use crate::doctor::oldest_for_record;
 use crate::names;
 use crate::ranking::{FunctionNumbers, FunctionOrder, Ranking};
 use profkit_data::instr::Record;
-use profkit_data::instr::releases::Release;
+use profkit_data::releases::Release;
 use profkit_data::summary::{Summary, SummaryBuilder};
 use std::cmp::Reverse;
 

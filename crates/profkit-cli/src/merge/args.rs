@@ -5,7 +5,7 @@ use crate::correlate::args::BinaryArgs;
 use crate::print::{AnnotateArgs, plural};
 use clap::{Args, ValueEnum};
 use profkit_data::detect::Family;
-use profkit_data::instr::releases::Release;
+use profkit_data::releases::Release;
 use profkit_merge::report::{DropLimit, Tolerance};
 use std::ffi::OsString;
 use std::num::NonZeroUsize;

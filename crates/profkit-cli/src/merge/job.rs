@@ -7,9 +7,9 @@ use crate::exit::{Failure, Result};
 use profkit_data::ids::program_name;
 use profkit_data::instr::InstrKind;
 use profkit_data::instr::indexed::IndexedWriteOptions;
-use profkit_data::instr::releases::{FrontEndScheme, Release};
 use profkit_data::instr::text::TextOptions;
 use profkit_data::memprof::MemProfile;
+use profkit_data::releases::{FrontEndScheme, Release};
 use profkit_merge::files::{Content, Output};
 use profkit_merge::memprof::{HeapParts, SectionChoice, SectionError, place_section};
 use profkit_merge::{

@@ -5,7 +5,7 @@ use super::sample_args::{Layout, SampleArgs};
 use crate::exit::{Failure, Result};
 use crate::print::grouped;
 use profkit_data::detect::{Family, FileKind, detect};
-use profkit_data::instr::releases::Release;
+use profkit_data::releases::Release;
 use profkit_data::remap::Remapping;
 use profkit_data::sample::ext_binary::{self, ExtBinaryOptions};
 use profkit_data::sample::gcov::{self, GcovOptions, GcovProfile, GcovVersion};

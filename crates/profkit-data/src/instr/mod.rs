@@ -15,9 +15,6 @@ pub mod text;
 pub mod value_data;
 
 pub use crate::memprof_section::MemProfSection;
-/// The older path of [`crate::releases`].
-#[doc(hidden)]
-pub use crate::releases;
 pub use kind::InstrKind;
 pub use losses::Losses;
 pub use profile::{InstrProfile, TemporalTrace, TemporalTraces};

@@ -9,9 +9,9 @@ use crate::messages::{Fault, Session, fault_text};
 use crate::output;
 use profkit_abi::value_kind;
 use profkit_data::instr::indexed::{IndexedPlan, IndexedWriteOptions};
-use profkit_data::instr::releases::Release;
 use profkit_data::instr::text::{self, TextOptions};
 use profkit_data::instr::{InstrKind, InstrProfile};
+use profkit_data::releases::Release;
 use profkit_data::remap::Remapping;
 use profkit_merge::files::{Content, write_indexed};
 use profkit_merge::{

@@ -15,7 +15,7 @@ use profkit_data::detect::FileKind;
 use profkit_data::ids::NameRef;
 use profkit_data::instr::InstrKind;
 use profkit_data::instr::raw::{RawDialect, RawHeader};
-use profkit_data::instr::releases::Release;
+use profkit_data::releases::Release;
 use profkit_data::{Error, ErrorKind};
 use std::io;
 

@@ -7,9 +7,9 @@ use profkit_data::detect::{FileKind, is_text};
 use profkit_data::ids::BuildId;
 use profkit_data::instr::indexed::{IndexedProfile, IndexedReadOptions, IndexedReader};
 use profkit_data::instr::raw::{RawReadOptions, RawReader, version_mismatch};
-use profkit_data::instr::releases::Release;
 use profkit_data::instr::text::TextReader;
 use profkit_data::instr::{InstrKind, InstrSource, MemProfSection, TemporalTraces};
+use profkit_data::releases::Release;
 use profkit_data::{Error, ErrorKind, Structure};
 
 /// The reader of an input: raw, indexed or text.

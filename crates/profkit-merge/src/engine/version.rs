@@ -9,9 +9,7 @@ use crate::error::{Difference, GroupConflict, Members};
 use crate::report::{Action, Event, Reason};
 use profkit_abi::{indexed, variant};
 use profkit_data::instr::InstrKind;
-use profkit_data::instr::releases::{
-    FrontEndScheme, HashOrigin, RELEASES, Release, display_compilers,
-};
+use profkit_data::releases::{FrontEndScheme, HashOrigin, RELEASES, Release, display_compilers};
 use profkit_files::Inputs;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

@@ -3,9 +3,9 @@ use super::{ContextRule, MemProfSum};
 use profkit_data::Error;
 use profkit_data::instr::InstrProfile;
 use profkit_data::instr::indexed::IndexedWriteOptions;
-use profkit_data::instr::releases::Release;
 use profkit_data::memprof::indexed::{IndexedMemProfOptions, encode, read_section};
 use profkit_data::memprof::{IdScheme, MemProfile};
+use profkit_data::releases::Release;
 use std::fmt;
 
 /// The last LLVM release that computes the id of a frame by the older scheme, [`IdScheme::Combined`].

@@ -1,9 +1,9 @@
 //! Messages about data that a format cannot represent.
 use crate::{grouped, plural};
-use profkit_data::instr::releases::{display_range, indexed_writers};
 use profkit_data::instr::text::{self, TextOptions};
 use profkit_data::instr::{InstrKind, InstrProfile, Losses};
 use profkit_data::releases::Release;
+use profkit_data::releases::{display_range, indexed_writers};
 use profkit_data::sample;
 
 /// Returns messages about data that an indexed version cannot represent.

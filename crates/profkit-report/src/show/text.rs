@@ -14,8 +14,8 @@ use profkit_analysis::ranking::{FunctionNumbers, FunctionOrder, Group, RankedFun
 use profkit_data::bytes::Endian;
 use profkit_data::ids::{BuildId, NameRef};
 use profkit_data::instr::raw::PointerWidth;
-use profkit_data::instr::releases::{RELEASES, display_compilers, display_range};
 use profkit_data::instr::{InstrKind, KindValues, TemporalTraces};
+use profkit_data::releases::{RELEASES, display_compilers, display_range};
 use profkit_data::summary::Summary;
 use std::io::{self, Write};
 

@@ -20,7 +20,7 @@
 //!
 //! ```
 //! use profkit_data::instr::indexed::{IndexedProfile, IndexedWriteOptions, write};
-//! use profkit_data::instr::releases::Release;
+//! use profkit_data::releases::Release;
 //! use profkit_data::instr::{InstrProfile, InstrSource, Record};
 //!
 //! let mut file = Vec::new();

@@ -4,11 +4,11 @@
 )]
 use super::*;
 use crate::ids::{BuildId, FuncHash, NameRef};
-use crate::instr::releases::Release;
 use crate::instr::{
     FunctionTable, InstrKind, InstrProfile, InstrSource, Losses, MemProfSection, NewRecord, Record,
     TemporalTrace, TemporalTraces, ValueData, ValueEntry,
 };
+use crate::releases::Release;
 use crate::{Error, ErrorKind};
 use profkit_testkit::{ByteBuilder, Endian};
 use std::fmt::Write as _;

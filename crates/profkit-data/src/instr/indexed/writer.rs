@@ -5,13 +5,13 @@ use crate::bytes::{Sink, assert_planned};
 use crate::hash_table::{ItemId, Lengths, TablePlan};
 use crate::ids::BuildId;
 use crate::index_vec::{Id, IndexVec};
-use crate::instr::releases::{self, Release};
 use crate::instr::{
     FunctionId, FunctionRef, InstrKind, InstrProfile, Losses, MemProfSection, RecordRef,
     TemporalTraces,
 };
 use crate::llvm_order::{self, NumberHash};
 use crate::memprof_section as memprof;
+use crate::releases::{self, Release};
 use crate::summary::{Markers, SummaryBuilder};
 use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::{indexed, variant};

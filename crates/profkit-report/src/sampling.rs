@@ -144,7 +144,7 @@ fn figures_of(outcome: &Outcome) -> String {
         );
     }
     format!(
-        "{} that begin or end inside an instruction, {} outside all sections with code, {} that run across a jump or backwards",
+        "{} that begin or end inside an instruction, {} outside all sections with code, {} that contain a jump or end before they begin",
         plural(sum(|figures| figures.off_boundary), "range"),
         grouped(sum(|figures| figures.outside_code)),
         grouped(sum(|figures| figures.impossible)),
@@ -271,7 +271,7 @@ fn losses_of_contexts(figures: &ContextFigures) -> [Loss; 7] {
         (
             figures.impossible,
             branches,
-            "branches before a range that runs across a jump or backwards (older branches of the sample have no context)",
+            "branches without context, because they are older than a range of their sample that contains a jump or ends before it begins",
         ),
         (
             figures.unpaired,

@@ -18,8 +18,9 @@ pub struct Profile<'data> {
     /// The function names of an indexed profile, by hash. An indexed profile has no other list of names than its table
     /// of functions.
     names: FxHashMap<NameRef, &'data [u8]>,
-    /// The functions and value targets that were read so far; `None` except for a text profile with temporal traces.
-    /// LLVM does not keep the names in the traces, so for the traces it can print only the names of these functions.
+    /// The hashes of the names that were read so far: those of functions and of value targets. `None` except for a text
+    /// profile with temporal traces. LLVM keeps no name that only a trace has, so it prints the function of a trace by
+    /// its name only if the name is in this set.
     read: Option<FxHashSet<NameRef>>,
 }
 

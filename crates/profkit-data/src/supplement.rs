@@ -298,7 +298,7 @@ impl Flat<'_> {
 
 /// The largest count that LLVM writes (`getInstrMaxCountValue`).
 const LARGEST: u64 = u64::MAX - 2;
-/// The ratio of the largest count of a scaled function to the hot or cold threshold.
+/// A function is scaled so that its largest count is this many times the hot threshold, or the cold threshold.
 const FACTOR: u64 = 3;
 
 fn correct(

@@ -20,8 +20,9 @@ pub struct TablePlan {
     order: Vec<ItemId>,
     /// The position of the first item of each bucket. One more element at the end is the number of all items.
     bucket_starts: Vec<u32>,
-    /// The offset of the item at each position, in bytes from the start of the first item. The first item of a bucket
-    /// begins with the bucket's item count. One more element at the end is the total length of all items.
+    /// For each position in `order`, where its item begins, in bytes from the start of the first item. A bucket's item
+    /// count is a part of the bucket's first item. The last element is the total length of all items, so this list has
+    /// one element more than there are items.
     offsets: Vec<u64>,
     lengths: Lengths,
 }

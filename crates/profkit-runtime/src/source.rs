@@ -22,6 +22,7 @@ pub const FILES: &[(&str, &str)] = &[
     ("output.rs", include_str!("output.rs")),
     ("process.rs", include_str!("process.rs")),
     ("profile.rs", include_str!("profile.rs")),
+    ("profile/old.rs", include_str!("profile/old.rs")),
     ("system.rs", include_str!("system.rs")),
     ("values/data.rs", include_str!("values/data.rs")),
     ("values/mod.rs", include_str!("values/mod.rs")),

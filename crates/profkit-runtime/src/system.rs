@@ -238,6 +238,12 @@ pub fn end(file: i32) -> Result<usize> {
     unsafe { checked(number::LSEEK, [file as usize, 0, SEEK_END, 0, 0]) }
 }
 
+/// Sets the position in a file, in bytes from its beginning.
+pub fn seek(file: i32, position: usize) -> Result<usize> {
+    // SAFETY: the call only changes the position in a file.
+    unsafe { checked(number::LSEEK, [file as usize, position, 0, 0, 0]) }
+}
+
 /// Returns the position in a file.
 pub fn position(file: i32) -> Result<usize> {
     const SEEK_CUR: usize = 1;

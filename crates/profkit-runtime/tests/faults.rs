@@ -636,6 +636,34 @@ fn programs_and_builds_do_not_share_pools() {
 }
 
 #[test]
+fn two_builds_with_the_same_build_id_do_not_share_a_pool() {
+    let id = "-Wl,--build-id=0x000102030405060708090a0b0c0d0e0f10111213";
+    let Some(program) = Program::new(LARGE, &[id]) else {
+        return;
+    };
+    // As many functions, names and counters, but other functions.
+    let other = LARGE.replace("if (x) sink++;", "while (x) { sink++; break; }");
+    program.compile(&other, "other", &[id]);
+    let run = |name: &str| {
+        let mut command = Command::new(program.path(name));
+        command
+            .current_dir(program.path(""))
+            .env("LLVM_PROFILE_FILE", "out/%m.profraw");
+        said(&command.output().unwrap())
+    };
+    assert_eq!(run("program"), "");
+    assert_eq!(run("program"), "");
+    assert_eq!(program.files().len(), 1);
+    let stderr = run("other");
+    assert!(
+        stderr.contains("is damaged or of another program. It is kept"),
+        "{stderr}"
+    );
+    assert_eq!(program.files().len(), 2);
+    assert_eq!(program.counts("work"), "3 [300, 150]");
+}
+
+#[test]
 fn a_process_without_an_environment_writes_to_its_folder() {
     let Some(program) = Program::new(ENDS, &[]) else {
         return;

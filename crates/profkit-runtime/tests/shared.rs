@@ -165,3 +165,52 @@ fn processes_that_replace_a_pool_do_not_take_it_from_those_that_count_in_it() {
     assert_eq!(program.files().len(), 2);
     assert_eq!(program.counts("request"), "2550 []");
 }
+
+/// A program whose targets of indirect calls come after many other functions.
+const FAR_TARGETS: &str = r#"
+volatile int sink;
+#define F(n) KIND __attribute__((noinline)) void f##n(int x) { if (x) sink++; }
+#define TEN(n) F(n##0) F(n##1) F(n##2) F(n##3) F(n##4) F(n##5) F(n##6) F(n##7) F(n##8) F(n##9)
+#define CALL(n) f##n(1);
+#define CALLS(n) CALL(n##0) CALL(n##1) CALL(n##2) CALL(n##3) CALL(n##4) CALL(n##5) CALL(n##6) CALL(n##7) CALL(n##8) CALL(n##9)
+TEN(1) TEN(2) TEN(3) TEN(4) TEN(5) TEN(6) TEN(7) TEN(8) TEN(9)
+int target0(int x) { return x + sink; }
+int target1(int x) { return x - sink; }
+int (*volatile targets[])(int) = {target0, target1};
+int main(void) {
+  CALLS(1) CALLS(2) CALLS(3) CALLS(4) CALLS(5) CALLS(6) CALLS(7) CALLS(8) CALLS(9)
+  int sum = 0;
+  for (int i = 0; i < 30; i++) sum += targets[i % 3 == 0](i);
+  return sum == 42;
+}
+"#;
+
+#[test]
+fn targets_after_many_functions_keep_their_names_in_a_pool() {
+    // The records of static functions have no address.
+    for kind in ["-DKIND=", "-DKIND=static"] {
+        // With a build id that is long enough, the pool's records are not all read.
+        for id in ["-Wl,--build-id=sha1", "-Wl,--build-id=none"] {
+            let options = [
+                kind,
+                id,
+                "-pie",
+                "-fPIE",
+                "-fno-profile-instr-generate",
+                "-fprofile-generate",
+            ];
+            let Some(program) = Program::new(FAR_TARGETS, &options) else {
+                return;
+            };
+            for runs in 1..4 {
+                // Each process has its functions at other addresses.
+                let output = program.run("out/%m.profraw", "", &[]);
+                assert_eq!(said(&output), "");
+                assert_eq!(program.files().len(), 1);
+                let targets = [("target0", 20), ("target1", 10)];
+                let targets = targets.map(|(name, count)| (name.to_owned(), count * runs));
+                assert_eq!(call_targets(&program), [targets], "{kind} {id} {runs}");
+            }
+        }
+    }
+}

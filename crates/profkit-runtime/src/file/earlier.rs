@@ -1,10 +1,14 @@
 //! The earlier profile in a pool: its counts and values are added to those of this process.
 use super::replace::{contents, read_whole};
 use super::State;
-use crate::layout::LAYOUT;
-use crate::memory::Area;
+use crate::layout::{LAYOUT, RAW};
+use crate::memory::{starts_with, Area};
 use crate::profile::{ids_size, Old, Parts, Sections};
 use crate::system::{self, error};
+
+/// The number of bytes from which on a build id belongs to one build only, because it is a hash that is long enough or
+/// a random number. Some linkers also write ids of 8 bytes.
+const UNIQUE_ID: usize = 16;
 
 impl State {
     /// Adds the counts and values of the profile in a file to the profile in `parts`. Returns the bytes of the file that
@@ -19,7 +23,7 @@ impl State {
         let size = system::end(file)?;
         let mut before = Area::EMPTY;
         let old = if size > self.buffer.len() {
-            self.read_old(file, size, sections, ids_size(parts.build_id), &mut before)
+            self.read_old(file, size, sections, parts.build_id, &mut before)
         } else {
             before = contents(file)?;
             if before.length == 0 {
@@ -57,24 +61,26 @@ impl State {
     }
 
     /// Reads the profile in a file of `size` bytes. Only the part from its counters on stays in memory, in the new memory
-    /// `before`, because new memory is expensive: the records are compared piece by piece before that. Returns `None`
-    /// if the file is no profile of this image.
+    /// `before`, because new memory is expensive: the records are compared piece by piece before that. If the file has
+    /// the build id of this image, the first piece is enough. Returns `None` if the file is no profile of this image.
     fn read_old(
         &mut self,
         file: i32,
         size: usize,
         sections: &Sections,
-        ids_size: usize,
+        build_id: &[u8],
         before: &mut Area,
     ) -> system::Result<Option<Old>> {
+        let ids_size = ids_size(build_id);
         let head = LAYOUT.header_words * 8 + ids_size;
         system::rewind(file)?;
         // SAFETY: the buffer has room for what is read into it, and so has the new memory. What is read is checked piece
         // by piece.
         unsafe {
             // A file that is too large might not fit into memory.
-            if size < sections.size(ids_size)
-                || size > sections.largest(ids_size)
+            let (smallest, largest) = (sections.size(ids_size), sections.largest(ids_size));
+            if size < smallest
+                || size > largest
                 || head > self.buffer.len()
                 || !read_whole(file, self.buffer.as_ptr() as usize, head)?
             {
@@ -84,6 +90,12 @@ impl State {
                 Some(old) if old.ids_size == ids_size => old,
                 _ => return Ok(None),
             };
+            let same_build = RAW > 7
+                && build_id.len() >= UNIQUE_ID
+                && starts_with(
+                    self.buffer.get(head - ids_size + 8..).unwrap_or_default(),
+                    build_id,
+                );
             let length = size - sections.counters_offset(ids_size);
             // The memory has room for some records at least.
             before.length = if length < self.buffer.len() {
@@ -96,7 +108,11 @@ impl State {
                 before.length = 0;
                 return Err(error::NO_MEMORY);
             }
-            let room = before.length / LAYOUT.stride;
+            let room = if same_build {
+                self.buffer.len()
+            } else {
+                before.length
+            } / LAYOUT.stride;
             let mut first = 0;
             while first < sections.records() {
                 let left = sections.records() - first;
@@ -107,7 +123,11 @@ impl State {
                     return Ok(None);
                 }
                 first += count;
+                if same_build && (smallest == largest || sections.finish_shift(first, &mut old)) {
+                    break;
+                }
             }
+            system::seek(file, sections.counters_offset(ids_size))?;
             if !read_whole(file, before.start, length)? {
                 return Ok(None);
             }

@@ -37,6 +37,21 @@ impl Shift {
         }
     }
 
+    /// Whether the addresses of any function were recorded.
+    pub fn is_known(self) -> bool {
+        self.first <= self.last
+    }
+
+    /// Records the address of one function in this process. The distance to the older process must be known.
+    pub fn note_new(&mut self, new: usize) {
+        // Both are addresses of this machine, so no bits are lost.
+        #[allow(clippy::cast_possible_truncation)]
+        let distance = self.distance as usize;
+        if new != 0 {
+            self.note(new.wrapping_sub(distance), new);
+        }
+    }
+
     /// Returns the address in this process for the address `value` in the older process. An address outside of the
     /// image's functions stays as it is. `kind` is the value kind.
     #[must_use]

@@ -2,11 +2,14 @@
 //! [docs/formats/sample-json.md] describes the JSON.
 //!
 //! [docs/formats/sample-json.md]: https://github.com/profkit/profkit/blob/main/docs/formats/sample-json.md
+mod losses;
+
 use crate::recording::recording_damage;
-use crate::{grouped, percent, plural, tenths};
+use crate::{grouped, plural, tenths};
+use losses::{
+    Loss, losses_of_binary, losses_of_contexts, losses_of_counting, of_other_builds, skid,
+};
 use profkit_data::printable;
-use profkit_perf::collect::CountLosses;
-use profkit_profgen::contexts::ContextFigures;
 use profkit_profgen::{BinaryOutcome, Density, Figures, FoundBy, Outcome, Problem, Seen};
 use serde_json::{Value, json};
 
@@ -143,175 +146,29 @@ fn figures_of(outcome: &Outcome) -> String {
             plural(sum(|figures| figures.addresses_off_boundary), "sample")
         );
     }
-    format!(
-        "{} that begin or end inside an instruction, {} outside all sections with code, {} that contain a jump or end before they begin",
-        plural(sum(|figures| figures.off_boundary), "range"),
-        grouped(sum(|figures| figures.outside_code)),
-        grouped(sum(|figures| figures.impossible)),
-    )
+    let kinds = [
+        (
+            sum(|figures| figures.off_boundary),
+            "with its start or end inside an instruction",
+        ),
+        (
+            sum(|figures| figures.outside_code),
+            "outside all sections with code",
+        ),
+        (
+            sum(|figures| figures.impossible),
+            "across a jump, or with its end before its start",
+        ),
+    ];
+    let found = kinds.into_iter().filter(|(number, _)| *number > 0);
+    let found: Vec<String> = found
+        .map(|(number, words)| format!("{} {words}", plural(number, "range")))
+        .collect();
+    match found.is_empty() {
+        true => "no range of code".to_owned(),
+        false => found.join(", "),
+    }
 }
-
-/// A loss. The first number is how many samples, branches or other things are lost. The second is how many there are in
-/// all; 0 if that is not known. The text names the things, in the plural.
-type Loss = (u64, u64, &'static str);
-
-/// The loss of precision. It matters if the places of samples are counted.
-fn skid(losses: &CountLosses) -> Loss {
-    (
-        losses.imprecise,
-        losses.samples,
-        "samples that may be some instructions too late, because the event is not precise (record with \
-         -e cycles:pp if the processor can)",
-    )
-}
-
-fn losses_of_counting(losses: &CountLosses) -> [Loss; 8] {
-    let (samples, branches) = (losses.samples, losses.branches);
-    [
-        (
-            losses.unmapped_samples,
-            samples,
-            "samples at addresses where no file was mapped",
-        ),
-        (
-            losses.unmapped_branches,
-            branches,
-            "branches at addresses where no file was mapped",
-        ),
-        (
-            losses.wrong_path,
-            branches,
-            "branches left out, because the processor only speculated on them",
-        ),
-        (
-            losses.not_taken,
-            branches,
-            "branches left out, because they were not taken",
-        ),
-        (
-            losses.gaps,
-            branches,
-            "branches into another binary than the one that ran next",
-        ),
-        (
-            losses.without_ranges,
-            samples,
-            "samples without a complete list of branches, so that only calls are counted",
-        ),
-        (
-            losses
-                .recording
-                .lost_samples
-                .saturating_add(losses.recording.lost_records),
-            samples,
-            "samples lost while recording",
-        ),
-        (losses.damaged_lines, 0, "unreadable lines of the text"),
-    ]
-}
-
-fn losses_of_binary(figures: &Figures) -> [Loss; 6] {
-    let ranges = figures.ranges;
-    [
-        (
-            figures.off_boundary,
-            ranges,
-            "ranges that begin or end inside an instruction (perhaps the samples are of another build)",
-        ),
-        (
-            figures.no_function,
-            ranges,
-            "ranges in no function of the debug info",
-        ),
-        (
-            figures.across_functions,
-            ranges,
-            "ranges that go on after the end of their function",
-        ),
-        (
-            figures.impossible,
-            ranges,
-            "ranges that run over a jump, or backwards",
-        ),
-        (
-            figures.outside_code,
-            ranges.saturating_add(figures.outside_code),
-            "ranges outside all sections with code",
-        ),
-        (
-            figures.instructions_without_line,
-            figures.instructions,
-            "instructions without a source line",
-        ),
-    ]
-}
-
-fn of_other_builds(binary: &BinaryOutcome) -> Loss {
-    (
-        binary.of_other_builds,
-        binary.of_other_builds.saturating_add(binary.counted),
-        "samples of other builds of the binary",
-    )
-}
-
-fn losses_of_contexts(figures: &ContextFigures) -> [Loss; 7] {
-    let (samples, branches) = (figures.samples, figures.branches);
-    [
-        (
-            figures.invalid_return,
-            samples,
-            "samples with a call chain that is cut where a return address does not come after a call \
-             (compile with -fno-omit-frame-pointer)",
-        ),
-        (
-            figures.incomplete_chain,
-            samples,
-            "samples at the start or the end of a function, where the call chain lacks a caller",
-        ),
-        (
-            figures.impossible,
-            branches,
-            "branches without context, because they are older than a range of their sample that contains a jump or ends before it begins",
-        ),
-        (
-            figures.unpaired,
-            branches,
-            "branches that leave the binary without coming back, or the other way round (older branches of the sample have no context)",
-        ),
-        (
-            figures.mismatched_calls,
-            branches,
-            "calls at other places than the call chain says",
-        ),
-        (
-            figures.without_probe,
-            0,
-            "contexts cut, because a call site has no pseudo probe",
-        ),
-        (
-            figures.searches_given_up,
-            0,
-            "places where frames that tail calls left out were not searched for, because the searches would take too long",
-        ),
-    ]
-}
-
-fn line((number, all, words): Loss) -> Option<String> {
-    let share = if all > 0 {
-        format!(
-            " ({} of {})",
-            percent(number.into(), all.into()),
-            grouped(all)
-        )
-    } else {
-        String::new()
-    };
-    (number > 0).then(|| format!("{words}: {}{share}", grouped(number)))
-}
-
-/// The number that decides whether a profile is refused on request: it is refused if more than one sample in this many
-/// is lost.
-const ONE_IN: u64 = 20;
 
 /// Returns the reason why the profile cannot be trusted: a large share of its samples was lost, or does not fit the
 /// binary. `None` if there is no such reason.
@@ -345,10 +202,9 @@ pub fn lost(outcome: &Outcome) -> Option<Refusal> {
                 .map(|loss| (Some(&*binary.path), loss)),
         );
     }
-    let is_large = |(number, all, _): Loss| number.saturating_mul(ONE_IN) > all;
-    let large = losses.into_iter().filter(|(_, loss)| is_large(*loss));
+    let large = losses.into_iter().filter(|(_, loss)| loss.is_large());
     let lines = large.filter_map(|(name, loss)| {
-        let line = line(loss)?;
+        let line = loss.line()?;
         Some(name.map_or(line.clone(), |name| format!("{name}: {line}")))
     });
     let lines: Vec<String> = lines.collect();
@@ -378,13 +234,20 @@ pub fn gate(outcome: &Outcome, least: f64) -> Option<String> {
 pub fn lines(outcome: &Outcome) -> Vec<String> {
     let losses = &outcome.losses;
     let mut lines: Vec<String> = recording_damage(&losses.recording);
-    lines.extend(losses_of_counting(losses).into_iter().filter_map(line));
+    lines.extend(
+        losses_of_counting(losses)
+            .into_iter()
+            .filter_map(Loss::line),
+    );
     let skid = outcome.plain_addresses.then(|| skid(losses));
-    lines.extend(skid.and_then(line));
+    lines.extend(skid.and_then(Loss::line));
     if losses.recording.throttled > 0 {
+        let times = match losses.recording.throttled {
+            1 => "once".to_owned(),
+            number => format!("{} times", grouped(number)),
+        };
         lines.push(format!(
-            "the kernel stopped an event {} times because there were too many samples: record with a larger period",
-            grouped(losses.recording.throttled)
+            "the kernel stopped an event {times}, because there were too many samples: record with a larger period"
         ));
     }
     for binary in &outcome.binaries {
@@ -395,24 +258,24 @@ pub fn lines(outcome: &Outcome) -> Vec<String> {
         };
         if found_by == FoundBy::Name {
             lines.push(format!(
-                "{name}: found by its file name only, because the input has no build id of it: make sure that it is the same build"
+                "{name}: only its file name was compared, because the input has no build id for this file: make sure that it is the build that was recorded"
             ));
         }
         if binary.other_builds > 0 {
             lines.push(format!(
-                "{name}: left out samples of files with the same name and a different build id: {}",
-                grouped(binary.other_builds)
+                "{name}: the samples of {} with this name and another build id are left out",
+                plural(binary.other_builds as u64, "other file")
             ));
         }
         let figures = losses_of_binary(&binary.figures);
         lines.extend(
             figures
                 .into_iter()
-                .filter_map(line)
+                .filter_map(Loss::line)
                 .map(|line| format!("{name}: {line}")),
         );
         let contexts = binary.contexts.iter().flat_map(losses_of_contexts);
-        let contexts = contexts.filter_map(line);
+        let contexts = contexts.filter_map(Loss::line);
         lines.extend(contexts.map(|line| format!("{name}: {line}")));
         for warning in binary.warnings.iter().take(MOST) {
             lines.push(format!("{name}: {warning}"));
@@ -549,6 +412,7 @@ pub fn document(outcome: &Outcome) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use profkit_profgen::contexts::ContextFigures;
 
     #[test]
     fn a_recording_of_traces_names_the_command_that_decodes_them() {
@@ -634,13 +498,15 @@ mod tests {
     fn searches_that_were_given_up_are_said() {
         let mut figures = ContextFigures::default();
         assert_eq!(
-            losses_of_contexts(&figures).into_iter().find_map(line),
+            losses_of_contexts(&figures)
+                .into_iter()
+                .find_map(Loss::line),
             None
         );
         figures.searches_given_up = 1234;
         let said: Vec<String> = losses_of_contexts(&figures)
             .into_iter()
-            .filter_map(line)
+            .filter_map(Loss::line)
             .collect();
         assert_eq!(
             said,

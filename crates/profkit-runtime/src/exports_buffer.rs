@@ -15,6 +15,7 @@ fn bounds(start: usize, end: usize) -> Area {
 fn sections(data: Area, counters: Area, bitmap: Area, names: Area) -> Sections {
     Sections {
         data,
+        with_sites: data,
         counters,
         bitmap,
         names,

@@ -20,7 +20,7 @@ use replace::{contents, Target};
 
 /// Whether a thread is using [`STATE`].
 static BUSY: AtomicBool = AtomicBool::new(false);
-/// The id of the process whose executions the counters count.
+/// The id of the process that the counters belong to. A forked child has counters of its own.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 /// The signals that were blocked when the current fork began.
 static BLOCKED: AtomicU64 = AtomicU64::new(0);
@@ -333,7 +333,7 @@ impl State {
             );
             return 0;
         }
-        let sections = image::sections();
+        let mut sections = image::sections();
         if MAPPED_COUNTERS.load(Ordering::Relaxed) != 0 {
             continuous::copy_bitmap(&sections);
             return 0;
@@ -341,6 +341,8 @@ impl State {
         if !self.check(&sections) {
             return -1;
         }
+        // SAFETY: the sections are those of this image.
+        unsafe { sections.find_sites() };
         let lost = values::take_lost();
         if lost != 0 {
             Message::Warning.tell(

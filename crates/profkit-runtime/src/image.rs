@@ -189,8 +189,10 @@ pub fn version() -> u64 {
 
 /// The sections that a raw file contains.
 pub fn sections() -> Sections {
+    let data = data();
     Sections {
-        data: data(),
+        data,
+        with_sites: data,
         counters: counters(),
         bitmap: if RAW >= 9 { bitmap() } else { Area::EMPTY },
         names: names(),

@@ -26,6 +26,8 @@ const NO_TIME: u64 = u64::MAX;
 pub struct Sections {
     /// The function records.
     pub data: Area,
+    /// A part of the function records that contains all those with value sites.
+    pub with_sites: Area,
     /// The counters.
     pub counters: Area,
     /// The bitmaps of MC/DC.
@@ -309,23 +311,26 @@ impl Sections {
     /// The caller must ensure that the check of the sections has succeeded, and that the three places have as many counters
     /// and bytes of bitmaps as the sections. Counters of 8 bytes must be aligned at the place of the sums.
     pub unsafe fn add(&self, new: Counts, old: Counts, sums: Counts) {
-        let temporal = self.version & variant::TEMPORAL != 0;
-        let bytes = self.entry_size() == 1;
-        let mut at = 0;
-        let mut next = 0;
+        let length = self.counters.length;
         // SAFETY: the caller promises that there are as many counters at each place, and they are read and written only up
-        // to there.
+        // to there. The counters of each record are in the section.
         unsafe {
-            while at < self.counters.length {
-                let (a, b, sum) = (new.counters + at, old.counters + at, sums.counters + at);
-                if bytes {
-                    write(sum, add_byte(read(a), read(b)));
-                    at += 1;
-                } else {
-                    let (a, b) = (read(a), read(b));
-                    let time = temporal && self.function_begins_at(at, &mut next);
-                    write(sum, if time { add_time(a, b) } else { add(a, b) });
-                    at += 8;
+            if self.entry_size() == 1 {
+                for at in 0..length {
+                    let byte = add_byte(read(new.counters + at), read(old.counters + at));
+                    write(sums.counters + at, byte);
+                }
+            } else if self.version & variant::TEMPORAL == 0 {
+                add_words(new.counters, old.counters, sums.counters, length);
+            } else {
+                for index in 0..self.records() {
+                    let record = self.record(index);
+                    let count = read::<u32>(record + LAYOUT.num_counters) as usize;
+                    let at = self.counters_of(index) - self.counters.start;
+                    let (a, b, sum) = (new.counters + at, old.counters + at, sums.counters + at);
+                    // The first counter of a function is its time stamp.
+                    write(sum, add_time(read(a), read(b)));
+                    add_words(a + 8, b + 8, sum + 8, count * 8 - 8);
                 }
             }
             for at in 0..self.bitmap.length {
@@ -351,34 +356,6 @@ impl Sections {
             counters: start,
             bitmap: start + padded(self.counters.length),
         }
-    }
-
-    /// Whether the counters of a function begin at this offset in the section of counters. `next` is the index of the
-    /// record with which the search starts. It becomes the index after the record that was found.
-    ///
-    /// # Safety
-    /// The caller must ensure that the records are readable.
-    #[inline(never)]
-    unsafe fn function_begins_at(&self, offset: usize, next: &mut usize) -> bool {
-        let count = self.records();
-        // Records and counters nearly always have the same order, so the first step usually finds the record.
-        for step in 0..count {
-            let mut index = *next + step;
-            if index >= count {
-                index -= count;
-            }
-            // SAFETY: the index is that of a record.
-            let start = unsafe { self.counters_of(index) };
-            if start == self.counters.start + offset {
-                *next = if index + 1 < count { index + 1 } else { 0 };
-                return true;
-            }
-            // The counters of the next record begin later, so this offset is inside a function.
-            if step == 0 && start > self.counters.start + offset {
-                return false;
-            }
-        }
-        false
     }
 
     /// Returns the address of a function's counters.
@@ -449,18 +426,56 @@ impl Sections {
         unsafe { self.add(self.counts(), taken, self.counts()) };
     }
 
-    /// Calls a function with the address of each function record that has value sites. Most records have none.
+    /// Leaves out the records before the first and after the last one with value sites, because the records are searched
+    /// for value sites several times.
+    ///
+    /// # Safety
+    /// The caller must ensure that the records are readable.
+    pub unsafe fn find_sites(&mut self) {
+        let mut at = self.with_sites.start;
+        let mut found = Area {
+            start: at,
+            length: 0,
+        };
+        // SAFETY: the caller promises that the records are readable.
+        while let Some(record) = unsafe { self.next_with_sites(&mut at) } {
+            if found.length == 0 {
+                found.start = record;
+            }
+            found.length = at - found.start;
+        }
+        self.with_sites = found;
+    }
+
+    /// Returns the address of the next function record with value sites at or after the address `at`, and moves `at`
+    /// to the record after it. Most records have no value sites.
+    ///
+    /// # Safety
+    /// The caller must ensure that the records are readable, and that a record begins at `at`, or the records end there.
+    #[inline(never)]
+    unsafe fn next_with_sites(&self, at: &mut usize) -> Option<usize> {
+        let end = self.with_sites.start + self.with_sites.length;
+        while end - *at >= LAYOUT.stride {
+            let record = *at;
+            *at += LAYOUT.stride;
+            // SAFETY: the caller promises that the record is readable.
+            if unsafe { values::has_sites(record) } {
+                return Some(record);
+            }
+        }
+        None
+    }
+
+    /// Calls a function with the address of each function record that has value sites.
     ///
     /// # Safety
     /// The caller must ensure that the records are readable.
     #[inline(always)]
     unsafe fn each_with_sites(&self, mut function: impl FnMut(usize)) {
-        for index in 0..self.records() {
-            let record = self.record(index);
-            // SAFETY: the caller promises that the record is readable.
-            if unsafe { values::has_sites(record) } {
-                function(record);
-            }
+        let mut at = self.with_sites.start;
+        // SAFETY: the caller promises that the records are readable.
+        while let Some(record) = unsafe { self.next_with_sites(&mut at) } {
+            function(record);
         }
     }
 
@@ -575,10 +590,23 @@ pub const fn counters_padding(size: usize) -> usize {
     }
 }
 
-/// Returns the sum of two counts. A sum that is too large becomes the largest count.
-#[inline(always)]
-fn add(a: u64, b: u64) -> u64 {
-    a.saturating_add(b)
+/// Adds `length` bytes of counters. A sum that is too large becomes the largest count.
+///
+/// # Safety
+/// The caller must ensure that so many bytes are readable at both places, and writable at the aligned place of the sums.
+#[inline(never)]
+unsafe fn add_words(new: usize, old: usize, sums: usize, length: usize) {
+    let mut at = 0;
+    while at < length {
+        // SAFETY: the caller promises that the words are there.
+        unsafe {
+            write(
+                sums + at,
+                read::<u64>(new + at).saturating_add(read(old + at)),
+            )
+        };
+        at += 8;
+    }
 }
 
 /// Returns the sum of two byte counters. The value 0 means that the code was executed.

@@ -199,24 +199,28 @@ fn check_sort(args: &ShowArgs, kind: Kind, input: &Input) -> Result<()> {
 fn check_weight(args: &ShowArgs, kind: Kind, input: &Input) -> Result<()> {
     let heap = &args.heap;
     let drawn = heap.flamegraph.as_ref().map(|_| heap.flamegraph_weight);
-    let (wrong, weights) = match (kind, heap.folded) {
-        (Kind::Sample, folded) => (folded.is_some_and(|it| it != Weight::Samples), "samples"),
-        (Kind::Heap, folded) => (
-            folded.or(drawn) == Some(Weight::Samples),
-            "bytes, allocations, accesses or byte-lifetime",
+    let (weight, is_of_samples, weights) = match kind {
+        Kind::Sample => (heap.folded, true, "only be `samples`"),
+        Kind::Heap => (
+            heap.folded.or(drawn),
+            false,
+            "be `bytes`, `allocations`, `accesses` or `byte-lifetime`",
         ),
         _ => return Ok(()),
     };
-    if !wrong {
+    let is_wrong = |weight: &Weight| (*weight == Weight::Samples) != is_of_samples;
+    let Some(wrong) = weight.filter(is_wrong) else {
         return Ok(());
-    }
-    let name = input.name();
+    };
+    let value = wrong.to_possible_value();
+    let value = value.as_ref().map_or("", |value| value.get_name());
     let what = format_args!(
-        "{name}: the value of --flamegraph-weight does not fit a {}",
+        "{}: --flamegraph-weight {value} does not fit a {}",
+        input.name(),
         kind.name()
     );
     Err(Failure::usage(what).with_hint(format_args!(
-        "--flamegraph-weight of a {} can be {weights}",
+        "for a {}, --flamegraph-weight can {weights}",
         kind.name()
     )))
 }

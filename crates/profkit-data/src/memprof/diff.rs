@@ -144,12 +144,14 @@ pub fn diff(old: &MemProfile, new: &MemProfile) -> Difference {
     difference
 }
 
-/// The contexts that are not paired yet and whose call stacks have the same functions: the indexes of these contexts in
-/// the old and in the new profile, and one of the old contexts.
+/// Contexts of both profiles that are not paired yet. The call stacks of all of them have the same functions.
 #[derive(Default)]
 struct Candidates {
+    /// The number of these contexts in the old profile.
     old: usize,
+    /// The number of these contexts in the new profile.
     new: usize,
+    /// One of these contexts in the old profile.
     first: Option<Allocations>,
 }
 

@@ -101,8 +101,8 @@ pub enum Context {
 pub struct ContextCounts {
     /// The count of each range. The key is the address of the first and of the last instruction.
     pub ranges: BTreeMap<(u64, u64), u64>,
-    /// The count of each branch. The key is the address of the branch instruction, `None` if it is not in the code, and
-    /// the target.
+    /// The count of each branch. The key is a pair: the address of the branch instruction, which is `None` if it is not
+    /// in the code, and the address of the target.
     pub branches: BTreeMap<(Option<u64>, u64), u64>,
     /// Whether the innermost function was inlined. Always `false` for programs with probes.
     pub was_inlined: bool,

@@ -13,7 +13,7 @@ pub struct Old {
     pub values: OldValues,
 }
 
-/// What is known of an earlier profile from its header and from those of its records that were checked.
+/// What is known of an earlier profile: from its header, and from the records that were checked.
 #[derive(Debug, Clone, Copy)]
 pub struct OldHeader {
     /// The size in bytes of the build ids.
@@ -154,12 +154,11 @@ impl Sections {
         };
         let mut check = values;
         if header.with_values {
-            for index in 0..self.records() {
-                let record = self.record(index);
-                // SAFETY: everything up to the end is readable.
-                if unsafe { values::has_sites(record) && !check.skip(record) } {
-                    return None;
-                }
+            let mut complete = true;
+            // SAFETY: everything up to the end is readable.
+            unsafe { self.each_with_sites(|record| complete = complete && check.skip(record)) };
+            if !complete {
+                return None;
             }
         }
         if whole && check.at != check.end {

@@ -174,8 +174,8 @@ fn record(data: &mut ByteBuilder, record: &IndexedRecord, form: Bytes23) {
         return;
     }
     let targets = u32::try_from(record.targets.len()).expect("a few");
-    // The value data begin with TotalSize and NumValueKinds. For the value kind follow Kind, NumValueSites and one byte
-    // for the site, padded. The values with their counts come last.
+    // The value data begin with TotalSize and NumValueKinds. Next come the fields of the only value kind: Kind,
+    // NumValueSites, one byte for the only site, and padding. The values with their counts come last.
     data.u32(8 + 16 + 16 * targets).u32(1);
     data.u32(0).u32(1);
     data.u8(u8::try_from(targets).expect("a few")).align(8);

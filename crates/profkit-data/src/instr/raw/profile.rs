@@ -356,15 +356,16 @@ impl<'data> RawProfile<'data> {
             ..
         } = *range;
         if !section.is_whole() && u64::try_from(offset).is_ok_and(|offset| offset < section.size) {
-            let lost = format!("{llvm_count} are in the part of their section that is cut off");
+            let lost = format!("the file is cut before the {llvm_count} of this record");
             return Error::new(ErrorKind::Truncated, lost)
                 .at(self.record_offset(record.index))
                 .within(record_name(record))
                 .found(format_args!(
-                    "{} bytes of the section, and {llvm_count} at offset {offset}",
-                    section.bytes.len()
+                    "{} of the {} bytes of their section",
+                    section.bytes.len(),
+                    section.size
                 ))
-                .expected(format_args!("{} bytes", section.size));
+                .expected(format_args!("the {llvm_count} at its byte {offset}"));
         }
         let len = section.bytes.len();
         let Some(start) = start else {

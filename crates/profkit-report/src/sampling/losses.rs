@@ -1,0 +1,259 @@
+//! The losses that the report of `profkit sample` has a line for.
+use crate::{grouped, percent};
+use profkit_perf::collect::CountLosses;
+use profkit_profgen::contexts::ContextFigures;
+use profkit_profgen::{BinaryOutcome, Figures};
+
+/// The names of things that are counted: of one thing, and of several.
+const SAMPLE: [&str; 2] = ["sample", "samples"];
+const BRANCH: [&str; 2] = ["branch", "branches"];
+const RANGE: [&str; 2] = ["range", "ranges"];
+
+/// One kind of loss.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Loss {
+    /// How many things are lost.
+    number: u64,
+    /// How many such things there are in all; 0 if that is not known.
+    all: u64,
+    /// The name of one thing, and of several.
+    things: [&'static str; 2],
+    /// What happened to one thing, and what happened to several. Both texts begin with the verb.
+    happened: [&'static str; 2],
+}
+
+impl Loss {
+    /// The number that decides whether a loss is large: it is if more than one thing in this many is lost.
+    const ONE_IN: u64 = 20;
+
+    const fn new(
+        number: u64,
+        all: u64,
+        things: [&'static str; 2],
+        happened: [&'static str; 2],
+    ) -> Self {
+        Self {
+            number,
+            all,
+            things,
+            happened,
+        }
+    }
+
+    /// Whether so many things are lost that the profile cannot be trusted.
+    pub(super) fn is_large(self) -> bool {
+        self.number.saturating_mul(Self::ONE_IN) > self.all
+    }
+
+    /// Returns the line about this loss; `None` if nothing is lost.
+    pub(super) fn line(self) -> Option<String> {
+        let Self { number, all, .. } = self;
+        if number == 0 {
+            return None;
+        }
+        let form = usize::from(number != 1);
+        let mut line = format!("{} {}", grouped(number), self.things[form]);
+        if all > 0 {
+            let share = percent(number.into(), all.into());
+            line.push_str(&format!(" ({share} of {})", grouped(all)));
+        }
+        line.push(' ');
+        line.push_str(self.happened[form]);
+        Some(line)
+    }
+}
+
+/// The loss of precision. It matters if the places of samples are counted.
+pub(super) fn skid(losses: &CountLosses) -> Loss {
+    let text = "may be some instructions too late, because the event is not precise: record with -e cycles:pp if the \
+         processor can";
+    Loss::new(losses.imprecise, losses.samples, SAMPLE, [text; 2])
+}
+
+pub(super) fn losses_of_counting(losses: &CountLosses) -> [Loss; 8] {
+    let recording = &losses.recording;
+    let lost = recording
+        .lost_samples
+        .saturating_add(recording.lost_records);
+    let sample = |number, happened| Loss::new(number, losses.samples, SAMPLE, happened);
+    let branch = |number, happened| Loss::new(number, losses.branches, BRANCH, happened);
+    [
+        sample(
+            losses.unmapped_samples,
+            [
+                "is at an address where no file was mapped",
+                "are at addresses where no file was mapped",
+            ],
+        ),
+        branch(
+            losses.unmapped_branches,
+            [
+                "is at an address where no file was mapped",
+                "are at addresses where no file was mapped",
+            ],
+        ),
+        branch(
+            losses.wrong_path,
+            [
+                "was left out: the processor only speculated on it",
+                "were left out: the processor only speculated on them",
+            ],
+        ),
+        branch(
+            losses.not_taken,
+            [
+                "was left out: it was not taken",
+                "were left out: they were not taken",
+            ],
+        ),
+        branch(
+            losses.gaps,
+            [
+                "leads into another binary than the one that ran next",
+                "lead into another binary than the one that ran next",
+            ],
+        ),
+        sample(
+            losses.without_ranges,
+            [
+                "has no complete list of branches, so only its calls are counted",
+                "have no complete list of branches, so only their calls are counted",
+            ],
+        ),
+        sample(
+            lost,
+            ["was lost while recording", "were lost while recording"],
+        ),
+        Loss::new(
+            losses.damaged_lines,
+            0,
+            ["line", "lines"],
+            ["of the text cannot be read"; 2],
+        ),
+    ]
+}
+
+pub(super) fn losses_of_binary(figures: &Figures) -> [Loss; 6] {
+    let range = |number, happened| Loss::new(number, figures.ranges, RANGE, happened);
+    [
+        range(
+            figures.off_boundary,
+            [
+                "begins or ends inside an instruction: perhaps the samples are of another build",
+                "begin or end inside an instruction: perhaps the samples are of another build",
+            ],
+        ),
+        range(
+            figures.no_function,
+            [
+                "is in no function of the debug info",
+                "are in no function of the debug info",
+            ],
+        ),
+        range(
+            figures.across_functions,
+            [
+                "goes on after the end of its function",
+                "go on after the end of their function",
+            ],
+        ),
+        range(
+            figures.impossible,
+            [
+                "runs over a jump, or backwards",
+                "run over a jump, or backwards",
+            ],
+        ),
+        Loss::new(
+            figures.outside_code,
+            figures.ranges.saturating_add(figures.outside_code),
+            RANGE,
+            [
+                "is outside all sections with code",
+                "are outside all sections with code",
+            ],
+        ),
+        Loss::new(
+            figures.instructions_without_line,
+            figures.instructions,
+            ["instruction", "instructions"],
+            ["has no source line", "have no source line"],
+        ),
+    ]
+}
+
+pub(super) fn of_other_builds(binary: &BinaryOutcome) -> Loss {
+    Loss::new(
+        binary.of_other_builds,
+        binary.of_other_builds.saturating_add(binary.counted),
+        SAMPLE,
+        [
+            "is of another build of the binary",
+            "are of other builds of the binary",
+        ],
+    )
+}
+
+pub(super) fn losses_of_contexts(figures: &ContextFigures) -> [Loss; 7] {
+    let sample = |number, happened| Loss::new(number, figures.samples, SAMPLE, happened);
+    let branch = |number, happened| Loss::new(number, figures.branches, BRANCH, happened);
+    [
+        sample(
+            figures.invalid_return,
+            [
+                "has a call chain that is cut where a return address does not come after a call: compile with \
+                 -fno-omit-frame-pointer",
+                "have a call chain that is cut where a return address does not come after a call: compile with \
+                 -fno-omit-frame-pointer",
+            ],
+        ),
+        sample(
+            figures.incomplete_chain,
+            [
+                "is at the start or the end of a function, where the call chain lacks a caller",
+                "are at the start or the end of a function, where the call chain lacks a caller",
+            ],
+        ),
+        branch(
+            figures.impossible,
+            [
+                "has no context: a later range of its sample contains a jump, or ends before it begins",
+                "have no context: a later range of their sample contains a jump, or ends before it begins",
+            ],
+        ),
+        branch(
+            figures.unpaired,
+            [
+                "leaves the binary without coming back, or comes back without leaving it: older branches of the \
+                 sample have no context",
+                "leave the binary without coming back, or come back without leaving it: older branches of the \
+                 sample have no context",
+            ],
+        ),
+        branch(
+            figures.mismatched_calls,
+            [
+                "is a call at another place than the call chain says",
+                "are calls at other places than the call chain says",
+            ],
+        ),
+        Loss::new(
+            figures.without_probe,
+            0,
+            ["context", "contexts"],
+            [
+                "was cut, because a call site has no pseudo probe",
+                "were cut, because a call site has no pseudo probe",
+            ],
+        ),
+        Loss::new(
+            figures.searches_given_up,
+            0,
+            ["place", "places"],
+            [
+                "in the call chains lacks frames that tail calls left out: the search for them would take too long",
+                "in the call chains lack frames that tail calls left out: the search for them would take too long",
+            ],
+        ),
+    ]
+}

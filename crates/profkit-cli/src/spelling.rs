@@ -217,7 +217,9 @@ pub fn failure(error: &clap::Error, args: &[OsString]) -> Failure {
             let failure = if value.is_empty() {
                 Failure::usage(format_args!("{argument} needs a value"))
             } else {
-                Failure::usage(format_args!("{argument}: {value} is not one of its values"))
+                Failure::usage(format_args!(
+                    "{argument}: `{value}` is not one of its values"
+                ))
             };
             let failure = match value.as_str() {
                 "json" => {

@@ -169,7 +169,7 @@ structures! {
     /// A bucket of a hash table, by its index, counted from 0.
     Bucket(usize) = |index, f| write!(f, "bucket {index}"),
     /// A dump of a raw MemProf profile, by the offset at which the dump begins.
-    DumpAt(u64) = |offset, f| write!(f, "dump that begins at {offset:#x}"),
+    DumpAt(u64) = |offset, f| write!(f, "the dump at {offset:#x}"),
     /// A dump of a raw MemProf profile, by its position in the file, counted from 1.
     DumpNumber(u64) = |number, f| write!(f, "dump {number}"),
     /// A section of a file, by its index, counted from 0.

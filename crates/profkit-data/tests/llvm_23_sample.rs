@@ -397,11 +397,11 @@ fn each_damage_has_its_message() {
     symbols cut: 5 functions
         ProfileSymbolListSection, at offset 0x16b: the last hash is cut off: found 4 bytes, expected 8 bytes
     a function damaged, offsets lead on: 4 functions
-        function that begins at 0x0 of LBRProfileSection, at offset 0x10a: a function claims more lines than the bytes left can hold: found 68719476735, expected at most 18, because 75 bytes are left and each takes 4 or more
+        function that begins at 0x0 of LBRProfileSection, at offset 0x10a: a function claims more lines than the bytes left can hold: found 68719476735, expected at most 18, because each takes at least 4 bytes and only 75 are left
     the same in the split layout: 4 functions
         function that begins at 0x0 of LBRProfileSection, at offset 0x185: the index of a name is beyond the name table: found 127, expected below 7
     and offsets of another number: 0 functions
-        function that begins at 0x0 of LBRProfileSection, at offset 0x10a: a function claims more lines than the bytes left can hold: found 68719476735, expected at most 18, because 75 bytes are left and each takes 4 or more
+        function that begins at 0x0 of LBRProfileSection, at offset 0x10a: a function claims more lines than the bytes left can hold: found 68719476735, expected at most 18, because each takes at least 4 bytes and only 75 are left
         FuncOffsetTableSection, at offset 0xf3: the table of offsets does not have one offset per function: found 12 bytes, expected 4 bytes for each of 5 functions
     and offsets without a sorted name table: 0 functions
         NameTableSection, at offset 0xb8: the name table has another size than its header states: found 56 bytes, expected 8 bytes for each of 1 nested, 3 flat and 2 inlined names
@@ -423,7 +423,7 @@ fn each_damage_has_its_message() {
         function that begins at 0x0 of CompositeProfileSection, at offset 0xf3: a function has two blocks of one type: found type 127 again
         CompositeProfileSection, at offset 0xf1: blocks of unknown types were left out: found a block of type 127, expected type 0 (samples)
     too many blocks: 4 functions
-        function that begins at 0x0 of CompositeProfileSection, at offset 0xf0: a function claims more blocks than the bytes left can hold: found 16383, expected at most 52, because 105 bytes are left and each takes 2 or more
+        function that begins at 0x0 of CompositeProfileSection, at offset 0xf0: a function claims more blocks than the bytes left can hold: found 16383, expected at most 52, because each takes at least 2 bytes and only 105 are left
     ");
 }
 

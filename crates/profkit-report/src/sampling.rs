@@ -511,7 +511,7 @@ mod tests {
         assert_eq!(
             said,
             [
-                "places where frames that tail calls left out were not searched for, because the searches would take too long: 1,234"
+                "1,234 places in the call chains lack frames that tail calls left out: the search for them would take too long"
             ]
         );
     }

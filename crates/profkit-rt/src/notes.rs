@@ -22,8 +22,8 @@ pub fn build_id(notes: &[u8], aligned_to_eight: bool) -> &[u8] {
             u32::from_ne_bytes(unsafe { *notes.as_ptr().add(at).cast::<[u8; 4]>().add(index) })
         };
         let (name, size) = (word(0) as usize, word(1) as usize);
-        // On a 32-bit machine the sums below could wrap around with larger sizes. With these they do not: a segment is
-        // smaller than a quarter of the memory.
+        // On a 32-bit machine the sums below could wrap around if a size were larger than the notes. They cannot with
+        // smaller sizes, because the notes take less than a quarter of the memory.
         if size_of::<usize>() == 4 && (name > notes.len() || size > notes.len()) {
             break;
         }

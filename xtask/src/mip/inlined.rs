@@ -16,7 +16,7 @@ pub const FLAGS: [&str; 3] = [
     "-foptimization-record-passes=li",
 ];
 
-/// The kind of evidence that counts as a reason.
+/// Which evidence is enough to explain that a function was called less often than its source says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accepted {
     /// Only evidence that the source demands inlining, for builds with `-fno-inline`.

@@ -351,7 +351,7 @@ fn eight_sums(table: &[f32], lists: [&[u32]; 8]) -> [f32; 8] {
     sums
 }
 
-/// Adds up eight lists of one length.
+/// Returns the sum of each of eight lists, which are equally long.
 #[inline(always)]
 fn alternate(at: impl Fn(u32) -> f32, lists: [&[u32]; 8]) -> [f32; 8] {
     let mut sums = [0.0_f32; 8];

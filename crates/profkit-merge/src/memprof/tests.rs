@@ -243,7 +243,7 @@ fn a_block_without_a_stack_is_told_and_the_others_are_kept() {
     assert_eq!(
         told,
         [
-            "1 kept, dump that begins at 0x0 of raw MemProf profile: the stack of a block is not in the dump: found stack id 12345"
+            "1 kept, the dump at 0x0 of raw MemProf profile: the stack of a block is not in the dump: found stack id 12345"
         ]
     );
 }
@@ -266,7 +266,7 @@ fn a_stack_id_that_stands_for_two_stacks_is_told_and_both_are_kept() {
     assert_eq!(
         told,
         [
-            "lost false: dump that begins at 0x218 of raw MemProf profile: the same stack id is used for two different stacks: found stack id 65613"
+            "lost false: the dump at 0x218 of raw MemProf profile: the same stack id is used for two different stacks: found stack id 65613"
         ]
     );
 }

@@ -27,8 +27,9 @@ struct Candidate {
 }
 
 impl Candidate {
-    /// Compares two candidates; the greater one is considered first. A function without code is greater than one with
-    /// code. Then the function with more calls is greater, then the smaller function.
+    /// Compares two candidates; the greater one is considered first. A function without code is greater than any
+    /// function with code. Of two others, the one with more calls is greater, and of two with equally many calls the one
+    /// with less code.
     fn order(&self, other: &Self) -> Ordering {
         let key = |it: &Self| (it.size == 0, it.count, Reverse(it.size), it.hash);
         key(self).cmp(&key(other))

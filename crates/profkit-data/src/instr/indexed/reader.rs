@@ -564,8 +564,8 @@ impl<'data> IndexedReader<'data> {
         }
     }
 
-    /// Must be called after the last record of a function. Counts the function in `widened` if it is in a version 14
-    /// file but its records store each bitmap byte in a word of 8 bytes.
+    /// Must be called after the last record of a function. If the function is in a version 14 file, but its records
+    /// store each bitmap byte in a word of 8 bytes, this adds one to `widened`.
     fn end_function(&mut self) {
         if let Some(current) = &self.current
             && current.has_widened_bytes()
@@ -580,11 +580,16 @@ impl<'data> IndexedReader<'data> {
     /// Returns the next of the losses that are reported after the last function; `None` if all were reported.
     fn next_loss(&mut self) -> Option<Error> {
         if let Some((count, name, offset)) = self.widened.take() {
+            let problem = match count {
+                1 => {
+                    "the bitmaps have the form of version 13, and were read in that form".to_owned()
+                }
+                _ => format!(
+                    "{count} functions, first this one, have bitmaps in the form of version 13, which were read in that form"
+                ),
+            };
             return Some(
-                Error::new(
-                    ErrorKind::Malformed,
-                    format!("bitmaps have the form of version 13, and were read in that form: those of {count} functions, first this one"),
-                )
+                Error::new(ErrorKind::Malformed, problem)
                 .at(offset)
                 .within(Structure::Function(name))
                 .within(Structure::IndexedProfile)

@@ -360,12 +360,11 @@ impl<'data> RawProfile<'data> {
             return Error::new(ErrorKind::Truncated, lost)
                 .at(self.record_offset(record.index))
                 .within(record_name(record))
-                .found(format_args!(
-                    "{} of the {} bytes of their section",
-                    section.bytes.len(),
+                .found(format_args!("{} bytes of their section", section.bytes.len()))
+                .expected(format_args!(
+                    "{}, with these {llvm_count} from byte {offset} on",
                     section.size
-                ))
-                .expected(format_args!("the {llvm_count} at its byte {offset}"));
+                ));
         }
         let len = section.bytes.len();
         let Some(start) = start else {

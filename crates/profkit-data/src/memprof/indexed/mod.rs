@@ -4,23 +4,23 @@
 //! file has such a section. All offsets in the section count from the start of the file. The first word is the version
 //! number, except in version 0, where it is an offset of at least 24.
 //!
-//! | version | written by LLVM | header words | then |
+//! | version | written by LLVM | header words, in this order | parts after the header, in this order |
 //! |---|---|---|---|
-//! | 0 | 15 to 18, 19 by default | record table, frame payload, frame table | schema, records, frames |
-//! | 1 | 19 | 1, then as in version 0 | as in version 0 |
-//! | 2 | 19 to 22 | 2, then as in version 0, call stack payload, call stack table | schema, records, frames, call stacks |
-//! | 3 | 19 to 22, 20 to 22 by default | 3, call stacks, record payload, record table | schema, frames, call stacks, records |
-//! | 4 | 21, 22 | 4, then as in version 3, data access; summary | as in version 3, data access |
+//! | 0 | 15 to 18; 19 by default | offsets of record table, frame payload, frame table | schema, records, frames |
+//! | 1 | 19 | the number 1; the words of version 0 | as in version 0 |
+//! | 2 | 19 to 22 | the number 2; the words of version 0; offsets of call stack payload, call stack table | schema, records, frames, call stacks |
+//! | 3 | 19; 20 to 22 by default | the number 3; offsets of call stacks, record payload, record table | schema, frames, call stacks, records |
+//! | 4 | 21, 22 | the number 4; the offsets of version 3; offset of data accesses; then the summary | schema, frames, call stacks, records, data accesses |
 //!
 //! Records are in a [hash table](crate::hash_table) by function. Versions 0 to 2 also have a hash table of frames by id,
 //! and version 2 one of call stacks by id. Versions 3 and 4 have an array of frames and a radix tree of call stacks.
 //!
 //! | version | a record |
 //! |---|---|
-//! | 0, 1 | allocation sites: count, each the count and ids of frames, and a block; call sites: count, each the count and ids of frames |
-//! | 2 | allocation sites: count, each the id of a call stack, and a block; call sites: count, each the id of a call stack |
+//! | 0, 1 | the number of allocation sites, and for each site: the number of its frames, their ids, a block; the number of call sites, and for each site: the number of its frames, their ids |
+//! | 2 | the number of allocation sites, and for each site: the id of its call stack, a block; the number of call sites, and for each site: the id of its call stack |
 //! | 3 | as in version 2, but with 32-bit indexes of call stacks in the radix tree |
-//! | 4 | as in version 3; the count and hashes of the called functions follow each call site |
+//! | 4 | as in version 3, but after each call site stand the number of the functions that it calls, and their hashes |
 //!
 //! Sources of these facts: `MemProf.h`, `MemProf.cpp`, `InstrProfWriter.cpp` of LLVM 19, `IndexedMemProfData.cpp` of LLVM
 //! 22, and files that these two releases write.

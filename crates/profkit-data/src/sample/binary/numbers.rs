@@ -39,14 +39,17 @@ pub(in crate::sample) fn count(
     let value = cursor.uleb128()?;
     match usize::try_from(value) {
         Ok(count) if count <= cursor.remaining() / least => Ok(count),
-        _ => Err(Error::new(ErrorKind::Truncated, what)
-            .at(start)
-            .found(value)
-            .expected(format_args!(
-                "at most {}, because {} bytes are left and each takes {least} or more",
-                cursor.remaining() / least,
-                cursor.remaining()
-            ))),
+        _ => {
+            let left = cursor.remaining();
+            let (most, bytes) = (left / least, if least == 1 { "byte" } else { "bytes" });
+            let are = if left == 1 { "is" } else { "are" };
+            Err(Error::new(ErrorKind::Truncated, what)
+                .at(start)
+                .found(value)
+                .expected(format_args!(
+                    "at most {most}, because each takes at least {least} {bytes} and only {left} {are} left"
+                )))
+        }
     }
 }
 

@@ -141,8 +141,8 @@ fn what_the_kernel_could_not_record_is_said() {
         .has("times throttled  1  too many samples per second: record with a larger period (-c)")
         .has("traces cut       1  parts of hardware traces are missing");
     sampled(&recording, &[])
-        .has("warning: samples lost while recording: 15 (")
-        .has("warning: the kernel stopped an event 1 times because there were too many samples: record with a larger period\n");
+        .has("warning: 15 samples (93.7% of 16) were lost while recording\n")
+        .has("warning: the kernel stopped an event once, because there were too many samples: record with a larger period\n");
 }
 
 #[test]
@@ -221,11 +221,13 @@ fn losses_of_counting_are_said() {
         ],
     ));
     let said = sampled(&recording.file(), &[]);
-    said.has("warning: samples at addresses where no file was mapped: 1 (50.0% of 2)\n")
-        .has("warning: branches at addresses where no file was mapped: 1 (14.2% of 7)\n")
-        .has("warning: branches left out, because the processor only speculated on them: 1 (14.2% of 7)\n")
-        .has("warning: branches left out, because they were not taken: 1 (14.2% of 7)\n")
-        .has("warning: branches into another binary than the one that ran next: 1 (14.2% of 7)\n");
+    said.has("warning: 1 sample (50.0% of 2) is at an address where no file was mapped\n")
+        .has("warning: 1 branch (14.2% of 7) is at an address where no file was mapped\n")
+        .has("warning: 1 branch (14.2% of 7) was left out: the processor only speculated on it\n")
+        .has("warning: 1 branch (14.2% of 7) was left out: it was not taken\n")
+        .has(
+            "warning: 1 branch (14.2% of 7) leads into another binary than the one that ran next\n",
+        );
     assert_eq!(said.code, Some(0));
 }
 
@@ -237,7 +239,7 @@ fn branch_stacks_without_every_branch_have_no_ranges() {
         .sample(&sound())
         .file();
     let said = sampled(&recording, &[]);
-    said.has("warning: samples without a complete list of branches, so that only calls are counted: 1 (100.0% of 1)\n")
+    said.has("warning: 1 sample (100.0% of 1) has no complete list of branches, so only its calls are counted\n")
         .has("error: perf.data: the branch stacks do not have every branch, so that the code between branches is not known\n")
         .has("hint: record with `perf record -b`, not with --call-graph lbr\n");
     assert_eq!(said.code, Some(1));
@@ -254,8 +256,8 @@ fn places_of_samples_that_do_not_fit_are_said() {
 
 #[test]
 fn places_of_events_that_are_not_precise_are_said() {
-    let skid = "warning: samples that may be some instructions too late, because the event is not precise (record with \
-                -e cycles:pp if the processor can): 1 (100.0% of 1)\n";
+    let skid = "warning: 1 sample (100.0% of 1) may be some instructions too late, because the event is not precise: record with \
+                -e cycles:pp if the processor can\n";
     let mut plain = writer(false);
     plain.sample(&sample(START + 0x300, &[]));
     assert_eq!(sampled(&plain.file(), &["--ips"]).has(skid).code, Some(0));

@@ -120,8 +120,10 @@ pub(super) fn losses_of_counting(losses: &CountLosses) -> [Loss; 8] {
                 "have no complete list of branches, so only their calls are counted",
             ],
         ),
-        sample(
+        Loss::new(
             lost,
+            losses.samples.saturating_add(lost),
+            SAMPLE,
             ["was lost while recording", "were lost while recording"],
         ),
         Loss::new(

@@ -360,7 +360,10 @@ impl<'data> RawProfile<'data> {
             return Error::new(ErrorKind::Truncated, lost)
                 .at(self.record_offset(record.index))
                 .within(record_name(record))
-                .found(format_args!("{} bytes of their section", section.bytes.len()))
+                .found(format_args!(
+                    "{} bytes of their section",
+                    section.bytes.len()
+                ))
                 .expected(format_args!(
                     "{}, with these {llvm_count} from byte {offset} on",
                     section.size

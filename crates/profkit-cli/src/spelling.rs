@@ -258,7 +258,8 @@ pub fn failure(error: &clap::Error, args: &[OsString]) -> Failure {
             // The form of the command does not name an option that is needed only beside others.
             let option = missing.split(' ').next().unwrap_or_default();
             if option.starts_with("--") && !form.contains(option) {
-                let what = format!("profkit {command} also needs {missing} with the given options");
+                let what =
+                    format!("with the given options, profkit {command} also needs {missing}");
                 return Failure::usage(what).with_hint(help);
             }
             Failure::usage(format_args!("profkit {command} needs {missing}")).with_hint(form)
@@ -312,17 +313,17 @@ fn option_before(args: &[OsString], word: &str) -> Option<String> {
 /// value.
 fn problem(error: &clap::Error, value: &str) -> String {
     let Some(source) = error.source() else {
-        return format!("{value} is not a valid value");
+        return format!("`{value}` is not a valid value");
     };
     let number = source
         .downcast_ref::<ParseIntError>()
         .map(ParseIntError::kind);
     match number {
-        Some(IntErrorKind::Zero) => format!("{value} is too small: at least 1 is needed"),
-        Some(IntErrorKind::PosOverflow) => format!("{value} is too large"),
-        Some(IntErrorKind::NegOverflow) => format!("{value} is too small"),
-        Some(_) => format!("{value} is not a whole number"),
-        None if source.is::<ParseFloatError>() => format!("{value} is not a number"),
+        Some(IntErrorKind::Zero) => format!("`{value}` is too small: at least 1 is needed"),
+        Some(IntErrorKind::PosOverflow) => format!("`{value}` is too large"),
+        Some(IntErrorKind::NegOverflow) => format!("`{value}` is too small"),
+        Some(_) => format!("`{value}` is not a whole number"),
+        None if source.is::<ParseFloatError>() => format!("`{value}` is not a number"),
         None => source.to_string(),
     }
 }

@@ -79,12 +79,12 @@ pub fn relocate(section: &MemProfSection, offset: u64) -> Result<Vec<u8>> {
     let Some(version) = version(section) else {
         return Err(Error::new(
             ErrorKind::UnsupportedVersion,
-            "the first word of the MemProf section is no known version",
+            "the first word of the MemProf section is neither a known version nor an offset",
         )
         .at(section.offset)
         .within(Structure::MemProfSection)
         .found(first)
-        .expected("a version from 1 to 4, or an offset of at least 24 (in version 0, whose sections begin with an offset)"));
+        .expected("a version from 1 to 4, or an offset of at least 24, because a section of version 0 begins with an offset instead of a version"));
     };
     let (offsets, tables): (_, &[usize]) = match version {
         0 => (0..3, &[0, 2]),

@@ -27,7 +27,7 @@ pub(crate) fn check(seen: &[Seen], inputs: &dyn Inputs) -> Result<InstrKind, Box
         (
             InstrKind::FRONT_END,
             "front-end and IR profiles cannot be merged with each other",
-            "merge the files of each kind separately; a binary can use only one of them",
+            "merge the files of each kind separately; a binary can use a profile of only one of the two kinds",
         ),
         (
             InstrKind::SINGLE_BYTE_COVERAGE,

@@ -213,7 +213,10 @@ pub fn create(path: &Path, options: &CreateOptions) -> Result<Created, Error> {
         let facts = ImageFacts::new().build_id(options.build_id.clone());
         created = from_map(&input, &facts, None)?;
         if let Some(problem) = input.problem() {
-            let rest = format!("what follows byte {} of the file: {problem}", input.len());
+            let rest = format!(
+                "everything after the first {} bytes of the file: {problem}",
+                input.len()
+            );
             created
                 .dropped
                 .push(DataError::new(ErrorKind::Truncated, rest));

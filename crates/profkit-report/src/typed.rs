@@ -10,7 +10,7 @@ where
     move |text| match text.parse() {
         Ok(number) if low <= number && number <= high => Ok(number),
         _ => Err(format!(
-            "found {text}, expected a whole number from {low} to {high}"
+            "found `{text}`, expected a whole number from {low} to {high}"
         )),
     }
 }
@@ -22,7 +22,7 @@ where
 pub fn share(text: &str) -> Result<f32, String> {
     match text.parse() {
         Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
-        _ => Err(format!("found {text}, expected a share from 0 to 1")),
+        _ => Err(format!("found `{text}`, expected a share from 0 to 1")),
     }
 }
 
@@ -33,6 +33,6 @@ pub fn share(text: &str) -> Result<f32, String> {
 pub fn percent(text: &str) -> Result<f64, String> {
     match text.trim_end_matches('%').trim_end().parse() {
         Ok(share) if (0.0..=100.0).contains(&share) => Ok(share),
-        _ => Err(format!("found {text}, expected a share from 0 to 100")),
+        _ => Err(format!("found `{text}`, expected a share from 0 to 100")),
     }
 }

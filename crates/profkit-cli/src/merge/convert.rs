@@ -166,7 +166,7 @@ fn check_name(args: &ConvertArgs) -> Result<()> {
         _ => return Ok(()),
     };
     Err(Failure::usage(format_args!(
-        "{}: profkit convert chooses no form of profile by the ending .{}",
+        "{}: profkit convert cannot choose a format by the ending .{}",
         profkit_data::path_text(&args.output),
         extension.unwrap_or_default()
     ))

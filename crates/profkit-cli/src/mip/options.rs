@@ -80,7 +80,7 @@ impl ModeArgs {
             }
             if self.counter.is_some() {
                 return Err(Failure::usage(
-                    "--counter works only with --mode function; --mode calls always has 32-bit counters",
+                    "--counter works only with `--mode function`: with `--mode calls`, counters always have 32 bits",
                 ));
             }
             Mode::Calls {

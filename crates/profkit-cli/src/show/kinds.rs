@@ -242,7 +242,7 @@ fn check_rows(args: &ShowArgs, matches: &ArgMatches) -> Result<()> {
         .filter(|option| is_given(matches, option));
     match (args.format.rows(), wrong.next()) {
         (Some(_), Some(option)) => Err(Failure::usage(format_args!(
-            "--{option} cannot be combined with --format csv or jsonl: it prints no rows"
+            "--{option} cannot be combined with --format csv or jsonl: --{option} prints no rows"
         ))
         .with_hint("leave out --format, or use --format json")),
         _ => Ok(()),

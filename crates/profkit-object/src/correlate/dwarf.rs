@@ -538,7 +538,7 @@ impl Walk<'_> {
                 ))
                 .with_hint("keep the .dwo files where the build put them, or pack them with llvm-dwp into PROGRAM.dwp"),
             ([], Some(warning)) => error.found(format_args!(
-                "{} broken descriptions, the first: {warning}",
+                "broken descriptions ({}), the first: {warning}",
                 self.warnings.count()
             )),
             ([], None) => error.with_hint(

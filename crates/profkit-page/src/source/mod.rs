@@ -245,7 +245,7 @@ impl Missing {
             self.files.sort();
             self.files.dedup();
             list.push(format!(
-                "the source of {} in files that the source folder does not have, or has in another version ({})",
+                "the source of {}, because the source folder does not have the files, or has other versions of them ({})",
                 functions(self.without_file),
                 list_of(&self.files)
             ));

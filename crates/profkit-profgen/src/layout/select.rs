@@ -42,14 +42,13 @@ fn not_recorded(counts: &Counts, id: Option<&BuildId>) -> Error {
     let found = if list.is_empty() {
         "no samples".to_owned()
     } else {
-        list.join(", ")
+        format!("samples of {}", list.join(", "))
     };
     Error::new(
         ErrorKind::CannotCorrelate,
-        "the recording has no sample of the program",
+        format!("the recording has no sample of a program with {}", text(id)),
     )
     .found(found)
-    .expected(text(id))
     .with_hint(
         "give the program that was recorded: `profkit show` of the recording lists the binaries",
     )

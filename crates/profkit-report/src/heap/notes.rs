@@ -23,7 +23,7 @@ pub fn notes(loaded: &LoadedHeap) -> Vec<String> {
     let odd = || unknown().filter(|module| missing_id(module).is_none());
     for module in odd().take(MOST_NAMED) {
         let counts = format!(
-            "{} of {} addresses in {} of {}",
+            "{} of {} addresses, which occur in {} of {}",
             grouped(module.unknown as u64),
             grouped(module.addresses as u64),
             grouped(module.contexts as u64),

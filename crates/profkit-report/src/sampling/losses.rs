@@ -65,8 +65,8 @@ impl Loss {
 
 /// The loss of precision. It matters if the places of samples are counted.
 pub(super) fn skid(losses: &CountLosses) -> Loss {
-    let text = "may be some instructions too late, because the event is not precise: record with -e cycles:pp if the \
-         processor can";
+    let text = "may be at an instruction a little after the right one, because the event is not precise: record with \
+         -e cycles:pp if the processor can";
     Loss::new(losses.imprecise, losses.samples, SAMPLE, [text; 2])
 }
 
@@ -162,8 +162,8 @@ pub(super) fn losses_of_binary(figures: &Figures) -> [Loss; 6] {
         range(
             figures.impossible,
             [
-                "runs over a jump, or backwards",
-                "run over a jump, or backwards",
+                "contains a jump, or ends before it begins",
+                "contain a jump, or end before they begin",
             ],
         ),
         Loss::new(
@@ -203,9 +203,9 @@ pub(super) fn losses_of_contexts(figures: &ContextFigures) -> [Loss; 7] {
         sample(
             figures.invalid_return,
             [
-                "has a call chain that is cut where a return address does not come after a call: compile with \
+                "has a call chain that was cut at a return address with no call instruction before it: compile with \
                  -fno-omit-frame-pointer",
-                "have a call chain that is cut where a return address does not come after a call: compile with \
+                "have a call chain that was cut at a return address with no call instruction before it: compile with \
                  -fno-omit-frame-pointer",
             ],
         ),
@@ -235,8 +235,8 @@ pub(super) fn losses_of_contexts(figures: &ContextFigures) -> [Loss; 7] {
         branch(
             figures.mismatched_calls,
             [
-                "is a call at another place than the call chain says",
-                "are calls at other places than the call chain says",
+                "is a call, but the call chain has this call at another place",
+                "are calls, but the call chains have these calls at other places",
             ],
         ),
         Loss::new(

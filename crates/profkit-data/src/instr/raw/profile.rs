@@ -356,18 +356,17 @@ impl<'data> RawProfile<'data> {
             ..
         } = *range;
         if !section.is_whole() && u64::try_from(offset).is_ok_and(|offset| offset < section.size) {
-            let lost = format!("the file is cut before the {llvm_count} of this record");
+            let lost = format!(
+                "the file is cut before the {llvm_count} of this record, which begin at byte {offset} of their section"
+            );
             return Error::new(ErrorKind::Truncated, lost)
                 .at(self.record_offset(record.index))
                 .within(record_name(record))
                 .found(format_args!(
-                    "{} bytes of their section",
+                    "{} bytes of that section",
                     section.bytes.len()
                 ))
-                .expected(format_args!(
-                    "{}, with these {llvm_count} from byte {offset} on",
-                    section.size
-                ));
+                .expected(format_args!("{} bytes", section.size));
         }
         let len = section.bytes.len();
         let Some(start) = start else {

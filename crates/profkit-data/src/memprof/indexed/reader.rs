@@ -90,11 +90,11 @@ impl<'data> IndexedMemProf<'data> {
         let Some(version) = section_version(first) else {
             return Err(Error::new(
                 ErrorKind::UnsupportedVersion,
-                "the first word of the MemProf section is no known version",
+                "the first word of the MemProf section is neither a known version nor an offset",
             )
             .at(start)
             .found(first)
-            .expected("a version from 1 to 4, or an offset of at least 24 (in version 0, whose sections begin with an offset)")
+            .expected("a version from 1 to 4, or an offset of at least 24, because a section of version 0 begins with an offset instead of a version")
             .with_hint("LLVM 23 or later wrote the profile: convert it with llvm-profdata of that LLVM, or give the raw profiles"));
         };
         let mut word = || cursor.u64();

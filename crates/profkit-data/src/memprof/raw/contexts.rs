@@ -84,16 +84,17 @@ impl Clashes {
 
     fn error(&self) -> Option<Error> {
         let (id, dump) = self.first?;
-        let error = Error::new(
-            ErrorKind::Malformed,
-            "the same stack id is used for two different stacks",
-        )
+        let problem = match self.count {
+            1 => "the same stack id is used for two different stacks".to_owned(),
+            count => format!("{count} stack ids are each used for two different stacks"),
+        };
+        let error = Error::new(ErrorKind::Malformed, problem)
         .within(Structure::DumpAt(dump))
         .within(Structure::RawMemProf)
         .with_hint("each block was added with the stack from its own dump; if the dumps are of several processes, save the dumps of each process in a separate file");
         Some(match self.count {
             1 => error.found(format_args!("stack id {id}")),
-            count => error.found(format_args!("stack id {id} and {} more", count - 1)),
+            _ => error.found(format_args!("stack id {id} first")),
         })
     }
 }

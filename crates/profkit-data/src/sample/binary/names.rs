@@ -64,8 +64,8 @@ impl NameTable {
                 "the name table ends inside a name",
             )
             .at(cursor.offset())
-            .found(format_args!("{} complete names", self.entries.len()))
-            .expected(format_args!("{count} names"))),
+            .found(format_args!("{}", self.entries.len()))
+            .expected(format_args!("{count} complete names"))),
             None => Ok(()),
         }
     }

@@ -110,7 +110,10 @@ impl GcovLosses {
                 self.places,
                 "locations with a line or discriminator above 65535",
             ),
-            (self.totals, "totals unlike the sum of the lines"),
+            (
+                self.totals,
+                "totals that differ from the sum of their lines",
+            ),
             (self.checksums, "checksums"),
             (self.attributes, "attributes"),
             (self.vtables, "vtables"),

@@ -75,12 +75,11 @@ pub fn write(
     sink: &mut dyn Sink,
 ) -> Result<Losses> {
     if profile.kind.contains(ProfileKind::CONTEXT_SENSITIVE) && !options.reads(13) {
-        let found = options.release.map(|it| it.to_string());
+        let release = options.release.map(|it| it.to_string()).unwrap_or_default();
         return Err(Error::new(
             ErrorKind::CannotRepresent,
-            "the release to write for would read calling contexts as names of functions",
+            format!("LLVM {release} would read the calling contexts in this profile as names of functions"),
         )
-        .found(format_args!("LLVM {}", found.unwrap_or_default()))
         .expected("LLVM 13 or later")
         .with_hint("write a profile without calling contexts: --layout nest or --layout flat"));
     }

@@ -27,8 +27,8 @@ pub enum SuccessorReason {
     /// The successor is new and has the same hash. No other function in the profile or in the binaries has this hash.
     SameHash,
     /// The successor is new and has the same hash. In the profile, the lost function lies between two functions that
-    /// the binaries have too. The successor is the only function with this hash that lies between the same two in the
-    /// binaries.
+    /// the binaries have too. The successor is the only function with this hash that lies between the same two
+    /// functions in the binaries.
     SameHashAndNeighbours,
     /// The successor is new, and has the same hash and a similar name.
     SameHashAndName,

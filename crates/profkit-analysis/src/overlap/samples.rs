@@ -53,9 +53,9 @@ impl<'p> OverlapSide<'p> {
     }
 }
 
-/// Returns the smallest count among the hottest lines that together have the share `cutoff` of all samples, in
-/// millionths. The summary has such counts only for some shares; the next larger share is used. `None` if there is no
-/// larger share.
+/// Returns the smallest count among the hottest lines that together have a certain share of all samples. `cutoff` is
+/// this share in millionths. The summary has such counts only for some shares: the smallest of these shares that is not
+/// less than `cutoff` is used. `None` if all of them are less.
 pub fn hot_threshold(summary: &Summary, cutoff: u64) -> Option<u64> {
     let mut entries = summary.cutoffs.iter();
     let entry = entries.find(|entry| entry.cutoff >= cutoff);
@@ -149,7 +149,7 @@ pub struct FunctionOverlap {
     pub similarity: f64,
 }
 
-/// The numbers of functions that are hot in one or both of the profiles, or the same numbers of lines.
+/// Numbers of hot functions, or numbers of hot lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HotOverlap {
     /// The number of functions or lines that are hot in the first profile.

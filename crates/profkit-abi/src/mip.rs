@@ -54,7 +54,7 @@ pub mod mode {
     /// Flag: the byte of function coverage counts up to eight calls. Each call shifts the byte right by one bit. The
     /// flag is set together with [`FUNCTION_COVERAGE`].
     pub const UNARY_COUNTER: u16 = 0x20;
-    /// Flag: the function is a part of another function that was moved elsewhere, such as `F.cold` of gcc and clang.
+    /// Flag: the function is a part that the compiler moved out of another function, such as `F.cold` of gcc and clang.
     /// Such a part is entered only by jumps, so the program changes the bytes of its blocks but never its entry
     /// counter. The flag occurs in map entries and profiles, but not in the headers of raw files. It is always set
     /// together with [`BLOCK_COVERAGE`].
@@ -233,15 +233,18 @@ pub mod symbol {
     /// The name of the function `int __profkit_mip_dump(void)`, which writes the raw file of the calling image. The
     /// function returns 0. If an error occurs, it reports the error on stderr and returns −1.
     pub const DUMP: &str = "__profkit_mip_dump";
-    /// The function `int __profkit_mip_write(int (*function)(void *context, const void *bytes, size_t length), void
-    /// *context)` of a run-time library without files, which passes the bytes of the raw file to a function. The result
-    /// is 0, the first result of the function that is not 0, or −1 if another call is running.
+    /// The name of a function of the run-time library that writes no files: `int __profkit_mip_write(int
+    /// (*function)(void *context, const void *bytes, size_t length), void *context)`. It passes the bytes of the raw
+    /// file to `function`. The result is 0 if each call of `function` returns 0. Otherwise the result is the first
+    /// value other than 0 that `function` returns. The result is −1 if another call of `__profkit_mip_write` is
+    /// running.
     pub const WRITE: &str = "__profkit_mip_write";
-    /// The function `size_t __profkit_mip_size(void)` of a run-time library without files, which returns the size of the
-    /// raw file in bytes.
+    /// The name of a function of the run-time library that writes no files: `size_t __profkit_mip_size(void)`. It
+    /// returns the size of the raw file in bytes.
     pub const SIZE: &str = "__profkit_mip_size";
-    /// The function `size_t __profkit_mip_copy(void *buffer, size_t size)` of a run-time library without files, which
-    /// copies the raw file to a buffer. The result is its size, or 0 if the buffer is smaller.
+    /// The name of a function of the run-time library that writes no files: `size_t __profkit_mip_copy(void *buffer,
+    /// size_t size)`. It copies the raw file to the buffer and returns the size of the raw file. The result is 0 if the
+    /// buffer is smaller than the raw file, or if another call of this function or of `__profkit_mip_write` is running.
     pub const COPY: &str = "__profkit_mip_copy";
     /// The function `void __profkit_mip_reset(void)`, which sets all records, the samples and the ordinal to their
     /// start values.

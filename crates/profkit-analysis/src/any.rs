@@ -6,7 +6,7 @@ use profkit_data::detect::{Family, FileKind, detect};
 use profkit_data::instr::raw::RawMetadataSource;
 use profkit_data::mip::{MipProfile, ProfileVersion};
 
-/// A profile that contains functions: of any kind except a heap profile.
+/// A profile of any kind that contains functions. All kinds except heap profiles contain functions.
 ///
 /// ```
 /// use profkit_analysis::any::AnyProfile;

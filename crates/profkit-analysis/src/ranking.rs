@@ -58,8 +58,8 @@ impl RankedFunction {
     }
 }
 
-/// The sort key, the number of functions that were added up to this one, and the function. If two keys are equal, the
-/// function that was added first is the greater one.
+/// The sort key of a function, its position in the order in which all functions were added (from 1), and the function.
+/// If two keys are equal, the function that was added first is the greater one.
 type Ranked = ((u128, Reverse<String>), Reverse<u64>, RankedFunction);
 
 /// A ranking of functions, which keeps only the first ones in the order. Its memory does not grow with the number of
@@ -84,7 +84,7 @@ pub struct Ranking {
     /// The functions that are kept. The last one in the order is on top of the heap.
     heap: BinaryHeap<Reverse<Ranked>>,
     /// The Rust functions whose instances are counted together, by the name without the hash. Each comes with the
-    /// number of functions that were added up to its first instance.
+    /// position of its first instance in the order in which all functions were added (from 1).
     united: FxHashMap<String, (u64, RankedFunction)>,
 }
 

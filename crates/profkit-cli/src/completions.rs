@@ -43,7 +43,8 @@ pub fn print_script(args: &CompletionsArgs) -> Result {
     };
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut command, &args.command, &mut script);
-    // clap_complete 4.6 writes the name of a program that contains a dash in two forms, so that bash finds no options.
+    // If the name of the program contains a dash, clap_complete 4.6 writes two different forms of the name into the
+    // script, so that bash finds no options.
     let script = String::from_utf8_lossy(&script);
     let script = script.replace(
         "llvm__subcmd__profdata__subcmd__",

@@ -174,8 +174,8 @@ impl DiffArgs {
         inputs.iter().all(may_be) && (asks || inputs.iter().any(is_heap))
     }
 
-    /// Ends a command that has printed the differences. Reports function names that neither profile has, or a gate that
-    /// does not hold.
+    /// Ends a command that has printed the differences. Reports function names that neither profile has. If there are
+    /// none, reports a share that is too large for `--fail-over`.
     fn finish(&self, missing: &[String], moved: Option<f64>, unit: &str) -> exit::Result {
         if let Some((first, more)) = missing.split_first() {
             let none = |name| format!("neither profile has a function {name}");

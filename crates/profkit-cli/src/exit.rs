@@ -127,7 +127,7 @@ impl Failure {
         self
     }
 
-    /// Adds a hint, if there is one.
+    /// Adds each of these hints. There may be none.
     #[must_use]
     pub fn with_hints(self, hints: impl IntoIterator<Item = impl fmt::Display>) -> Self {
         hints.into_iter().fold(self, Failure::with_hint)

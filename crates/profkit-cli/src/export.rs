@@ -186,8 +186,8 @@ fn write_table(form: Form, table: &Table, bytes: &mut Vec<u8>) -> exit::Result<(
     written.map_err(|error| Failure::print(&error))
 }
 
-/// Opens the heap profile of an input. An indexed profile counts only if the options ask for its heap profile, or if it
-/// holds nothing else. `None` if the input has no heap profile to export.
+/// Opens the heap profile of an input; `None` if no heap profile is to be exported. The heap profile in an indexed
+/// profile is exported only if the options ask for it, or if the indexed profile has no counters.
 fn heap(args: &ExportArgs, input: &Input) -> exit::Result<Option<HeapProfile>> {
     let asked = args.memory || args.table == Some(TableName::Contexts);
     let indexed = detect(input.bytes()) == FileKind::InstrIndexed;

@@ -37,8 +37,8 @@ use std::process::ExitCode;
 
 /// Runs the command with the program's arguments. The first argument is the program's own name.
 ///
-/// The personality that behaves like LLVM's tool is selected by a program name that begins with the tool's name
-/// (`llvm-profdata-22`, `llvm-profgen.exe`), or by the tool's name as the first argument after the name.
+/// The command behaves like one of LLVM's tools if the name of the program begins with the tool's name
+/// (`llvm-profdata-22`, `llvm-profgen.exe`), or if the first argument after the program's name is the tool's name.
 pub fn run(args: Vec<OsString>) -> ExitCode {
     if let Some(tool) = args.first().and_then(|program| Tool::of_program(program)) {
         return llvm_tool(tool, args);
@@ -68,7 +68,8 @@ pub fn run(args: Vec<OsString>) -> ExitCode {
     }
 }
 
-/// Runs LLVM's tool on this process's standard input, output and error. The first argument is the name that messages have.
+/// Runs LLVM's tool on this process's standard input, output and error. The first of `args` is the name of the program
+/// in messages.
 fn llvm_tool(tool: Tool, args: Vec<OsString>) -> ExitCode {
     let (stdout, stderr) = (std::io::stdout(), std::io::stderr());
     let terminals = (stdout.is_terminal(), stderr.is_terminal());

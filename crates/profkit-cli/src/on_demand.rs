@@ -6,7 +6,8 @@ use std::cell::RefCell;
 use std::ffi::OsString;
 
 thread_local! {
-    /// The only command whose options are wanted; empty if those of all commands are.
+    /// The name of the only command whose options are wanted. The name is empty if the options of all commands are
+    /// wanted.
     static WANTED: RefCell<String> = const { RefCell::new(String::new()) };
 }
 

@@ -135,7 +135,8 @@ fn is_heap(input: &Input) -> bool {
     detect(input).is_memprof() || is_heap_alone(input)
 }
 
-/// Makes the page of a profile that is not only a heap profile. The errors of a damaged file go to standard error.
+/// Makes the page of a profile. For a file that has only a heap profile, `heaps` makes the page. If an instrumentation
+/// profile also contains a heap profile, the page shows both. The errors of a damaged file go to standard error.
 fn page_of(args: &ReportArgs, input: &Input) -> Result<(Page, Status), Failure> {
     let name = input.name();
     let failed = |error| Failure::file(name, &error);
@@ -163,7 +164,8 @@ fn page_of(args: &ReportArgs, input: &Input) -> Result<(Page, Status), Failure> 
     Ok((page, damage(name, &faults)))
 }
 
-/// Adds how much of the profile the binaries can use, and a better order for their functions.
+/// Adds to the page how much of the profile the binaries can use. If the profile has traces, also adds an order of
+/// functions for the linker.
 fn add_binaries(args: &ReportArgs, input: &Input, page: &mut Page) -> exit::Result<()> {
     let paths = &args.binaries.binaries;
     if !paths.is_empty()

@@ -237,8 +237,8 @@ fn select(args: &SelectArgs) -> Selection {
     selection
 }
 
-/// The binaries from which the profile is made: those that the user named one by one, and those from folders or servers
-/// for which there are samples.
+/// Returns the binaries from which the profile is made. These are all binaries that the user named one by one. A binary
+/// from a folder or server is also used if there are samples of this binary.
 fn programs(args: &SampleArgs, index: &Binaries, counts: &Counts) -> exit::Result<Vec<PathBuf>> {
     let mut list = args.binary.clone();
     list.iter().try_for_each(|path| must_exist(path))?;

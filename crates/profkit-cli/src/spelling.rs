@@ -8,7 +8,8 @@ use std::error::Error;
 use std::ffi::OsString;
 use std::num::{IntErrorKind, ParseFloatError, ParseIntError};
 
-/// Options of llvm-profdata, and of profkit's other commands, with what to write instead: lines of the form `command option: advice`.
+/// For each command of profkit: options that the command does not have, because they belong to llvm-profdata or to
+/// another command of profkit. Each line has the form `command option: advice`; the advice says what to write instead.
 const SPELLINGS: &str = include_str!("spellings.txt");
 
 /// Rejects spellings that the parser would take for something else: long options after one dash, and values glued to a
@@ -87,7 +88,7 @@ fn check_short(command: &Command, of: &str, text: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether llvm-profdata has an option, or had it: `compbinary` is of LLVM 7 to 16.
+/// Whether an option is one of llvm-profdata. The option `compbinary` counts too, although only LLVM 7 to 16 have it.
 fn is_of_llvm(name: &str) -> bool {
     has_option(name) || name == "compbinary"
 }
@@ -255,7 +256,7 @@ pub fn failure(error: &clap::Error, args: &[OsString]) -> Failure {
             let missing = missing.join(" and ").replace(['<', '>'], "");
             let missing = missing.replace("...", " …");
             let form = form(of, &command);
-            // The form of the command does not name an option that is needed only beside others.
+            // The usage text of the command does not contain an option that is needed only together with other options.
             let option = missing.split(' ').next().unwrap_or_default();
             if option.starts_with("--") && !form.contains(option) {
                 let what =

@@ -127,8 +127,8 @@ impl Error {
         self
     }
 
-    /// States that the data end before a structure is complete, although the error has another kind than
-    /// [`ErrorKind::Truncated`], because LLVM reports another one.
+    /// States that the data end before a structure is complete. This is for errors whose kind is not
+    /// [`ErrorKind::Truncated`], because LLVM reports a different kind.
     #[must_use]
     pub fn because_data_end(mut self) -> Self {
         self.0.ends_early = true;
@@ -367,7 +367,8 @@ mod tests {
         let cut = error(ErrorKind::BadHeader).because_data_end();
         assert!(cut.is_end_of_data());
         assert_eq!(cut.kind(), ErrorKind::BadHeader);
-        // A reader that gives all errors of a structure one kind has looked at the structure as a whole.
+        // A reader calls `with_kind` to report every error inside a structure as one kind. With the kind `Malformed`,
+        // the error no longer says that the data end too early.
         let whole = error(ErrorKind::Truncated).with_kind(ErrorKind::Malformed);
         assert!(!whole.is_end_of_data());
     }

@@ -16,9 +16,9 @@ pub struct Key {
     pub version: u32,
     is_big: bool,
     is_narrow: bool,
-    /// Whether the function records are in the debug info and not in sections, as the profile states it.
+    /// Whether the function records are in the debug info and not in sections. The profile states this.
     pub debug_info: bool,
-    /// The size of all counters in bytes, as the profile states it.
+    /// The size of all counters in bytes. The profile states this size.
     pub counter_bytes: u64,
 }
 

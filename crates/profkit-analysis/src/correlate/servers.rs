@@ -36,8 +36,8 @@ impl BinaryServers for profkit_object::debuginfod::Client {
     }
 }
 
-/// A function that is called during a download with three arguments: the address, the number of bytes received so far,
-/// and the number of all bytes if the server states it. At the end of a download it is called with 0 and `Some(0)`.
+/// A function that is called during a download with three arguments: the URL, the number of bytes received so far, and
+/// the number of all bytes if the server states it. At the end of a download it is called with 0 and `Some(0)`.
 pub type DownloadProgress = Box<dyn Fn(&str, u64, Option<u64>) + Send + Sync>;
 
 /// The reason why no client for servers could be made.

@@ -74,12 +74,13 @@ impl Measure {
 /// Whether the line numbers of a context changed between the profiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moved {
-    /// The line numbers did not change, or only one of the two profiles has a context with these functions.
+    /// The line numbers did not change; or only one profile has this context, and the other profile has no context with
+    /// the same functions that could be its counterpart.
     No,
     /// The line numbers changed, but the functions of the call stack are the same.
     Yes,
-    /// It is not known whether the line numbers changed: only one profile has this context, and the other profile has
-    /// several contexts with the same functions and other line numbers.
+    /// It is not known whether the line numbers changed. Only one profile has this context. The other profile has
+    /// contexts with the same functions and other line numbers, but they can be paired in more than one way.
     Perhaps,
 }
 
@@ -133,7 +134,8 @@ pub struct HeapChanges {
     pub appeared: Vec<ContextChange>,
     /// Contexts that only the old profile has.
     pub gone: Vec<ContextChange>,
-    /// Contexts whose kind (cold, warm or hot) changed. Each of them is also in one of the other lists.
+    /// Contexts whose kind (cold, warm or hot) changed. If the compared quantity of such a context changed too, the
+    /// context is also in `grew` or `shrank`.
     pub hotness_changed: Vec<ContextChange>,
     /// The number of contexts that did not change.
     pub unchanged: usize,
@@ -152,9 +154,9 @@ pub struct HeapChanges {
 
 impl HeapChanges {
     /// Compares two profiles. Contexts with the same call stack are compared. Contexts with the same functions but
-    /// different line numbers are also compared, because a new build changes line numbers; this requires that they can
-    /// be paired in only one way. A function name that one profile lacks is taken from the other profile. Only contexts
-    /// with a selected function are listed.
+    /// different line numbers are also compared, because a new build changes line numbers. They are compared only if
+    /// they can be paired in exactly one way. A function name that one profile lacks is taken from the other profile.
+    /// Only contexts with a selected function are listed.
     pub fn new(
         old: &mut HeapProfile,
         new: &mut HeapProfile,

@@ -176,8 +176,8 @@ pub(super) fn diff(
 }
 
 impl<'p> Comparison<'p> {
-    /// Compares the records of a function in the two profiles. Records with the same hash are compared one by one. All
-    /// other records of a stage become one row.
+    /// Compares the records of a function in the two profiles. Two records with the same hash and the same number of
+    /// counters are compared with each other. All other records of a stage become one row.
     fn function(&mut self, old: Option<FunctionRef<'p>>, new: Option<FunctionRef<'p>>) {
         let Some(function) = new.or(old) else { return };
         let key = |record: &RecordRef<'p>| (record.func_hash, record.counts.len());
@@ -375,8 +375,9 @@ fn pairs<'p>(
     counters.map(|(index, (&old, &new))| (Place::Index(index), [old, new]))
 }
 
-/// Pairs the values of two records by value site and value. `renamed` returns, for a value in the old profile, the same
-/// value in the new profile.
+/// Pairs the values of two records by value site and value. A value in the old profile may be the hash of a name that
+/// is spelled differently in the new profile. `renamed` returns the hash of the new spelling for such a value, and any
+/// other value unchanged.
 fn values_of(kind: u32, old: &ValueData, new: &ValueData, renamed: impl Fn(u64) -> u64) -> Values {
     let entries = |values: &ValueData| {
         let sites = values.kind(kind).into_iter().flat_map(|kind| kind.sites());

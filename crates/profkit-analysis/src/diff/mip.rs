@@ -61,8 +61,8 @@ fn blocks_moved(old: &Function, new: &Function) -> f64 {
 /// profile is paired with the first of the new profile, and so on.
 ///
 /// Positions count only the functions that were called in both profiles, so that a new function at the start does not
-/// move the others. As few functions as possible count as moved: the others are the longest sequence that both profiles
-/// called in the same order.
+/// move the others. As few functions as possible count as moved: the functions that did not move are the longest
+/// sequence that both profiles called in the same order.
 ///
 /// Every function that was called in at least one profile has the same share of the total. A function that only one
 /// profile called moves its whole share. A function that was called earlier or later moves half of its share. For the

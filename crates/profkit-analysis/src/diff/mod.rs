@@ -178,8 +178,8 @@ impl Default for DiffOptions {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ProfileDiff {
     /// The share of the total that moved because of the selected functions, from 0 to 1. `None` if one of the profiles
-    /// counted nothing. A profile with context-sensitive counters has two stages; then this is the larger share of the
-    /// two stages.
+    /// counted nothing. A profile with context-sensitive counters has two stages, and each stage has a total of its
+    /// own. The field is then the larger of the two shares.
     pub moved: Option<f64>,
     /// The sums of the functions that changed, for each kind of change.
     pub changes: BTreeMap<Change, ChangeSum>,
@@ -255,8 +255,8 @@ fn share(part: u128, whole: u128) -> f64 {
     }
 }
 
-/// The sums of counts in the old and in the new profile, to which shares refer: of all counts, of one function, or of
-/// one call site.
+/// The totals to which shares refer, one of the old and one of the new profile. A total is the sum of all counts, the
+/// sum of the counts of one function, or the sum of the counts of one call site.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Totals([u128; 2]);
 
@@ -381,8 +381,8 @@ impl Values {
         sums.moved(self.0.iter().map(|(_, counts)| *counts))
     }
 
-    /// The values that are listed for a function: those whose shares in all values of the function changed most. In the
-    /// result, each value has its shares in the values of its place.
+    /// Returns the values to list for a function: the values whose shares in all values of the function changed most.
+    /// The result contains other shares: the share of each value in the values of the same place (value site or line).
     fn changes(&self, name: impl Fn(u64) -> Target) -> Vec<TargetChange> {
         let moved = largest(Self::sums(self.0.iter()), self.0.iter().copied());
         let change = |((site, value), counts): (Value, [u64; 2])| {

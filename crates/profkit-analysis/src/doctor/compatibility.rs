@@ -93,8 +93,8 @@ pub fn of_text(oldest: Release) -> Vec<Support> {
     table(|facts| (facts.release >= oldest, false))
 }
 
-/// Returns which LLVM releases support a sample profile. `releases` are those whose llvm-profdata reads its encoding;
-/// their compilers accept it too.
+/// Returns which LLVM releases support a sample profile. `releases` are the releases whose llvm-profdata reads the
+/// encoding of the profile. The compilers of these releases accept the encoding too.
 pub fn of_samples(releases: std::ops::RangeInclusive<u8>) -> Vec<Support> {
     table(|facts| {
         let reads = releases.contains(&facts.release.major);

@@ -32,7 +32,7 @@ pub struct Counts {
     pub foreign: u64,
     /// The number of files that do not exist or cannot be opened.
     pub unreadable: u64,
-    /// The number of files in folders and archives that were skipped, because they are not profiles.
+    /// The number of skipped files. A file in a folder or archive is skipped if it does not look like a profile.
     pub passed_over: u64,
 }
 
@@ -272,8 +272,8 @@ impl Groups {
 }
 
 /// The number of files with this extension in a folder; if `deep` is true, also in the folders below it. `None` if
-/// there are too many files or folders, if one cannot be read, or if one is hidden or a link: a pattern treats hidden
-/// files and links differently.
+/// there are too many files or folders, if a folder cannot be read, if anything in the folders is a link, or if a file
+/// with the extension is hidden. The reason is that a pattern treats links and hidden files differently.
 fn files_below(folder: &Path, extension: &str, deep: bool) -> Option<u64> {
     let mut folders = vec![if folder.as_os_str().is_empty() {
         PathBuf::from(".")

@@ -78,8 +78,8 @@ impl Readers {
 fn releases(data: &[u8], kind: ProfileKind) -> Option<RangeInclusive<u8>> {
     let found = encoding(data);
     let version = parse_header(data).map_or(0, |header| header.version);
-    // Before LLVM 22, readers take vtables for something else. LLVM 14 added the section for contexts. What the other
-    // properties need is not known for releases before 13.
+    // Before LLVM 22, readers take vtables for something else. LLVM 14 added the section for contexts. It is not known
+    // which releases before 13 read profiles with the other properties.
     let oldest = |plain| match kind {
         kind if kind.contains(ProfileKind::HAS_VTABLES) => 22,
         kind if kind == ProfileKind::default() => plain,

@@ -14,7 +14,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 /// The number of files that each thread examines before their diagnoses are passed on. A larger number costs memory,
-/// because the diagnoses of a batch are kept until all of them are done.
+/// because all diagnoses of a batch are kept until the last file of the batch is examined.
 const BATCH_PER_THREAD: usize = 16;
 
 /// The number of bytes at the start of a compressed file that are expanded to find out whether it is a profile.
@@ -68,8 +68,8 @@ impl Survey {
         self.list.files.is_empty()
     }
 
-    /// Returns notes about paths in the named folders that are left out, because they are neither files nor links to
-    /// files.
+    /// Returns the notes about paths that are left out. Such a path is in a named folder, and is neither a file nor a
+    /// link to a file.
     pub fn notes(&self) -> impl Iterator<Item = &InputNote> {
         let notes = self.list.notes.iter();
         notes.filter(|note| {

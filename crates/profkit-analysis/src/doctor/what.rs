@@ -88,7 +88,8 @@ pub enum Advice {
     Correlate,
     /// Merge the file. The merge keeps the sound parts, and reports the damaged ones.
     KeepSound,
-    /// Merge the file together with a complete profile of the same program, which has the names of the functions.
+    /// Merge the file together with a complete profile of the same program, because the complete profile has the names
+    /// of the functions.
     KeepWithComplete,
     /// Show the profile.
     Show,

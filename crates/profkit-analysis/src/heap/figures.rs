@@ -49,8 +49,8 @@ pub enum ContextOrder {
     Bytes,
     /// The context with the shortest average lifetime comes first.
     ShortLife,
-    /// The context with the fewest accesses per byte and second comes first; if these are equal, the context with the
-    /// longest lifetime.
+    /// The context with the fewest accesses per byte and second comes first. If several contexts have the same number,
+    /// the one with the longest lifetime comes first.
     Cold,
 }
 

@@ -25,8 +25,8 @@ pub struct LoadedHeap {
 }
 
 impl LoadedHeap {
-    /// Symbolises the raw dumps in `parts`, the heap profiles of a merge, and adds the YAML profiles in `parts`.
-    /// `report` is the report of the merge, which may also have had inputs that are not heap profiles.
+    /// Makes one sum of the heap profiles of a merge, which are in `parts`: symbolises the raw dumps, and adds the YAML
+    /// profiles. `report` is the report of the merge, which may also have had inputs that are not heap profiles.
     pub fn new(
         parts: &HeapParts,
         report: Report,
@@ -104,8 +104,8 @@ impl LoadedHeap {
 /// ```
 ///
 /// # Errors
-/// [`MergeError::NoInputs`] if there are no inputs, [`MergeError::NothingLeft`] if no input could be used: its report
-/// has the reason for each. [`MergeError::Cancelled`] if the merge was cancelled.
+/// [`MergeError::NoInputs`] if there are no inputs, [`MergeError::NothingLeft`] if no input could be used. The report
+/// in this error has the reason for each input. [`MergeError::Cancelled`] if the merge was cancelled.
 pub fn load_heap(
     inputs: &(impl Inputs + ?Sized),
     run: &RunOptions,

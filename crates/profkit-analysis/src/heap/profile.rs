@@ -159,7 +159,7 @@ impl HeapProfile {
         })
     }
 
-    /// The hashes of the functions in the frames whose names are not known.
+    /// The hashes of the functions that occur in the frames and whose names are not known.
     fn unnamed(&self) -> FxHashSet<u64> {
         let functions = self.profile.frames().iter().map(|frame| frame.function);
         functions.filter(|&one| self.name(one).is_none()).collect()

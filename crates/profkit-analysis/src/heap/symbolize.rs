@@ -41,7 +41,7 @@ pub trait BinarySource: Sync {
 /// Finds binaries by build id, in the same folders and on the same servers as the correlation of raw instrumentation
 /// profiles.
 ///
-/// It borrows the [`Binaries`], which must live as long as it does.
+/// This source borrows the [`Binaries`], so the `Binaries` must live as long as this source.
 ///
 /// ```
 /// use profkit_analysis::correlate::Binaries;

@@ -73,8 +73,8 @@ pub enum DebugInfo {
 }
 
 impl Binary {
-    /// Whether the counters of the profile and those of this binary come from different stages of the compiler: from
-    /// the front end and from LLVM IR. No function hash of the profile can then be found in the binary.
+    /// Whether the counters of the profile and those of this binary come from different stages of the compiler: one
+    /// from the front end, the other from LLVM IR. No function hash of the profile can then be found in the binary.
     pub fn is_other_stage(&self, profile: &ProfileFunctions) -> bool {
         let stages = InstrKind::IR | InstrKind::FRONT_END;
         let stage = |kind: InstrKind| {

@@ -2,8 +2,7 @@
 //! profile is stale for this build.
 //!
 //! A profile is stale as far as functions changed after it was collected: [`CountShares::changed`] and
-//! [`CountShares::gone`] are the counts that the build cannot use. How much of this is too much is for the caller to
-//! decide.
+//! [`CountShares::gone`] are the counts that the build cannot use. The caller decides how large these counts may be.
 //!
 //! ```
 //! use profkit_analysis::matching::{BinaryFunctions, MatchShares, Outcome, ProfileFunctions};

@@ -287,7 +287,8 @@ impl ProfileFunctions {
     }
 }
 
-/// Calls `each` with the samples of every function, and of every function that was inlined into one.
+/// Calls `each` with the samples of every function. Functions that were inlined into another function, at any depth,
+/// are included.
 pub(super) fn each_function(profile: &SampleProfile, mut each: impl FnMut(&Samples)) {
     let mut open: Vec<&Samples> = profile.functions().iter().map(|it| &it.samples).collect();
     while let Some(one) = open.pop() {

@@ -27,8 +27,8 @@ pub enum SuccessorReason {
     /// The successor is new and has the same hash. No other function in the profile or in the binaries has this hash.
     SameHash,
     /// The successor is new and has the same hash. In the profile, the lost function lies between two functions that
-    /// the binaries have too. The successor is the only function with this hash that lies between the same two in the
-    /// binaries.
+    /// the binaries have too. The successor is the only function with this hash that lies between the same two
+    /// functions in the binaries.
     SameHashAndNeighbours,
     /// The successor is new, and has the same hash and a similar name.
     SameHashAndName,
@@ -177,10 +177,10 @@ impl<'a> ByHash<'a> {
         Some((nearest, SuccessorReason::SameHashAndName))
     }
 
-    /// Returns the range of positions in the binaries in which the lost function is expected: after the position of the
-    /// last common function before it, and before that of the first common function after it. A limit is `None` if
-    /// there is no common function on that side. Returns `None` if both limits are missing, or if the lost function has
-    /// no position.
+    /// Returns the range of positions in the binaries in which the lost function is expected. The limits are the
+    /// positions of two functions that both the profile and the binaries have: the last such function before the lost
+    /// function in the profile, and the first such function after the lost function. A limit is `None` if there is no
+    /// such function on that side. Returns `None` if both limits are missing, or if the lost function has no position.
     fn neighbours(&self, lost: &LostFunction) -> Option<(Option<u32>, Option<u32>)> {
         let mut known = self.profile.functions.get(&lost.name)?.iter();
         let position = known.find(|known| known.hash == lost.hash)?.position?;

@@ -98,7 +98,7 @@ fn side_cost(count: u32) -> f32 {
 /// The data that all groups share.
 struct Groups<'o> {
     options: &'o Partitioning,
-    /// The [`side_cost`] of every possible number of functions, by this number.
+    /// The [`side_cost`] of every possible number of functions. The number is the index in this list.
     side_costs: Vec<f32>,
 }
 
@@ -246,7 +246,7 @@ struct Exchange {
     gains: Vec<(f32, usize)>,
     /// The indexes of the functions, sorted by the number of their utility nodes.
     by_length: Vec<usize>,
-    /// Those of `by_length` that are in one half.
+    /// The indexes of the functions in one half, in the order of `by_length`.
     half: Vec<usize>,
     /// The functions of each half that may move, with their gains.
     best: [Vec<(f32, usize)>; 2],
@@ -323,18 +323,21 @@ impl Exchange {
     }
 }
 
-/// Adds the numbers of a table at the given indexes to a sum, in their sequence, which decides the last bits of the sum.
+/// Adds the numbers at the given indexes of a table to a sum, in the order of `indexes`. This order decides the last
+/// bits of the sum.
 fn add_up(table: &[f32], sum: f32, indexes: &[u32]) -> f32 {
     let at = |index: u32| table.get(index as usize).copied().unwrap_or(0.0);
     indexes.iter().fold(sum, |sum, &index| sum + at(index))
 }
 
-/// The length of a table for which there is a fast loop: an index is cut to this length, which needs no check. The traces
-/// that LLVM keeps have fewer utility nodes.
+/// The length of the tables for which there is a fast loop. This loop takes each index modulo the length, so it needs
+/// no bounds check. The traces that LLVM keeps have fewer utility nodes than this number.
 const ROOM: usize = 4096;
 
-/// Returns [`add_up`] of eight lists. An addition of one list has to wait for the one before it, so the additions of eight
-/// lists alternate. The lists are of about the same length, because most time is lost in what is left of the longest.
+/// Returns the sum that [`add_up`] computes for each of eight lists of indexes. An addition for a list has to wait for
+/// the previous addition for this list. Therefore the additions for the eight lists alternate, up to the end of the
+/// shortest list. The caller passes lists of about the same length, because most time is lost in the rest of the
+/// longest list.
 fn eight_sums(table: &[f32], lists: [&[u32]; 8]) -> [f32; 8] {
     let shortest = lists.map(<[u32]>::len).into_iter().min().unwrap_or(0);
     let heads = lists.map(|list| list.get(..shortest).unwrap_or_default());
@@ -370,9 +373,10 @@ fn alternate(at: impl Fn(u32) -> f32, lists: [&[u32]; 8]) -> [f32; 8] {
     sums
 }
 
-/// Puts the functions of one half whose exchange with some function of the other half would lower the cost into `best`, the
-/// largest gain first. Equal gains keep their sequence. The others need not be sorted: pairs are exchanged from the
-/// largest gains on, and no pair after the first that does not lower the cost is.
+/// Fills `best` with functions of one half, the largest gain first. A function is included if its exchange with some
+/// function of the other half would lower the cost. Functions with equal gains keep their order. The other functions of
+/// the half are not needed: pairs are exchanged from the largest gains on, and the exchange ends at the first pair that
+/// does not lower the cost.
 fn best(half: &[(f32, usize)], other: &[(f32, usize)], best: &mut Vec<(f32, usize)>) {
     let most = (other.iter()).fold(f32::NEG_INFINITY, |most, &(gain, _)| most.max(gain));
     best.clear();

@@ -11,7 +11,7 @@ use profkit_data::{Error, ErrorKind, Result};
 use profkit_object::code_symbols::CodeSymbol;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// The largest number of lines of an order file that are kept for messages because they are no symbol names.
+/// The largest number of lines that are kept for messages. These are lines of an order file that are no symbol names.
 const MOST_LINES: usize = 3;
 
 /// The traces that a file added, and the faults of the file.

@@ -78,7 +78,8 @@ impl CountSums {
         sums
     }
 
-    /// Adds the counts of a record of a profile of this kind, if the stage made the function.
+    /// Adds the counts of a record, if its function belongs to the stage. `kind` is the kind of the profile that has
+    /// the record.
     pub fn add(&mut self, kind: InstrKind, record: &Record, stage: Stage) {
         if stage.includes(kind, record.func_hash) {
             self.add_function(&record.counts, Some(&record.values));
@@ -148,7 +149,8 @@ impl<'p> InstrIndex<'p> {
         InstrIndex { functions, crowded }
     }
 
-    /// Whether the profile has no two functions of one name. Only the last one of them could be found.
+    /// Whether all functions of the profile have different names. If several functions have the same name, the index
+    /// finds only the last of these functions.
     pub fn is_complete(&self, profile: &InstrProfile) -> bool {
         let functions = profile.tables.iter().map(|table| table.function_count());
         self.functions.len() == functions.sum::<usize>()

@@ -53,9 +53,9 @@ impl<'p> OverlapSide<'p> {
     }
 }
 
-/// Returns the smallest count among the hottest lines that together have the share `cutoff` of all samples, in
-/// millionths. The summary has such counts only for some shares; the next larger share is used. `None` if there is no
-/// larger share.
+/// Returns the smallest count among the hottest lines that together have a certain share of all samples. `cutoff` is
+/// this share in millionths. The summary has such counts only for some shares: the smallest of these shares that is not
+/// less than `cutoff` is used. `None` if all of them are less.
 pub fn hot_threshold(summary: &Summary, cutoff: u64) -> Option<u64> {
     let mut entries = summary.cutoffs.iter();
     let entry = entries.find(|entry| entry.cutoff >= cutoff);
@@ -97,7 +97,7 @@ impl fmt::Display for Incomparable {
 
 impl std::error::Error for Incomparable {}
 
-/// The sums over the lines of a function, including the functions that were inlined into it.
+/// The sums over the lines of a function and of the functions that were inlined into it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
     samples: u64,
@@ -149,7 +149,7 @@ pub struct FunctionOverlap {
     pub similarity: f64,
 }
 
-/// How many functions are hot in one or both of the profiles; or how many lines.
+/// Numbers of hot functions, or numbers of hot lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HotOverlap {
     /// The number of functions or lines that are hot in the first profile.
@@ -351,10 +351,10 @@ struct Compared<'s, 'p> {
 }
 
 impl Compared<'_, '_> {
-    /// Counts the lines of a unit if they are hot. A unit is a single line, or a function that only one profile has.
-    /// `base` and `test` are the samples of the unit in each profile. `lines` is 1 for a line, and the number of hot
-    /// lines for a function. These lines count as hot in a profile if the samples of the unit reach the threshold of
-    /// the profile.
+    /// Adds the lines of a unit to the numbers of hot lines. A unit is a single line, or a function that only one
+    /// profile has. `base` and `test` are the samples of the whole unit in the first and in the second profile. `lines`
+    /// is the number of lines to add: 1 for a single line, and the number of hot lines for a function. The lines are
+    /// added for a profile if the samples of the whole unit reach the threshold of this profile.
     fn hot_lines(&mut self, base: u64, test: u64, lines: u64) {
         let base = base >= self.base.threshold;
         let test = test >= self.test.threshold;

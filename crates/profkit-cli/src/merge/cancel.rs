@@ -70,7 +70,8 @@ fn end(signal: i32) {
     exit::by_signal(&failure, signal);
 }
 
-/// Whether this process was started so that it ignores a signal, as shells do for SIGINT and commands in the background.
+/// Whether this process ignores a signal. A process may be started in this state. For example, shells start commands in
+/// the background with SIGINT ignored.
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status

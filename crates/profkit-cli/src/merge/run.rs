@@ -112,7 +112,7 @@ impl From<Failure> for NoResult {
     }
 }
 
-/// The state of a merge that does not depend on the kind of profile.
+/// The part of a merge's state that does not depend on the kind of profile.
 #[derive(Debug)]
 pub struct Run<'a> {
     /// The options for damaged input and for the report.

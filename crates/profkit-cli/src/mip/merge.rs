@@ -83,7 +83,8 @@ struct Profiles {
     places: Vec<Place>,
     /// The folder for new profiles; `None` if the user named no folder.
     folder: Option<PathBuf>,
-    /// The path of the new profile, until a build takes it. `None` if no path of a new profile is named.
+    /// The path that the user named for a profile that does not exist yet. The field becomes `None` when the profile of
+    /// a build gets this path. It is `None` from the start if the user named no such path.
     new_file: Option<PathBuf>,
     notes: Vec<String>,
 }

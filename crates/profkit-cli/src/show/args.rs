@@ -229,8 +229,8 @@ impl ShowArgs {
         self.counts || self.targets || self.memop_sizes || self.vtables || self.bitmaps
     }
 
-    /// Whether functions are printed. An option for a detail, such as --counts, also prints the functions; rows are
-    /// functions.
+    /// Whether functions are printed. They are also printed if an option asks for a detail such as --counts, or if the
+    /// output has rows, because each row is a function.
     pub fn shows_functions(&self) -> bool {
         self.by.is_none() && (self.asks_for_functions() || self.format.rows().is_some())
     }

@@ -188,8 +188,9 @@ pub(super) fn salvage(data: &[u8]) -> Result<IndexedProfile<'_>> {
     })
 }
 
-/// Returns the contents of a section that begins with its own length. If the section is incomplete, notes the damage
-/// and returns `None`. `cursor` is the position after the length, and `read` the result of reading the section.
+/// Returns the contents of a section that begins with its own length. If the section cannot be read, records this in
+/// `damage` and returns `None`. `cursor` is at the position after the length. `read` is the result of reading the
+/// section.
 fn windowed<'data>(
     data: &'data [u8],
     header: &IndexedHeader,

@@ -158,7 +158,7 @@ impl<'data> TextReader<'data> {
         let name = self.lexer.line().unwrap_or_default();
         record.name.extend_from_slice(name);
         self.read_named(record, name, start).map_err(|error| {
-            // If the file is not a profile, the error must not say that it is in a record.
+            // If the file is not a profile, the error must not say that the fault is in a record.
             error.within(if self.is_profile {
                 Structure::RecordOf(quote(name))
             } else {

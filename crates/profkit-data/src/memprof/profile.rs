@@ -41,12 +41,13 @@ impl Frame {
     }
 }
 
-/// A scheme that gives ids to frames and call stacks in files. Frames and call stacks are sorted by these ids.
+/// A scheme that gives ids to frames and call stacks in files. The order of frames and call stacks in a file depends on
+/// these ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IdScheme {
     /// The scheme of LLVM 15 to 19. The id of a frame is a running hash with the golden ratio (`Frame::hash` in LLVM
-    /// 19's `MemProf.h`), and the id of a call stack is a BLAKE3 hash. Tables are in the order of LLVM's hash maps of
-    /// these ids.
+    /// 19's `MemProf.h`), and the id of a call stack is a BLAKE3 hash. The tables of frames and of call stacks have the
+    /// order of LLVM's hash maps, whose keys are these ids.
     Combined,
     /// The scheme of LLVM 20 and later. The ids of frames and call stacks are the first eight bytes of a BLAKE3 hash
     /// (`IndexedMemProfData.h`).

@@ -389,7 +389,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Appends the index of a function, as [`number`](Self::number) returns it. In the split layout, every calling
-    /// context has the index 0, as in LLVM: its writer assigns the indexes when it writes the context table, and the
+    /// context has the index 0, as in LLVM: LLVM's writer assigns the indexes when it writes the context table, and the
     /// split layout has no context table.
     fn put_number(&self, out: &mut Vec<u8>, number: u64) {
         let is_unnumbered = self.options.split_layout && !self.contexts.is_empty();

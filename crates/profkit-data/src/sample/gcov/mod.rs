@@ -21,7 +21,7 @@
 //!
 //! | version | used by | a string | other parts |
 //! |---|---|---|---|
-//! | `407*` (0x3430372a), `406p` | Google's GCC 4.6 and 4.7, LLVM's reader | its length in words, its bytes, zero bytes up to a whole word | modules |
+//! | `407*` (0x3430372a), `406p` | Google's GCC 4.6 and 4.7, LLVM's reader | its length in words, its bytes, one to four zero bytes up to a whole word | modules |
 //! | 1 | GCC 5 to 11 | as in `407*` | |
 //! | 2 | GCC 12 to 15 | its length in bytes, its bytes, one zero byte | |
 //! | 3 | GCC 16 | as in version 2 | file names, the summary, discriminators with multiplicity |

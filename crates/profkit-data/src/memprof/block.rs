@@ -377,9 +377,9 @@ impl MemInfoBlock {
     }
 }
 
-/// Some fields of the first memory info block in a sum. The sum itself no longer contains their values. With these
-/// fields, sums of several blocks can be added to each other, and the result is the same as if all blocks were added
-/// one by one.
+/// Some fields of the first memory info block in a sum. The sum itself no longer contains the values that these fields
+/// have in its first block. With these values, sums of several blocks can be added to each other, and the result is the
+/// same as if all blocks were added one by one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Start {
     /// The time of the last allocation in the sum's first block (`AllocTimestamp`).

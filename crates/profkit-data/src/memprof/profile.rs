@@ -269,7 +269,7 @@ impl MemProfile {
 
     /// Whether the profile has allocations, but no access to them was counted. Compilers take an allocation context for
     /// cold if its lifetime is long and its access density is low (`MemoryProfileInfo.cpp`). So with such a profile,
-    /// they take every context for cold whose allocations live 200 seconds or more on average.
+    /// compilers take a context for cold if its allocations live 200 seconds or more on average.
     pub fn lacks_accesses(&self) -> bool {
         let sites = self.records.iter().flat_map(|record| &record.alloc_sites);
         let mut allocated = false;

@@ -25,7 +25,7 @@ pub struct ExtBinaryOptions {
     /// Whether to write functions with inlined functions to one section and all other functions to another
     /// (`--split-layout`).
     pub split_layout: bool,
-    /// Whether the split layout is written also for a profile with calling contexts, as LLVM 22's tool does. The file
+    /// Whether the split layout is also written for a profile with calling contexts, as LLVM 22's tool does. The file
     /// then has no context table, so no tool can read it. Without this option, such a profile is an error.
     pub split_contexts_as_llvm: bool,
     /// Whether to mark the file as a profile of code that is shared with other programs (`--gen-partial-profile`). A
@@ -65,7 +65,7 @@ impl ExtBinaryOptions {
         self
     }
 
-    /// Sets whether the split layout is written also for a profile with calling contexts, although no tool can read the
+    /// Sets whether the split layout is also written for a profile with calling contexts, although no tool can read the
     /// resulting file.
     #[must_use]
     pub fn split_contexts_as_llvm(mut self, yes: bool) -> Self {

@@ -162,9 +162,9 @@ pub fn open<'data>(data: &'data [u8], options: &ReadOptions) -> Result<Profile<'
     }
 }
 
-/// The size in bytes up to which [`sound_family`] reads a sample profile completely, and the names of a raw
-/// instrumentation profile. For a larger file it reads only the header. With a larger limit, a merge would take longer to
-/// find the family of its inputs.
+/// The size in bytes up to which [`sound_family`] reads more of a file than its header. A sample profile of at most
+/// this size is read completely. Of a raw instrumentation profile of at most this size, the names are read too. With a
+/// larger limit, a merge would take longer to find the family of its inputs.
 #[cfg(any(feature = "instr", feature = "sample"))]
 const MOST_READ: usize = 4096;
 

@@ -163,7 +163,8 @@ impl SummaryBuilder {
         }
     }
 
-    /// Adds the counters of one function record. Counters that are markers are left out.
+    /// Adds the counters of one function record. As [`Markers`] states, a whole record or a single counter is left out
+    /// if it has a marker value.
     pub fn add_counts(&mut self, counts: &[u64]) {
         let skipped = match self.markers {
             Markers::PseudoRecords if is_pseudo(counts) => return,
@@ -217,7 +218,7 @@ impl SummaryBuilder {
         }
     }
 
-    /// Adds the counts that were collected once more, now that the array of small counts exists.
+    /// Adds the counts in `pending` again. The array of small counts exists now, so the small counts are added to it.
     fn add_again(&mut self) {
         for count in std::mem::take(&mut self.pending) {
             self.add_count(count);

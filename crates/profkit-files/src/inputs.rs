@@ -15,8 +15,8 @@ use std::io;
 /// | `(N, B)`: for example `(&str, &[u8])`, `(String, Vec<u8>)` | `N: AsRef<str>` | 1 |
 /// | `(N, Weight, B)`: for example `(&str, Weight, Vec<u8>)` | `N: AsRef<str>` | the [`Weight`] |
 ///
-/// The bytes `B` are any `AsRef<[u8]>`. Inputs that are files are an [`InputList`](crate::InputList); an opened
-/// [`Input`](crate::Input) is a [`SingleInput`](crate::SingleInput).
+/// The bytes `B` are any `AsRef<[u8]>`. For files, [`InputList`](crate::InputList) implements this trait. For one
+/// opened [`Input`](crate::Input), [`SingleInput`](crate::SingleInput) implements it.
 ///
 /// ```
 /// use profkit_files::Inputs;

@@ -113,7 +113,7 @@ impl Walk {
     }
 }
 
-/// Returns the kind of a file that is not a regular file as text, for example a pipe.
+/// Returns a text for the kind of a file that is not a regular file, for example a pipe.
 fn kind_of(kind: FileType) -> &'static str {
     #[cfg(unix)]
     {
@@ -129,9 +129,9 @@ fn kind_of(kind: FileType) -> &'static str {
     "a device"
 }
 
-/// Returns the files that match a name as a pattern. The caller uses this function for a name that no file has: a shell
-/// passes a pattern to the program unchanged if the user quoted the pattern, or if no file matches. If the name is not
-/// a pattern, `error` is returned.
+/// Reads a name as a pattern, and returns the files that match the pattern. The caller uses this function for a name
+/// that no file has: a shell passes a pattern to the program unchanged if the user quoted the pattern, or if no file
+/// matches. If the name is not a pattern, `error` is returned.
 pub(super) fn matches_of(path: &Path, error: io::Error) -> io::Result<Vec<PathBuf>> {
     let text = path.to_str().unwrap_or_default();
     if text.starts_with("http://") || text.starts_with("https://") {

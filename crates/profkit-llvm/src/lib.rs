@@ -4,8 +4,9 @@
 //! In the crate `profkit`, this crate is the module `profkit::llvm`: a program that depends on `profkit` writes
 //! `use profkit::llvm::…` where the examples have `use profkit_llvm::…`.
 //!
-//! [`profdata::run`] is `llvm-profdata`, [`profgen::run`] is `llvm-profgen`. Files are opened by name as the tool does; standard input, output and error
-//! are those of an [`Io`], so that a test or another front end can run the tool inside its own process.
+//! [`profdata::run`] is `llvm-profdata`, [`profgen::run`] is `llvm-profgen`. Files are opened by name, as LLVM's tool
+//! opens them. Standard input, output and error are those of an [`Io`], so that a test or another front end can run the
+//! tool inside its own process.
 #![forbid(unsafe_code)]
 
 mod command_line;

@@ -1,4 +1,4 @@
-//! Writes outputs. LLVM truncates the output file before it has the new content. profkit writes a file completely or
+//! Writes outputs. LLVM truncates the output file before the new content is ready. profkit writes a file completely or
 //! not at all, and a failed write makes the command fail.
 use crate::STDIN;
 use crate::lines::Lines;
@@ -26,7 +26,7 @@ pub fn create(session: &Session<'_>, name: &[u8], content: Content) -> Result<Ou
         // An empty path cannot name a file. LLVM reports the error of a file that does not exist.
         return Err(Fault::io(name, &io::Error::from_raw_os_error(2)));
     }
-    // The name `-` stands for standard input among inputs, and for standard output here.
+    // For inputs, the name `-` stands for standard input. Here it stands for standard output.
     if name == STDIN {
         return if content == Content::Binary && session.stdout_is_terminal() {
             Err(fault_of_terminal())

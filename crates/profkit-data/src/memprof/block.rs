@@ -334,10 +334,10 @@ impl MemInfoBlock {
                 continue;
             }
             let added = |by: u64| old.saturating_add(by).min(field.max());
-            // Adds a count of `later`, for example the number of allocations on the same CPU as the allocation before.
-            // `own` is the part of this count that comes from the first block of `later`. As in LLVM, this part is not
-            // added. Instead, 1 is added if `same` is true: the first block of `later` has the same CPU as this block,
-            // or its lifetime overlaps with the lifetime of this block.
+            // Adds a count of `later`, for example the number of allocations on the same CPU as the previous
+            // allocation. `own` is the part of this count that comes from the first block of `later`. As in LLVM, this
+            // part is not added. Instead, 1 is added if `same` is true: the first block of `later` has the same CPU as
+            // this block, or its lifetime overlaps with the lifetime of this block.
             let counted = |own: u64, same: bool| added((new - own.min(new)) + u64::from(same));
             let value = match field {
                 F::AllocCount
@@ -377,9 +377,9 @@ impl MemInfoBlock {
     }
 }
 
-/// Some fields of the first memory info block in a sum. The sum itself no longer contains their values. With these
-/// fields, sums of several blocks can be added to each other, and the result is the same as if all blocks were added
-/// one by one.
+/// Some fields of the first memory info block in a sum. The sum itself no longer contains the values that these fields
+/// have in its first block. With these values, sums of several blocks can be added to each other, and the result is the
+/// same as if all blocks were added one by one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Start {
     /// The time of the last allocation in the sum's first block (`AllocTimestamp`).

@@ -31,7 +31,7 @@ pub struct DataAccess {
     pub records: Vec<DataRecord>,
     /// The symbols that occur in no sample. They are cold.
     pub cold_symbols: Vec<Vec<u8>>,
-    /// The hashes of the string literals that occur in no sample. They are cold.
+    /// The hashes of the string literals that occur in no sample. These string literals are cold.
     pub cold_hashes: Vec<u64>,
 }
 

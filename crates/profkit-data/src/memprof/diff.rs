@@ -4,8 +4,8 @@ use super::sites::Allocations;
 use crate::index_vec::IndexVec;
 use rustc_hash::FxHashMap;
 
-/// The result of comparing two heap profiles ([`diff`]). Before the comparison, the contexts of one profile with the
-/// same call stack are added up.
+/// The result of comparing two heap profiles ([`diff`]). Before the comparison, contexts of the same profile are added
+/// up if they have the same call stack.
 #[derive(Clone, Debug, Default)]
 pub struct Difference {
     /// The contexts that both profiles have, in the order of the new profile.

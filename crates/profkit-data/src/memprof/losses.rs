@@ -43,7 +43,7 @@ impl Losses {
     }
 }
 
-/// One line of [`counts`](Losses::counts), or `nothing`.
+/// Writes the [`counts`](Losses::counts) in one line, or `nothing` if there are none.
 impl fmt::Display for Losses {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt_counts(f, self.counts())

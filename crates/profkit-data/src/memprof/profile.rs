@@ -41,12 +41,13 @@ impl Frame {
     }
 }
 
-/// A scheme that gives ids to frames and call stacks in files. Frames and call stacks are sorted by these ids.
+/// A scheme that gives ids to frames and call stacks in files. The order of frames and call stacks in a file depends on
+/// these ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IdScheme {
     /// The scheme of LLVM 15 to 19. The id of a frame is a running hash with the golden ratio (`Frame::hash` in LLVM
-    /// 19's `MemProf.h`), and the id of a call stack is a BLAKE3 hash. Tables are in the order of LLVM's hash maps of
-    /// these ids.
+    /// 19's `MemProf.h`), and the id of a call stack is a BLAKE3 hash. The tables of frames and of call stacks have the
+    /// order of LLVM's hash maps, whose keys are these ids.
     Combined,
     /// The scheme of LLVM 20 and later. The ids of frames and call stacks are the first eight bytes of a BLAKE3 hash
     /// (`IndexedMemProfData.h`).
@@ -268,7 +269,7 @@ impl MemProfile {
 
     /// Whether the profile has allocations, but no access to them was counted. Compilers take an allocation context for
     /// cold if its lifetime is long and its access density is low (`MemoryProfileInfo.cpp`). So with such a profile,
-    /// they take every context for cold whose allocations live 200 seconds or more on average.
+    /// compilers take a context for cold if its allocations live 200 seconds or more on average.
     pub fn lacks_accesses(&self) -> bool {
         let sites = self.records.iter().flat_map(|record| &record.alloc_sites);
         let mut allocated = false;

@@ -29,7 +29,8 @@ pub enum Refused {
     },
 }
 
-/// Adds a profile to another one of the same image. Counts are added; of two ordinals the smaller one is kept.
+/// Adds a profile to another one of the same image. Counts and sums of ordinals are added. Of the two values of
+/// [`Function::order_min`], the smaller one is kept.
 ///
 /// If both profiles have the same functions, the order of the functions is kept. If not, the functions of both profiles
 /// are sorted by the offset of their record. If functions contradict each other, those of `into` are kept. As long as
@@ -192,8 +193,8 @@ fn unite(
     places
 }
 
-/// Copies a stack of source locations to the tables of another profile. Returns `None` if there is no stack to copy or
-/// those tables are full. A function then has no location, but keeps its counts.
+/// Copies a stack of source locations from the tables `from` to the tables `into`. Returns `None` if there is no stack
+/// to copy, or if `into` is full. The function then has no location, but keeps its counts.
 fn copy_stack(stack: Option<StackId>, from: &Tables, into: &mut Tables) -> Option<StackId> {
     let frames: Vec<_> = from
         .frames(stack)

@@ -12,7 +12,7 @@ pub struct Losses {
     pub locations: u64,
     /// The number of blocks whose number of runs was left out. The file states only whether any run executed the block.
     pub block_runs: u64,
-    /// The number of functions whose smallest ordinal of a first call was left out.
+    /// The number of functions whose smallest ordinal of a first call ([`Function::order_min`]) was left out.
     pub order_minima: u64,
 }
 
@@ -48,7 +48,7 @@ impl Losses {
     }
 }
 
-/// One line of [`counts`](Losses::counts), or `nothing`.
+/// Writes the [`counts`](Losses::counts) in one line, or `nothing` if there are none.
 impl fmt::Display for Losses {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt_counts(f, self.counts())

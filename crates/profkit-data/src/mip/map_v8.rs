@@ -85,8 +85,8 @@ fn read_fields<'data>(
     }
     let size = cursor.u32()?;
     let signature = cursor.u32()?;
-    // An entry lists the blocks of its function also in a program without block coverage, in which the function's
-    // record has no bytes for blocks.
+    // An entry lists the blocks of its function even if the program has no block coverage. The record of the function
+    // then has no bytes for these blocks.
     let blocks = cursor.u32()?;
     let (blocks, _) = cursor.take_u64(u64::from(blocks) * 4)?.as_chunks::<4>();
     let length = cursor.u32()?;

@@ -179,7 +179,7 @@ pub struct MipProfile {
     pub functions: IndexVec<FunctionId, Function>,
     /// The call edges, which come from sampled calls. The edges are sorted.
     pub edges: Vec<CallEdge>,
-    /// The source locations of functions, and the strings that they use.
+    /// The tables with the source locations of functions, and with the strings of these locations.
     pub tables: Tables,
 }
 

@@ -49,8 +49,8 @@ pub(super) fn parse(data: &[u8]) -> Result<MipProfile> {
         profile.functions.push(function);
         signatures.push(signature);
     }
-    // The file does not state how many runs the profile sums up. There were at least as many runs as the largest number
-    // of runs that called one function.
+    // The file does not state how many runs the profile sums up. The number of runs that called a function is a lower
+    // bound of this number. The largest of these lower bounds is used.
     for function in &mut profile.functions {
         function.raw_runs = profile.runs;
     }

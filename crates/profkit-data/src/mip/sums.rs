@@ -21,7 +21,7 @@ pub struct RecordSums {
     unary: Vec<UnarySum>,
     calls: Vec<CallsSum>,
     /// For raw files that are cut short: each offset at which the records of such a file end, with the number of runs
-    /// in these files.
+    /// in the files whose records end there.
     cuts: BTreeMap<u64, u64>,
     samples: FxHashMap<Sample, u64>,
 }

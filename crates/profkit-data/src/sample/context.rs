@@ -102,7 +102,7 @@ pub(super) fn llvm_frames(inner: &[u8]) -> impl Iterator<Item = (&[u8], Location
         let text = rest.take()?;
         let at = memchr::memmem::find(text, b" @ ");
         let frame = text.get(..at.unwrap_or(text.len())).unwrap_or_default();
-        // No frame follows a separator at the end of the text.
+        // If the text ends with a separator, no further frame follows.
         rest = at
             .and_then(|at| text.get(at + 3..))
             .filter(|rest| !rest.is_empty());

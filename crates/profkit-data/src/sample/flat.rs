@@ -144,8 +144,8 @@ pub struct Additions<'p> {
     profile: &'p mut SampleProfile,
     /// The entries that are not in the sorted vectors of their function yet, by the index of the function.
     late: FxHashMap<usize, PendingEntries>,
-    /// Whether, if a function is added a second time, its new checksum and attributes replace the old ones, as LLVM
-    /// does within one text file. If not, a different checksum is a mismatch.
+    /// Whether a function that is added again gets the new checksum and attributes in place of the old ones, as in LLVM
+    /// within one text file. If not, a different checksum is a mismatch.
     replaces_facts: bool,
 }
 

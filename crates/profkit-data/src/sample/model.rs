@@ -134,7 +134,7 @@ impl ProfileKind {
     /// The profile has vtables (`ReadVTableProf`).
     pub const HAS_VTABLES: Self = ProfileKind(1 << 7);
 
-    /// The flags, with LLVM's names for them where it has one.
+    /// The flags with their names. If LLVM has a name for a flag, that name is used.
     const FLAGS: [(Self, &'static str); 8] = [
         (Self::CONTEXT_SENSITIVE, "context"),
         (Self::PROBE_BASED, "probe"),

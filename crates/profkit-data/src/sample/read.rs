@@ -165,7 +165,7 @@ impl<'data> SampleFile<'data> {
     }
 
     /// Adds all functions of the file to `profile`, each count times `weight`. The report lists the errors of the file.
-    /// The options have no effect on GCC's encoding, whose discriminators have 16 bits.
+    /// The options for FS-AFDO have no effect on GCC's encoding, whose discriminators have 16 bits.
     pub fn read_into(&self, profile: &mut SampleProfile, weight: u64) -> ReadReport {
         let (data, options) = (self.data, self.options);
         let read = match &self.body {

@@ -138,7 +138,7 @@ impl<B: AsRef<[u8]> + Clone> Archive<B> {
         let damaged = |error: zip::result::ZipError| StoredError::DamagedArchive {
             format: ArchiveFormat::Zip,
             error: match error {
-                // The library's words for it are an abbreviation.
+                // The library's text for this error is an abbreviation, so it is replaced.
                 zip::result::ZipError::InvalidArchive(_) => io::Error::new(
                     io::ErrorKind::InvalidData,
                     "its directory, which is at the end, is missing or damaged",
@@ -270,7 +270,7 @@ fn member_name(bytes: &[u8]) -> String {
 /// Reads a member of at most [`MOST_EXPANDED`] bytes.
 ///
 /// # Errors
-/// An error if the member is damaged or larger than that.
+/// An error if the member is damaged or larger than [`MOST_EXPANDED`].
 fn read_member(member: impl Read, format: ArchiveFormat) -> Result<Vec<u8>, StoredError> {
     let mut bytes = Vec::new();
     member

@@ -85,7 +85,8 @@ impl Compression {
     /// too.
     ///
     /// # Errors
-    /// The errors of [`expand`](Self::expand), except for a cut after at least one decompressed byte.
+    /// The errors of [`expand`](Self::expand). If the file is cut off after at least one decompressed byte, this is not
+    /// an error.
     pub fn expand_front(self, bytes: &[u8], limit: u64) -> Result<Front<Vec<u8>>, StoredError> {
         let mut expanded = Vec::new();
         let ended = AtomicBool::new(false);

@@ -203,7 +203,7 @@ pub fn expand(bytes: &[u8]) -> Result<Option<Vec<u8>>, StoredError> {
 /// cut and, as its second part, the error.
 ///
 /// # Errors
-/// The errors of [`expand`], except for a cut after at least one decompressed byte.
+/// The errors of [`expand`]. If the bytes are cut off after at least one decompressed byte, this is not an error.
 #[allow(
     clippy::type_complexity,
     reason = "one part is the decompressed bytes; the other is the error, if the file is cut off"

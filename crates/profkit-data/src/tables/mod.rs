@@ -28,8 +28,8 @@
 //! | table | layout |
 //! |---|---|
 //! | strings | u32 count N, u32 size B, N × u32 end of the string in the bytes, B bytes |
-//! | file paths | u32 count N, N × { u32 folder + 1 or 0, u32 string of the component } |
-//! | stack entries | u32 count N, N × { u32 function string, u32 path + 1 or 0, u32 line, u32 column, u32 flags, u32 entry of the outer frame + 1 or 0 } |
+//! | file paths | u32 count N, N × { u32 folder + 1 (0 if there is none), u32 string of the component } |
+//! | stack entries | u32 count N, N × { u32 function string, u32 path + 1 (0 if there is none), u32 line, u32 column, u32 flags, u32 entry of the outer frame + 1 (0 if there is none) } |
 //!
 //! In the tables, a folder comes before its contents, and an outer frame before the frames inside it. Therefore a chain
 //! of references always ends.

@@ -54,7 +54,7 @@ impl Parsed {
             .map(|(_, value)| value)
     }
 
-    /// Whether an option was given with a value.
+    /// Whether an option was given. If its value is wrong, the option does not count.
     pub fn has(&self, name: &str) -> bool {
         self.last(name).is_some()
     }

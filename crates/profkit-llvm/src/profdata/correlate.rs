@@ -26,7 +26,7 @@ use profkit_object::debug_files::{DebugFolders, SYSTEM_DEBUG_FOLDER, dsym_files}
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The part of a binary that contains the metadata of profiles.
+/// The source of the metadata of profiles: the debug info of a program, or sections of its binary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     DebugInfo,

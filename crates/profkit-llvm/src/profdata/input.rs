@@ -19,8 +19,8 @@ pub struct Profile<'data> {
     /// of functions.
     names: FxHashMap<NameRef, &'data [u8]>,
     /// The hashes of the names that were read so far: those of functions and of value targets. `None` except for a text
-    /// profile with temporal traces. LLVM keeps no name that only a trace has, so it prints the function of a trace by
-    /// its name only if the name is in this set.
+    /// profile with temporal traces. LLVM keeps no name that occurs only in traces. So LLVM prints the name of a
+    /// function in a trace only if the hash of the name is in this set.
     read: Option<FxHashSet<NameRef>>,
 }
 

@@ -36,8 +36,8 @@ pub fn is_raw(data: &[u8]) -> bool {
     data.first_chunk() == Some(&MAGIC.to_le_bytes())
 }
 
-/// An error of a heap profile. `context` is the name of the file or binary that stands before the message; `None` if
-/// LLVM puts no name there itself.
+/// An error of a heap profile. `context` is the name of the file or binary that LLVM's reader puts before the message,
+/// followed by a line break; `None` if the reader puts no name there.
 struct Refusal {
     context: Option<Vec<u8>>,
     message: String,

@@ -76,7 +76,8 @@ pub fn run(parsed: &Parsed, session: &Session<'_>) -> Result<(), Fault> {
     })
 }
 
-/// Formats the area as C's `%e` does. LLVM stores the area in 32 bits, and prints it with the precision of a `float`.
+/// Formats the area under the page fault curve as C's `%e` does. LLVM stores the area in 32 bits, and prints it with
+/// the precision of a `float`.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_precision_loss,

@@ -134,11 +134,11 @@ fn read_ahead(mut source: Profile<'_>, mut each: impl FnMut(&Record)) {
     });
 }
 
-/// Reads an indexed profile into memory, record by record, and adds up its counts. Returns `None` for a profile that
-/// must be merged to get what LLVM reads of it: a profile that is damaged, has a record twice or is not indexed. A
-/// profile with many records of one function is merged too, because a merge looks them up faster.
+/// Reads an indexed profile into memory, record by record, and adds up its counts. Returns `None` if the caller must
+/// merge the profile instead. Only a merge gives what LLVM reads if a profile is damaged, has a record twice or is not
+/// indexed. If a profile has many records of one function, a merge finds these records faster.
 fn read_at_once(source: &mut Profile<'_>, stage: Stage) -> Option<(InstrProfile, CountSums)> {
-    /// The number of records of a function that are compared one by one.
+    /// The largest number of records of a function that are compared one by one.
     const FEW: usize = 64;
     if !source.is_indexed() {
         return None;

@@ -284,8 +284,8 @@ impl Translator<'_> {
         if !self.eat(b']') {
             return Err(BRACKETS);
         }
-        // A negated expression becomes a negated class of the listed bytes. Written as the class of all other bytes,
-        // the class could be empty, and the `regex` crate cannot parse an empty class.
+        // A negated expression becomes a negated class of the listed bytes. A class of all other bytes could be empty,
+        // and the `regex` crate cannot parse an empty class.
         self.out.push_str(if negated { "[^" } else { "[" });
         for (byte, _) in (0..=u8::MAX).zip(set).filter(|&(_, member)| member) {
             literal(&mut self.out, byte);

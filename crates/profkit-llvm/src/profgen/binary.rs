@@ -148,7 +148,7 @@ impl Files {
     }
 }
 
-/// Prints a warning with the share `part` of `all`, unless one of them is 0.
+/// Prints a warning that states the share that `part` has of `all`. Prints nothing if `part` or `all` is 0.
 #[allow(
     clippy::cast_precision_loss,
     reason = "the shares are rounded to two digits"

@@ -1,8 +1,8 @@
 //! Reads recordings and the output of `perf script` by LLVM's rules.
 //!
-//! In the output of `perf script`, the samples of all processes have the same base address. It is the address of the
-//! last mapping of the binary's first segment with code, up to the sample. An address at which the binary has no
-//! instruction becomes [`EXTERNAL`].
+//! In the output of `perf script`, the samples of all processes have the same base address. For each sample, this is
+//! the address at which the binary's first segment with code was last mapped before the sample. An address at which the
+//! binary has no instruction becomes [`EXTERNAL`].
 use super::binary::{Binary, share};
 use super::contexts;
 use super::counts::{Counts, EXTERNAL, Stacks};

@@ -38,8 +38,8 @@ pub fn write(
             let [start, end] = [start, end].map(|place| place.wrapping_sub(origin));
             lines.text(format!("{start:x}-{end:x}:{count}")).end();
         }
-        // In LLVM's output, [`EXTERNAL`] stands for an address outside of the binary. It is the smallest address, so
-        // these branches come first.
+        // If a branch begins outside of the binary, LLVM uses [`EXTERNAL`] as the address at which it begins. This
+        // address is the smallest one, so these branches come first.
         lines.number(counts.branches.len() as u64).end();
         for (&(from, to), &count) in &counts.branches {
             let from = from.unwrap_or(EXTERNAL).wrapping_sub(origin);

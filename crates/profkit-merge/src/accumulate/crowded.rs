@@ -8,8 +8,8 @@ use profkit_data::instr::{FunctionId, FunctionTable, NewRecord, RecordId};
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 
-/// The number of records of a function that are compared one by one. A function with more records is crowded. Tests of
-/// this crate's modules use a small number, so that they try both ways.
+/// The largest number of records of a function that are compared one by one. A function with more records is crowded.
+/// Unit tests of this crate use a smaller number, so that they test crowded functions too.
 pub(super) const FEW: usize = if cfg!(test) { 2 } else { 32 };
 
 /// Finds the records of crowded functions by their [`Key`].

@@ -4,8 +4,9 @@
 //! With [`Rules::TOLERANT`] accumulators form a commutative monoid, and the empty accumulator is its identity. Records
 //! with the same name and hash may have different numbers of counters, bitmap bytes or value sites. Such records stay
 //! separate until [`Accumulator::finish`], which keeps the record of the first input. With [`Rules::LLVM`] the record
-//! that is added first is kept. A later record with different numbers is rejected at once, as in LLVM's writer
-//! (`InstrProfWriter::addRecord`).
+//! that is added first is kept. As in LLVM's writer (`InstrProfWriter::addRecord`), a later record with a different
+//! number of counters is rejected at once. If only its number of bitmap bytes or value sites differs, its counters are
+//! still added.
 mod counts;
 mod crowded;
 mod sites;
@@ -31,8 +32,9 @@ pub(crate) use sites::{
 pub(crate) struct Rules {
     /// How the value sites of inputs are added.
     pub(crate) sites: SiteRule,
-    /// Whether the first record of a function decides the number of counters, bitmap bytes and value sites at once. If
-    /// not, records that differ in these numbers stay separate until all inputs are read.
+    /// Whether the record that is added first immediately decides the numbers of counters, bitmap bytes and value sites
+    /// for all records of the same name and hash. If not, records that differ in these numbers stay separate until all
+    /// inputs are read.
     pub(crate) first_shape_wins: bool,
     /// Whether the markers in pseudo-hot and pseudo-warm records are treated like counts. If so, weights scale the
     /// markers, and a merge of two such records changes only the first marker.

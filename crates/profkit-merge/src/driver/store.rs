@@ -13,8 +13,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// The largest number of bytes that the store keeps of inputs that can be opened again. Beyond this limit, such inputs
 /// are opened again.
 const MOST_KEPT: usize = 64 << 20;
-/// The largest number of kept inputs that can be opened again. Mapped files need no memory of the process, but the
-/// system limits the number of mappings.
+/// Once the store keeps this many inputs, it keeps no further input that can be opened again. Mapped files need no
+/// memory of the process, but the system limits the number of mappings.
 const MOST_KEPT_INPUTS: usize = 4096;
 
 /// A store that opens inputs, and keeps those that will be needed again. A front end can look at an input

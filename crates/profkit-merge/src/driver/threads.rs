@@ -4,8 +4,9 @@ use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, OnceLock};
 
-/// The number of threads that the user may ask for on any machine. A larger number is cut to the number of cores,
-/// because more threads than cores do not make a merge faster.
+/// The number of threads that the user may ask for on any machine. On a machine with more cores, the user may ask for
+/// as many threads as there are cores. A larger number is cut, because more threads than cores do not make a merge
+/// faster.
 const MOST_BEYOND_CORES: usize = 16;
 
 /// A pool of threads. Its threads are started when there is work for a second thread. Clones share the threads, so that

@@ -249,8 +249,8 @@ impl Worker<'_, '_> {
         context.traces_of(input, Vec::new(), &mut self.reservoirs);
     }
 
-    /// Reads the part with the index `share` of the records of an indexed profile. The records are divided into
-    /// `shares` parts, and other workers read the other parts.
+    /// Reads one part of the records of an indexed profile. The records are divided into `shares` parts. This worker
+    /// reads the part with the index `share`; other workers read the other parts.
     pub(crate) fn read_share(
         &mut self,
         input: usize,

@@ -1,6 +1,6 @@
 //! Reads a large indexed input with several threads. The hashes of names are divided among the threads, in the same way
-//! for all inputs, and each thread reads only the functions with its hashes. So no two threads have the same name, and
-//! the results of the threads need not be merged.
+//! for all inputs, and each thread reads only the functions with its hashes. So no two threads read functions of the
+//! same name, and the results of the threads need not be merged.
 use super::strategy::Instr;
 use super::worker::Worker;
 use crate::driver::{Cancelled, MergeKind, ReportPart};
@@ -54,8 +54,8 @@ pub(super) fn run<'c, 'i>(
             opened.keep_open();
             driver.close(opened, &mut buffer);
             if first_of_many {
-                // If other inputs come from the same program as this raw profile, the threads know their layout from
-                // the start.
+                // Other inputs may come from the same program as this raw profile. The threads that read these inputs
+                // then know the layout from the start.
                 let outcome = driver.take(kind, worker, part, done, &mut buffer)?;
                 driver.progress(done, outcome);
                 done += 1;

@@ -4,7 +4,8 @@
 //! A compiler that reads a front-end profile decides by the *version* of the indexed file how it must hash functions
 //! (docs/formats, `FrontEndScheme`). A raw file has only a raw version, which several LLVM releases may share. If all
 //! releases with this raw version use the same scheme, the indexed version to write is one that implies this scheme. If
-//! their schemes differ, the other inputs decide; if they cannot, the newest scheme is assumed.
+//! the schemes of these releases differ, the other inputs decide which of the schemes is used. If the other inputs do
+//! not decide it, the newest scheme is assumed.
 use crate::error::{Difference, GroupConflict, Members};
 use crate::report::{Action, Event, Reason};
 use profkit_abi::{indexed, variant};

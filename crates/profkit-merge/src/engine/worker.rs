@@ -23,8 +23,8 @@ pub(crate) struct Group {
     /// The build ids of the merged profile. Empty if all inputs are merged into one profile.
     pub(crate) ids: Vec<BuildId>,
     pub(crate) acc: Accumulator,
-    /// Further accumulators. No two of these accumulators have a function name in common, and none has one in common
-    /// with `acc`, so they need not be merged with each other.
+    /// Further accumulators. A function name that occurs in one of them occurs in no other accumulator, and not in
+    /// `acc`. So these accumulators need not be merged with each other or with `acc`.
     pub(crate) disjoint: Vec<Accumulator>,
     /// The sums of the counters of raw profiles whose layout is known. They are added to `acc` at the end.
     pub(crate) sums: LayoutSums,

@@ -8,8 +8,8 @@ use profkit_data::names::NameList;
 use rustc_hash::FxHashMap;
 
 impl Layout {
-    /// Learns the layout of a profile. Returns `None` if the metadata of the profile are damaged, or if it is of a kind
-    /// that must be read record by record.
+    /// Learns the layout of a profile. Returns `None` if the metadata of the profile are damaged, or if the profile is
+    /// of a kind that must be read record by record.
     pub(super) fn learn(profile: &RawProfile<'_>, threads: usize) -> Option<Self> {
         let dialect = profile.dialect();
         if dialect.version <= 2

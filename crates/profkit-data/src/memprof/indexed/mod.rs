@@ -12,8 +12,9 @@
 //! | 3 | 19; 20 to 22 by default | the number 3; offsets of call stacks, record payload, record table | schema, frames, call stacks, records |
 //! | 4 | 21, 22 | the number 4; the offsets of version 3; offset of data accesses; then the summary | schema, frames, call stacks, records, data accesses |
 //!
-//! Records are in a [hash table](crate::hash_table) by function. Versions 0 to 2 also have a hash table of frames by id,
-//! and version 2 one of call stacks by id. Versions 3 and 4 have an array of frames and a radix tree of call stacks.
+//! Records are in a [hash table](crate::hash_table) by function. Versions 0 to 2 also have a hash table of frames by
+//! id, and version 2 also has a hash table of call stacks by id. Versions 3 and 4 have an array of frames and a radix
+//! tree of call stacks.
 //!
 //! | version | a record |
 //! |---|---|

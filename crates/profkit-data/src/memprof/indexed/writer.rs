@@ -18,7 +18,8 @@ pub struct IndexedMemProfOptions {
     pub version: u32,
     /// The fields of the memory info blocks to write.
     pub schema: Schema,
-    /// The scheme by which frames and call stacks get their ids and are sorted.
+    /// The scheme by which frames and call stacks get their ids. The order of frames and call stacks in the section
+    /// depends on these ids.
     pub ids: IdScheme,
 }
 
@@ -75,8 +76,8 @@ impl IndexedMemProfOptions {
 }
 
 /// The offset in the file at which a section is assumed to be while it is encoded. The writer of the file later adjusts
-/// the section to its real offset. The offset is a multiple of
-/// 8. It is not 0, because 0 means "none" in the section's tables.
+/// the section to its real offset. The offset is divisible by 8. It is not 0, because 0 means "none" in the section's
+/// tables.
 const BASE: u64 = 64;
 
 /// Encodes a profile as a MemProf section. The writer of indexed profiles moves the section to its position in the

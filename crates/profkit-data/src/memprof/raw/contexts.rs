@@ -71,8 +71,8 @@ pub struct Skipped {
 #[derive(Debug, Default)]
 struct Clashes {
     count: u64,
-    /// The first such stack id, and the offset in the file of the dump that contradicts an earlier dump; `None` if
-    /// there are no such ids.
+    /// The first such stack id, and the offset of the dump in which it has a different call stack than in an earlier
+    /// dump; `None` if there are no such ids.
     first: Option<(u64, u64)>,
 }
 

@@ -26,10 +26,11 @@
 //! | 5 | 22 | histogram elements are 16-bit floats |
 //!
 //! A segment is a mapping of code. Up to version 2, its offset is the offset of the mapping in its file. From version 3
-//! on, it is the load address of the module (`memprof_rawprofile.cpp`, seen in files).
+//! on, it is the load address of the module. The source of this fact is `memprof_rawprofile.cpp`; real files confirm
+//! it.
 //!
-//! Sources of these facts: `MemProfData.inc` of LLVM 14, 15, 16, 19 and 22, `memprof_rawprofile.cpp`, `MemProfReader.cpp`, and files that
-//! these releases write.
+//! Sources of these facts: `MemProfData.inc` of LLVM 14, 15, 16, 19 and 22, `memprof_rawprofile.cpp`,
+//! `MemProfReader.cpp`, and files that these releases write.
 mod contexts;
 mod header;
 mod histogram;

@@ -75,7 +75,8 @@ impl<'data> ExtBinaryProfile<'data> {
         })
     }
 
-    /// The version of the file: 103, or the versions 104 and 105 that LLVM writes on request after release 23.
+    /// The version of the file: 103, 104 or 105. LLVM writes the versions 104 and 105 after release 23, and only on
+    /// request.
     pub fn version(&self) -> u64 {
         self.version
     }
@@ -533,8 +534,8 @@ impl<'data> ExtBinaryProfile<'data> {
         let kind = report.kind;
         let mut contexts = None;
         let is_cs = kind.contains(ProfileKind::CONTEXT_SENSITIVE);
-        // LLVM 22 does not recognise files of LLVM 13. Files of LLVM 13 with calling contexts are read correctly here
-        // also with `llvm_checks`.
+        // LLVM 22 does not recognise files of LLVM 13. Files of LLVM 13 with calling contexts are nevertheless read
+        // correctly here, even with `llvm_checks`.
         let is_llvm_13 = self.is_llvm_13() && (is_cs || !self.options.llvm_checks);
         // LLVM also reads the section of contexts of a profile whose flags state that it has no contexts.
         if (is_cs || self.options.llvm_checks) && !is_llvm_13 {

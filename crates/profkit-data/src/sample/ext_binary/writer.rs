@@ -25,7 +25,7 @@ pub struct ExtBinaryOptions {
     /// Whether to write functions with inlined functions to one section and all other functions to another
     /// (`--split-layout`).
     pub split_layout: bool,
-    /// Whether the split layout is written also for a profile with calling contexts, as LLVM 22's tool does. The file
+    /// Whether the split layout is also written for a profile with calling contexts, as LLVM 22's tool does. The file
     /// then has no context table, so no tool can read it. Without this option, such a profile is an error.
     pub split_contexts_as_llvm: bool,
     /// Whether to mark the file as a profile of code that is shared with other programs (`--gen-partial-profile`). A
@@ -65,7 +65,7 @@ impl ExtBinaryOptions {
         self
     }
 
-    /// Sets whether the split layout is written also for a profile with calling contexts, although no tool can read the
+    /// Sets whether the split layout is also written for a profile with calling contexts, although no tool can read the
     /// resulting file.
     #[must_use]
     pub fn split_contexts_as_llvm(mut self, yes: bool) -> Self {
@@ -389,7 +389,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Appends the index of a function, as [`number`](Self::number) returns it. In the split layout, every calling
-    /// context has the index 0, as in LLVM: its writer assigns the indexes when it writes the context table, and the
+    /// context has the index 0, as in LLVM: LLVM's writer assigns the indexes when it writes the context table, and the
     /// split layout has no context table.
     fn put_number(&self, out: &mut Vec<u8>, number: u64) {
         let is_unnumbered = self.options.split_layout && !self.contexts.is_empty();

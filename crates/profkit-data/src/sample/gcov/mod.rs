@@ -1,7 +1,8 @@
 //! GCC's sample profile (`.afdo`, `fbdata.afdo`), which `create_gcov` writes and `gcc -fauto-profile` reads.
 //!
 //! A word has 32 bits, in the byte order of the machine that wrote the file; the magic number shows which order it is.
-//! A count has two words, the lower one first.
+//! A count has two words, the lower one first. In the layout below, a number without a type is a word. The notation
+//! `names of (…)` stands for as many items as the number `names` states.
 //!
 //! ```text
 //! magic "gcda" as a word | version | 0
@@ -18,12 +19,12 @@
 //! place: line << 16 | discriminator
 //! ```
 //!
-//! | version | who | strings | further |
+//! | version | used by | a string | other parts |
 //! |---|---|---|---|
-//! | `407*` (0x3430372a), `406p` | Google's GCC 4.6 and 4.7, LLVM's reader | length in words, with zeros | modules |
+//! | `407*` (0x3430372a), `406p` | Google's GCC 4.6 and 4.7, LLVM's reader | its length in words, its bytes, one to four zero bytes up to a whole word | modules |
 //! | 1 | GCC 5 to 11 | as in `407*` | |
-//! | 2 | GCC 12 to 15 | length in bytes, one zero | |
-//! | 3 | GCC 16 | as in 2 | file names, the summary, discriminators with multiplicity |
+//! | 2 | GCC 12 to 15 | its length in bytes, its bytes, one zero byte | |
+//! | 3 | GCC 16 | as in version 2 | file names, the summary, discriminators with multiplicity |
 //!
 //! Total samples are not stored, because they are the sum of the stored samples. [docs/formats/gcov.md] has the source of
 //! each fact.

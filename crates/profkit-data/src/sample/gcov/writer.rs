@@ -25,7 +25,7 @@ pub struct GcovOptions {
 }
 
 impl GcovOptions {
-    /// Returns the options for a little-endian file of this version without source files.
+    /// Returns the options for a file of this version. The file is little-endian and has no names of source files.
     pub fn new(version: GcovVersion) -> Self {
         GcovOptions {
             version,
@@ -126,7 +126,7 @@ impl GcovLosses {
     }
 }
 
-/// One line of [`counts`](GcovLosses::counts), or `nothing`.
+/// Writes the [`counts`](GcovLosses::counts) in one line, or `nothing` if there are none.
 impl fmt::Display for GcovLosses {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt_counts(f, self.counts())

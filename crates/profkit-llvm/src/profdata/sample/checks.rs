@@ -101,8 +101,8 @@ struct State {
 }
 
 struct Walk<'data> {
-    /// The file or a decompressed section. LLVM checks only after decoding a number whether the number lies in the
-    /// section. So decoding may read bytes after `end`.
+    /// The file or a decompressed section. LLVM first decodes a number, and only then checks whether the number lies in
+    /// the section. So decoding may read bytes after `end`.
     bytes: &'data [u8],
     at: usize,
     end: usize,

@@ -139,9 +139,9 @@ fn apply_damaged_kinds(
         ProfileKind::FS_DISCRIMINATORS,
         ProfileKind::PRE_INLINED,
     ] {
-        // Whether the result has contexts is decided by the layout option or by intact functions, if there are any. A
-        // damaged input must not change it: LLVM's tool could not read its own output if functions without contexts
-        // were marked as having contexts.
+        // The layout option decides whether the result has contexts. Without this option, intact functions decide it,
+        // if there are any. A damaged input must not change this decision: LLVM's tool could not read its own output if
+        // functions without contexts were marked as having contexts.
         let is_decided =
             flag == ProfileKind::CONTEXT_SENSITIVE && (options.layout.is_some() || has_functions);
         match (all.contains(flag), sound.contains(flag)) {

@@ -121,7 +121,7 @@ pub struct Totals {
     pub records_merged: u64,
     /// The number of records in the inputs that were left out of the result.
     pub records_dropped: u64,
-    /// The number of records in the result that have a counter cut to the largest possible count.
+    /// The number of records in the result of which at least one counter was cut to the largest possible count.
     pub records_overflowed: u64,
     /// The number of distinct layouts of raw profiles. All runs of one program have the same layout: the same data
     /// records and names.
@@ -413,8 +413,8 @@ pub enum Reason {
     OtherBuild,
     /// A MIP file belongs to the same build as the profile, but the layout of its records differs.
     OtherLayout,
-    /// A function was compiled differently in a MIP profile among the inputs than in the profile that it should be
-    /// merged into.
+    /// A MIP profile among the inputs has a function that was compiled differently in the profile into which the input
+    /// should be merged.
     SignatureChanged,
     /// The MIP profile had no build id. It was given the build id of the first raw file.
     BuildIdTaken,

@@ -43,8 +43,8 @@ pub enum ValueWeights {
     /// writers in turn. The number of writers is set in [`MergeOptions::run`]; the default is one. Each writer samples
     /// its own temporal traces.
     ///
-    /// [`Exact`](Self::Exact) is used instead if all weights are 1, or if LLVM's tool would not accept a weight: a
-    /// fraction, or any weight with [`MergeOptions::normalize`].
+    /// [`Exact`](Self::Exact) is used instead if all weights are 1. It is also used if LLVM's tool would not accept the
+    /// weights: if a weight is a fraction, or if [`MergeOptions::normalize`] is set.
     AsLlvm,
 }
 

@@ -15,7 +15,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 /// The version of the report's serialised form. Since version 2, merges of all kinds of profiles have the same form of
-/// report. Since version 3, the version is the member `schema_version`; it was `version`.
+/// report. Since version 3, the member that states the version has the name `schema_version`. Its name was `version`
+/// before.
 pub const REPORT_VERSION: u32 = 3;
 /// The largest number of events that a report lists for each reason; further events are only counted. With a higher
 /// limit, each thread needs about 200 bytes more for each additional event.
@@ -52,11 +53,11 @@ pub struct Report {
     pub omitted: BTreeMap<Reason, u64>,
     /// The totals of all inputs.
     pub totals: Totals,
-    /// For instrumentation profiles: the indexed version to write. It is the newest one that makes compilers hash
-    /// functions in the same way as in the inputs, so it suits the compiler that built the program
-    /// (`IndexedWriteOptions::for_version`). A version for one certain LLVM release (`IndexedWriteOptions::for_llvm`) may
-    /// be another one: a release cannot read newer versions, and clang of that release does not find front-end functions
-    /// whose hashes are of another generation. 0 for other profiles.
+    /// For instrumentation profiles: the indexed version to write (`IndexedWriteOptions::for_version`). It is the
+    /// newest version with which compilers hash functions in the same way as in the inputs. So it suits the compiler
+    /// that built the program. The version that suits one certain LLVM release (`IndexedWriteOptions::for_llvm`) may
+    /// differ from it: a release cannot read newer versions, and the clang of a release does not find front-end
+    /// functions whose hashes are of another generation. 0 for profiles that are not instrumentation profiles.
     #[serde(skip_serializing_if = "is_zero")]
     pub suggested_indexed_version: u32,
     /// The part of the report that only MIP merges have; `None` for other merges.
@@ -120,7 +121,7 @@ pub struct Totals {
     pub records_merged: u64,
     /// The number of records in the inputs that were left out of the result.
     pub records_dropped: u64,
-    /// The number of records in the result that have a counter cut to the largest possible count.
+    /// The number of records in the result of which at least one counter was cut to the largest possible count.
     pub records_overflowed: u64,
     /// The number of distinct layouts of raw profiles. All runs of one program have the same layout: the same data
     /// records and names.
@@ -159,9 +160,9 @@ impl Totals {
 
 /// An event of a merge: something that happened to an input or to one of its functions.
 ///
-/// An input can have several events: one for each fault. An event whose `function` is `None` is about the
-/// whole input, or about a part of it that is not one function, such as a MemProf section or the counters of several
-/// functions. So an event with [`Action::Dropped`] and no function can mean a part. To count inputs, use
+/// An input can have several events: one for each fault. An event whose `function` is `None` is about the whole input,
+/// or about a part of it that is not one function, such as a MemProf section or the counters of several functions. So
+/// an event with [`Action::Dropped`] and no function can mean that only such a part was dropped. To count inputs, use
 /// [`Report::totals`], which counts each input once.
 ///
 /// ```
@@ -173,7 +174,8 @@ impl Totals {
 /// ];
 /// let report = merge_instr(&inputs, &MergeOptions::new())?.report;
 /// let event = &report.events[0];
-/// // The record of `f` contradicts that of the first file. It was dropped; the file itself is sound and counts as kept.
+/// // The record of `f` contradicts that of the first file, so the record was dropped. The file itself is sound and
+/// // counts as kept.
 /// assert_eq!((event.file.as_str(), event.action), ("other", Action::Dropped));
 /// assert_eq!(event.function.as_deref(), Some(b"f".as_slice()));
 /// assert_eq!(event.reason, Reason::CounterMismatch);
@@ -242,7 +244,8 @@ impl fmt::Display for Event {
             self.reason,
             Reason::HashGenerations | Reason::HashGenerationUnknown | Reason::MayCountTwice
         );
-        // The place stands in parentheses, because after "dropped:" a reader would take it for what was dropped.
+        // The place stands in parentheses. Without them, the place after "dropped:" would look like the thing that was
+        // dropped.
         match (&self.place, self.offset) {
             (Some(place), Some(offset)) => write!(f, " ({place}, at offset {offset:#x})")?,
             (Some(place), None) => write!(f, " ({place})")?,
@@ -364,8 +367,8 @@ pub enum Reason {
     /// [`Truncated`](Self::Truncated).
     BadHeader,
     /// The file ends too early: within its header, or before the end of a section that its header states. If the header
-    /// itself is damaged, a section may only seem to be cut off. Damaged text whose kind cannot be recognised may also get this reason, because it is
-    /// read as an instrumentation profile.
+    /// itself is damaged, a section may only seem to be cut off. Damaged text whose kind cannot be recognised may also
+    /// get this reason, because it is read as an instrumentation profile.
     Truncated,
     /// The file contains parts that contradict each other.
     Malformed,
@@ -410,8 +413,8 @@ pub enum Reason {
     OtherBuild,
     /// A MIP file belongs to the same build as the profile, but the layout of its records differs.
     OtherLayout,
-    /// A function was compiled differently in a MIP profile among the inputs than in the profile that it should be
-    /// merged into.
+    /// A MIP profile among the inputs has a function that was compiled differently in the profile into which the input
+    /// should be merged.
     SignatureChanged,
     /// The MIP profile had no build id. It was given the build id of the first raw file.
     BuildIdTaken,

@@ -127,8 +127,8 @@ impl BinaryFile {
         })
     }
 
-    /// Links a kernel module in memory, so that its code, symbols and debug info have addresses. Other files stay as they
-    /// are.
+    /// Links a kernel module in memory, so that its code, symbols and debug info have addresses. Other files stay as
+    /// they are.
     ///
     /// # Errors
     /// The errors of [`images`](Self::images); [`ErrorKind::Malformed`] if a kernel module is damaged.

@@ -1,12 +1,13 @@
 //! Kernel modules of Linux (`.ko`). They are relocatable files: the kernel links them when it loads them.
 //!
-//! `link` does the same in memory, so that modules are read like other binaries. The section `.text` gets the address
-//! `TEXT`, because recordings of perf count the places of a module from the start of this section. The other sections
-//! with code come after it in the order of the section table, as in memory; then those of the module's initialisation,
-//! which the kernel loads elsewhere and frees; then data. Relocations change code, data and debug info.
+//! `link` links a module in memory, so that it is read like other binaries. The section `.text` comes first, at the
+//! address `TEXT`, because in recordings of perf the places in a module are distances from the start of this section.
+//! The other sections with code follow in the order of the section table, as in memory. Then come the sections with the
+//! code of the module's initialisation, which the kernel loads elsewhere and frees. The sections with data come last.
+//! Relocations are applied to code, data and debug info.
 //!
-//! Sources: Linux `kernel/module/main.c` (`layout_sections`), `tools/perf/util/symbol-elf.c`; the ELF ABIs of x86-64 and
-//! AArch64.
+//! Sources: Linux `kernel/module/main.c` (`layout_sections`), `tools/perf/util/symbol-elf.c`; the ELF ABIs of x86-64
+//! and AArch64.
 use crate::binary::damaged;
 use object::elf::{SHF_ALLOC, SHF_COMPRESSED, SHF_EXECINSTR};
 use object::{
@@ -18,20 +19,21 @@ use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::path::Path;
 
-/// The address of the section `.text`. Debug info uses the address 0 for functions that were left out.
+/// The address that the section `.text` gets. It is not 0, because debug info uses the address 0 for functions that
+/// were left out.
 const TEXT: u64 = 0x10000;
-/// The section that each module has, and no other relocatable file.
+/// The name of a section that every module has, and that no other relocatable file has.
 const MODULE: &str = ".gnu.linkonce.this_module";
-/// The ends of the names of compressed modules.
+/// The ends of the file names of compressed modules.
 const PACKED: [&[u8]; 3] = [b".ko.xz", b".ko.zst", b".ko.gz"];
 /// The beginning of the names of sections that the kernel frees after the module's initialisation.
 const INIT: &str = ".init";
 
-/// The largest possible ratio of decompressed to compressed size with zlib and Zstandard. See RFC 1951 and RFC 8878.
+/// The largest possible ratios of decompressed to compressed size with zlib (RFC 1951) and with Zstandard (RFC 8878).
 const MAX_ZLIB_RATIO: u64 = 1032;
 const MAX_ZSTD_RATIO: u64 = 1 << 15;
 
-/// Places of fields in the 64-bit ELF structures.
+/// Offsets of fields in the 64-bit ELF structures, and the sizes of a section's and of a symbol's entry.
 mod place {
     pub const TYPE: usize = 16;
     pub const SECTION_TABLE: usize = 40;
@@ -58,7 +60,8 @@ pub(crate) fn is_packed(path: &Path) -> bool {
     PACKED.iter().any(|suffix| name.ends_with(suffix))
 }
 
-/// Links a kernel module. Returns a file with addresses, and without relocations that are left to do.
+/// Links a kernel module. Returns a file in which sections and symbols have addresses, and in which the relocations
+/// were applied.
 ///
 /// # Errors
 /// [`ErrorKind::Malformed`] if its sections or symbols are damaged.
@@ -69,7 +72,8 @@ pub(crate) fn link(bytes: &[u8]) -> Result<Vec<u8>> {
         bytes: bytes.to_vec(),
         sections: usize::try_from(number(bytes, place::SECTION_TABLE)?).unwrap_or(usize::MAX),
     };
-    // The kind of shared libraries: programs have their segments, and modules have none.
+    // The file gets the type of a shared library and not that of a program, because programs have segments and modules
+    // have none.
     linked.put(place::TYPE, &object::elf::ET_DYN.0.to_le_bytes())?;
     for section in file.sections() {
         let index = section.index();
@@ -118,7 +122,7 @@ pub(crate) fn link(bytes: &[u8]) -> Result<Vec<u8>> {
 /// The bytes of a module that is being linked.
 struct Linked {
     bytes: Vec<u8>,
-    /// Where the section table is.
+    /// The offset of the section table in the file.
     sections: usize,
 }
 
@@ -156,7 +160,7 @@ fn number(bytes: &[u8], at: usize) -> Result<u64> {
 /// The addresses of the sections that are loaded.
 fn addresses(file: &object::File<'_>) -> FxHashMap<SectionIndex, u64> {
     let text = file.section_by_name(".text").map(|section| section.index());
-    // `.text`, other code that stays, code of the initialisation, data.
+    // The order is: `.text`, other code that the kernel keeps, code of the initialisation, data.
     let rank = |section: &object::Section<'_, '_>| -> Option<u32> {
         let SectionFlags::Elf { sh_flags, .. } = section.flags() else {
             return None;
@@ -189,7 +193,8 @@ fn addresses(file: &object::File<'_>) -> FxHashMap<SectionIndex, u64> {
     addresses
 }
 
-/// Returns the bytes of a section with its relocations done. `None` if it has none.
+/// Returns the decompressed bytes of a section with its relocations applied. `None` if the section needs no change,
+/// because it has no bytes in the file, or is not compressed and has no relocations.
 fn relocated(
     file: &object::File<'_>,
     section: &object::Section<'_, '_>,
@@ -253,21 +258,23 @@ fn relocated(
             {
                 put_call(place, distance);
             }
-            // Others are not in debug info, and do not change which instructions there are.
+            // Relocations of other kinds do not occur in debug info. In code, they do not change which instructions
+            // there are.
             _ => {}
         }
     }
     Ok(Some(bytes))
 }
 
-/// Sets the first bytes, if there are so many.
+/// Replaces the first bytes of `place` by `value`. Does nothing if `place` is shorter than `value`.
 fn put(place: &mut [u8], value: &[u8]) {
     if let Some(place) = place.get_mut(..value.len()) {
         place.copy_from_slice(value);
     }
 }
 
-/// Sets the distance in a branch of AArch64: the lower 26 bits, in instructions.
+/// Sets the distance in a branch instruction of AArch64. The lower 26 bits of the instruction are the distance, counted
+/// in instructions.
 fn put_call(place: &mut [u8], distance: u64) {
     const DISTANCE: u32 = (1 << 26) - 1;
     if let Some(place) = place.first_chunk_mut::<4>() {
@@ -278,7 +285,7 @@ fn put_call(place: &mut [u8], distance: u64) {
     }
 }
 
-/// The lower 32 bits in the order of files.
+/// Returns the lower 32 bits as bytes, the lowest byte first.
 fn low(value: u64) -> [u8; 4] {
     let [a, b, c, d, ..] = value.to_le_bytes();
     [a, b, c, d]

@@ -2,11 +2,11 @@
 //! functions, and the search for similar names.
 use rustc_hash::FxHashMap;
 
-/// The largest number of names that may share a part for this part to be used in a search. A part that more names
-/// share, such as `new`, does not show which of them is meant.
+/// The largest number of names that may share a part of a name. If more names share a part, such as `new`, the part
+/// does not show which of them is meant, and is not used in a search.
 const LARGEST_BUCKET: usize = 64;
-/// The largest number of bytes of a path that is compared letter by letter. Of whole names, only this number of
-/// characters is compared.
+/// The largest size in bytes of a path that is compared letter by letter. Of a whole name, only this number of
+/// characters at its beginning is compared.
 const LONGEST_NAME: usize = 250;
 /// The number of bytes at the beginning and at the end of a name by which similar names are searched.
 const AFFIX: usize = 4;
@@ -152,8 +152,9 @@ impl LikeNames {
     }
 
     /// Returns the index of the name that is most similar to `name`. Only names for which `free` returns true are
-    /// considered; if `among` is given, only the names with these indexes. `None` if no name is similar, or if two
-    /// names are equally similar.
+    /// considered; if `among` is given, only the names with these indexes. A name that is the same as `name` is
+    /// returned even if there are several such names. `None` if no name is similar, or if two names are equally similar
+    /// but not the same as `name`.
     pub fn nearest(
         &self,
         name: &Demangled,

@@ -5,9 +5,9 @@ pub use profkit_data::printable;
 use std::borrow::Cow;
 
 /// Returns a function name as it is printed: demangled, unless `mangled` is true. The file before the name of a local
-/// function is kept: `file.c:name` in front-end profiles and up to LLVM 16, `file.c;name` in IR profiles since
-/// LLVM 17. rustc writes the name of a codegen unit instead of a
-/// file (`lib.1a2b-cgu.1;name`); this name is left out. Control characters and bytes that are not UTF-8 are escaped.
+/// function is kept. The form is `file.c:name` in front-end profiles, and in all profiles up to LLVM 16. It is
+/// `file.c;name` in IR profiles since LLVM 17. rustc writes the name of a codegen unit instead of a file
+/// (`lib.1a2b-cgu.1;name`); this name is left out. Control characters and bytes that are not UTF-8 are escaped.
 ///
 /// ```
 /// use profkit_object::readable;
@@ -239,7 +239,7 @@ pub fn path(path: &str) -> String {
         }
         rest = rest.get(one.len_utf8()..).unwrap_or("");
     }
-    // The removed brackets at the end belonged to generics or to a closure.
+    // If the name ended with brackets, of generics or of a closure, the `::` before them is still there.
     kept.truncate(kept.trim_end_matches("::").len());
     kept
 }

@@ -1,5 +1,5 @@
-//! Parts of a page that do not come from the counts of the profile: the findings of `doctor`, how many of the counts
-//! the functions of binaries can use, and how a better order of functions would speed up the start of the program.
+//! Parts of a page that do not come from the counts of the profile: the findings of `doctor`; the share of the counts
+//! that match the functions of binaries; and the effect of a better order of functions on the start of the program.
 use super::Page;
 use profkit_analysis::doctor::Diagnosis;
 use profkit_analysis::matching::{BinaryFunctions, MatchShares, Outcome, ProfileFunctions};
@@ -8,7 +8,7 @@ use profkit_analysis::order::{Startup, StartupOrder, StartupText};
 use profkit_object::code_symbols::CodeSymbol;
 use profkit_report::{grouped, plural, tenths};
 
-/// The largest number of lost hot functions, and of traces, that the text lists.
+/// The largest number of binaries, of lost hot functions and of traces that the page lists.
 const MOST: usize = 10;
 
 /// The order of functions that `profkit order` proposes.
@@ -47,8 +47,8 @@ impl Page {
         }
     }
 
-    /// Adds the share of the counts that the functions of binaries can use, and the hot functions whose counts are
-    /// lost.
+    /// Adds the share of the counts that match the functions of binaries, and the hot functions whose counts do not
+    /// match.
     pub fn add_match(&mut self, profile: &ProfileFunctions, binaries: &BinaryFunctions) {
         let shares = MatchShares::new(profile, binaries);
         let Some(used) = shares.counts.matched_percent() else {

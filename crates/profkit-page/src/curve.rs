@@ -10,7 +10,7 @@ const HEIGHT: f64 = 200.0;
 const LEFT: f64 = 44.0;
 const BOTTOM: f64 = 26.0;
 const TOP: f64 = 10.0;
-/// The room at the right for the number of all functions.
+/// The width of the area at the right end of the axis. Only the number of all functions is written there.
 const LAST: f64 = 90.0;
 
 /// Draws the curve as SVG. The number of functions has a logarithmic scale.

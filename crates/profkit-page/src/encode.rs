@@ -37,9 +37,10 @@ pub fn column(values: impl IntoIterator<Item = u128>) -> Vec<u8> {
     out
 }
 
-/// Encodes strings without line breaks. The block begins with the number of strings, and with the total size of the
-/// strings if each ends with one more byte. For each string follow three things: the number of bytes at its beginning
-/// that are equal to those of the string before, the number of its other bytes, and these other bytes.
+/// Encodes strings without line breaks. The block begins with the number of strings and their total size, in which each
+/// string counts with one additional byte. Each string is then written as three things: the number of bytes at its
+/// beginning that are equal to those of the previous string, the number of its other bytes, and these other bytes. If
+/// there are no strings, the block is empty.
 pub fn strings<'s>(list: impl IntoIterator<Item = &'s str> + Clone) -> Vec<u8> {
     let mut out = Vec::new();
     let size = |all: (usize, usize), one: &str| (all.0 + 1, all.1 + one.len() + 1);

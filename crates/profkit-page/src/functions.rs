@@ -19,7 +19,8 @@ pub const PSEUDO_HOT: u8 = 1 << 2;
 pub struct PageFunction {
     /// The name as in the profile; empty if the profile has only a hash.
     pub name: Vec<u8>,
-    /// The name that people read. Empty until [`FunctionList::finish`] if it is the demangled `name`.
+    /// The name that people read. If this is the demangled `name`, the field is empty until [`FunctionList::finish`]
+    /// sets it.
     pub shown: String,
     /// The function hash, or the checksum of a sample profile.
     pub hash: u64,

@@ -461,7 +461,7 @@ fn to_f64(number: u128) -> f64 {
     number as f64
 }
 
-/// Text in which commands stand between grave accents, as HTML.
+/// Converts a text to HTML. In the text, commands stand between grave accents.
 fn with_code(text: &str) -> String {
     let mut html = String::with_capacity(text.len());
     let mut rest = text;

@@ -1,5 +1,5 @@
-//! Profiles for viewers. [`Page`] is a profile as one HTML file with its data, style and script, which needs no network;
-//! [`export`] makes the files of other tools' viewers.
+//! Profiles for viewers. [`Page`] is a profile as one HTML file with its data, style and script, which needs no
+//! network; [`export`] makes the files of other tools' viewers.
 //!
 //! In the crate `profkit`, this crate is the module `profkit::page`: a program that depends on `profkit` writes
 //! `use profkit::page::…` where the examples have `use profkit_page::…`.
@@ -84,7 +84,7 @@ pub struct Page {
     hot: u64,
     /// The largest count of a cold counter.
     cold: u64,
-    /// The sum of all counts, which is the whole for shares.
+    /// The sum of all counts. Every share is a part of this sum.
     total: u128,
     functions: FunctionList,
     flame: Option<Flame>,
@@ -146,7 +146,8 @@ struct Trace {
 }
 
 impl Page {
-    /// Makes the page of any profile with functions. Its errors are returned, and the first of them are notes on the page.
+    /// Makes the page of any profile with functions. Its errors are returned, and the first of them are notes on the
+    /// page.
     pub fn of(file: &str, size: u64, profile: &mut AnyProfile<'_>) -> (Self, Faults) {
         match profile {
             AnyProfile::Instr(reader) => Page::of_instr(file, size, reader),

@@ -1,5 +1,5 @@
-//! The script as it is shipped: without comments, and without the spaces and line breaks that it does not need. Names stay
-//! as they are, so that the errors of a browser can be read.
+//! The script as it is shipped: without comments, and without the spaces and line breaks that it does not need. Names
+//! stay as they are, so that the errors of a browser can be read.
 
 /// Removes comments, spaces, line breaks and semicolons before `}` from a script, and replaces `const` by `let`.
 /// Strings, templates and patterns are copied unchanged. The script must have a semicolon at the end of each statement.
@@ -67,7 +67,7 @@ impl Lean {
     fn token(&mut self, token: &str) {
         if let (Some(last), Some(first)) = (self.out.chars().next_back(), token.chars().next()) {
             match self.gap {
-                // A statement without a semicolon could end here.
+                // The line break is kept, because a statement without a semicolon could end here.
                 Gap::Line if matches!(last, '}' | ')' | ']') && is_word(first) => {
                     self.out.push('\n');
                 }

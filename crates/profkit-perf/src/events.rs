@@ -26,7 +26,8 @@ pub struct Events {
     list: Vec<Event>,
     plans: Vec<Plan>,
     by_id: FxHashMap<u64, usize>,
-    /// The position of the event's id in every sample. `None` if an event is found without its id.
+    /// The position of the event's id in every sample. `None` if ids are not used; then each sample counts as a sample
+    /// of the first event.
     id_place: Option<usize>,
     endian: Endian,
 }

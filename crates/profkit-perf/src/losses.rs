@@ -13,7 +13,8 @@ pub struct Losses {
     pub throttled: u64,
     /// The number of records of hardware traces that were cut or that collided (`AUX`).
     pub cut_traces: u64,
-    /// Pieces of hardware traces, of Intel PT or Arm ETM for example. They are not decoded; `perf inject` makes samples of them.
+    /// The number of pieces of hardware traces, for example of Intel PT or Arm ETM. Traces are not decoded;
+    /// `perf inject` makes samples of them.
     pub traces: u64,
     /// The number of bytes between records that do not belong to any record.
     pub skipped_bytes: u64,

@@ -68,7 +68,7 @@ struct Looked {
     ends: (u64, u64),
     /// Whether an instruction begins at each end.
     both: bool,
-    /// Whether the last instruction can leave the straight line.
+    /// Whether the last instruction is a branch, a call or a return.
     ends_in_branch: bool,
     falls_through: bool,
 }

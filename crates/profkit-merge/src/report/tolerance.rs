@@ -28,9 +28,9 @@ impl FromStr for DropLimit {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tolerance {
     /// The largest number of inputs that may be dropped. `None` stands for the default: half of the inputs, but always
-    /// at least one. A result for which more were dropped is a [`Shortfall`].
+    /// at least one. If more are dropped, [`check`](Self::check) returns a [`Shortfall`].
     pub max_dropped: Option<DropLimit>,
-    /// The smallest number of inputs that must be used. `None` requires no number.
+    /// The smallest number of inputs that must be used. `None` sets no minimum.
     pub min_files: Option<u64>,
 }
 

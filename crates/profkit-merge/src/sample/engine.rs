@@ -32,8 +32,8 @@ pub struct SampleOutcome {
 pub enum SampleMergeError {
     /// The merge was given no inputs.
     NoInputs,
-    /// Some inputs are profiles of other families. The report says what was done with each input before this error was
-    /// found.
+    /// Some inputs are sample profiles, and others are profiles of a different family. The report says what was done
+    /// with each input before this error was found.
     Groups(Box<GroupConflict>, Box<Report>),
     /// Some inputs have a property that others lack, although either all inputs or none must have it.
     Kinds {

@@ -241,8 +241,8 @@ impl Strategy for AsLlvm {
         names().any(|name| is_hash(&name)) && !names().all(|name| is_hash(&name))
     }
 
-    /// Removes the flag for FS-AFDO from the result if the last input that sets LLVM's variable for it sets the
-    /// variable to false. Does the same with the flag for pre-inlining.
+    /// Removes the flag for FS-AFDO from the result if LLVM's variable for FS-AFDO is false at the end. The last input
+    /// that sets the variable decides. Does the same with the flag and the variable for pre-inlining.
     fn finish(&self, profile: &mut SampleProfile, words: LlvmWords, _: &mut Totals) {
         for (word, flag) in [
             (words.is_fs, ProfileKind::FS_DISCRIMINATORS),

@@ -38,9 +38,9 @@ impl Tools {
         if clang {
             command.arg(format!("--target={}", self.target));
         } else if memchr::memmem::find(&text, b"\n\t.file\t1 ").is_some() {
-            // Before DWARF 5, GNU as accepts no folder in the directive `.file`. The option is added only if the file
-            // has `.file` directives with numbers. Without them, the option would make GNU as describe the assembly
-            // file itself.
+            // GNU as accepts a folder in the directive `.file` only with DWARF 5, so this option selects DWARF 5. The
+            // option is added only if the file has `.file` directives with numbers. In a file without such directives,
+            // the option would make GNU as describe the assembly file itself.
             command.arg("-Wa,--gdwarf-5");
         }
         let status = command

@@ -196,8 +196,8 @@ pub fn link(job: &mut Job<'_>, words: &[OsString]) -> Result<Option<u8>> {
         }
         is_output = word == "-o" || word == "--output";
     }
-    // lld also names other files after this output. The name of the temporary folder makes the names unique among
-    // processes.
+    // lld derives the names of other files from the name of this output. The name of the temporary folder is a part of
+    // it, so that these names are unique among processes.
     let mut output = job.folder.file_name().unwrap_or_default().to_owned();
     output.push(".link");
     let assembly = folder.join("asm");

@@ -1,4 +1,5 @@
-//! The compiler driver `profkit mip cc`, which instruments the code that it compiles. [docs/mip-cc.md] describes its use.
+//! The compiler driver `profkit mip cc`, which instruments the code that it compiles. [docs/mip-cc.md] describes its
+//! use.
 //!
 //! | file | content |
 //! |---|---|

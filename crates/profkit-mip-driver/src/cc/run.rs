@@ -190,7 +190,8 @@ pub fn run(setup: &Setup, compiler: &Compiler, parsed: &Parsed, words: &[OsStrin
         Runtime::File(file) => Some(file.clone()),
         Runtime::BuiltIn(variant) => {
             let target = compiler.target(words)?;
-            // Each image of a process needs a file of its own, and the small runtime has one name for all.
+            // Each image of a process needs a raw file of its own, but the small runtime has one file name for all
+            // images.
             let for_library = *variant == Variant::Small && parsed.is_library;
             let variant = if for_library { Variant::Full } else { *variant };
             Some(runtime::place(&target, variant, temporary.path())?)

@@ -54,7 +54,7 @@ pub fn compile(
         command.arg("-Ctarget-feature=-outline-atomics");
     }
     if aligned {
-        // rustc warns that it passes this feature to LLVM unchanged.
+        // rustc prints a warning about this feature, and passes the feature to LLVM unchanged.
         command.arg("-Ctarget-feature=+strict-align");
     }
     command.arg("--extern").arg(external).arg("-o");

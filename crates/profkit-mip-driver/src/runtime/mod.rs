@@ -210,8 +210,8 @@ pub fn object(target: Option<&str>, variant: Variant) -> Result<Cow<'static, [u8
         })
 }
 
-/// Returns the path of the static library of a variant to link for a target. For this machine it is written to `folder`; for other
-/// machines it is kept in the user's cache.
+/// Returns the path of the static library to link: a variant of the runtime for a target. The library for this machine
+/// is written to `folder`. The library for another machine is kept in the user's cache.
 ///
 /// # Errors
 /// The same as [`object()`], and if the library cannot be written.
@@ -267,8 +267,8 @@ fn same_object(a: &str, b: &str) -> bool {
     architecture(a) == architecture(b)
 }
 
-/// Whether the object for a triple may read numbers only at multiples of their size. On 64-bit Arm, this holds in programs
-/// that do not switch the memory management unit on.
+/// Whether the object for a triple may read numbers only at multiples of their size. This holds on 64-bit Arm while the
+/// memory management unit is off. A program without an operating system may never switch it on.
 fn is_aligned(triple: &str) -> bool {
     is_bare(triple) && (triple.starts_with("aarch64-") || triple.starts_with("arm64-"))
 }
@@ -278,8 +278,8 @@ fn is_bare(triple: &str) -> bool {
     !triple.contains("-linux") && triple.contains("-none")
 }
 
-/// Returns the Rust target whose object a variant uses for a triple. The variant without files makes no system calls, so
-/// that its object for Linux is that for programs without an operating system too.
+/// Returns the Rust target whose object a variant uses for a triple. The variant without files makes no system calls.
+/// So programs without an operating system use the object of this variant for Linux.
 fn target_for(triple: &str, variant: Variant) -> Option<&'static str> {
     if variant == Variant::Api && is_bare(triple) {
         let architecture = triple.split('-').next().unwrap_or_default();

@@ -176,8 +176,9 @@ fn elf(directive: Directive<'_>) -> Option<Section<'_>> {
         .iter()
         .position(|word| *word == b"unique")
         .and_then(|at| rest.get(at + 1).copied());
-    // Old versions of clang write the group's name before the linked-to section. GNU as and new versions of clang write
-    // it after that section. If the word "comdat" is present, the name before it is the name of the group.
+    // The syntax of old versions of clang has the group's name before the linked-to section. The syntax of GNU as and
+    // of new versions of clang has the group's name after that section. If the word "comdat" is present, the name
+    // before that word is the name of the group. Otherwise the first name is.
     let group = if flags.contains(&b'G') {
         let comdat = rest.iter().position(|word| *word == b"comdat");
         let name = match comdat {

@@ -86,8 +86,8 @@ pub enum SkipReason {
     Empty,
     /// The function has fewer instructions than the options require.
     Small,
-    /// The options select only functions whose hash of the name falls into one group. This function belongs to a
-    /// different group.
+    /// The options select only one group of functions. The hash of a function's name decides to which group the
+    /// function belongs. This function belongs to a different group.
     OtherGroup,
     /// The function is inside a conditional directive, so its labels may be missing.
     Conditional,

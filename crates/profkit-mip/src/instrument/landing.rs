@@ -13,7 +13,7 @@ pub(super) struct Region<'a> {
     pub(super) pad: &'a [u8],
 }
 
-/// The facts about the code of a file that its data contain.
+/// Facts about the code of a file, collected from the data in the file.
 #[derive(Debug, Default)]
 pub(super) struct DataFacts<'a> {
     /// The names that occur in data that the program can read, such as jump tables and tables of label addresses.

@@ -130,7 +130,7 @@ pub fn hot_blocks<'p>(
 }
 
 /// Returns the executed blocks of a function. `function` is the function in the profile, `now` the same function in the
-/// binary's map, and `map` contains its block ids. `None` if the ids and the map do not fit.
+/// binary's map, and `map` contains its block ids. `None` if `map` and `now` do not fit together.
 fn of_function<'p>(
     function: &'p Function,
     now: &Function,

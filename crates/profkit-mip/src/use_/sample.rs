@@ -166,7 +166,8 @@ impl MadeProfile {
             }
         }
         if function.is_part() {
-            // A part adds no head count and is never counted as a function without lines. Its function does both.
+            // A part adds no head count, and is not counted as a function without lines. Both are done only once, for
+            // the function to which the part belongs.
         } else if starts > 0 {
             if let Some(samples) = self.function(name) {
                 samples.head = samples.head.saturating_add(entry_weight(function));

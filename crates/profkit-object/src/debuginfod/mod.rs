@@ -71,8 +71,8 @@ pub struct Client {
     budget: Duration,
     /// The time at which the first download began.
     started: OnceLock<Instant>,
-    /// The servers to which no more requests are sent, each with the reason: they sent nothing in time or could not be
-    /// reached.
+    /// The servers to which no more requests are sent, each with the reason. For example, a server sent nothing in time
+    /// or could not be reached.
     given_up: Mutex<FxHashMap<String, String>>,
     progress: Option<Progress>,
 }
@@ -208,8 +208,8 @@ impl Client {
         if let Some(folder) = cached.parent() {
             let _ = http::create_folder(folder);
         }
-        // If the cache has a file under this name, the file is damaged, or it is an old record that no server had the
-        // file. The file must be removed first, because elfutils makes its files read-only.
+        // The cache may have a file of this name: a damaged file, or an old record that no server had the file. The old
+        // file must be removed first, because elfutils makes the files in the cache read-only.
         let _ = fs::remove_file(cached);
         let _ = File::create(cached);
     }

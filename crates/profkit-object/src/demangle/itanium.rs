@@ -1,20 +1,23 @@
-//! C++ symbols of the forms that most functions have, demangled in one pass.
+//! Demangles C++ symbols in one pass, if they have the forms that most functions have.
 //!
-//! The crate `cpp_demangle` makes a tree of a symbol, and needs six times as many instructions. Here each part is written
-//! when it is read. That is possible because the parts stand in the text in the same sequence as in the symbol; only a return type stands
-//! elsewhere. A part that the symbol refers to again is copied from the text.
+//! The crate `cpp_demangle` makes a tree of a symbol, and needs six times as many instructions. This module writes each
+//! part of the text as soon as the part is read from the symbol. This is possible because the parts have the same order
+//! in the text and in the symbol, apart from a return type. If the symbol refers to an earlier part again, this part is
+//! copied from the text.
 //!
-//! Forms for which this is not so, and rare forms, are left to `cpp_demangle`: pointers to functions and to members, arrays,
-//! lambdas, local entities, parameter packs, expressions. Of 102,000 functions of LLVM and clang, 92 % are of the forms here.
+//! Forms whose parts have a different order, and rare forms, are left to `cpp_demangle`. These are pointers to
+//! functions and to members, arrays, lambdas, local entities, parameter packs, and expressions. Of 102,000 functions of
+//! LLVM and clang, 92 % have the forms that this module demangles.
 //!
-//! The text is that of `cpp_demangle`, but for its faults: where it leaves out a parameter or puts `const` inside a name, the
-//! text here is that of `llvm-cxxfilt`. Differences of style are as in `cpp_demangle`: `> >`, `(unsigned int)4`.
+//! The text is the same as that of `cpp_demangle`, with one exception: `cpp_demangle` leaves out some parameters, and
+//! puts `const` inside some names. In these cases the text is that of `llvm-cxxfilt`. Where only the style of the two
+//! differs, this module follows `cpp_demangle`: `> >`, `(unsigned int)4`.
 use super::MOST;
 
 /// The largest depth of types within types.
 const DEEPEST: u32 = 64;
 
-/// Demangles a symbol. Returns `None` if it is of another form, or is no symbol of C++.
+/// Demangles a symbol. Returns `None` if the symbol has a form that this module does not demangle, or is no C++ symbol.
 pub(super) fn demangle(symbol: &str) -> Option<String> {
     let mut name = Name {
         rest: symbol.strip_prefix("_Z")?,
@@ -29,12 +32,13 @@ pub(super) fn demangle(symbol: &str) -> Option<String> {
 
 /// A name that is being demangled.
 struct Name<'n> {
-    /// What was not read yet.
+    /// The part of the symbol that was not read yet.
     rest: &'n str,
     text: String,
-    /// The parts that the name can refer to again, in their order.
+    /// The parts of the text to which the symbol can refer again. The order is that of the numbers in such references.
     known: Vec<Part>,
-    /// The arguments of the templates that are being read. After the function's own name was read: its arguments.
+    /// The template arguments that were read last in the function's own name. The types after the name can refer to
+    /// them.
     arguments: Vec<Part>,
     /// Whether the function's own name is being read.
     in_name: bool,
@@ -46,12 +50,13 @@ struct Name<'n> {
 struct Part {
     start: usize,
     end: usize,
-    /// The last name in it, without the arguments of templates. Constructors have this name.
+    /// The range of the part's last name in the text, without template arguments. A constructor or destructor of the
+    /// class has this name. The range is empty if the part has no such name.
     last: (usize, usize),
     form: Form,
 }
 
-/// What a part of the text is, as far as it matters to what can stand after it.
+/// The kind of a part of the text. It decides what may follow the part.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     Plain,
@@ -61,16 +66,17 @@ enum Form {
     Value,
 }
 
-/// What the last part of a name says about a function.
+/// What a name shows about the function that has it.
 #[derive(Clone, Copy, Default)]
 struct Ending {
-    /// Whether it has arguments of a template.
+    /// Whether the last part of the name has template arguments.
     is_template: bool,
-    /// Whether it is a constructor, a destructor or a conversion, which have no return type.
+    /// Whether the function is a constructor, a destructor or a conversion. The symbols of such functions contain no
+    /// return type.
     is_special: bool,
     is_const: bool,
     is_volatile: bool,
-    /// `&` or `&&`, if the function is for such objects.
+    /// `&` or `&&` if the function is a method with this qualifier; otherwise empty.
     reference: &'static str,
 }
 
@@ -83,14 +89,15 @@ impl<'n> Name<'n> {
         self.rest.as_bytes().get(1).copied()
     }
 
-    /// Passes over a text, if it comes next.
+    /// Skips `text` if it comes next in the symbol. Returns whether it came next.
     fn skip(&mut self, text: &str) -> bool {
         let rest = self.rest.strip_prefix(text);
         self.rest = rest.unwrap_or(self.rest);
         rest.is_some()
     }
 
-    /// Passes over what ends the parameters: the letter in `end`, or the end of the symbol.
+    /// Whether the list of parameters ends here: at the letter in `end`, or at the end of the symbol if `end` is empty.
+    /// Skips the letter.
     fn ends(&mut self, end: &str) -> bool {
         if end.is_empty() {
             self.rest.is_empty()
@@ -99,7 +106,7 @@ impl<'n> Name<'n> {
         }
     }
 
-    /// The part of the text from `start` to its present end.
+    /// Returns the part from `start` to the current end of the text.
     fn part(&self, start: usize, form: Form) -> Part {
         let end = self.text.len();
         Part {
@@ -118,13 +125,13 @@ impl<'n> Name<'n> {
         };
         self.in_name = false;
         if self.rest.is_empty() {
-            // A variable. Its name can have no qualifiers of a function.
+            // The symbol is that of a variable, whose name cannot have the qualifiers of a method.
             let plain = !ending.is_const && !ending.is_volatile && ending.reference.is_empty();
             return plain.then(|| std::mem::take(&mut self.text));
         }
         let returned = if ending.is_template && !ending.is_special {
             let returned = self.type_()?;
-            // Of a function type, a part stands after the parameters.
+            // If the return type is a function type, a part of this type comes after the function's own parameters.
             if returned.form == Form::Function {
                 return None;
             }
@@ -157,7 +164,7 @@ impl<'n> Name<'n> {
         Some(text)
     }
 
-    /// Reads the types of parameters, and what [ends](Self::ends) them.
+    /// Reads the types of the parameters, and the [end](Self::ends) of their list.
     fn parameters(&mut self, end: &str) -> Option<()> {
         if self.skip("v") {
             return self.ends(end).then_some(());
@@ -171,7 +178,7 @@ impl<'n> Name<'n> {
         }
     }
 
-    /// A name outside of any class and namespace, or in `std`.
+    /// Reads a name outside of any class and namespace, or a name directly in `std`.
     fn unscoped(&mut self) -> Option<(Part, Ending)> {
         let start = self.text.len();
         if self.skip("St") {
@@ -198,7 +205,7 @@ impl<'n> Name<'n> {
         Some((part, ending))
     }
 
-    /// A name with its scope.
+    /// Reads a name with its scope.
     fn nested(&mut self) -> Option<(Part, Ending)> {
         self.rest = self.rest.strip_prefix('N')?;
         let mut ending = Ending {
@@ -261,8 +268,9 @@ impl<'n> Name<'n> {
         }
     }
 
-    /// A name without its scope. Returns where it is in the text, and whether it is a constructor, a destructor or a conversion.
-    /// `class` is the name of the class that it is in.
+    /// Reads a name without its scope. Returns the range of the name in the text, and whether the name is that of a
+    /// constructor, a destructor or a conversion. `class` is the range of the name of the class that contains the
+    /// function.
     fn unqualified(&mut self, class: Option<(usize, usize)>) -> Option<((usize, usize), bool)> {
         let start = self.text.len();
         let is_special = match (self.first()?, self.second()?) {
@@ -290,7 +298,7 @@ impl<'n> Name<'n> {
                 self.rest = self.rest.get(2..)?;
                 self.text.push_str("operator ");
                 let part = self.type_()?;
-                // Types with template parameters come before the arguments.
+                // In a conversion template, the type comes before the template arguments to which it may refer.
                 if part.form == Form::Function || self.first() == Some(b'I') {
                     return None;
                 }
@@ -324,10 +332,11 @@ impl<'n> Name<'n> {
         Some(number)
     }
 
-    /// Reads the arguments of a template. They are in `arguments` until the next ones are read.
+    /// Reads the arguments of a template. Arguments in the function's own name are kept in `arguments` until the next
+    /// ones are read.
     fn template_arguments(&mut self) -> Option<()> {
         self.rest = self.rest.strip_prefix('I')?;
-        // An operator such as `<` stands apart from the bracket.
+        // A space separates the bracket from an operator that ends with `<`.
         self.text
             .push_str(if self.text.ends_with('<') { " <" } else { "<" });
         let mut read = Vec::new();
@@ -351,7 +360,7 @@ impl<'n> Name<'n> {
         Some(())
     }
 
-    /// Reads a number that is an argument of a template.
+    /// Reads a template argument that is a number, `true` or `false`.
     fn literal(&mut self) -> Option<Part> {
         self.rest = self.rest.strip_prefix('L')?;
         let start = self.text.len();
@@ -362,7 +371,7 @@ impl<'n> Name<'n> {
             }
             self.text.push_str(if is_true { "true" } else { "false" });
         } else {
-            // The type of `int` is not written.
+            // The type is written before the number, unless it is `int`.
             if !self.skip("i") {
                 self.text.push('(');
                 match self.first()? {
@@ -397,7 +406,8 @@ impl<'n> Name<'n> {
         self.skip("E").then(|| self.part(start, Form::Value))
     }
 
-    /// Reads a reference to a known part, and copies the part to the end of the text.
+    /// Reads a reference to a known part or to a common name of the standard library. Appends that part or name to the
+    /// text.
     fn substitution(&mut self) -> Option<Part> {
         self.rest = self.rest.strip_prefix('S')?;
         let standard = match self.first()? {
@@ -438,7 +448,7 @@ impl<'n> Name<'n> {
         let start = self.text.len();
         self.copy((known.start, known.end))?;
         let moved = |at: usize| Some(at.checked_sub(known.start)? + start);
-        // A part without a last name has its end there.
+        // If the part has no last name, both ends of `last` are the end of the part.
         Some(Part {
             start,
             end: self.text.len(),
@@ -537,7 +547,7 @@ impl<'n> Name<'n> {
             b'S' => {
                 let known = self.substitution()?;
                 if self.first() != Some(b'I') {
-                    // What a name refers to is known already.
+                    // The part to which the symbol refers is not added to `known` once more.
                     return Some(known);
                 }
                 if known.form != Form::Plain {
@@ -554,7 +564,7 @@ impl<'n> Name<'n> {
                 let (name, length) = builtin(self.rest)?;
                 self.rest = self.rest.get(length..)?;
                 self.text.push_str(name);
-                // Types of the language are never referred to.
+                // Symbols never refer to built-in types again, so these are not added to `known`.
                 return Some(self.part(start, Form::Plain));
             }
         };
@@ -571,7 +581,7 @@ impl<'n> Name<'n> {
     }
 }
 
-/// The type of the language at the start of a text, and the length of its code.
+/// Returns the built-in type whose code begins the text, and the length of the code.
 fn builtin(text: &str) -> Option<(&'static str, usize)> {
     let name = match text.as_bytes() {
         [b'D', b'n', ..] => return Some(("std::nullptr_t", 2)),
@@ -603,7 +613,7 @@ fn builtin(text: &str) -> Option<(&'static str, usize)> {
     Some((name, 1))
 }
 
-/// What stands after `operator` for an operator.
+/// Returns the text that follows the word `operator`, for the code of an operator in a symbol.
 fn operator(code: &str) -> Option<&'static str> {
     Some(match code {
         "nw" => " new",

@@ -1,15 +1,16 @@
-//! Symbols of C++ and Rust as people write the names.
+//! Demangles symbols of C++ and Rust: converts them to names as people write them.
 mod itanium;
 #[cfg(test)]
 mod tests;
 
 use std::fmt::{self, Write};
 
-/// The largest length of a symbol in bytes. Longer symbols are not demangled, and demangled names are not longer either,
-/// because demangling a malicious symbol can produce a text of any size.
+/// The largest length in bytes of a symbol, and of its demangled name. A symbol is not demangled if one of the two is
+/// longer. The limit is needed because demangling a malicious symbol can produce a text of any size.
 pub const MOST: usize = 16 << 10;
 
-/// Returns the demangled form of a symbol; `None` if it is not mangled. With `hashes`, Rust names keep the hash at their end.
+/// Returns the demangled form of a symbol; `None` if it is not mangled, or is too long ([`MOST`]). With `hashes`, Rust
+/// names keep the hash at their end.
 ///
 /// ```
 /// use profkit_object::demangle;
@@ -57,7 +58,7 @@ fn with_tree(symbol: &str) -> Option<Capped> {
     Some(out)
 }
 
-/// A text that is cut at [`MOST`] bytes.
+/// A text of at most [`MOST`] bytes. Writing more is an error.
 struct Capped(String);
 
 impl fmt::Write for Capped {

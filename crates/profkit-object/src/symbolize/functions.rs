@@ -26,8 +26,9 @@ pub(super) struct Function<'a> {
 
 pub(super) struct Functions<'a> {
     pub(super) list: Vec<Function<'a>>,
-    /// The address ranges of functions in the order of the entries: first address, address after the range, function. When
-    /// all entries are read: the ranges by address, each with the innermost function in it.
+    /// The address ranges: first address, address after the range, index of the function. While entries are read, these
+    /// are the ranges of all functions in the order of the entries. Afterwards, the ranges are sorted by address, and
+    /// each has the innermost function at its addresses.
     ranges: Vec<(u64, u64, u32)>,
     pub(super) error: Option<gimli::Error>,
     /// Whether the limit for the number of ranges was reached.
@@ -194,8 +195,8 @@ impl<'a> Functions<'a> {
 /// A range of a function: first address, address after the range, function, and the place in the order of the entries.
 type InOrder = (u64, u64, u32, u32);
 
-/// Makes ranges that do not overlap of the ranges of functions, which are in the order of their entries. Each address gets
-/// the innermost function.
+/// Converts the ranges of all functions to ranges in which each address has the innermost function. `ranges` must be in
+/// the order of the functions' entries. The result is sorted by address.
 fn innermost(ranges: &[(u64, u64, u32)]) -> Vec<(u64, u64, u32)> {
     let numbered = ranges.iter().zip(0u32..);
     let mut sorted: Vec<InOrder> = numbered
@@ -206,7 +207,7 @@ fn innermost(ranges: &[(u64, u64, u32)]) -> Vec<(u64, u64, u32)> {
     let mut list = Vec::with_capacity(sorted.len());
     let mut rest = sorted.as_mut_slice();
     while let Some(&(_, mut end, ..)) = rest.first() {
-        // The ranges that overlap, directly or through others.
+        // The next ranges that overlap, directly or through other ranges, form a group.
         let len = rest.iter().take_while(|(low, high, ..)| {
             let inside = *low < end;
             end = end.max(if inside { *high } else { 0 });
@@ -225,11 +226,11 @@ fn innermost(ranges: &[(u64, u64, u32)]) -> Vec<(u64, u64, u32)> {
     list
 }
 
-/// Does what [`innermost`] says, for sorted ranges that lie in each other or do not overlap, as compilers mostly make them.
-/// Returns false if others are among them.
+/// Does the work of [`innermost`] for a group of sorted ranges, as compilers mostly make them: of two ranges that
+/// overlap, the one with the later entry lies inside the other. Returns false if two ranges overlap in a different way.
 fn nested(sorted: &[InOrder], list: &mut Vec<(u64, u64, u32)>) -> bool {
     let mut open: Vec<InOrder> = Vec::new();
-    // All addresses before it are in the list.
+    // The address up to which the list is complete.
     let mut done = 0;
     let close = |open: &mut Vec<InOrder>, list: &mut Vec<_>, until: u64, done: &mut u64| {
         while let Some((_, high, number, _)) = open.pop_if(|(_, high, ..)| *high <= until) {
@@ -257,8 +258,8 @@ fn nested(sorted: &[InOrder], list: &mut Vec<(u64, u64, u32)>) -> bool {
     true
 }
 
-/// Does what [`innermost`] says for any ranges: each replaces earlier ranges where it overlaps them. Where ranges overlap
-/// only in part, the result is that of LLVM (`updateAddressDieMap`).
+/// Does the work of [`innermost`] for any group of ranges, in the order of their entries. Each range replaces earlier
+/// ranges where it overlaps them. If ranges overlap only in part, the result is that of LLVM (`updateAddressDieMap`).
 fn replaced(ranges: &[InOrder]) -> Vec<(u64, u64, u32)> {
     let mut map: BTreeMap<u64, (u64, u32)> = BTreeMap::new();
     for &(low, high, number, _) in ranges {
@@ -279,7 +280,7 @@ fn replaced(ranges: &[InOrder]) -> Vec<(u64, u64, u32)> {
         .collect()
 }
 
-/// Returns the largest number of address ranges that are read of a compile unit.
+/// Returns the largest number of address ranges that are read from one compile unit.
 pub(super) fn most_ranges<'a>(dwarf: &Dwarf<Slice<'a>>, unit: &Unit<Slice<'a>>) -> usize {
     unit.header
         .length_including_self()
@@ -337,7 +338,7 @@ fn read_function<'a>(
 mod tests {
     use super::*;
 
-    /// The innermost function of each address, as [`Functions::ranges`] is used.
+    /// Returns the innermost function at an address. Searches `list` as the callers of [`Functions::ranges`] search.
     fn found(list: &[(u64, u64, u32)], address: u64) -> Option<u32> {
         let mut ranges = list.iter();
         let range = ranges.find(|(_, high, _)| address < *high)?;
@@ -346,7 +347,7 @@ mod tests {
 
     #[test]
     fn innermost_ranges_are_those_of_replacing_one_after_the_other() {
-        // Every way to put up to three ranges into seven addresses.
+        // All ranges within seven addresses. Every combination of three of them is tried.
         let all: Vec<(u64, u64)> = (0..7)
             .flat_map(|low| (low + 1..=7).map(move |high| (low, high)))
             .collect();

@@ -106,9 +106,9 @@ impl Lines {
         }
     }
 
-    /// Finds the row for an address, and the first address after it that can have another row. The sequence of the row is
-    /// the first one that ends after the address. The row is the last one in this sequence whose own address is not greater
-    /// than the address.
+    /// Finds the row for an address, and the first address after it that can have another row. The sequence of the row
+    /// is the first one that ends after the address. The row is the last one in this sequence whose own address is not
+    /// greater than the address.
     fn find(&self, address: u64) -> Option<(&Row, u64)> {
         let after = self
             .sequences
@@ -128,7 +128,7 @@ impl Lines {
 /// Finds rows for addresses in ascending order: see [`Lines::cursor`].
 pub(super) struct Cursor<'l> {
     lines: &'l Lines,
-    /// The first address after the last one that can have another row than `row`.
+    /// The first address for which `row` may no longer be the right row.
     until: u64,
     row: Option<&'l Row>,
 }

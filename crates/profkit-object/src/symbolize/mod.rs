@@ -26,8 +26,8 @@
 //! `SymbolizableObjectFile.cpp`). Tests compare the results with `llvm-symbolizer`.
 //!
 //! Relocatable objects (`.o`) are not symbolised, because their addresses are not final; kernel modules are linked in
-//! memory first ([`kernel_module`](crate::kernel_module)). Supplementary files made by
-//! dwz are not read; as in LLVM, names that are only in such a file are missing.
+//! memory first ([`kernel_module`](crate::kernel_module)). Supplementary files made by dwz are not read; as in LLVM,
+//! names that are only in such a file are missing.
 //!
 //! Hostile input never causes a panic. Memory is a small multiple of the input and of the number of addresses; the
 //! limits are constants in this module. Debug info that cannot be read causes a warning ([`Locations::warnings`]), and
@@ -162,8 +162,8 @@ pub struct Options {
     pub symbol_names: bool,
     /// Whether the symbol table is used at all. If not, addresses without debug info have no frame.
     pub symbols: bool,
-    /// Whether frames have their file and column. If not, frames that differ in nothing else are one frame, so that tables
-    /// are smaller and are made in less time.
+    /// Whether frames have their file and column. If not, frames that differ only in file or column become one frame.
+    /// The tables are then smaller and are made in less time.
     pub places: bool,
 }
 

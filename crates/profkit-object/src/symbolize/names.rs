@@ -59,8 +59,8 @@ struct Place {
     offset: UnitOffset,
 }
 
-/// A source file in a DWARF entry: the number of the file in the line table of a unit. This is the current unit, or
-/// another unit of the same file, given by its index.
+/// A source file in a DWARF entry, given by its number in the line table of a unit. The unit is the current one if
+/// `other` is `None`. Otherwise `other` is the index of another unit in the same binary or debug file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct FileNumber {
     pub(super) other: Option<usize>,

@@ -143,8 +143,8 @@ pub struct Frame<'table> {
 }
 
 impl<'table> Frame<'table> {
-    /// The name of the function as text, or `?`. The name is mangled, unless the debug info has another one:
-    /// [`readable::display`](crate::readable::display) demangles [`function`](Self::function).
+    /// The name of the function as text; `?` if it is not known. The text is not demangled: use
+    /// [`readable::display`](crate::readable::display) with [`function`](Self::function) for the demangled name.
     pub fn function_text(&self) -> Cow<'table, str> {
         self.function
             .map_or(Cow::Borrowed("?"), String::from_utf8_lossy)
@@ -254,14 +254,14 @@ impl Locations {
         })
     }
 
-    /// Returns the ids of all frames. The frame into which another is inlined comes before that one.
+    /// Returns the ids of all frames. A frame comes after the frame into which it is inlined.
     pub fn ids(&self) -> impl Iterator<Item = FrameId> + use<> {
         let count = u32::try_from(self.frames.len()).unwrap_or(NONE);
         (0..count).map(FrameId)
     }
 
-    /// Returns the number of the name of a frame's function; `None` if it has no name. Equal names have equal numbers, which
-    /// are less than [`Locations::name_count`].
+    /// Returns the number of the name of a frame's function; `None` if the function has no name. Equal names have equal
+    /// numbers. All numbers are less than [`Locations::name_count`].
     pub fn name_number(&self, frame: FrameId) -> Option<usize> {
         let stored = self.frames.get(frame.index())?;
         let number = stored.function as usize;

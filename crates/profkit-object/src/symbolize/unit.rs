@@ -220,7 +220,7 @@ impl<'a> Context<'_, 'a> {
         let mut ranges = functions.ranges().peekable();
         let mut rows = lines.cursor();
         let mut symbol = SymbolAt::new(self.symbols);
-        // What the last address had, and its frame.
+        // The function, row and names that the previous address had, and its frame.
         let mut last = None;
         for &address in asked {
             while ranges.next_if(|&(_, high, _)| high <= address).is_some() {}

@@ -24,8 +24,8 @@ struct UnitRange {
     unit: u32,
 }
 
-/// Returns the address ranges of an entry. There are none if its last address is beyond 64 bits, which gimli does not
-/// check.
+/// Returns the address ranges of an entry. If the last address of the entry does not fit into 64 bits, returns no
+/// ranges. gimli does not check this.
 pub(super) fn ranges_of<'a>(
     dwarf: &Dwarf<Slice<'a>>,
     unit: &Unit<Slice<'a>>,

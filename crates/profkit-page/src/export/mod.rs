@@ -1,5 +1,5 @@
-//! Profiles for the viewers of other tools: call stacks with their numbers, as files of pprof, speedscope and the Firefox
-//! Profiler; and [`tables`] for databases and data frames.
+//! Profiles for the viewers of other tools: call stacks with their numbers, as files of pprof, speedscope and the
+//! Firefox Profiler; and [`tables`] for databases and data frames.
 //!
 //! ```
 //! use profkit_analysis::samples::SampleView;
@@ -165,8 +165,8 @@ impl Stacks {
         stacks
     }
 
-    /// Makes stacks from the functions of a MIP profile. The numbers are in how many runs each function was called, and
-    /// how often, if calls were counted.
+    /// Makes stacks from the functions of a MIP profile. A stack has two numbers: the number of runs in which the
+    /// function was called, and the number of its calls if calls were counted.
     pub fn of_mip(file: &str, profile: &MipProfile) -> Self {
         let mut stacks = Stacks::new(file, &[count("runs"), count("calls")]);
         for function in profile.functions.iter().filter(|one| !one.is_part()) {
@@ -221,7 +221,7 @@ impl Stacks {
 }
 
 impl StackFrame {
-    /// Makes a frame from one of a heap profile. It has the source line if the profile has it.
+    /// Converts a frame of a heap profile. The result has a source line if the heap profile has one for this frame.
     fn of_heap(frame: &HeapFrame<'_>) -> Self {
         let function = match frame.name {
             Some(name) => StackFrame::of_symbol(name),

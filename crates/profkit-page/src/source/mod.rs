@@ -51,7 +51,7 @@ pub(super) struct Source {
     pub lines: Vec<String>,
 }
 
-/// Counts of the source that could not be put on the page, by reason.
+/// The numbers of functions and lines whose source or samples could not be put on the page, by reason.
 #[derive(Debug, Default)]
 struct Missing {
     undeclared: usize,

@@ -5,19 +5,19 @@ use crate::{Recording, Release};
 use profkit_data::detect::{FileKind, detect};
 use profkit_data::{Error, ErrorKind, Result};
 
-/// Reads the counts of an input: a recording, or a text with samples or counts. `parts` are the files of records of a
-/// recording that is a folder.
+/// Reads the counts of an input: a recording, or a text with samples or counts. If the recording is a folder, `parts`
+/// are its files of records.
 ///
 /// # Errors
-/// [`ErrorKind::Unsupported`] if the options select samples of a text or weigh them by period, or if they select an
-/// event that the recording does not have.
-/// Otherwise the errors of the readers.
+/// [`ErrorKind::Unsupported`] if the input is a text although the options select samples or weight samples by their
+/// period. [`ErrorKind::Unsupported`] also if the options select an event that the recording does not have. Otherwise
+/// the errors of the readers.
 pub fn read(data: &[u8], parts: &[&[u8]], options: &CollectOptions) -> Result<Counts> {
     read_releasing(data, parts, options, &|_| {})
 }
 
-/// Reads the counts of an input as [`read`] does. `release` is called with bytes of a recording after they were read.
-/// They may be read again, but not soon.
+/// Reads the counts of an input as [`read`] does. `release` is called with bytes of a recording after these bytes were
+/// read. The same bytes may be read again, but not soon.
 ///
 /// # Errors
 /// The errors of [`read`].

@@ -19,8 +19,9 @@ pub struct CollectOptions {
     /// Whether samples with a call chain and a branch stack are also kept whole. Profiles with calling contexts are
     /// made from them. Equal samples are kept once, with their number.
     pub stacks: bool,
-    /// Whether a sample counts once for each time that its period contains the smallest period of its event. Periods
-    /// differ if the kernel adapts them to a number of samples per second.
+    /// Whether samples are weighted by their period. A sample then counts as often as the smallest period of its event
+    /// fits into the sample's period, rounded to the nearest number. Periods differ if the kernel adapts them to a
+    /// number of samples per second.
     pub by_period: bool,
 }
 

@@ -72,12 +72,12 @@ fn number(bytes: &[u8], offset: usize, size: usize, endian: Endian) -> u64 {
 }
 
 impl Attr {
-    /// Reads the structure. `bytes` may be longer than the size that the structure states. Returns the structure and
-    /// the stated size.
+    /// Reads the structure at the cursor. More bytes may follow the structure. Returns the structure and its size in
+    /// bytes.
     ///
     /// # Errors
     /// [`ErrorKind::Malformed`] if the stated size is less than that of the first version, [`ErrorKind::Truncated`] if
-    /// it is more than `bytes` has.
+    /// fewer bytes are left than the stated size.
     pub(crate) fn parse(cursor: &mut Cursor<'_>) -> Result<(Attr, usize)> {
         let endian = cursor.endian();
         let start = cursor.offset();

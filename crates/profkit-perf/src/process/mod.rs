@@ -32,12 +32,13 @@ pub struct Binary {
 /// The name that perf gives to the mapping of the kernel. The name of a symbol of the kernel may follow it.
 const KERNEL_NAME: &[u8] = b"[kernel.kallsyms]";
 
-/// Returns the name of a kernel module: of `/lib/modules/6.1.0/kernel/net/xt-mark.ko.xz` and of `[xt_mark]`, which perf
-/// uses if it does not find the file. `None` if the path is not that of a module. Names with `-` and `_` are the same
-/// ([`same_module`]).
+/// Returns the name of a kernel module from its path in a recording. The path is that of the module's file, such as
+/// `/lib/modules/6.1.0/kernel/net/xt-mark.ko.xz`. If perf does not find the file, the path has the form `[xt_mark]`.
+/// `None` if the path is not that of a module. Two names are of the same module even if one has `-` where the other has
+/// `_` ([`same_module`]).
 pub fn module_name(path: &[u8]) -> Option<&[u8]> {
     if let Some(name) = path.strip_prefix(b"[") {
-        // The kernel itself has a point in its name: `[kernel.kallsyms]`, `[guest.kernel.kallsyms]`.
+        // The name of the kernel itself contains a dot: `[kernel.kallsyms]`, `[guest.kernel.kallsyms]`.
         return name.strip_suffix(b"]").filter(|name| !name.contains(&b'.'));
     }
     let file = path.rsplit(|&byte| byte == b'/').next()?;

@@ -54,8 +54,8 @@ impl Piece {
 
 impl Space {
     /// Adds a mapping of the addresses from `start` up to but not including `end`. The mapping is stored in each piece
-    /// that it covers. Returns two numbers: by how much the number of mappings stored in all pieces together has
-    /// increased, and how many of the earlier pieces the mapping covers.
+    /// that it covers. Returns two numbers: the increase in the number of mappings that all pieces together store, and
+    /// the number of earlier pieces that the mapping covers.
     pub fn insert(&mut self, start: u64, end: u64, mapped: Mapped) -> (usize, usize) {
         let mut cost = self.split(start) + self.split(end);
         let mut position = start;

@@ -280,8 +280,8 @@ impl<'data> Chunks<'data> {
                 unpack.advance(len);
                 return Some(chunk);
             }
-            // Each call of `fill` provides more bytes than the largest record has, except at the end of the data. So only
-            // the last record of the data can be incomplete.
+            // Each call of `fill` provides more bytes than the largest record has, except at the end of the data. So
+            // only the last record of the data can be incomplete.
             inner.pass();
             self.losses.skipped_bytes += inner.losses.skipped_bytes;
             for (ours, theirs) in [

@@ -81,8 +81,7 @@ fn is_indented(line: &[u8]) -> bool {
 pub fn detect(text: &[u8]) -> bool {
     /// The number of lines that are examined. Other lines, such as comments, may come first.
     const LINES: usize = 100;
-    /// The mean number of bytes per line that are examined: at most `LINES * WIDTH` bytes in all. This bounds the time
-    /// for a large file without line ends.
+    /// At most `LINES * WIDTH` bytes are examined. This bounds the time for a large file without line ends.
     const WIDTH: usize = 4096;
     let head = text.get(..LINES * WIDTH).unwrap_or(text);
     let (mut addresses, mut is_text) = (0, false);
@@ -171,7 +170,8 @@ impl Survey {
                 chains = before_is_address && line.trim_ascii_start().starts_with(b"0x");
                 break;
             }
-            // A line with only a number can be the count of an aggregated sample, but such a line is not indented.
+            // A line with only a number can be an address of a call chain, or the count of an aggregated sample. Only
+            // the address is indented.
             before_is_address = is_address(line) && is_indented(line)
                 || before_is_address && line.trim_ascii().is_empty();
         }

@@ -1,5 +1,5 @@
-//! Finds the frames that tail calls left out of call chains. If exactly one way of tail calls leads from a call to the
-//! function in which the next frame is, the frames on that way are added.
+//! Adds the frames that are missing in call chains because of tail calls. Frames are added after a call if exactly one
+//! path of tail calls leads from this call to the function of the next frame.
 use super::{ContextOptions, Contexts};
 use crate::code::Flow;
 use crate::program::{FunctionId, Program};
@@ -7,13 +7,14 @@ use profkit_data::limits::SAMPLE_CONTEXT_DEPTH;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The steps that all searches together may take. A step is a call that is followed or a call that is copied; what is
-/// remembered between two functions counts for [`REMEMBERED`] steps, because it takes about 60 bytes. Real programs need
-/// some thousands of steps. In a malicious recording, each of many calls can lead to each of many functions.
+/// The number of steps that all searches together may take. A search takes one step for each call that it follows or
+/// copies. It takes [`REMEMBERED`] more steps for each pair of functions whose result it stores, because a stored
+/// result takes about 60 bytes. Real programs need some thousands of steps. In a malicious recording, each of many
+/// calls can lead to each of many functions.
 pub(super) const STEPS: u64 = 64 << 20;
 const REMEMBERED: u64 = 8;
 
-/// The number of paths that stands for more than one path, or for a search that was stopped.
+/// This number of paths means that there is more than one path, or that the search was stopped.
 const MANY: u32 = 2;
 
 pub struct Missing<'m, 'files> {
@@ -25,7 +26,7 @@ pub struct Missing<'m, 'files> {
     tail_calls: BTreeMap<u64, BTreeSet<FunctionId>>,
     /// For each function, the addresses of its tail calls.
     of_function: FxHashMap<FunctionId, Vec<u64>>,
-    /// All functions that tail calls called.
+    /// All functions that were called by tail calls.
     tail_called: FxHashSet<FunctionId>,
     /// For each pair of functions, the number of paths from the first to the second. If there is one path, also the
     /// tail calls on it.

@@ -85,8 +85,8 @@ pub struct LineFrame {
     pub location: Location,
 }
 
-/// A calling context, outermost frame first. It is empty if nothing is known about the context, for example for a branch
-/// from outside of the binary.
+/// A calling context, outermost frame first. It is empty if nothing is known about the context, for example for a
+/// branch from outside of the binary.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Context {
     /// The addresses of the calls, for programs with probes. The function in which the samples are is not included.
@@ -158,8 +158,8 @@ pub struct ContextOptions {
     pub infer_missing_frames: bool,
     /// The largest number of tail calls in a chain that is searched for.
     pub max_search_depth: u32,
-    /// The steps that all searches for such frames together may take. No real program needs as many as the default; in a
-    /// malicious recording the searches would not end.
+    /// The number of steps that all searches for missing frames together may take. No real program needs as many as the
+    /// default. Without this limit, the searches in a malicious recording would not end.
     pub search_steps: u64,
     /// Whether the total of a function is the sum of its lines.
     pub totals_of_lines: bool,

@@ -14,7 +14,8 @@ use std::cmp::{Ordering, Reverse};
 /// LLVM's attribute of a context whose function is inlined in the recorded program.
 const WAS_INLINED: u32 = 1;
 
-/// The cutoff of the profile summary, in millionths, whose count makes a function as hot as possible.
+/// A cutoff of the profile summary, in millionths. A function whose count is at least the summary's count for this
+/// cutoff is as hot as possible.
 const VERY_HOT: u64 = 100_000;
 
 /// A function that may be inlined into the current function.
@@ -28,8 +29,8 @@ struct Candidate {
 
 impl Candidate {
     /// Compares two candidates; the greater one is considered first. A function without code is greater than any
-    /// function with code. Of two others, the one with more calls is greater, and of two with equally many calls the one
-    /// with less code.
+    /// function with code. If neither or both have code, the one with more calls is greater. If the numbers of calls
+    /// are equal too, the one with less code is greater.
     fn order(&self, other: &Self) -> Ordering {
         let key = |it: &Self| (it.size == 0, it.count, Reverse(it.size), it.hash);
         key(self).cmp(&key(other))

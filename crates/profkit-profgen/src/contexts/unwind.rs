@@ -402,8 +402,8 @@ impl FrameTree {
     /// Calls `take` for each frame in which something ran, with the chain of frames that leads to it, outermost first.
     /// A compiler does not know frames outside of the binary, so a new chain begins after such a frame.
     fn collect(&self, take: &mut impl FnMut(&[Address], &Leaf<'_>)) {
-        // All frames share one path. A frame on the stack has the length of the path to its caller, and the position in
-        // the path where its chain begins.
+        // `path` has the frames from the root to the current frame. An element of `stack` is a frame, the length of the
+        // path to its caller, and the position in the path where its chain begins.
         let mut path: Vec<Address> = Vec::new();
         let mut stack: Vec<(FrameId, usize, usize)> = vec![(TREE_ROOT, 0, 0)];
         while let Some((id, length, mut start)) = stack.pop() {

@@ -107,7 +107,7 @@ impl CodeMap {
             ..CodeMap::default()
         };
         let mut maps = maps;
-        // The linker leaves the maps of functions that it removed at the address 0.
+        // If the linker removed a function, the function's map is still there, but with the address 0.
         maps.retain(|map| map.address != 0 && !map.blocks.is_empty());
         maps.sort_by_key(|map| map.address);
         maps.dedup_by_key(|map| map.address);
@@ -188,7 +188,8 @@ impl CodeMap {
         match numbering {
             Numbering::Address => Some(place),
             Numbering::FromBase => self.base().checked_add(place),
-            // The kernel has no sections of blocks that linkers lay out anew.
+            // Places in the kernel are not converted, because the kernel has no sections of blocks whose order a linker
+            // could change.
             Numbering::FromText | Numbering::FromStext | Numbering::FromModule => None,
             Numbering::FileOffset => self.segments.iter().find_map(|segment| {
                 let distance = place.checked_sub(segment.offset)?;

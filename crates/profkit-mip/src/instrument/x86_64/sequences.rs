@@ -106,8 +106,9 @@ mod large {
         global, record, ring, symbol,
     };
 
-    /// Returns the code for Intel syntax, if that is on. It is the same code in AT&T syntax: clang 22 takes `offset` of a
-    /// difference of labels for an error.
+    /// Returns `code`, which is in AT&T syntax, as it can be inserted. `intel` is true if Intel syntax is enabled at
+    /// the place. Directives then switch to AT&T syntax before the code, and back after it. The code itself is not
+    /// written in Intel syntax, because clang 22 rejects `offset` of a difference of labels.
     fn in_syntax(code: &str, intel: bool) -> String {
         if intel {
             format!(".att_syntax prefix; {code}; .intel_syntax noprefix")
@@ -152,13 +153,14 @@ mod large {
         }
     }
 
-    /// Returns the name of the helper that samples return addresses, of a ring of this size.
+    /// Returns the name of the helper that samples return addresses into a ring with this number of slots. The large
+    /// code model has helpers of its own.
     pub(super) fn large_helper(slots: u32) -> String {
         format!("{}_large", edge_helper(slots))
     }
 
-    /// Returns code that calls the helper with the address of the record in rax. The helper may be out of reach, so that
-    /// its address is computed and kept on the stack.
+    /// Returns code that calls the helper with the address of the record in rax. The helper may be out of reach, so the
+    /// code computes the helper's address and keeps it on the stack.
     fn sample(site: &Site<'_, '_>, helper: &str) -> String {
         let here = site.labels.other("i");
         let record = site.labels.record();
@@ -169,8 +171,8 @@ mod large {
     }
 
     /// Returns the body of the helper. It computes the address of everything that may be out of reach. The stack
-    /// contains, from the top: rsi, rdx, rcx, the return address of this helper, the address of this helper, the caller's
-    /// rcx and rax, and the return address to be sampled.
+    /// contains, from the top: rsi, rdx, rcx, the return address of this helper, the address of this helper, the
+    /// caller's rcx and rax, and the return address to be sampled.
     pub(super) fn helper(
         next: &str,
         ring_name: &str,
@@ -186,9 +188,10 @@ mod large {
         )
     }
 
-    /// Makes the store that marks a block as executed. Inside a function no register is free, so that two are kept on the
-    /// stack, below the red zone. No instruction changes a flag. If the unwinder finds the frame by the stack pointer,
-    /// each change of the stack pointer is described to it.
+    /// Makes the store that marks a block as executed. Inside a function no register is free, so the code saves two
+    /// registers on the stack, below the red zone, and restores them. No instruction changes a flag. `described` is
+    /// true if the unwinder finds the frame by the stack pointer. Directives then describe each change of the stack
+    /// pointer to the unwinder.
     pub(in super::super) fn block(
         labels: Labels,
         part: usize,

@@ -65,8 +65,8 @@ impl Table {
         writer.finish()
     }
 
-    /// Writes the table as a Parquet file, compressed with Snappy. The columns are encoded in parallel; the bytes do not
-    /// depend on the number of threads.
+    /// Writes the table as a Parquet file, compressed with Snappy. The columns are encoded in parallel; the bytes do
+    /// not depend on the number of threads.
     ///
     /// # Errors
     /// If the writer fails.

@@ -94,7 +94,7 @@ pub struct Program<'files> {
     /// kernel are distances from one of the two.
     kernel_text: Option<u64>,
     kernel_stext: Option<u64>,
-    /// The address of the section `.text`, from which the places of kernel modules count.
+    /// The address of the section `.text`. Places in a kernel module are distances from it.
     text: Option<u64>,
     /// The sections of pseudo probes.
     pub(crate) probes: Option<Sections<'files>>,

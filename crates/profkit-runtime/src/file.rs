@@ -227,8 +227,9 @@ impl State {
                         && asked.pool
                         && (asked.continuous || CONTINUOUS.load(Ordering::Relaxed)) =>
                 {
-                    // A pool whose counters are mapped by processes has another name than one that processes replace.
-                    // Counts in a file that was replaced would be lost.
+                    // Some processes map a pool to count in it, other processes replace it. The two kinds of pools have
+                    // different names, because the counts in a mapped file would be lost if another process replaced
+                    // the file.
                     facts.signature = !facts.signature;
                     again = false;
                 }
@@ -601,7 +602,7 @@ fn make_folders(path: &mut Name) {
     }
 }
 
-/// Returns the error number of the first of two steps that failed; 0 if both succeeded.
+/// Returns the error number of the first step if it failed, otherwise that of the second step; 0 if both succeeded.
 fn first_error(result: i32, then: system::Result<()>) -> i32 {
     match then {
         Err(number) if result == 0 => number,

@@ -53,7 +53,8 @@ impl<'a> Output<'a> {
         if length > self.buffer.len() {
             self.end_segment();
             self.segment(start, length);
-            // The next call adds up to two segments, and the one after that would be the last in the buffer.
+            // Three segments must be free: up to two for the next call, and one for the bytes that are in the buffer
+            // when all segments are passed on.
             if self.count > SEGMENTS - 3 {
                 self.flush();
             }

@@ -66,7 +66,8 @@ pub fn quick(_arguments: &[String]) -> Result<()> {
 pub fn doc(_arguments: &[String]) -> Result<()> {
     let deny = [("RUSTDOCFLAGS", "-D warnings")];
     let docs = target_folder().join("doc");
-    // rustdoc leaves the pages of items that are gone, and their links would be checked too.
+    // rustdoc does not remove the pages of items that no longer exist, and the links of these pages would be checked
+    // too.
     crate::links::remove_pages(&docs)?;
     cargo(&["doc", "--workspace", "--no-deps"], &deny)?;
     crate::links::check(&docs)

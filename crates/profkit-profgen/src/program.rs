@@ -120,7 +120,7 @@ pub struct ProgramOptions {
 pub struct Facts {
     /// The number of functions whose entry is not known, because the symbol table has other names than the debug info.
     pub without_entry: u64,
-    /// The number of functions in the debug info, and of those from the symbol table that are used.
+    /// The number of functions: those in the debug info, and those from the symbol table that are used.
     pub functions: u64,
     /// The number of functions that only the symbol table has.
     pub of_symbols: u64,

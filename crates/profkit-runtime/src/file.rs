@@ -571,7 +571,7 @@ impl State {
     }
 }
 
-/// Makes all folders of a path that do not exist. The text after the last slash names no folder.
+/// Makes those folders of a path that do not exist yet. The text after the last slash names no folder.
 pub fn make_folders_of(path: &[u8]) {
     with_state(|state| {
         state.other.clear();
@@ -580,7 +580,7 @@ pub fn make_folders_of(path: &[u8]) {
     });
 }
 
-/// Makes all folders of a path that do not exist. The text after the last slash names no folder.
+/// Makes those folders of a path that do not exist yet. The text after the last slash names no folder.
 fn make_folders(path: &mut Name) {
     let mode = FOLDER_MODE.load(Ordering::Relaxed);
     let end = path.folder_length();

@@ -1,4 +1,4 @@
-//! `cargo xtask bridges`: opens what `profkit export` writes with the programs for which it is written: speedscope (in
+//! `cargo xtask bridges`: opens the outputs of `profkit export` in the programs for which they are made: speedscope (in
 //! Chromium), the Firefox Profiler, and a reader of pprof that is not part of profkit. Its tables are read by pyarrow
 //! and DuckDB.
 use super::browser::Browser;

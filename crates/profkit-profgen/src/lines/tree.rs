@@ -25,7 +25,7 @@ pub(super) struct Counting {
     pub totals_of_lines: bool,
 }
 
-/// The counts of a frame: the total, and that of the line.
+/// The counts of a frame: its total, the count of its line, and the number of its instructions.
 #[derive(Clone, Copy, Default)]
 struct Counts {
     total: u64,
@@ -71,7 +71,7 @@ pub(super) struct Trees<'l> {
     /// By frame.
     facts: Vec<Facts>,
     counts: Vec<Counts>,
-    /// The ids of names in the profile, by their numbers in the locations.
+    /// The ids that names have in the profile. The indices are the numbers that the names have in `locations`.
     names: Vec<Option<NameId>>,
     /// By the numbers of names.
     groups_by_name: Vec<Option<usize>>,

@@ -338,8 +338,8 @@ fn misread(tools: &Tools, case: &Case, theirs: &Ran, _: &Ran) -> Result<bool> {
         && agree(tools, &cut)?.is_some_and(|(same, _)| same == *theirs))
 }
 
-/// Whether profkit refuses to merge profiles of two kinds, and LLVM's tool refuses to merge some two of the inputs if
-/// the later one comes first.
+/// Whether profkit refuses to merge profiles of two kinds, and LLVM's tool refuses to merge two of the inputs if the
+/// later one comes first.
 fn kinds_left_over(tools: &Tools, case: &Case, theirs: &Ran, ours: &Ran) -> Result<bool> {
     let refusals: [&[u8]; 2] = [
         b"error: cannot merge probe-based profile with non-probe-based profile",

@@ -61,8 +61,8 @@ pub(crate) fn indexed(data: &[u8]) {
     let options = IndexedWriteOptions::for_version(14);
     let mut out = Vec::new();
     if write(&profile, &options, &mut out).is_err() {
-        // Writing can fail only because of wrong offsets inside the MemProf section. So it is written without this
-        // section.
+        // Writing can fail only because of wrong offsets inside the MemProf section. So the profile is written without
+        // this section.
         profile.memprof = None;
         out.clear();
         write(&profile, &options, &mut out).expect("what was read can be written");

@@ -1,6 +1,6 @@
 //! Fuzz targets. Each is a function that takes any bytes and panics if a rule does not hold. `tests/smoke.rs` runs all
-//! of [`TARGETS`] on a corpus, and on thousands of mutations of it with a fixed seed. It is part of `cargo test`, and
-//! of `cargo xtask fuzz-smoke` with more mutations. A fuzzing engine only has to call one of the functions.
+//! of [`TARGETS`] on a corpus, and on thousands of mutations of it with a fixed seed. `cargo test` runs this file, and
+//! `cargo xtask fuzz-smoke` runs it with more mutations. A fuzzing engine only has to call one of the functions.
 #![allow(
     clippy::expect_used,
     clippy::panic,

@@ -5,8 +5,8 @@ use profkit_data::remap::Remapping;
 /// Reads any bytes as a list of inputs, and as a remapping file.
 ///
 /// # Panics
-/// If the line number of an entry is not that of a line, or is not larger than the one before; if a remapping has more
-/// entries than lines; or if its error does not name a line.
+/// If the line number of an entry is not that of a line in the bytes, or is not larger than that of the entry before;
+/// if a remapping file has more entries than lines; or if the error about a remapping file does not name a line.
 pub(crate) fn list(data: &[u8]) {
     let lines = data.split(|&byte| byte == b'\n').count();
     for some_exist in [false, true] {

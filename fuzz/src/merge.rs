@@ -140,7 +140,7 @@ pub(crate) fn mixed(data: &[u8]) -> usize {
 fn schedule(seed: usize, inputs: usize) -> Vec<(usize, usize)> {
     let mut state = seed as u64;
     let mut below = |limit: usize| {
-        // The steps of a multiplicative generator, of whose numbers only the high bits are random enough.
+        // This is a step of a linear congruential generator. Only the high bits of its numbers are random enough.
         state = state
             .wrapping_mul(0x5851_f42d_4c95_7f2d)
             .wrapping_add(0x1405_7b7e_f767_814f);

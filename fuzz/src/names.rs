@@ -5,8 +5,9 @@ use profkit_object::readable;
 /// Demangles each word of any text. A word is a row of characters that a symbol may have.
 ///
 /// # Panics
-/// If a demangled name is longer than the largest length, if it changes when it is demangled with hashes though the
-/// symbol is not of Rust, or if the printed form has a control character.
+/// If a demangled name is longer than the largest length; if the name that is demangled with hashes does not begin with
+/// the name that is demangled without them, and the symbol is not one of Rust; or if the printed form has a control
+/// character.
 pub(crate) fn names(data: &[u8]) {
     let in_symbol =
         |byte: &u8| byte.is_ascii_alphanumeric() || b"_.$@;:".contains(byte) || *byte >= 0x80;

@@ -31,7 +31,7 @@ pub(crate) fn probes(data: &[u8]) {
         assert_eq!(map.between(0, u64::MAX).count(), map.probes.len());
         for (index, probe) in map.probes.iter().enumerate() {
             let mut here = map.between(probe.address, probe.address);
-            // Many probes can have one address, so only the first 16 there are looked at.
+            // Many probes can have the same address, so only the first 16 of them are looked at.
             let found = here.by_ref().take(16).any(|(number, _)| number == index);
             assert!(found || here.next().is_some());
             let frames = map.frames(probe).take(data.len() + 1).count();

@@ -84,7 +84,8 @@ pub(crate) fn profgen_binary(data: &[u8]) {
 /// If one of these rules does not hold.
 pub(crate) fn profgen_module(data: &[u8]) {
     let plain = count_window(data, "module.ko", |_| (0, Numbering::FromModule));
-    // A block of gzip that is not compressed, as small modules have it.
+    // The module is stored in a gzip block that is not compressed. Larger modules do not fit into one such block, and
+    // are not tried in this form.
     let Ok(len) = u16::try_from(data.len()) else {
         return;
     };

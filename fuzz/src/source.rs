@@ -27,7 +27,7 @@ pub(crate) fn raw(data: &[u8]) {
 /// Detects the kind of any bytes.
 ///
 /// # Panics
-/// If an empty input is not detected as empty, or if another input is.
+/// If an empty input is not detected as empty, or if an input that is not empty is detected as empty.
 pub(crate) fn detect(data: &[u8]) {
     let kind = profkit_data::detect::detect(data);
     assert_eq!(kind == FileKind::Empty, data.is_empty());
@@ -45,7 +45,8 @@ pub(crate) struct Contents {
 /// Reads all records. Goes on after each error that the reader can resume after.
 ///
 /// # Panics
-/// If reading does not end, if it continues after the reader said that it cannot, or if an error states no position.
+/// If reading does not end, if the reader returns more records after it said that it cannot continue, or if an error
+/// states no position.
 pub(crate) fn read_all(mut source: impl InstrSource, len: usize) -> Contents {
     let mut contents = Contents {
         records: Vec::new(),
@@ -53,7 +54,7 @@ pub(crate) fn read_all(mut source: impl InstrSource, len: usize) -> Contents {
     };
     let mut record = Record::default();
     // Every record and every error takes at least one byte of the file; a file of several profiles may have a few more.
-    // So this loop must return before it ends.
+    // So this loop must return before it has made all of its passes.
     for _ in 0..2 * len + 64 {
         match source.read_record(&mut record) {
             Ok(true) => contents.records.push(record.clone()),

@@ -442,8 +442,9 @@ fn mebibytes(bytes: u64) -> f64 {
 }
 
 /// Runs all commands, one after the other, in each round. Round 0 fills the page cache, and its times do not count.
-/// With `once`, only the last command, which is profkit's, has a round 0. Measuring anonymous memory takes time, so it
-/// is measured in round 0; with `once`, the other commands are measured in each round.
+/// With `once`, only the last command, which is profkit's, has a round 0. Measuring anonymous memory takes time, so
+/// this is done in round 0. With `once`, the other commands have no round 0, so their anonymous memory is measured in
+/// each round.
 fn measure_all(rounds: usize, once: bool, contenders: &mut [Contender]) -> Result<()> {
     let last = contenders.len() - 1;
     for round in 0..=rounds {

@@ -69,8 +69,8 @@ fn ids_of<'k>(page: &Path, known: &'k mut Known) -> Option<&'k BTreeSet<String>>
     ids.as_ref()
 }
 
-/// rustdoc writes such pages for items that are shown under another path. No reader can guess from their address how to
-/// name the item.
+/// Whether a page only leads to another page. rustdoc writes such pages for items that are shown under another path.
+/// The address of such a page does not tell a reader how to name the item.
 fn is_redirect(page: &str) -> bool {
     page.contains("<p>Redirecting to ")
 }

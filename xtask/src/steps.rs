@@ -66,7 +66,8 @@ pub fn quick(_arguments: &[String]) -> Result<()> {
 pub fn doc(_arguments: &[String]) -> Result<()> {
     let deny = [("RUSTDOCFLAGS", "-D warnings")];
     let docs = target_folder().join("doc");
-    // rustdoc leaves the pages of items that are gone, and their links would be checked too.
+    // rustdoc does not remove the pages of items that no longer exist, and the links of these pages would be checked
+    // too.
     crate::links::remove_pages(&docs)?;
     cargo(&["doc", "--workspace", "--no-deps"], &deny)?;
     crate::links::check(&docs)
@@ -85,8 +86,8 @@ const SANITIZED: &[(&str, &[&str])] = &[
 /// thread sanitizer.
 ///
 /// Both sanitizers are part of every toolchain, but their options are not stable. The standard library is compiled with
-/// them too, which needs the component rust-src. In a library compiled without it, the thread sanitizer does not see
-/// the locks, and would report everything that they protect.
+/// them too, which needs the component rust-src. If a library was compiled without the thread sanitizer, the sanitizer
+/// does not see the library's locks, and would report all accesses that these locks protect.
 pub fn sanitize(_arguments: &[String]) -> Result<()> {
     let libraries = sysroot()?.join("lib/rustlib/src/rust/library/std");
     if !libraries.is_dir() {
@@ -120,7 +121,8 @@ const TARGETS: &[(&str, &[&str])] = &[
     ("wasm32-unknown-unknown", PORTABLE),
     ("x86_64-pc-windows-gnu", PORTABLE),
 ];
-/// All libraries except MIP's compiler driver, which is for Unix, and the crates that use it.
+/// The libraries without MIP's compiler driver, which is only for Unix, and without the crates that use the driver. The
+/// runtimes and the support for tests are not among them.
 const PORTABLE: &[&str] = &[
     "profkit-abi",
     "profkit-data",

@@ -94,7 +94,7 @@ pub struct Program<'files> {
     /// kernel are distances from one of the two.
     kernel_text: Option<u64>,
     kernel_stext: Option<u64>,
-    /// The address of the section `.text`, from which the places of kernel modules count.
+    /// The address of the section `.text`. Places in a kernel module are distances from it.
     text: Option<u64>,
     /// The sections of pseudo probes.
     pub(crate) probes: Option<Sections<'files>>,
@@ -120,7 +120,7 @@ pub struct ProgramOptions {
 pub struct Facts {
     /// The number of functions whose entry is not known, because the symbol table has other names than the debug info.
     pub without_entry: u64,
-    /// The number of functions in the debug info, and of those from the symbol table that are used.
+    /// The number of functions: those in the debug info, and those from the symbol table that are used.
     pub functions: u64,
     /// The number of functions that only the symbol table has.
     pub of_symbols: u64,

@@ -12,8 +12,8 @@ struct Boundary {
 }
 
 /// Splits ranges so that no two of them overlap. A range is given as its first address, last address and count. Where
-/// ranges overlap, their counts are added. A range with count 0 adds the addresses that no other range covers, with
-/// count 0. The result is sorted by address.
+/// ranges overlap, their counts are added. If only ranges with count 0 cover an address, the address gets the count 0
+/// in the result. The result is sorted by address.
 pub fn disjoint(ranges: &BTreeMap<(u64, u64), u64>) -> Vec<(u64, u64, u64)> {
     let mut boundaries: BTreeMap<u64, Boundary> = BTreeMap::new();
     for (&(first, last), &count) in ranges {

@@ -153,7 +153,7 @@ pub struct BinaryOutcome {
     pub found_by: Option<FoundBy>,
     /// The number of binaries in the input with the same file name but another build id.
     pub other_builds: usize,
-    /// The number of branches in the other builds that the field before counts, or of samples if there are no branches.
+    /// The number of branches in the binaries that `other_builds` counts, or of samples if there are no branches.
     pub of_other_builds: u64,
     /// The number of branches in this build, or of samples if there are no branches.
     pub counted: u64,

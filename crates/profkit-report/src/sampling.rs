@@ -421,7 +421,7 @@ mod tests {
         assert!(hint(&outcome).is_some_and(|hint| hint.contains("profkit show")));
         outcome.losses.recording.traces = 2;
         assert!(hint(&outcome).is_some_and(|hint| hint.contains("perf inject --itrace=")));
-        // Samples without branches beside the traces.
+        // The recording has samples without branches in addition to the traces.
         outcome.losses.samples = 3;
         outcome.seen = vec![Seen {
             path: b"app".to_vec(),
@@ -439,8 +439,8 @@ mod tests {
         assert!(hint(&outcome).is_some_and(|hint| hint.contains("perf record -b")));
     }
 
-    /// Each field has another number, so that two lines cannot be exchanged. The tests of the command make recordings and
-    /// texts with most of these losses.
+    /// Each field has a different number, so the test fails if two lines have each other's number. The tests of the
+    /// command make recordings and texts with most of these losses.
     #[test]
     fn each_loss_has_its_line_and_its_number() {
         let mut outcome = Outcome {

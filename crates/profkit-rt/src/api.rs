@@ -25,7 +25,8 @@ pub static __profkit_mip_hook: usize = 0;
 /// A function of the program that takes bytes. It returns 0, or an error number of its own.
 type Function = extern "C" fn(context: *mut u8, bytes: *const u8, length: usize) -> i32;
 
-/// A function of the program, and the first argument for it. There is none before the first file.
+/// A function of the program, and the first argument for it. Before the first raw file is written, there is no
+/// function.
 struct Callback {
     function: Option<Function>,
     context: *mut u8,
@@ -40,8 +41,9 @@ impl Sink for Callback {
     }
 }
 
-/// Passes the bytes of the raw file of the calling image to a function, in pieces of any size. Returns 0; the first result
-/// of the function that is not 0, after which it is not called again; or −1 at once if another call is running.
+/// Passes the bytes of the raw file of the calling image to a function, in pieces of any size. After a result of the
+/// function that is not 0, the function is not called again, and this result is returned. If all results are 0, returns
+/// 0. If another call is running, returns −1 at once.
 #[no_mangle]
 pub extern "C" fn __profkit_mip_write(function: Function, context: *mut u8) -> i32 {
     if BUSY.swap(true, Ordering::Acquire) {
@@ -89,8 +91,8 @@ extern "C" fn copy(context: *mut u8, bytes: *const u8, length: usize) -> i32 {
     0
 }
 
-/// Copies the raw file of the calling image to a buffer. Returns its size, or 0 if the buffer is smaller or another call is
-/// running.
+/// Copies the raw file of the calling image to a buffer. Returns the size of the file, or 0 if the buffer is too small
+/// or another call is running.
 #[no_mangle]
 pub extern "C" fn __profkit_mip_copy(buffer: *mut u8, size: usize) -> usize {
     let mut rest = Rest {

@@ -1,5 +1,5 @@
-//! Writes a static library in the format of GNU ar (System V): a symbol index, and object files with their names. A linker
-//! uses an object only if something refers to a symbol in the index.
+//! Writes a static library in the format of GNU ar (System V): a symbol index, and object files with their names. A
+//! linker uses an object only if something refers to one of the object's symbols in the index.
 extern crate std;
 
 use std::format;

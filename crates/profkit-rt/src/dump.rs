@@ -27,8 +27,8 @@ static mut STATE: State = State {
     buffer: [0; core::mem::size_of::<Buffer>()],
 };
 
-/// Everything that a dump uses. It is static, because the stack of a signal handler may be small. The fields stand in the
-/// order in which the code for them is smallest: what is near the start has short offsets.
+/// Everything that a dump uses. It is static, because the stack of a signal handler may be small. The fields stand in
+/// the order in which the code for them is smallest: fields near the start have short offsets.
 #[repr(C)]
 pub struct State {
     pub part: Part,
@@ -127,7 +127,8 @@ pub unsafe fn signed_open(path: *const u8, how: Open) -> i32 {
     signed(unsafe { sys::open(path, how) })
 }
 
-/// What the runtime says about frequent errors: the number of each and a zero-terminated text. A zero follows the last.
+/// What the runtime says about frequent errors: for each error, its number and a zero-terminated text. Another zero
+/// follows the last text.
 const ERRORS: &[u8] = b"\x02: no such folder\0\x0d: permission denied\0\x14: not a folder\0\x1c: no space left on device\0\x1e: read-only file system\0\0";
 
 /// Prints an error about the raw file to stderr. `what` is zero-terminated. `number` is an error number of the system, or
@@ -183,7 +184,7 @@ impl State {
         loop {
             self.names.expand();
             if self.names.are_too_long() {
-                // The rest of the message must fit.
+                // The name is cut so that the rest of the message fits.
                 self.names.name.cut(800);
                 complain(&mut self.names, b": its name is too long\0", 0);
                 return -1;
@@ -198,7 +199,7 @@ impl State {
                 self.write(Adding::Impossible)
             };
             if number == OWN_FILE {
-                // The check of a pool may have changed the number.
+                // The check of a pool may have changed the number of runs.
                 self.part.header.runs = 1;
                 self.names.no_pool = true;
                 continue;
@@ -228,8 +229,9 @@ impl State {
             }
             // SAFETY: a `Text` is always zero-terminated.
             let file = unsafe { signed_open(path, how) };
-            // The file was left by a killed process that had the same process id, so another name is tried; at most 128
-            // names, because some file systems may find every name.
+            // If the file exists already, it was left by a killed process that had the same process id. So another name
+            // is tried. At most 128 names are tried, because some file systems may report for every name that it
+            // exists.
             if file != -error::EXISTS || self.temporaries % 128 == 0 {
                 break file;
             }

@@ -43,8 +43,8 @@ pub fn number_of(result: sys::Result<()>) -> i32 {
     }
 }
 
-/// Returns the same pointer, in a way that the compiler does not follow. Functions that get the address of an object are
-/// smaller than functions that know it.
+/// Returns the same pointer, but the compiler does not see that it is the same. The code of a function is smaller if it
+/// gets the address of an object in this way than if the compiler knows the address.
 pub fn hidden<T>(mut pointer: *mut T) -> *mut T {
     // SAFETY: there is no instruction.
     unsafe {

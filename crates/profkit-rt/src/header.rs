@@ -22,7 +22,8 @@ pub struct Header {
 }
 
 const _: () = assert!(core::mem::size_of::<Header>() == raw_header::SIZE + 8);
-// The fields are numbers of the machine, and the numbers of a raw file are little-endian.
+// The fields have the byte order of the machine. The numbers of a raw file are little-endian, so the machine must be
+// too.
 #[cfg(profkit_rt_object)]
 const _: () = assert!(cfg!(target_endian = "little"));
 

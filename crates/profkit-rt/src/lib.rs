@@ -30,8 +30,8 @@ pub mod archive;
 #[cfg(feature = "source")]
 pub mod compiler;
 
-/// The runtime itself. It has three sizes: with `--cfg profkit_rt_small` it has a file without patterns, pools and
-/// signals, and with `--cfg profkit_rt_api` no file at all.
+/// The runtime itself. It has three sizes. With `--cfg profkit_rt_small` it writes a file, but has no patterns, pools
+/// and signals. With `--cfg profkit_rt_api` it writes no file at all. Without either option it has all of these.
 macro_rules! private {
     ($($(#[$condition:meta])* $name:ident),*) => { $($(#[$condition])* #[cfg(profkit_rt_object)] mod $name;)* };
 }

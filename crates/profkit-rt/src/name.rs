@@ -289,7 +289,8 @@ impl Names {
             }
         }
         self.other.cut(length);
-        // An empty name is that of the current folder. Otherwise the dot is that of the folder before the slash.
+        // If the name of the raw file has no slash, the result is `.`, the current folder. Otherwise the dot comes
+        // after the last slash, and names the folder before this slash.
         self.other.push(b'.');
     }
 

@@ -30,7 +30,7 @@ impl Part {
         common_modes: 0,
     };
 
-    /// Finds the data of this image, except for its build id, whose length the header has.
+    /// Finds the data of this image, except for its build id. Stores the length of the build id in the header.
     #[cfg(not(any(profkit_rt_small, profkit_rt_api)))]
     #[inline(always)]
     pub fn find(&mut self, build_id_length: usize) {

@@ -79,13 +79,16 @@ impl State {
         if self.source.file == NO_FILE {
             self.part.records.emit(&mut self.stream);
         } else {
-            // A pool and an image without any call have the sum that the pool has.
+            // For the check, all bits of the image's own records are set, as in records without any call. If such
+            // records are added to those of a pool, the sums are the records of the pool. So the hash is that of the
+            // pool.
             let mut mask = 0;
             if check {
                 self.stream.only_hash();
                 mask = u32::MAX;
             }
-            // The block of the stream has the expected bytes. Only the number of runs differs.
+            // The block of the stream contains the header and the build id of this image. The pool must begin with the
+            // same bytes; only the number of runs may differ.
             for at in 0..self.stream.block().len() {
                 let byte = self.next();
                 // SAFETY: nothing was added to the block.
@@ -100,8 +103,8 @@ impl State {
                 }
             }
             let records = self.part.records;
-            // There is always a next byte: of a pool that is too short, the check finds the missing checksum, and sums are
-            // made of complete pools alone.
+            // This loop need not notice the end of the pool. If the pool is too short, the check finds that the
+            // checksum is missing. Sums are written only for pools that have passed the check.
             let mut at = 0;
             while at < records.length() {
                 if adding == Adding::Bytes {
@@ -133,7 +136,7 @@ impl State {
                     }
                     hash >>= 8;
                 }
-                // Nothing follows the checksum, so the result is −1.
+                // If nothing follows the checksum, `next` returns −1, so the result is 0.
                 return self.next() + 1;
             }
         }

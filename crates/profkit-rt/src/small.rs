@@ -1,5 +1,5 @@
-//! The file of the small runtime. Its name is that of the environment, without patterns. It is written in place: there are
-//! no temporary files, pools, signals and fork handlers.
+//! The file of the small runtime. The name of the file comes from the environment and cannot be a pattern. The file is
+//! written in place: there are no temporary files, pools, signals and fork handlers.
 use crate::file::{hidden, File};
 use crate::part::Part;
 use crate::stream::Stream;
@@ -8,7 +8,8 @@ use core::arch::global_asm;
 use core::ptr::addr_of_mut;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-// Two images of a process would write the same file. A shared library has no such symbol, and the linker reports that.
+// This runtime is only for programs, because two images of a process would write the same file. A shared library has no
+// symbol `_start`. So the linker reports an error if this runtime is linked into a shared library.
 global_asm!(
     ".hidden _start",
     ".pushsection .rodata.profkit_rt, \"a\", %progbits",
@@ -16,8 +17,8 @@ global_asm!(
     ".popsection"
 );
 
-/// The size in bytes of the longest text. The system refuses a name that is as long. After such a name there is no room
-/// for the number of the error.
+/// The size in bytes of the longest text. The system refuses a name that fills the text, because the name is too long.
+/// The message about this error has then no room for the number of the error.
 const TEXT_MAX: usize = 4352;
 /// What stands before the name.
 const BEFORE: &[u8] = b"profkit: MIP profile \0";
@@ -39,7 +40,7 @@ static mut STREAM: Stream<File> = Stream::unused(File(0));
 #[repr(C)]
 struct Text {
     length: usize,
-    /// Whether there is a percent sign. This runtime does not know what it means.
+    /// Whether the name contains a percent sign. This runtime does not know what a percent sign means.
     is_pattern: bool,
     bytes: [u8; TEXT_MAX + 1],
 }

@@ -12,7 +12,7 @@ pub trait Sink {
 const CHECKSUM: usize = 8;
 
 /// A buffered writer that also computes the hash of all bytes. The fields stand in the order in which the code for them
-/// is smallest: what is near the start has short offsets.
+/// is smallest: fields near the start have short offsets.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Stream<S> {
@@ -98,7 +98,7 @@ impl<S: Sink> Stream<S> {
         unsafe { self.extend_from(bytes.as_ptr(), bytes.len()) }
     }
 
-    /// Appends bytes to the stream that other threads may change in the meantime.
+    /// Appends to the stream bytes in memory that other threads may change in the meantime.
     ///
     /// # Safety
     /// The caller must ensure that `length` bytes at `from` are readable.
@@ -196,7 +196,7 @@ mod tests {
             let mut stream = Stream::new(Bytes(&mut ignored));
             stream.extend(&input);
             assert_eq!(stream.finish(), expected, "length {length}");
-            // Another stream, because a stream ends once.
+            // This is another stream, because a stream can end only once.
             let mut stream = Stream::new(Bytes(&mut written));
             stream.extend(&input);
             assert_eq!(stream.finish_with_checksum(), 0);

@@ -145,7 +145,7 @@ impl Accumulators {
     /// Accumulators that are not used yet.
     pub const UNUSED: Self = Self([0; 8]);
 
-    /// Sets the state of a hash before any input was processed.
+    /// Sets the accumulators to the state of a hash that has not processed any input.
     pub fn start(&mut self) {
         static NEW: [u64; 8] = Accumulators::NEW;
         let mut from = NEW.as_ptr();
@@ -185,7 +185,7 @@ impl Accumulators {
             secret_at += 8;
         }
         if count == BLOCK / STRIPE {
-            // The secret's offset is 128 now, 64 before its end.
+            // The offset in the secret is 128 now, which is 64 bytes before the end of the secret.
             for value in &mut self.0 {
                 *value ^= *value >> 47;
                 // SAFETY: the last of the eight numbers is at offset 128 + 8 * 7, at the end of the secret.
@@ -218,7 +218,8 @@ impl Accumulators {
             self.stripes(rest, 0, length.wrapping_sub(1) / STRIPE);
             self.stripes(rest.wrapping_add(length).wrapping_sub(STRIPE), 192 - 64 - 7, 1);
         }
-        // The bytes of the accumulators are mixed as an input would be, and the numbers of an input are little-endian.
+        // The accumulators are mixed in the same way as the bytes of an input. The numbers in an input are
+        // little-endian, so the accumulators must be too.
         for value in &mut self.0 {
             *value = value.to_le();
         }

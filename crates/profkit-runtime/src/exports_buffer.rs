@@ -46,8 +46,8 @@ unsafe extern "C" fn to_memory(context: *mut u8, segments: *mut Segment, count: 
 /// another number.
 type Receive = unsafe extern "C" fn(*mut u8, *const u8, usize) -> i32;
 
-/// Passes each segment to the function of the program that the context points to, until it returns another number
-/// than 0.
+/// Passes each segment to the function of the program that the context points to. If this function returns another
+/// number than 0, stops and returns that number.
 unsafe extern "C" fn to_program(context: *mut u8, segments: *mut Segment, count: usize) -> i32 {
     // SAFETY: the context points to a function and its context. There are so many segments, and their bytes are
     // readable.

@@ -227,8 +227,9 @@ impl State {
                         && asked.pool
                         && (asked.continuous || CONTINUOUS.load(Ordering::Relaxed)) =>
                 {
-                    // A pool whose counters are mapped by processes has another name than one that processes replace.
-                    // Counts in a file that was replaced would be lost.
+                    // Some processes map a pool to count in it, other processes replace it. The two kinds of pools have
+                    // different names, because the counts in a mapped file would be lost if another process replaced
+                    // the file.
                     facts.signature = !facts.signature;
                     again = false;
                 }
@@ -570,7 +571,7 @@ impl State {
     }
 }
 
-/// Makes all folders of a path that do not exist. The text after the last slash names no folder.
+/// Makes those folders of a path that do not exist yet. The text after the last slash names no folder.
 pub fn make_folders_of(path: &[u8]) {
     with_state(|state| {
         state.other.clear();
@@ -579,7 +580,7 @@ pub fn make_folders_of(path: &[u8]) {
     });
 }
 
-/// Makes all folders of a path that do not exist. The text after the last slash names no folder.
+/// Makes those folders of a path that do not exist yet. The text after the last slash names no folder.
 fn make_folders(path: &mut Name) {
     let mode = FOLDER_MODE.load(Ordering::Relaxed);
     let end = path.folder_length();
@@ -601,7 +602,7 @@ fn make_folders(path: &mut Name) {
     }
 }
 
-/// Returns the error number of the first of two steps that failed; 0 if both succeeded.
+/// Returns the error number of the first step if it failed, otherwise that of the second step; 0 if both succeeded.
 fn first_error(result: i32, then: system::Result<()>) -> i32 {
     match then {
         Err(number) if result == 0 => number,

@@ -7,8 +7,8 @@
 //! functions for build scripts. With `--cfg profkit_runtime_object` it is the runtime: object files with hidden C
 //! names, without panics and Rust libraries. The first object records values (`profkit_part = "values"`), the second
 //! writes files (`"file"`), the third has the interface for profiles in memory (`"buffer"`), and the fourth contains
-//! the constructor (`init.rs`). Machines without an operating system and WebAssembly have no files. There the first
-//! three are one object.
+//! the constructor (`init.rs`). There are no files in WebAssembly, and none on machines without an operating system.
+//! For such targets the first three are one object.
 //!
 //! A program without files needs one line in its build script. It captures its profile when it wants to, and may first
 //! add the counts of an earlier run:

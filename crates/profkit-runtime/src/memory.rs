@@ -19,8 +19,8 @@ pub unsafe fn write<T>(address: usize, value: T) {
     unsafe { (address as *mut T).write_volatile(value) }
 }
 
-/// The elements of a list with their indices. The same iterator of Rust's library brings tables for exceptions into the
-/// object files, because the library is compiled for programs that have them.
+/// The elements of a list with their indices. Rust's library has such an iterator, but that one brings tables for
+/// exceptions into the object files, because the library is compiled for programs that have exceptions.
 pub struct Numbered<'a, T> {
     rest: core::slice::Iter<'a, T>,
     index: usize,

@@ -1,5 +1,6 @@
-//! The output of a profile. It collects small parts in a buffer and the addresses of large ones, and passes them to a
-//! function together. So a file is written by few system calls, and the system takes large pieces of memory for it.
+//! The output of a profile. It collects small parts in a buffer, and the addresses of large parts. It passes all of
+//! them to a function together. So a file is written by few system calls, and the system can use large pieces of memory
+//! for the file.
 
 /// A range of bytes: the address and the number of bytes. The system call `writev` uses the same structure.
 pub type Segment = [usize; 2];
@@ -43,8 +44,8 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Adds the `length` bytes at the address `start`. If they are more than the buffer has room for, they are read
-    /// when they are passed on, which happens at [`Self::finish`] or before.
+    /// Adds the `length` bytes at the address `start`. If there are more bytes than the whole buffer can hold, they are
+    /// not copied to it. They are read only when they are passed on, at [`Self::finish`] or before.
     ///
     /// # Safety
     /// The caller must ensure that the bytes are readable until the output is finished.
@@ -53,7 +54,8 @@ impl<'a> Output<'a> {
         if length > self.buffer.len() {
             self.end_segment();
             self.segment(start, length);
-            // The next call adds up to two segments, and the one after that would be the last in the buffer.
+            // Three segments must be free: up to two for the next call, and one for the bytes that are in the buffer
+            // when all segments are passed on.
             if self.count > SEGMENTS - 3 {
                 self.flush();
             }

@@ -479,7 +479,7 @@ impl Sections {
         }
     }
 
-    /// Returns at least the size in bytes of the largest raw file of these sections.
+    /// Returns an upper limit of the size in bytes of a raw file of these sections.
     ///
     /// # Safety
     /// The caller must ensure that the records are readable.

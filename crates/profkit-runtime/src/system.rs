@@ -218,7 +218,7 @@ pub unsafe fn open_empty(path: *const u8) -> Result<i32> {
         .map(|file| file as i32)
 }
 
-/// Makes a folder. Returns whether the folder that it is in does not exist.
+/// Makes a folder. Returns true if this failed because the folder that would contain it does not exist.
 ///
 /// # Safety
 /// The caller must pass a zero-terminated `path`.

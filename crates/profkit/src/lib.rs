@@ -94,7 +94,7 @@
 //! | variant | how to go on |
 //! |---|---|
 //! | `InstrRaw`, `InstrText` | the reader is an [`InstrSource`](data::instr::InstrSource) |
-//! | `InstrIndexed` | [`records`](data::instr::indexed::IndexedProfile::records) is one; [`lookup`](data::instr::indexed::IndexedProfile::lookup) finds one function |
+//! | `InstrIndexed` | [`records`](data::instr::indexed::IndexedProfile::records) returns an [`InstrSource`](data::instr::InstrSource); [`lookup`](data::instr::indexed::IndexedProfile::lookup) finds one function |
 //! | `Sample` | [`read_into`](data::sample::SampleFile::read_into) a [`SampleProfile`](data::sample::SampleProfile), then [`functions`](data::sample::SampleProfile::functions) |
 //! | `MemProf` | [`contexts`](data::memprof::MemProfile::contexts) |
 //! | `MemProfRaw` | addresses only, in [`dumps`](data::memprof::raw::RawMemProf::dumps): see [Heap contexts](#heap-contexts) |
@@ -215,10 +215,10 @@
 //! # Symbolise addresses
 //! [`ProgramFiles`](object::symbolize::ProgramFiles) opens a program and its debug files, and must live as long as the
 //! [`Symbolizer`](object::symbolize::Symbolizer), which borrows them. Addresses are link-time addresses, as in the
-//! symbol table of the program: subtract the load address from an address of a running process. The
-//! frames of an address begin with the innermost inlined function. An address in no function has no
-//! frames. Without debug info, the function is the symbol that contains the address. A symbol without a size (`_fini`)
-//! reaches up to the next one, and the last of all has no end: then every address after it gets its name.
+//! symbol table of the program: subtract the load address from an address of a running process. The frames of an
+//! address begin with the innermost inlined function. An address in no function has no frames. Without debug info, the
+//! function is the symbol that contains the address. A symbol without a size (`_fini`) reaches up to the next symbol.
+//! If the last symbol of all has no size, it has no end: every address after it gets its name.
 //!
 //! [`function_text`](object::symbolize::Frame::function_text) is the mangled name;
 //! [`names::display`](analysis::names::display) demangles it.
@@ -277,7 +277,7 @@
 //! [`sample::read`](data::sample::read) adds the samples of a file of any encoding to a
 //! [`SampleProfile`](data::sample::SampleProfile), so that reading several files merges them. Each encoding has a
 //! module with a `write`, which returns the losses: data that were left out because the encoding cannot contain them.
-//! What would change the meaning of the profile is an error instead ([`ErrorKind::CannotRepresent`]):
+//! If the meaning of the profile would change, `write` returns an error instead ([`ErrorKind::CannotRepresent`]):
 //!
 //! | encoding | calling contexts | pseudo probes |
 //! |---|---|---|
@@ -288,8 +288,8 @@
 //!
 //! [`nest(&mut profile, false)`](data::sample::nest) turns contexts into functions inlined into their callers, so that
 //! every encoding can contain them. [`GcovOptions::new`](data::sample::gcov::GcovOptions::new) needs a version:
-//! [`GcovVersion::of_gcc`](data::sample::gcov::GcovVersion::of_gcc) has the one that a release of GCC reads. LLVM reads
-//! only [`Gcc47`](data::sample::gcov::GcovVersion::Gcc47), and not versions 1 to 3.
+//! [`GcovVersion::of_gcc`](data::sample::gcov::GcovVersion::of_gcc) returns the version that a release of GCC reads.
+//! LLVM reads only [`Gcc47`](data::sample::gcov::GcovVersion::Gcc47), and not versions 1 to 3.
 //!
 //! ```
 //! # #[cfg(feature = "sample")] {
@@ -311,14 +311,15 @@
 //! A [`HeapProfile`](analysis::heap::HeapProfile) is a heap profile in memory, whatever the format of its file was. For
 //! an indexed profile, use [`from_indexed`](analysis::heap::HeapProfile::from_indexed). For raw dumps and YAML, first
 //! call [`load_heap`](analysis::heap::load_heap), which adds up its inputs, then
-//! [`from_loaded`](analysis::heap::HeapProfile::from_loaded). It fails if no input is a heap profile that can be read; if
-//! some are, the report has an event for each of the others. An indexed profile contains hashes instead of names:
-//! `frame.name` is `None` if the hash is not among the names of `heap.profile`.
+//! [`from_loaded`](analysis::heap::HeapProfile::from_loaded). `load_heap` fails if no input is a heap profile that can
+//! be read. If some inputs can be read, the report has an event for each of the others. An indexed profile contains
+//! hashes instead of names: `frame.name` is `None` if the hash is not among the names of `heap.profile`.
 //!
 //! Raw dumps contain addresses, so they need the binaries that ran. A context is dropped if no function of it is known.
 //! [`contexts_dropped`](analysis::heap::LoadedHeap::contexts_dropped) is the number of these contexts;
-//! [`modules`](analysis::heap::LoadedHeap::modules) has a [`ModuleReport`](analysis::heap::ModuleReport) for each binary
-//! that the dumps name, with the reason: its `binary` is `None` if the binary was not found.
+//! [`modules`](analysis::heap::LoadedHeap::modules) has a [`ModuleReport`](analysis::heap::ModuleReport) for each
+//! binary that the dumps name. The `ModuleReport` shows the reason: its field `binary` is `None` if the binary was not
+//! found.
 //!
 //! ```no_run
 //! # #[cfg(not(feature = "analysis"))] fn main() {}

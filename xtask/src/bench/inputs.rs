@@ -317,7 +317,7 @@ fn part_source(part: u64, values: bool) -> String {
             }
             sites.push_str("  return sum;\n}\n");
         }
-        // The sites must be placed before their caller.
+        // The functions that contain the sites must come before the function that calls them.
         let caller = source.find("int run").unwrap_or(source.len());
         source.insert_str(caller, &sites);
     }

@@ -43,8 +43,8 @@ Example: cargo xtask bench-llvm --only coverage --rounds 11
 /// Runs the benchmark.
 ///
 /// # Errors
-/// If a tool is missing, a command fails, or two outputs that must be equal differ. A missed target is not an error
-/// of the run: the table says so.
+/// If a tool is missing, a command fails, or two outputs that must be equal differ. A missed target is not an error of
+/// the run; the table shows it.
 pub fn run(args: &[String]) -> Result<()> {
     let mut args = args.iter();
     let mut options = Options {

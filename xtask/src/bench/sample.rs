@@ -46,7 +46,7 @@ const TEXT: SampleOptions = SampleOptions {
 /// works to run: merge, many, text or function.
 ///
 /// # Errors
-/// If a tool is missing or fails, or two outputs differ. A missed target is not an error: the table says so.
+/// If a tool is missing or fails, or two outputs differ. A missed target is not an error; the table shows it.
 pub fn run(only: &[String]) -> Result<()> {
     let profkit = build_release()?;
     let llvm = tool("llvm-profdata-22")?;

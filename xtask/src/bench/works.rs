@@ -206,7 +206,8 @@ fn match_binary(folder: &Path, profkit: &Path) -> Result<Work> {
     ))
 }
 
-/// A work in which a command is compared with reading its inputs. The command may take twice as long.
+/// A work that compares a command of profkit with reading the command's inputs. The command may take twice as long as
+/// the reading.
 fn beside_reading(
     name: &'static str,
     folder: &Path,

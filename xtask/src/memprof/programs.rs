@@ -48,7 +48,8 @@ struct Release {
     tool: u32,
     /// The versions of the MemProf section that are asked for. If empty, only the default version is written.
     versions: &'static [u32],
-    /// Whether the order of functions in the output is one that profkit has too.
+    /// Whether the tool writes the functions in the same order as profkit. Only then can the bytes of the outputs be
+    /// equal.
     ordered: bool,
     /// Whether the tool can read dumps of position-independent programs.
     pie: bool,

@@ -49,7 +49,7 @@ struct Measured {
 /// Runs the benchmark.
 ///
 /// # Errors
-/// If something does not build or run. A missed target is not an error of the run: the table says so.
+/// If something does not build or run. A missed target is not an error of the run; the table shows it.
 pub fn run(args: &[String]) -> Result<()> {
     let folder = target_folder().join("bench-mip");
     let (mut only, mut rounds, mut work) = (Vec::new(), None, 8u32);
@@ -173,7 +173,7 @@ fn runtime_variants(profkit: &Path) -> Result<Vec<Variant>> {
     Ok(all)
 }
 
-/// Prints what each build has, in bytes, and its time beside that of the plain one.
+/// Prints the sizes of each build in bytes, and the time of each build divided by that of the plain build.
 fn print_runtimes(real: Real, measured: &[Measured]) -> Result<()> {
     let plain = measured.first().context("nothing was measured")?;
     println!(

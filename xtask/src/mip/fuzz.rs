@@ -44,7 +44,7 @@ const EXTRAS: [(&str, &[&str]); 23] = [
     ),
     ("", &["-fno-omit-frame-pointer", "-mno-red-zone"]),
     ("", &["-fuse-ld=gold"]),
-    // gcc warns about `-pipe` beside it.
+    // There is no `-pipe` here, because gcc warns if both options are given.
     ("", &["-save-temps=obj"]),
     ("", &["-march=haswell"]),
     ("", &["-static"]),
@@ -72,7 +72,7 @@ const EXTRAS: [(&str, &[&str]); 23] = [
 /// Runs the test.
 ///
 /// # Errors
-/// If a program behaves differently when it is instrumented; all are tried first.
+/// If a program behaves differently when it is instrumented. All programs are tried before this error is returned.
 pub fn run(args: &[String]) -> Result<()> {
     let (mut programs, mut first) = (60u64, 1u64);
     let (mut modes, mut profkit): (Vec<MipMode>, Option<PathBuf>) = (Vec::new(), None);
@@ -168,7 +168,7 @@ fn setting_of(seed: u64) -> Setting {
     }
 }
 
-/// One program; the number of functions whose calls were compared with clang's.
+/// Tests one program. Returns the number of functions whose calls were compared with clang's.
 fn one(
     profkit: &Path,
     seed: u64,

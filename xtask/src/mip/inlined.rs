@@ -138,7 +138,7 @@ fn of_dump(text: &str) -> BTreeSet<String> {
 /// Lists every function whose calls or coverage MIP and clang report differently, each with the reason.
 ///
 /// # Errors
-/// The functions that have none.
+/// The functions for which there is no reason.
 pub fn explain(found: &Comparison, evidence: &Evidence, accepted: Accepted) -> Result<String> {
     let mut list = String::new();
     let mut unexplained = Vec::new();

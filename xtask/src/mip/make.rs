@@ -1,4 +1,4 @@
-//! Builds of the real programs by their own makefiles, and what is run of them.
+//! Builds the real programs by their own makefiles, and runs the programs and their tests.
 use super::packages::{BZIP2, LUA, LZ4, Package, RE2, Sources, ZLIB, ZSTD};
 use anyhow::{Context, Result, bail};
 use profkit_testkit::program::MipMode;
@@ -623,7 +623,7 @@ fn test_station(run: &Run<'_>) -> Result<Vec<String>> {
     Ok(vec![format!("{} runs", STATION_RUNS.len())])
 }
 
-/// Arguments of the program with two phases, each with its output.
+/// The runs of station, the program with two phases: the arguments of each run, and a text that its output contains.
 pub const STATION_RUNS: &[(&[&str], &str)] = &[
     (&["start"], "64 stages\nrefused: line 2 is no setting"),
     (&["run", "20000", "1"], "sum 18071820373898808784"),

@@ -1,5 +1,6 @@
-//! `cargo xtask bridges`: what `profkit export` writes, opened by the programs that it is for: speedscope (in Chromium), the
-//! Firefox Profiler, and a reader of pprof that is not ours; and its tables, by pyarrow and DuckDB.
+//! `cargo xtask bridges`: opens the outputs of `profkit export` in the programs for which they are made: speedscope (in
+//! Chromium), the Firefox Profiler, and a reader of pprof that is not part of profkit. Its tables are read by pyarrow
+//! and DuckDB.
 use super::browser::Browser;
 use super::firefox::{self, Counted, Firefox};
 use crate::steps::cargo;

@@ -1,5 +1,5 @@
-//! What `profkit export --to firefox` writes, read by the Firefox Profiler: its command on npm has the loader of the page
-//! profiler.firefox.com, and the checks of that loader.
+//! Checks that the Firefox Profiler reads what `profkit export --to firefox` writes. The command of the Firefox
+//! Profiler on npm has the same loader as the page profiler.firefox.com, with the checks of that loader.
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 use std::path::{Path, PathBuf};

@@ -55,7 +55,7 @@ pub fn fetched() -> Result<PathBuf> {
         .args(FOLDERS.map(|part| format!("*/{part}/*")));
     succeed(&mut tar)?;
     if root.exists() {
-        // A folder from an older version of this task, which unpacked fewer parts of the package.
+        // This folder is from an older version of this task, which unpacked fewer parts of the package.
         fs::remove_dir_all(&root)?;
     }
     // The folder gets its name last, so that a folder with this name is always complete.

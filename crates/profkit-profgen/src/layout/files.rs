@@ -3,7 +3,8 @@ use super::{FunctionLayout, Layout};
 use crate::layout::MappedFunction;
 use std::io::Write as _;
 
-/// The smallest version of a block map that shows a compiler with support for lists of version 1: LLVM 17 or later.
+/// A block map of this version or a later one shows that the compiler can read lists of version 1: it is LLVM 17 or
+/// later.
 const LIST_1: u8 = 2;
 
 impl Layout<'_> {

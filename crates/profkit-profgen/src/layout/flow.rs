@@ -33,7 +33,7 @@ pub struct FlowLosses {
     pub branches: u64,
     /// The number of branches with neither end in a function with known blocks.
     pub outside: u64,
-    /// The number of branches that are no returns and go to the middle of a block.
+    /// The number of branches that go to the middle of a block and are not returns.
     pub into_middle: u64,
     /// The number of ranges of code between two branches, in functions with known blocks.
     pub ranges: u64,

@@ -6,8 +6,8 @@
 //! placed in sequence (extended TSP), and orders the functions, so that callers are near their callees.
 //! [`Layout::cc_profile`] and [`Layout::ld_profile`] write the results.
 //!
-//! The algorithms are those that google/autofdo's and google/llvm-propeller's sources describe, and Newell and Pupyrev,
-//! "Improved Basic Block Reordering" (2020).
+//! The algorithms are described in the sources of google/autofdo and google/llvm-propeller, and in the paper "Improved
+//! Basic Block Reordering" by Newell and Pupyrev (2020).
 mod chains;
 mod code;
 mod files;

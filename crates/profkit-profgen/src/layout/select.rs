@@ -7,11 +7,12 @@ use std::path::Path;
 /// The largest number of binaries that a message lists.
 const MOST: usize = 5;
 
-/// Returns the counts of a program. They are found by its build id; or by the name of its file, if the counts have no
-/// build id. If the counts name no binary, all are returned.
+/// Returns the counts of a program: those with its build id. If there are none, returns the counts that have the name
+/// of its file and no build id. Counts that name no binary are returned too.
 ///
 /// # Errors
-/// [`ErrorKind::CannotCorrelate`] if there are none. The message lists what there is.
+/// [`ErrorKind::CannotCorrelate`] if there are no counts of the program. The message lists the binaries that have
+/// counts.
 pub fn counts_of<'c>(
     counts: &'c Counts,
     path: &Path,

@@ -1,9 +1,9 @@
 //! Sample profiles by source line.
 //!
-//! Each instruction of a range gives its count to its line; a line gets the largest count of its instructions, times the
-//! number of copies that the compiler made of them. Each function on the inline stack gets count times size of the
-//! instruction as its total. A branch to the entry of a function is a call: the line of the branch gets a call target, the
-//! function a head sample.
+//! Each instruction of a range gives its count to its line; a line gets the largest count of its instructions, times
+//! the number of copies that the compiler made of them. For each function on the inline stack of an instruction, the
+//! count of the instruction times its size is added to the function's total. A branch to the entry of a function is a
+//! call: the line of the branch gets a call target, and the function that is entered gets a head sample.
 mod tree;
 
 use crate::checked::{CheckedCounts, Figures, add};
@@ -51,7 +51,8 @@ pub struct Made {
 }
 
 /// Makes the profile of a binary from its counts: by pseudo probe if the program has probes, otherwise by source line.
-/// `counts` has several elements if the inputs give the places in the binary in different numberings.
+/// A numbering is the way in which an input gives the places in the binary. If the inputs have different numberings,
+/// `counts` has several elements.
 ///
 /// # Errors
 /// If the sections of the pseudo probes are damaged.
@@ -139,8 +140,8 @@ pub fn profile_of(
     Ok((profile, locations.warnings().to_vec()))
 }
 
-/// Adds, with count 0, all ranges of the functions that have samples, so that their other lines get the count 0. With
-/// `all`, adds the ranges of all functions.
+/// Adds the ranges of each function that has samples, with count 0. So the lines of such a function that have no
+/// samples get the count 0. With `all`, adds the ranges of all functions.
 pub(crate) fn add_zeros(program: &Program<'_>, ranges: &mut BTreeMap<(u64, u64), u64>, all: bool) {
     let mut zeros: Vec<(u64, u64)> = Vec::new();
     if all {

@@ -1,7 +1,7 @@
 //! Counts of frames as trees of samples, one tree for each outermost function. The trees are made by all processor cores.
 //!
-//! Frames are numbered so that a caller comes before the frames inlined into it. So what a frame inherits from its caller
-//! is computed once per frame, and not once per frame and depth.
+//! Frames are numbered so that a caller comes before the frames inlined into it. So the facts that a frame inherits
+//! from its caller are computed once per frame, and not once per frame and depth.
 use crate::checked::add;
 use crate::lines::{OFFSET_MASK, raise_lines_to_targets, total_of_lines};
 use profkit_data::limits::SAMPLE_INLINE_DEPTH;
@@ -25,7 +25,7 @@ pub(super) struct Counting {
     pub totals_of_lines: bool,
 }
 
-/// The counts of a frame: the total, and that of the line.
+/// The counts of a frame: its total, the count of its line, and the number of its instructions.
 #[derive(Clone, Copy, Default)]
 struct Counts {
     total: u64,
@@ -36,8 +36,9 @@ struct Counts {
 /// What is known of a frame.
 #[derive(Clone, Copy)]
 struct Facts {
-    /// The frame whose line has the samples: the frame itself, or the innermost caller before a function without a name.
-    /// `None` if the outermost function has no name.
+    /// The frame whose line gets the samples of this frame. It is the frame itself if all functions on its stack have
+    /// names. Otherwise it is the caller of the outermost function without a name; `None` if the outermost function of
+    /// the stack has no name.
     own: Option<FrameId>,
     /// The number of the name of the outermost function.
     root: usize,
@@ -70,12 +71,12 @@ pub(super) struct Trees<'l> {
     /// By frame.
     facts: Vec<Facts>,
     counts: Vec<Counts>,
-    /// The ids of names in the profile, by their numbers in the locations.
+    /// The ids that names have in the profile. The indices are the numbers that the names have in `locations`.
     names: Vec<Option<NameId>>,
     /// By the numbers of names.
     groups_by_name: Vec<Option<usize>>,
     groups: Vec<Group>,
-    /// The samples at the entries of functions, by their indices in the profile.
+    /// Numbers of samples at the entries of functions. The first number is the index of the function in the profile.
     heads: Vec<(usize, u64)>,
 }
 
@@ -124,8 +125,8 @@ impl<'l> Trees<'l> {
         }
     }
 
-    /// Adds instructions: address, size, count. They are the first addresses of the locations. Returns the number of those
-    /// without a line.
+    /// Adds instructions. Each has an address, a size and a count. The first addresses of `locations` have to be those
+    /// of the instructions, in the same order. Returns the number of instructions without a line.
     pub fn add_instructions(&mut self, instructions: &[(u64, u8, u64)]) -> u64 {
         let mut without_line = 0;
         let mut order = Vec::new();
@@ -312,7 +313,7 @@ impl Tree<'_, '_> {
         Location::new(location.line, discriminator)
     }
 
-    /// Returns the frame whose line has the samples of a frame, and its node.
+    /// Returns the frame whose line gets the samples of `frame`, and the node of the returned frame.
     fn node(&mut self, frame: FrameId) -> Option<(FrameId, usize)> {
         let trees = self.trees;
         let own = trees.facts.get(frame.index())?.own?;
@@ -435,7 +436,8 @@ impl Tree<'_, '_> {
                 }),
             }
         }
-        // What is inlined into a function comes after it, so it is complete when it is moved into the function.
+        // An inlined function comes after the function that contains it, and the last one is taken first. So each
+        // function is complete when it is moved into the function that contains it.
         while let Some(mut inner) = samples.pop() {
             inner
                 .inlined

@@ -33,7 +33,7 @@ const ATTRIBUTES: u8 = 7;
 const IS_DISTANCE: u8 = 0x80;
 /// The attribute of a probe that is not a place in the source, but marks where a part of a function begins.
 const SENTINEL: u8 = 2;
-/// The attribute of a probe whose entry also has a discriminator.
+/// The attribute of a probe that is stored with a discriminator.
 const HAS_DISCRIMINATOR: u8 = 4;
 
 /// The bytes of both sections.
@@ -222,9 +222,9 @@ impl ProbeMap {
         probes.find(|probe| !probe.is_block())
     }
 
-    /// Returns the frames of a probe that a compiler can know, outermost first, and whether other frames were cut off.
-    /// A call site without a probe has the index 0; its frame and all frames outside of it are cut off. At most
-    /// [`SAMPLE_INLINE_DEPTH`] frames are returned.
+    /// Returns those frames of a probe that a compiler can know, the outermost first. Also returns whether other frames
+    /// were cut off. A call site without a probe has the index 0; its frame and all frames outside of it are cut off.
+    /// At most [`SAMPLE_INLINE_DEPTH`] frames are returned.
     pub fn known_frames(&self, probe: &Probe) -> (Vec<ProbeFrame>, bool) {
         let mut frames = self.frames(probe);
         let mut known: Vec<ProbeFrame> = frames.next().into_iter().collect();
@@ -271,8 +271,8 @@ impl Reader<'_, '_> {
     fn read(&mut self) -> Result<()> {
         // The depth of inlining is limited only by the size of the section, so this uses a loop and not recursion.
         let mut open: Vec<Open> = Vec::new();
-        // Whether an address was stored as a whole, and not as a distance. Then the addresses of functions are not
-        // needed.
+        // Whether an address was already stored as a whole, and not as a distance. After such an address, the addresses
+        // of functions are not needed.
         let mut whole_addresses = false;
         loop {
             while open.last().is_some_and(|copy| copy.inlined_left == 0) {
@@ -460,7 +460,8 @@ mod tests {
         probes.extend([1, 1, 1, 0x80, 0x10]);
         probes.push(2);
         probes.extend(9u64.to_le_bytes());
-        // The inlined copy has one probe: a direct call 8 bytes before the last probe, with the discriminator 5.
+        // The inlined copy has one probe: a direct call with the discriminator 5. It is 8 bytes before the previous
+        // probe.
         probes.extend([1, 0, 3, 0x80 | 0x40 | 2, 0x78, 5]);
         (descriptions, probes)
     }

@@ -69,8 +69,8 @@ fn block(
     next(out, diagnosis, (name, &quoted(name), ""), complete)
 }
 
-/// Prints a group of like files. A group of one file is printed like a single file; if `counts` has more files, only
-/// the first few faults are listed. `paths` are the arguments that named the files, quoted for a shell.
+/// Prints a group of like files. A group of one file is printed like a single file, but only its first few faults are
+/// listed if `counts` has other files too. `paths` are the arguments that named the files, quoted for a shell.
 ///
 /// # Errors
 /// If the writer fails.

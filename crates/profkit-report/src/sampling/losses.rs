@@ -23,7 +23,7 @@ pub(super) struct Loss {
 }
 
 impl Loss {
-    /// The number that decides whether a loss is large: it is if more than one thing in this many is lost.
+    /// The number that decides whether a loss is large. A loss is large if more than one thing in this many is lost.
     const ONE_IN: u64 = 20;
 
     const fn new(

@@ -467,7 +467,8 @@ pub fn read_by(readers: &Readers) -> String {
 /// Prints how many functions make 90 % of all counts, how many the next 9 %, and how many the rest.
 ///
 /// # Arguments
-/// `words` are what is counted and what it has; `idle` is the number of those without any, and what to call them.
+/// `what` is the plural of what is listed, for example functions. `counts` is the plural of what is counted, for
+/// example samples. `idle` is the number of listed things without any counts, and `idle_text` describes them.
 ///
 /// # Errors
 /// Those of the writer.

@@ -117,7 +117,7 @@ unsafe fn loaded(header: *const u8, segment: *const u8) -> &'static [u8] {
         let address = get::<usize>(segment, at::ADDRESS);
         let wanted = get::<usize>(segment, at::FILE_SIZE);
         let mut size = 0;
-        // The address of the ELF header in the headers: 0 unless the image has a fixed address.
+        // The address that the program headers give for the ELF header. It is 0 unless the image has a fixed address.
         let mut start = 0;
         let mut other = core::ptr::null();
         loop {

@@ -114,8 +114,8 @@ impl State {
         Ok(start)
     }
 
-    /// Writes the file or keeps the profile in it, and maps it. If a profile is kept, the counts up to now are added to
-    /// it. Returns the address of the mapping.
+    /// Keeps the profile that is in the file, or writes a new one, and maps the file. If a profile is kept, the counts
+    /// up to now are added to it. Returns the address of the mapping.
     fn map_file(&mut self, sections: &Sections) -> system::Result<usize> {
         let build_id = image::build_id();
         let size = sections.size(ids_size(build_id));

@@ -6,14 +6,14 @@ use crate::memory::{starts_with, Area};
 use crate::profile::{ids_size, Old, Parts, Sections};
 use crate::system::{self, error};
 
-/// The number of bytes from which on a build id belongs to one build only, because it is a hash that is long enough or
-/// a random number. Some linkers also write ids of 8 bytes.
+/// A build id with at least this number of bytes belongs to only one build, because it is a long hash or a random
+/// number. Some linkers also write ids of 8 bytes.
 const UNIQUE_ID: usize = 16;
 
 impl State {
-    /// Adds the counts and values of the profile in a file to the profile in `parts`. Returns the bytes of the file that
-    /// are now in memory, if there are any. If there is no other memory for the sums, they overwrite the counts in
-    /// these bytes. Returns `None` if the file is no profile of this image.
+    /// Adds the counts and values of the profile in a file to the profile in `parts`. Returns the bytes of the file
+    /// that are now in memory, if there are any. If there is no other memory for the sums, the sums overwrite the
+    /// counts in these bytes. Returns `None` if the file is no profile of this image.
     pub(super) fn add_old(
         &mut self,
         file: i32,
@@ -60,9 +60,10 @@ impl State {
         Ok(Some(before))
     }
 
-    /// Reads the profile in a file of `size` bytes. Only the part from its counters on stays in memory, in the new memory
-    /// `before`, because new memory is expensive: the records are compared piece by piece before that. If the file has
-    /// the build id of this image, the first piece is enough. Returns `None` if the file is no profile of this image.
+    /// Reads the profile in a file of `size` bytes. New memory is expensive, so the new memory `before` is only as
+    /// large as the part of the profile from the counters on. The records are first read into it piece by piece and
+    /// compared. Then that part is read into it, and stays there. If the file has the build id of this image, the first
+    /// piece is enough. Returns `None` if the file is no profile of this image.
     fn read_old(
         &mut self,
         file: i32,
@@ -97,7 +98,7 @@ impl State {
                     build_id,
                 );
             let length = size - sections.counters_offset(ids_size);
-            // The memory has room for some records at least.
+            // The memory must also have room for at least some of the records.
             before.length = if length < self.buffer.len() {
                 self.buffer.len()
             } else {

@@ -281,8 +281,8 @@ impl State {
             };
         }
         if result != 0 && kept.length != 0 {
-            // The earlier profiles are kept. A part of the new one is removed, because it would make the whole file
-            // unreadable.
+            // The earlier profiles are kept. If a part of the new profile was written, it is removed, because it would
+            // make the whole file unreadable.
             let _ = system::set_size(file, kept.length);
         }
         result

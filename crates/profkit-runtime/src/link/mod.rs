@@ -258,8 +258,8 @@ pub fn library(version: u32, target: Option<&str>) -> Result<Cow<'static, [u8]>,
 }
 
 /// Links the program of the calling build script with the runtime for the rustc that compiles it. The build script must
-/// belong to the crate of the program itself. The libraries of other crates come later in the link than rustc's own
-/// runtime.
+/// belong to the crate of the program itself, because the libraries of other crates come later in the link than rustc's
+/// own runtime.
 ///
 /// # Errors
 /// If there is no runtime for the compiler or the target, or the library cannot be written.

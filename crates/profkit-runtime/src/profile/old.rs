@@ -29,8 +29,9 @@ pub struct OldHeader {
 }
 
 impl Sections {
-    /// Checks that the bytes are a complete profile of this image. Returns its parts, or `None` if they are not. If
-    /// `whole` is false, other bytes may follow the profile. If `with_values` is false, value data are not checked.
+    /// Checks that the bytes are a complete profile of this image. Returns the parts of the profile, or `None` if the
+    /// bytes are not such a profile. If `whole` is false, other bytes may follow the profile. If `with_values` is
+    /// false, value data are not checked.
     ///
     /// # Safety
     /// The caller must ensure that the sections and the bytes are readable.
@@ -54,7 +55,8 @@ impl Sections {
         }
     }
 
-    /// Checks that the header of a profile is one of this image. Returns what the rest is checked with.
+    /// Checks that a header is that of a profile of this image. Returns what is needed to check the rest of the
+    /// profile; `None` if the header is another one.
     ///
     /// # Safety
     /// The caller must ensure that the sections and the words of a header are readable.
@@ -73,7 +75,8 @@ impl Sections {
             if ids_size % 8 != 0 || ids_size > (isize::MAX / 4) as u64 {
                 return None;
             }
-            // These are at most as many bytes as fit into memory, and an address, so no bits are lost.
+            // The build ids have at most as many bytes as fit into memory, and `CountersDelta` is an address or a
+            // distance between addresses. So no bits are lost.
             #[allow(clippy::cast_possible_truncation)]
             Some(OldHeader {
                 ids_size: ids_size as usize,
@@ -122,8 +125,9 @@ impl Sections {
         true
     }
 
-    /// Calculates the range of the functions of another profile of the same build, of which only the records before the
-    /// index `first` were checked. Returns false if none of these has the address of a function.
+    /// Completes the `shift` of another profile of the same build, of which only the records before the index `first`
+    /// were checked: adds the addresses of the other functions of this process. Returns false if none of the checked
+    /// records has the address of a function.
     ///
     /// # Safety
     /// The caller must ensure that the sections are readable.

@@ -240,8 +240,8 @@ static mut SITE: Site = Site {
 };
 
 impl Site {
-    /// Adds a count to a value. If the value is new and there is no room, it replaces the value with the least count if
-    /// its own count is larger.
+    /// Adds `count` to the count of a value. If the value is new and there is no room for it, it replaces the value
+    /// with the least count, but only if this least count is smaller than `count`.
     #[inline(never)]
     fn add(&mut self, value: u64, count: u64) {
         let mut least = [0, u64::MAX];
@@ -309,9 +309,10 @@ impl Site {
     }
 }
 
-/// Writes the value data of one function. If other threads may add values meanwhile, [`super::Change::Begin`] was made before,
-/// so that the three passes over the values find the same ones. Without memory for that they may differ. The sizes in
-/// the file are those of the first pass, so the structure of the file stays valid.
+/// Writes the value data of one function. If other threads may add values meanwhile, the caller has made
+/// [`super::Change::Begin`] before, so that the three passes over the values find the same values. If there was no
+/// memory for this, the passes may find different values. The sizes in the file are those of the first pass, so the
+/// structure of the file stays valid.
 ///
 /// # Safety
 /// The caller must pass the address of a function record with sites, ensure that no other call is running, and that the

@@ -65,13 +65,13 @@ pub unsafe fn has_sites(record: usize) -> bool {
     unsafe { numbers_of_sites(record) != 0 }
 }
 
-/// Returns at least the size in bytes of the largest value data that a function can have.
+/// Returns an upper limit of the size in bytes of a function's value data.
 ///
 /// # Safety
 /// The caller must pass the address of a function record.
 pub unsafe fn largest(record: usize) -> usize {
-    // A site has a number of its values, and the values with their counts. The rest are the numbers before them and
-    // padding.
+    // A site takes one byte for the number of its values, and 16 bytes for each value with its count. The rest of the
+    // value data are the numbers before the sites, and padding.
     const SITE: usize = 1 + VALUES_PER_SITE * 16;
     // SAFETY: the caller promises that there is a record.
     unsafe { all_sites(record) * SITE + 8 + KINDS_MAX * 16 }
@@ -138,13 +138,14 @@ unsafe fn each_node(record: usize, site: usize, mut function: impl FnMut(&Node) 
     }
 }
 
-/// What is known of a node's counts in files. Other threads add to the counts of nodes at any time and without atomic
-/// operations, so nobody else may store a lower count there: the count in the file would be added again. Instead the count
-/// that was written is noted here, and the next write has the difference. In a process with one thread the counts are
-/// simply set to 0.
+/// The part of a node's count that is already in files. Other threads add to the counts of nodes at any time and
+/// without atomic operations. If this thread set a count to 0, another thread could overwrite the 0 with the old count
+/// plus one. The part that is in a file would then be written again. So the count that was written is stored here
+/// instead, and the next write has only the difference. In a process with one thread the counts are simply set to 0.
 #[repr(C)]
 pub struct Written {
-    /// The value to which the other two belong. A node gets another value if the list of its site is full.
+    /// The value to which the other two fields belong. If the list of a site is full, a node of it can get another
+    /// value.
     value: AtomicU64,
     /// The part of the node's count that is in a file.
     count: AtomicU64,
@@ -154,8 +155,8 @@ pub struct Written {
 
 const _: () = assert!(core::mem::size_of::<Written>() == core::mem::size_of::<Node>());
 
-/// The size in bytes of a chunk of memory for nodes. As much memory with a [`Written`] for each node follows it. A larger
-/// chunk would waste memory in small programs.
+/// The size in bytes of a chunk of memory for nodes. After the chunk comes memory of the same size with a [`Written`]
+/// for each node. A larger chunk would waste memory in small programs.
 const CHUNK_SIZE: usize = 64 << 10;
 
 impl Node {
@@ -196,7 +197,8 @@ impl Node {
 /// A change of all nodes of a function.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Change {
-    /// Other threads may add to the counts from now on while they are written: provides the memory for [`Written`].
+    /// Provides the memory for [`Written`]. From now on, other threads may add to the counts while the counts are
+    /// written.
     Share,
     /// The counts at this moment are those that are written next. So all passes over them find the same values.
     Begin,

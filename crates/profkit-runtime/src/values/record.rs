@@ -98,7 +98,7 @@ fn allocate(count: usize) -> *mut Node {
 }
 
 /// The number of nodes at the start of a list that [`instrument_one`] compares before it calls [`instrument`]. If the
-/// value is in none of them, they are compared again there, so a larger number makes rare values slower.
+/// value is in none of these nodes, [`instrument`] compares them again, so a larger number makes rare values slower.
 const FIRST_NODES: usize = 5;
 
 /// Adds one to the count of a value in the list of a site. Instrumented code calls this function very often. So the

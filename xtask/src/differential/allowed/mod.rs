@@ -47,8 +47,8 @@ pub fn reason(
         return crash(tools, case, theirs, ours);
     }
     if theirs.code != Some(0) && theirs.code == ours.code {
-        // If LLVM's tool fails, it may leave a partial output file, and lose the end of its standard output. So the files
-        // are not compared, and standard output only up to the lost end.
+        // If LLVM's tool fails, it may leave a partial output file, and lose the end of its standard output. So the
+        // files are not compared. Standard output is compared only up to the point where that of LLVM's tool ends.
         let (mut one, mut two) = (theirs.clone(), ours.clone());
         one.files.clear();
         two.files.clear();
@@ -338,8 +338,8 @@ fn misread(tools: &Tools, case: &Case, theirs: &Ran, _: &Ran) -> Result<bool> {
         && agree(tools, &cut)?.is_some_and(|(same, _)| same == *theirs))
 }
 
-/// Whether profkit refuses to merge profiles of two kinds, and LLVM's tool refuses two of the inputs in the reverse
-/// order.
+/// Whether profkit refuses to merge profiles of two kinds, and LLVM's tool refuses to merge two of the inputs if the
+/// later one comes first.
 fn kinds_left_over(tools: &Tools, case: &Case, theirs: &Ran, ours: &Ran) -> Result<bool> {
     let refusals: [&[u8]; 2] = [
         b"error: cannot merge probe-based profile with non-probe-based profile",

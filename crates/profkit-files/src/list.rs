@@ -239,7 +239,9 @@ impl ListError {
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             ListError::Weight(_) => Some(LINE_HINT),
-            ListError::StdinTwice => Some("use - only once: for one profile or for one list"),
+            ListError::StdinTwice => {
+                Some("give `-` only once, either for one profile or for one list")
+            }
             ListError::Line { .. } => Some(LIST_HINT),
             ListError::Missing(_) => {
                 Some("nothing was done, because some of the named inputs cannot be read")

@@ -265,7 +265,7 @@ fn source_has_samples_beside_its_lines() {
       9  200   return value * 2 + (value > 5 ? sink : 1);
     ");
     insta::assert_snapshot!(html.left_out.join("\n"), @r"
-    the source of 1 function: no file is named in the debug info of the binaries
+    the source of 1 function, because the debug info of the binaries names no file for it
     samples of 1 line that the source files do not have: the files are of another version
     ");
 }
@@ -309,7 +309,7 @@ fn what_has_no_source_is_reported() {
     let mut source = SourceFolder::open(folder.path()).expect("a folder");
     page.add_source(&profile, &declarations, &mut source);
     insta::assert_snapshot!(page.html(DEFAULT_SIZE_LIMIT).left_out.join("\n"), @r"
-    the source of 1 function: no file is named in the debug info of the binaries
-    the source of 1 function in files that the source folder does not have, or has in another version (/src/inlined.c)
+    the source of 1 function, because the debug info of the binaries names no file for it
+    the source of 1 function, because the source folder does not have the files, or has other versions of them (/src/inlined.c)
     ");
 }

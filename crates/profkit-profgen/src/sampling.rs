@@ -257,7 +257,7 @@ fn with_contexts(
         } else {
             "`[FUNCTION:LINE @ FUNCTION]`, because the binary has no pseudo probes"
         })
-        .with_hint("--lines makes profiles by source line of binaries with pseudo probes")
+        .with_hint("for binaries with pseudo probes, --lines makes profiles by source line")
     })?;
     contexts.add(read);
     let (mut made, figures) = contexts::make_profile(program, &contexts, &how)?;

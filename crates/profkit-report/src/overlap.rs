@@ -232,7 +232,7 @@ fn notes(pair: &PairOverlap, one: Named<'_>, two: Named<'_>) -> Vec<String> {
     };
     if hashes[0] != hashes[1] {
         notes.push(format!(
-            "{} has only hashes of names and {} has names: they cannot be matched. `profkit merge --md5-names FILE -o OUT` hashes the names of a profile",
+            "{} has only hashes of names, but {} has the names themselves, so that the two cannot be matched: `profkit merge --md5-names FILE -o OUT` hashes the names of a profile",
             hashed,
             named
         ));

@@ -511,7 +511,7 @@ mod tests {
         assert_eq!(
             said,
             [
-                "1,234 places in the call chains lack frames that tail calls left out: the search for them would take too long"
+                "1,234 places in the call chains still lack the frames that tail calls left out: the search for these frames would take too long"
             ]
         );
     }

@@ -234,9 +234,9 @@ impl<'a> Run<'a> {
                 grouped(totals.files_lost())
             )))),
             Some(Shortfall::TooFewUsed) => Err(Failure::gate(nothing(&format!(
-                "only {} of {files} could be used, and --min-files asks for {}",
-                grouped(totals.files_kept + totals.files_repaired),
-                grouped(self.tolerance.min_files.unwrap_or_default())
+                "--min-files asks for {}, but of {files} only {} could be used",
+                plural(self.tolerance.min_files.unwrap_or_default(), "input"),
+                grouped(totals.files_kept + totals.files_repaired)
             )))),
             Some(Shortfall::MostDropped) | None => Ok(merged),
         }
@@ -255,8 +255,10 @@ impl<'a> Run<'a> {
             [one] => format!("{} was written, but it holds", one.name()),
             _ => "the result was written, but it holds".to_owned(),
         };
+        let others = totals.files.saturating_sub(dropped);
+        let others = if others == 1 { "input" } else { "inputs" };
         Err(Failure::input(format_args!(
-            "{} of {} were dropped; {what} only the other inputs",
+            "{} of {} were dropped; {what} only the other {others}",
             grouped(dropped),
             plural(totals.files, "input"),
         ))

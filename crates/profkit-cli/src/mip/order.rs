@@ -75,7 +75,7 @@ enum Algorithm {
 pub fn run(args: &OrderArgs) -> Result {
     if args.algorithm == Algorithm::Mean && !args.runs.is_empty() {
         return Err(Failure::usage(
-            "--algorithm mean cannot use the raw files of single runs among the inputs",
+            "the inputs include raw files of single runs, which `--algorithm mean` cannot use",
         )
         .with_hint("merge the raw files into the profile first, with `profkit mip merge`, or use --algorithm balanced"));
     }

@@ -153,7 +153,7 @@ impl DataAccess {
             .at(base)
             .found(format_args!("{found} strings"))
             .expected(format_args!(
-                "{} ({named} accessed symbols and {cold} cold symbols)",
+                "{} (accessed symbols: {named}, cold symbols: {cold})",
                 u128::from(named) + u128::from(cold)
             )));
         }

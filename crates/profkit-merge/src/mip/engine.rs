@@ -695,7 +695,7 @@ fn not_mip(kind: FileKind) -> Error {
     } else {
         (
             kind.description(),
-            "a raw file is the file that an instrumented program writes when it ends, by default default.mipraw",
+            "a raw file is the file that an instrumented program writes when it ends; its name is default.mipraw if no other name was set",
         )
     };
     Error::new(

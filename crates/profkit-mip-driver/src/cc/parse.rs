@@ -512,7 +512,7 @@ pub fn parse(words: &[OsString], family: Family) -> Result<Request, Unsupported>
     {
         return Err(Unsupported::new(
             format!(
-                "{option} names a file after the object, which has a temporary name when clang compiles and links in one call"
+                "with {option}, clang derives the name of a file from the name of the object, which is temporary when clang compiles and links in one call"
             ),
             "compile with -c, then link",
         ));

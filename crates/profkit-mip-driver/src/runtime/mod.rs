@@ -89,7 +89,7 @@ impl fmt::Display for Error {
         match self {
             Error::NoRuntime { target } => write!(
                 f,
-                "the target {target} has no MIP runtime: expected Linux on x86-64, AArch64 and 32-bit Arm"
+                "there is no MIP runtime for the target `{target}`: expected Linux on x86-64, AArch64 or 32-bit Arm"
             ),
             Error::Compile { target, error, .. } => {
                 write!(f, "the MIP runtime for {target}: ")?;

@@ -237,7 +237,7 @@ impl Missing {
         let mut list = Vec::new();
         if self.undeclared > 0 {
             list.push(format!(
-                "the source of {}: no file is named in the debug info of the binaries",
+                "the source of {}, because the debug info of the binaries names no file for it",
                 functions(self.undeclared)
             ));
         }

@@ -30,7 +30,7 @@ fn command(kind: FileKind, is_mip: bool) -> Option<&'static str> {
             "run the program and name the profile that it writes; if raw profiles among the inputs need this program, name it with --binaries",
         ),
         _ if is_mip => Some(
-            "give the file that a program built with `profkit mip cc` writes when it ends, by default default.mipraw",
+            "give the file that a program built with `profkit mip cc` writes when it ends; its name is default.mipraw if no other name was set",
         ),
         FileKind::MemProfRaw => Some("profkit merge --binaries PROGRAM merges raw heap profiles"),
         FileKind::MemProfYaml => None,

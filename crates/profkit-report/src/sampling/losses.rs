@@ -226,10 +226,10 @@ pub(super) fn losses_of_contexts(figures: &ContextFigures) -> [Loss; 7] {
         branch(
             figures.unpaired,
             [
-                "leaves the binary without coming back, or comes back without leaving it: older branches of the \
-                 sample have no context",
-                "leave the binary without coming back, or come back without leaving it: older branches of the \
-                 sample have no context",
+                "leaves the binary and no later branch of the sample comes back, or comes back and no earlier branch has \
+                 left: the older branches of the sample have no context",
+                "leave the binary and no later branch of the sample comes back, or come back and no earlier branch has \
+                 left: the older branches of the sample have no context",
             ],
         ),
         branch(
@@ -253,8 +253,8 @@ pub(super) fn losses_of_contexts(figures: &ContextFigures) -> [Loss; 7] {
             0,
             ["place", "places"],
             [
-                "in the call chains lacks frames that tail calls left out: the search for them would take too long",
-                "in the call chains lack frames that tail calls left out: the search for them would take too long",
+                "in the call chains still lacks the frames that tail calls left out: the search for these frames would take too long",
+                "in the call chains still lack the frames that tail calls left out: the search for these frames would take too long",
             ],
         ),
     ]

@@ -585,7 +585,7 @@ impl<'data> IndexedReader<'data> {
                     "the bitmaps have the form of version 13, and were read in that form".to_owned()
                 }
                 _ => format!(
-                    "{count} functions, first this one, have bitmaps in the form of version 13, which were read in that form"
+                    "{count} functions, of which this is the first, have bitmaps in the form of version 13; the bitmaps were read in that form"
                 ),
             };
             return Some(

@@ -192,7 +192,7 @@ fn what_has_no_place_is_counted() {
         counts,
         [
             "2 locations with a line or discriminator above 65535",
-            "1 totals unlike the sum of the lines",
+            "1 totals that differ from the sum of their lines",
             "1 checksums",
             "1 attributes",
             "1 vtables",

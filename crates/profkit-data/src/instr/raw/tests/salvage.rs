@@ -64,7 +64,7 @@ fn a_file_cut_in_its_counters_keeps_the_functions_before_the_cut() {
         [vec![1, 20], vec![3]]
     );
     insta::assert_snapshot!(texts(&errors[1]), @r"
-    data record 2 (function 0xa41c63e27961742b), at offset 0x120: the file is cut before the counters of this record: found 24 bytes of their section, expected 48, with these counters from byte 24 on
+    data record 2 (function 0xa41c63e27961742b), at offset 0x120: the file is cut before the counters of this record, which begin at byte 24 of their section: found 24 bytes of that section, expected 48 bytes
     Truncated: -
     ");
     assert_eq!(errors.len(), 2);

@@ -256,8 +256,8 @@ fn places_of_samples_that_do_not_fit_are_said() {
 
 #[test]
 fn places_of_events_that_are_not_precise_are_said() {
-    let skid = "warning: 1 sample (100.0% of 1) may be some instructions too late, because the event is not precise: record with \
-                -e cycles:pp if the processor can\n";
+    let skid = "warning: 1 sample (100.0% of 1) may be at an instruction a little after the right one, because the event is not \
+                precise: record with -e cycles:pp if the processor can\n";
     let mut plain = writer(false);
     plain.sample(&sample(START + 0x300, &[]));
     assert_eq!(sampled(&plain.file(), &["--ips"]).has(skid).code, Some(0));

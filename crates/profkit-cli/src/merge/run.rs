@@ -234,8 +234,8 @@ impl<'a> Run<'a> {
                 grouped(totals.files_lost())
             )))),
             Some(Shortfall::TooFewUsed) => Err(Failure::gate(nothing(&format!(
-                "--min-files asks for {}, but of {files} only {} could be used",
-                plural(self.tolerance.min_files.unwrap_or_default(), "input"),
+                "--min-files asks for {} usable inputs, but only {} of {files} can be used",
+                grouped(self.tolerance.min_files.unwrap_or_default()),
                 grouped(totals.files_kept + totals.files_repaired)
             )))),
             Some(Shortfall::MostDropped) | None => Ok(merged),

@@ -22,10 +22,14 @@ pub fn notes(loaded: &LoadedHeap) -> Vec<String> {
     let unknown = || loaded.modules.iter().filter(|module| module.unknown > 0);
     let odd = || unknown().filter(|module| missing_id(module).is_none());
     for module in odd().take(MOST_NAMED) {
+        let occur = match module.unknown {
+            1 => "occurs",
+            _ => "occur",
+        };
         let counts = format!(
-            "{} of {} addresses, which occur in {} of {}",
+            "{} of {}, which {occur} in {} of {}",
             grouped(module.unknown as u64),
-            grouped(module.addresses as u64),
+            addresses(module.addresses as u64),
             grouped(module.contexts as u64),
             plural(loaded.contexts as u64, "context"),
         );
@@ -93,15 +97,23 @@ fn note_of_missing(mut modules: Vec<(String, usize)>) -> Option<String> {
         list += &format!(" and {} more", grouped(more));
     }
     let addresses = modules.iter().map(|(_, addresses)| *addresses as u64).sum();
-    let (addresses, ids) = match (addresses, modules.len()) {
-        (_, 0) => return None,
-        (1, _) => ("1 address".to_owned(), "this build id"),
-        (many, 1) => (format!("{} addresses", grouped(many)), "this build id"),
-        (many, _) => (format!("{} addresses", grouped(many)), "these build ids"),
+    let ids = match modules.len() {
+        0 => return None,
+        1 => "this build id",
+        _ => "these build ids",
     };
     Some(format!(
-        "not symbolised: {addresses}, because no binary was given for {ids}: {list}"
+        "not symbolised: {}, because no binary was given for {ids}: {list}",
+        self::addresses(addresses)
     ))
+}
+
+/// A number of addresses, for example `1 address` or `2,000 addresses`.
+fn addresses(count: u64) -> String {
+    match count {
+        1 => "1 address".to_owned(),
+        _ => format!("{} addresses", grouped(count)),
+    }
 }
 
 /// The modules, for the JSON report.
@@ -135,11 +147,7 @@ fn functions_without_debug_info(module: &ModuleReport) -> String {
     }
     match module.unnamed as u64 {
         0 => {}
-        1 => and("1 address outside all symbols".to_owned()),
-        unnamed => and(format!(
-            "{} addresses outside all symbols",
-            grouped(unnamed)
-        )),
+        unnamed => and(format!("{} outside all symbols", addresses(unnamed))),
     }
     text
 }

@@ -1,9 +1,11 @@
 //! The script as it is shipped: without comments, and without the spaces and line breaks that it does not need. Names
 //! stay as they are, so that the errors of a browser can be read.
 
-/// Removes comments, spaces, line breaks and semicolons before `}` from a script, and replaces `const` by `let`.
-/// Strings, templates and patterns are copied unchanged. The script must have a semicolon at the end of each statement.
-/// It must have no empty statement, no pattern right after a closing bracket, and no division right after an operator.
+/// Removes from a script what it does not need to run: comments, spaces, line breaks, and each semicolon that is directly
+/// before a `}`. Replaces `const` by `let`. Strings, templates and regular expressions are copied unchanged.
+///
+/// The script must have a semicolon at the end of each statement. It must have no empty statement, no regular expression
+/// directly after a closing bracket, and no division directly after an operator.
 pub fn lean(script: &str) -> String {
     let mut lean = Lean {
         out: String::with_capacity(script.len()),

@@ -1,4 +1,4 @@
-//! Opens a profile as LLVM's tool of the reproduced release does.
+//! Opens a profile as `llvm-profdata` does, in the LLVM release that the personality imitates.
 use super::merge::RELEASE;
 use profkit_abi::{raw, value_kind, variant};
 use profkit_data::detect::{FileKind, detect, is_text};

@@ -5,15 +5,15 @@ use crate::print;
 use crate::show::recording::{head_of_folder, parts};
 use clap::Args;
 use profkit_analysis::correlate::Binaries;
-use profkit_data::sample::SampleProfile;
 use profkit_data::{ErrorKind, path_text};
-use profkit_merge::files::{Content, Input, Output};
+use profkit_merge::files::{Content, Input, Output, Outputs, same_file};
 use profkit_object::build_id::build_id;
 use profkit_object::symbolize::ProgramFiles;
 use profkit_perf::collect::{CollectOptions, Counts, Selection, parse_times, read_releasing};
 use profkit_perf::text::write_addresses;
-use profkit_profgen::{Encoding, Like, MakeOptions, Outcome, find, seen};
+use profkit_profgen::{Encoding, Like, MakeOptions, Outcome, Profiles, find, seen};
 use profkit_report::sampling::{document, gate, lines, lost, made, refusal};
+use std::ffi::OsStr;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -32,6 +32,7 @@ Examples:
   profkit sample perf.data --binary app -o app.prof
   clang -O2 -fprofile-sample-use=app.prof …
   profkit sample perf.data --binaries build/ --format text -o app.txt
+  profkit sample perf.data --binaries build/ -o profiles/
   perf record -b --call-graph fp ./app && profkit sample perf.data --contexts --binary app -o app.prof
   profkit sample perf.data --addresses monday.addresses
   profkit sample *.addresses --binary app -o app.prof --report report.json --fail-under 50";
@@ -48,11 +49,13 @@ pub struct SampleArgs {
     #[arg(long, value_name = "FILE")]
     binary: Vec<PathBuf>,
 
-    /// Write the profile to this file; - is standard output. Samples of several binaries are in one profile
+    /// Write the profile to this file; - is standard output. Samples of several binaries are in one profile, or, with a
+    /// folder (an existing one, or a path that ends in /), in a profile for each binary, named after it: app.prof. If
+    /// binaries have the same name, their files have the build ids too
     #[arg(
         short,
         long,
-        value_name = "FILE",
+        value_name = "FILE|FOLDER/",
         required_unless_present = "addresses"
     )]
     output: Option<PathBuf>,
@@ -139,7 +142,7 @@ pub fn run(args: &SampleArgs) -> exit::Result {
         _ => Content::Binary,
     };
     let output = args.output.as_ref();
-    let output = output.map(|path| Output::new(path, content)).transpose()?;
+    let output = output.map(|path| Outputs::new(path, content)).transpose()?;
     if output.is_some() && args.binary.is_empty() && !args.binaries.is_used() {
         return Err(Failure::usage(
             "the binaries that ran are needed: --binary FILE or --binaries FOLDER",
@@ -166,7 +169,10 @@ pub fn run(args: &SampleArgs) -> exit::Result {
     };
     let mut notes = Vec::new();
     let index = args.binaries.index(&mut notes, true)?;
-    let mut profile = SampleProfile::new();
+    let mut profiles = match output {
+        Outputs::File(_) => Profiles::merged(),
+        Outputs::Folder(..) => Profiles::separate(),
+    };
     let programs = programs(args, &index, &counts)?;
     for path in &programs {
         make(
@@ -175,7 +181,7 @@ pub fn run(args: &SampleArgs) -> exit::Result {
             programs.len() == 1,
             &index,
             &counts,
-            &mut profile,
+            &mut profiles,
             &mut outcome,
         )?;
     }
@@ -184,26 +190,58 @@ pub fn run(args: &SampleArgs) -> exit::Result {
     for line in notes.into_iter().chain(lines(&outcome)) {
         let _ = writeln!(stderr, "warning: {line}");
     }
+    let lost = || lost(&outcome).filter(|_| args.strict);
+    let refusal = refusal(&outcome).or_else(lost);
+    let mut files = Vec::new();
+    if refusal.is_none() {
+        for made in outcome.name_profiles(profiles, args.format) {
+            let replaces = refuse_to_lose(args, &output, &made.name)?;
+            let file = output.file(&made.name)?;
+            outcome.set_file(&made, file.name());
+            files.push((file, made, replaces));
+        }
+    }
     if let Some(path) = &args.report {
         let report = format!("{:#}\n", document(&outcome));
         Output::new(path, Content::Text)?.write(|sink| sink.put(report.as_bytes()))?;
     }
-    let lost = || lost(&outcome).filter(|_| args.strict);
-    if let Some(refusal) = refusal(&outcome).or_else(lost) {
+    if let Some(refusal) = refusal {
         let inputs: Vec<String> = args.inputs.iter().map(|path| path_text(path)).collect();
         let message = format!("{}: {}", inputs.join(", "), refusal.message);
         return Err(Failure::input(message).with_hint(refusal.hint));
     }
-    let name = output.name().to_owned();
-    output.write(|sink| args.format.write(&profile, sink))?;
-    // The command ends soon, and freeing large profiles takes time.
-    std::mem::forget(profile);
-    let _ = writeln!(stderr, "{}", made(&outcome, &name));
+    for (file, made_of, replaces) in files {
+        let name = file.name().to_owned();
+        file.write(|sink| args.format.write(&made_of.profile, sink))?;
+        let line = made(&outcome, &made_of.binaries, &name, replaces);
+        let _ = writeln!(stderr, "{line}");
+        // The command ends soon, and freeing large profiles takes time.
+        std::mem::forget(made_of);
+    }
     if let Some(reason) = args.fail_under.and_then(|least| gate(&outcome, least)) {
         let _ = writeln!(stderr, "gate: {reason}");
         return Ok(Status::GateFailed);
     }
     Ok(Status::Done)
+}
+
+/// Fails if a file in the folder of profiles, whose name the user did not type, is one that this run reads or writes.
+/// Returns whether the file exists.
+fn refuse_to_lose(args: &SampleArgs, output: &Outputs, name: &OsStr) -> exit::Result<bool> {
+    let Some(path) = output.path(name) else {
+        return Ok(false);
+    };
+    let others = [&args.inputs, &args.binary].into_iter().flatten();
+    let mut others = others.chain(&args.report).chain(&args.addresses);
+    if others.any(|other| same_file(other, &path)) {
+        let message =
+            "the profile of a binary would replace a file that is read or written by this run";
+        return Err(
+            Failure::input(format_args!("{}: {message}", path_text(&path)))
+                .with_hint("name another folder with -o"),
+        );
+    }
+    Ok(path.exists())
 }
 
 /// Reads the counts of an input.
@@ -267,7 +305,7 @@ fn make(
     only: bool,
     index: &Binaries,
     counts: &Counts,
-    profile: &mut SampleProfile,
+    profiles: &mut Profiles,
     outcome: &mut Outcome,
 ) -> exit::Result<()> {
     let name = path_text(path);
@@ -278,7 +316,7 @@ fn make(
     options.like = args.like;
     options.whole_discriminators = matches!(args.format, Encoding::Gcov(_));
     let mut add = |files: &ProgramFiles| {
-        outcome.add(files, (path, id.clone()), counts, only, &options, profile)
+        outcome.add(files, (path, id.clone()), counts, only, &options, profiles)
     };
     let mut added = add(&files);
     // Servers are asked for debug info that no folder has.

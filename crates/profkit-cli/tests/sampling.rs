@@ -135,6 +135,18 @@ fn all_binaries_of_a_folder_are_found_at_once() {
         named.extend(["--binary", binary]);
     }
     assert_eq!(machine.sample(&named), all);
+    // In a folder, each binary has a profile of its own.
+    let mut each = machine.profkit();
+    each.args(["sample", "perf.data", "--binaries", "builds"]);
+    run(each.args(["--format", "text", "-o", "each/"]));
+    for (index, name) in ["app", "other", "walked.so"].into_iter().enumerate() {
+        let read = |name: &str| std::fs::read_to_string(machine.path(name)).unwrap();
+        assert_eq!(
+            read(&format!("each/{name}.txt")),
+            read(&format!("{index}.prof"))
+        );
+    }
+    assert_eq!(std::fs::read_dir(machine.path("each")).unwrap().count(), 3);
     run(merge.args(["--text", "-o", "merged"]));
     // Functions of one name in several binaries are added up.
     assert_eq!(

@@ -5,7 +5,7 @@
 //!
 //! The trait [`Inputs`] gives access to the bytes of several inputs. Slices in memory implement the trait. An
 //! [`InputList`] also implements it, for the files that a user named on a command line, in list files, in folders and
-//! in archives. An [`Output`] is a file that is written completely or not at all.
+//! in archives. An [`Output`] is a file that is written completely or not at all, [`Outputs`] one file or a folder of them.
 //!
 //! The path `-` always means standard input or output. Errors are values whose `Display` is plain English; the front
 //! end chooses the exit code.
@@ -15,6 +15,7 @@ mod input;
 mod inputs;
 mod list;
 mod output;
+mod outputs;
 #[cfg(unix)]
 pub mod response;
 mod temporary;
@@ -27,5 +28,6 @@ pub use input::{
 pub use inputs::{InputData, Inputs};
 pub use list::{InputFile, InputList, InputNote, ListError, MissingInput, Subset};
 pub use output::{Content, Output, OutputError, OutputProblem, write_to};
+pub use outputs::{Outputs, same_file};
 pub use profkit_data::{Screen, Weight, system_text};
 pub use temporary::abandon_outputs;

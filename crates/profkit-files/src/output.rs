@@ -253,7 +253,7 @@ pub enum OutputProblem {
 
 impl OutputError {
     #[cold]
-    fn new(name: String, problem: OutputProblem) -> Self {
+    pub(crate) fn new(name: String, problem: OutputProblem) -> Self {
         OutputError { name, problem }
     }
 

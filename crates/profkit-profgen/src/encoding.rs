@@ -44,6 +44,15 @@ impl FromStr for Encoding {
 }
 
 impl Encoding {
+    /// The extension of the names of files with this encoding.
+    pub fn extension(self) -> &'static str {
+        match self {
+            Encoding::Text => "txt",
+            Encoding::Binary | Encoding::ExtBinary => "prof",
+            Encoding::Gcov(_) => "afdo",
+        }
+    }
+
     /// Writes a profile.
     ///
     /// # Errors

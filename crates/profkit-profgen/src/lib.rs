@@ -18,6 +18,7 @@ mod finish;
 pub mod layout;
 mod lines;
 pub mod probes;
+mod profiles;
 mod program;
 mod ranges;
 mod sampling;
@@ -28,6 +29,7 @@ pub use code::{Code, Flow, Instruction, Machine};
 pub use encoding::Encoding;
 pub use finish::{Density, density, drop_ambiguous, mark_preinlined};
 pub use lines::{LineOptions, Made, make_profile, profile_of};
+pub use profiles::{NamedProfile, Profiles};
 pub use program::{Facts, Places, Program, ProgramOptions};
 pub use sampling::{
     BinaryOutcome, Found, FoundBy, Like, MakeOptions, Outcome, Problem, Seen, find, seen,

@@ -1,18 +1,20 @@
 //! Finds the counts of the binaries that the user named, makes their profiles, and collects the results.
+use crate::Encoding;
 use crate::autofdo::autofdo_profile;
 use crate::checked::{CheckedCounts, Figures};
 use crate::contexts::{self, ContextFigures, ContextOptions};
 use crate::finish::Density;
 use crate::lines::{LineOptions, Made, make_profile};
+use crate::profiles::{NamedProfile, Profiles, file_names};
 use crate::program::{Program, ProgramOptions};
 use profkit_data::ids::BuildId;
-use profkit_data::sample::{ProfileKind, SampleProfile, absorb};
+use profkit_data::sample::ProfileKind;
 use profkit_data::{Error, ErrorKind, Result, path_text};
 use profkit_object::code_symbols::code_symbols;
 use profkit_object::symbolize::ProgramFiles;
 use profkit_perf::collect::{BinaryCounts, CountLosses, Counts, Numbering, Sums, same_build_id};
 use profkit_perf::same_module;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 /// How the counts that belong to a binary were found in an input.
@@ -149,8 +151,16 @@ pub struct BinaryOutcome {
     pub path: String,
     /// The build id of the binary.
     pub build_id: Option<BuildId>,
+    /// The path of the binary, as a path.
+    pub file_path: PathBuf,
     /// How the counts of the binary were found; `None` if there are no counts.
     pub found_by: Option<FoundBy>,
+    /// The binary that has the counts of this one, because it was added earlier and is the same build, or has the same
+    /// name and no build id decides.
+    pub counted_for: Option<String>,
+    /// The file with the binary's profile; `None` if no file has samples of this binary. The command that writes the
+    /// files sets it.
+    pub file: Option<String>,
     /// The number of binaries in the input with the same file name but another build id.
     pub other_builds: usize,
     /// The number of branches in the binaries that `other_builds` counts, or of samples if there are no branches.
@@ -312,14 +322,48 @@ pub struct Outcome {
     pub plain_addresses: bool,
     /// Whether calling contexts were asked for.
     pub with_contexts: bool,
+    /// Whether each binary has a profile of its own.
+    pub separate: bool,
 }
 
 impl Outcome {
-    /// Makes the profile of a binary and adds it to `profile`. The binary is given by its path and its build id. `only`
-    /// says that it is the only binary, so that counts without a binary's name belong to it.
+    /// Returns the profiles that are to be written, with the names of their files. A single profile of all binaries has
+    /// the name of the first binary.
+    pub fn name_profiles(&self, profiles: Profiles, encoding: Encoding) -> Vec<NamedProfile> {
+        let binaries = self.binaries.iter();
+        let binaries = binaries.map(|it| (it.file_path.as_path(), it.build_id.as_ref()));
+        let names = file_names(binaries, encoding);
+        let is_separate = profiles.is_separate();
+        let with_functions = self.binaries.iter().enumerate();
+        let with_functions = with_functions.filter(|(_, binary)| binary.functions > 0);
+        let with_functions: Vec<usize> = with_functions.map(|(index, _)| index).collect();
+        let named = profiles.into_list().map(|(first, profile)| NamedProfile {
+            name: names.get(first).cloned().unwrap_or_default(),
+            profile,
+            binaries: match is_separate {
+                true => vec![first],
+                false => with_functions.clone(),
+            },
+        });
+        named.collect()
+    }
+
+    /// Notes the file that a profile is written to.
+    pub fn set_file(&mut self, profile: &NamedProfile, file: &str) {
+        for &binary in &profile.binaries {
+            if let Some(binary) = self.binaries.get_mut(binary) {
+                binary.file = Some(file.to_owned());
+            }
+        }
+    }
+
+    /// Makes the profile of a binary and adds it to `profiles`. The binary is given by its path and its build id. `only`
+    /// says that it is the only binary, so that counts without a binary's name belong to it. Counts that an earlier
+    /// binary has are not given to a second one.
     ///
     /// # Errors
     /// The errors of [`Program::open`]. [`ErrorKind::LimitExceeded`] if there are too many names.
+    /// [`ErrorKind::Unsupported`] if one profile would have samples by pseudo probe and by source line.
     pub fn add(
         &mut self,
         files: &ProgramFiles,
@@ -327,13 +371,18 @@ impl Outcome {
         counts: &Counts,
         only: bool,
         options: &MakeOptions,
-        profile: &mut SampleProfile,
+        profiles: &mut Profiles,
     ) -> Result<()> {
-        let found = find(counts, path, id.as_ref(), only);
+        let mut found = find(counts, path, id.as_ref(), only);
+        let earlier = profiles.leave_unclaimed(&mut found.counts);
+        found.by = found.by.filter(|_| !found.counts.is_empty());
+        self.separate = profiles.is_separate();
         let mut result = BinaryOutcome {
             path: path_text(path),
             build_id: id,
+            file_path: path.to_owned(),
             found_by: found.by,
+            counted_for: earlier.filter(|_| found.by.is_none()),
             other_builds: found.other_builds.len(),
             of_other_builds: weight(&found.other_builds),
             counted: weight(&found.counts),
@@ -351,32 +400,14 @@ impl Outcome {
             } else {
                 make_profile(&program, &sums_of(&found.counts), &options.lines)?
             };
-            let is_mixed = !profile.functions().is_empty()
-                && profile.kind.contains(ProfileKind::PROBE_BASED)
-                    != made.profile.kind.contains(ProfileKind::PROBE_BASED);
-            if is_mixed {
-                return Err(Error::new(
-                    ErrorKind::Unsupported,
-                    "one profile cannot have samples by pseudo probe and samples by source line",
-                )
-                .found("binaries with probes and binaries without")
-                .with_hint("make a profile of each binary, or add --lines"));
-            }
             result.by_probes = made.profile.kind.contains(ProfileKind::PROBE_BASED);
             result.functions = made.profile.functions().len();
             result.figures = made.figures;
             result.density = made.density;
             result.warnings = program.facts().warnings.clone();
             result.warnings.extend(made.warnings);
-            if profile.names.is_empty() && profile.symbol_count() == 0 {
-                let kind = profile.kind;
-                *profile = made.profile;
-                profile.kind |= kind;
-            } else {
-                absorb(profile, made.profile, 1, |_, _, _| {}).ok_or_else(|| {
-                    Error::new(ErrorKind::LimitExceeded, "the profile has too many names")
-                })?;
-            }
+            profiles.add(self.binaries.len(), made.profile)?;
+            profiles.claim(&found.counts, &result.path);
         }
         self.binaries.push(result);
         Ok(())
@@ -384,7 +415,8 @@ impl Outcome {
 
     /// Returns the reason why the profile is empty; `None` if it is not empty.
     pub fn problem(&self) -> Option<Problem> {
-        let used = self.binaries.iter().any(|binary| {
+        let mut with_functions = self.binaries.iter().filter(|one| one.functions > 0);
+        let used = with_functions.any(|binary| {
             let figures = &binary.figures;
             if let Some(contexts) = &binary.contexts {
                 contexts.contexts > 0

@@ -2,20 +2,19 @@
 #![allow(clippy::expect_used, clippy::panic, reason = "tests")]
 mod support;
 
-use profkit_data::sample::SampleProfile;
 use profkit_object::build_id::build_id;
 use profkit_object::debug_files::DebugFolders;
 use profkit_object::symbolize::ProgramFiles;
 use profkit_perf::Recording;
 use profkit_perf::collect::{CollectOptions, Counts, Numbering, collect};
 use profkit_perf::text::{TextOptions, read_text, write_addresses};
-use profkit_profgen::{MakeOptions, Outcome};
+use profkit_profgen::{MakeOptions, Outcome, Profiles};
 use profkit_testkit::simulate::{PerfEvent, PerfMap, PerfSink, Program, Simulation, Step};
 use profkit_testkit::{PerfWriter, links_c, or_skip, require_or_skip};
 use std::io;
 use std::path::Path;
 use std::process::Command;
-use support::text_of;
+use support::text_of_all;
 
 /// Where the kernel was linked to.
 const LINKED: u64 = 0xffff_ffff_8100_0000;
@@ -111,12 +110,12 @@ fn profile(binary: &Path, counts: &Counts) -> String {
     let files = ProgramFiles::open(binary, &DebugFolders::default()).expect("the binary");
     let id = build_id(&files.program().expect("a program")).expect("a build id");
     let mut outcome = Outcome::default();
-    let mut profile = SampleProfile::new();
+    let mut profiles = Profiles::merged();
     let options = MakeOptions::default();
     outcome
-        .add(&files, (binary, id), counts, true, &options, &mut profile)
+        .add(&files, (binary, id), counts, true, &options, &mut profiles)
         .expect("a profile");
-    text_of(&profile)
+    text_of_all(&outcome, profiles)
 }
 
 #[test]

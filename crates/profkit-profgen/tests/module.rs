@@ -4,20 +4,19 @@
 mod support;
 
 use profkit_data::ErrorKind;
-use profkit_data::sample::SampleProfile;
 use profkit_object::build_id::build_id;
 use profkit_object::debug_files::DebugFolders;
 use profkit_object::symbolize::ProgramFiles;
 use profkit_perf::Recording;
 use profkit_perf::collect::{CollectOptions, Counts, Numbering, collect};
 use profkit_perf::text::{TextOptions, read_text, write_addresses};
-use profkit_profgen::{MakeOptions, Outcome};
+use profkit_profgen::{MakeOptions, Outcome, Profiles};
 use profkit_testkit::simulate::{PerfEvent, PerfMap, PerfSink, Program, Simulation, Step};
 use profkit_testkit::{PerfWriter, links_c, on_path, or_skip, require_or_skip};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use support::{recorded, text_of, theirs};
+use support::{recorded, text_of_all, theirs};
 
 /// Where the program with the module's code is linked to, and where the kernel loads the module.
 const LINKED: u64 = 0x40_0000;
@@ -209,13 +208,13 @@ fn profile(binary: &Path, counts: &Counts) -> String {
     let files = ProgramFiles::open(binary, &DebugFolders::default()).expect("the binary");
     let id = build_id(&files.program().expect("a program")).expect("a build id");
     let mut outcome = Outcome::default();
-    let mut profile = SampleProfile::new();
+    let mut profiles = Profiles::merged();
     let options = MakeOptions::default();
     outcome
-        .add(&files, (binary, id), counts, true, &options, &mut profile)
+        .add(&files, (binary, id), counts, true, &options, &mut profiles)
         .expect("a profile");
     assert_eq!(outcome.problem(), None);
-    text_of(&profile)
+    text_of_all(&outcome, profiles)
 }
 
 /// Checks a module under each name that perf gives it.
@@ -311,7 +310,7 @@ fn a_stripped_module_has_its_profile_with_its_debug_file() {
     let files = ProgramFiles::open(&stripped, &DebugFolders::default()).expect("the module");
     let mut outcome = Outcome::default();
     let options = MakeOptions::default();
-    let mut without = SampleProfile::new();
+    let mut profiles = Profiles::merged();
     let error = outcome
         .add(
             &files,
@@ -319,12 +318,11 @@ fn a_stripped_module_has_its_profile_with_its_debug_file() {
             &counts,
             true,
             &options,
-            &mut without,
+            &mut profiles,
         )
         .expect_err("no debug info");
     assert_eq!(error.kind(), ErrorKind::MissingCorrelation);
     let files = files.with_debug_file(&debug).expect("the debug file");
-    let mut with = SampleProfile::new();
     outcome
         .add(
             &files,
@@ -332,10 +330,10 @@ fn a_stripped_module_has_its_profile_with_its_debug_file() {
             &counts,
             true,
             &options,
-            &mut with,
+            &mut profiles,
         )
         .expect("a profile");
-    assert_eq!(text_of(&with), expected);
+    assert_eq!(text_of_all(&outcome, profiles), expected);
 }
 
 /// perf finds the same function at each address of the module.

@@ -253,7 +253,12 @@ pub fn lines(outcome: &Outcome) -> Vec<String> {
     for binary in &outcome.binaries {
         let name = &binary.path;
         let Some(found_by) = binary.found_by else {
-            lines.push(format!("{name}: none of the samples is in this binary"));
+            lines.push(match &binary.counted_for {
+                Some(other) => format!(
+                    "{name}: its samples are counted for {other}, which comes first and is the same build or has the same name"
+                ),
+                None => format!("{name}: none of the samples is in this binary"),
+            });
             continue;
         };
         if found_by == FoundBy::Name {
@@ -280,6 +285,11 @@ pub fn lines(outcome: &Outcome) -> Vec<String> {
         for warning in binary.warnings.iter().take(MOST) {
             lines.push(format!("{name}: {warning}"));
         }
+        if outcome.separate && binary.functions == 0 {
+            lines.push(format!(
+                "{name}: no profile is written for this binary, because none of its samples fits its code"
+            ));
+        }
         if let Some(more) = binary.density.more_samples(Density::ENOUGH)
             && binary.functions > 0
         {
@@ -293,12 +303,12 @@ pub fn lines(outcome: &Outcome) -> Vec<String> {
     lines
 }
 
-/// Returns the line that describes the profile that was made.
-pub fn made(outcome: &Outcome, output: &str) -> String {
-    let with = outcome
-        .binaries
+/// Returns the line that describes the profile that was made of some binaries, given by their indices. `replaced` says
+/// that the file existed before and had a name that the user did not type.
+pub fn made(outcome: &Outcome, binaries: &[usize], output: &str, replaced: bool) -> String {
+    let with = binaries
         .iter()
-        .filter(|binary| binary.functions > 0);
+        .filter_map(|&index| outcome.binaries.get(index));
     let (mut functions, mut used, mut contexts) = (0, 0u64, 0u64);
     for binary in with {
         functions += binary.functions as u64;
@@ -320,9 +330,13 @@ pub fn made(outcome: &Outcome, output: &str) -> String {
         String::new()
     };
     format!(
-        "wrote {output}: {} from {}{contexts}",
+        "wrote {output}: {} from {}{contexts}{}",
         plural(functions, "function"),
-        plural(used, what)
+        plural(used, what),
+        match replaced {
+            true => "; it replaces an earlier file",
+            false => "",
+        }
     )
 }
 
@@ -338,7 +352,9 @@ pub fn document(outcome: &Outcome) -> Value {
                 FoundBy::Name => "name",
                 FoundBy::Unnamed => "unnamed",
             }),
+            "counted_for": binary.counted_for,
             "other_builds": binary.other_builds,
+            "file": binary.file,
             "functions": binary.functions,
             "by_probes": binary.by_probes,
             "samples_per_line": binary.density.samples_per_line,

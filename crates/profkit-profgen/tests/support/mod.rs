@@ -3,6 +3,7 @@
 use profkit_data::sample::{SampleProfile, text};
 use profkit_perf::Recording;
 use profkit_perf::collect::{BinaryCounts, CollectOptions, Counts, collect};
+use profkit_profgen::{Encoding, Outcome, Profiles};
 use profkit_testkit::simulate::{self, PerfScript, PerfSink, Simulation, Step};
 use profkit_testkit::{Llvm, repo_root};
 use std::path::{Path, PathBuf};
@@ -23,6 +24,15 @@ pub fn text_of(profile: &SampleProfile) -> String {
     let mut bytes = Vec::new();
     text::write(profile, &text::TextOptions::new(), &mut bytes).expect("written");
     String::from_utf8(bytes).expect("text")
+}
+
+/// The one profile of a run as text.
+pub fn text_of_all(outcome: &Outcome, profiles: Profiles) -> String {
+    let named = outcome.name_profiles(profiles, Encoding::Text);
+    let [only] = &*named else {
+        panic!("{} profiles", named.len());
+    };
+    text_of(&only.profile)
 }
 
 /// What llvm-profgen-22 writes; `None`, with a printed reason, if it is not installed.

@@ -1,0 +1,148 @@
+//! An output that is one file, or a folder with a file for each of several results.
+use crate::{Content, Output, OutputError, OutputProblem, is_stdio};
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A file for all results, or a folder with a file for each result. Nothing was written yet.
+///
+/// ```
+/// use profkit_files::{Content, Outputs};
+/// # let folder = tempfile::tempdir()?;
+///
+/// // The path ends with a separator, so it is a folder. It is made with its first file.
+/// let outputs = Outputs::new(&folder.path().join("profiles/"), Content::Binary)?;
+/// assert!(matches!(outputs, Outputs::Folder(..)));
+/// outputs.file("app.prof".as_ref())?.write(|sink| sink.put(b"a profile"))?;
+/// assert_eq!(std::fs::read(folder.path().join("profiles/app.prof"))?, b"a profile");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub enum Outputs {
+    /// One file, or standard output.
+    File(Output),
+    /// A folder, with the kind of content of its files.
+    Folder(PathBuf, Content),
+}
+
+impl Outputs {
+    /// Checks whether an output can be written. A path is a folder if there is a folder at this path, or if the path
+    /// ends with a separator. No byte is written yet, and no folder is made.
+    ///
+    /// # Errors
+    /// The errors of [`Output::new`], for a file and for a file in the folder. An error if a path that ends with a
+    /// separator leads to something that is no folder.
+    pub fn new(path: &Path, content: Content) -> Result<Self, OutputError> {
+        let ends_with_separator = path
+            .as_os_str()
+            .as_encoded_bytes()
+            .last()
+            .is_some_and(|&byte| std::path::is_separator(char::from(byte)));
+        if is_stdio(path) || !ends_with_separator && !path.is_dir() {
+            return Output::new(path, content).map(Outputs::File);
+        }
+        match fs::metadata(path) {
+            Ok(_) => {
+                Output::new(&path.join("profile"), content)?;
+            }
+            // The folder is made later.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => return Err(Self::error(path, error)),
+        }
+        Ok(Outputs::Folder(path.to_owned(), content))
+    }
+
+    #[cold]
+    fn error(path: &Path, error: std::io::Error) -> OutputError {
+        OutputError::new(profkit_data::path_text(path), OutputProblem::Io(error))
+    }
+
+    /// Returns the path of the file for the result with this name. A single file has all results.
+    pub fn path(&self, name: &OsStr) -> Option<PathBuf> {
+        match self {
+            Outputs::File(_) => None,
+            Outputs::Folder(folder, _) => Some(folder.join(name)),
+        }
+    }
+
+    /// Returns the file for the result with this name. A single file has all results. A folder that does not exist is
+    /// made.
+    ///
+    /// # Errors
+    /// If the folder cannot be made, and the errors of [`Output::new`].
+    pub fn file(&self, name: &OsStr) -> Result<Output, OutputError> {
+        match self {
+            Outputs::File(output) => Ok(output.clone()),
+            Outputs::Folder(folder, content) => {
+                fs::create_dir_all(folder).map_err(|error| Self::error(folder, error))?;
+                Output::new(&folder.join(name), *content)
+            }
+        }
+    }
+}
+
+/// Whether two paths lead to the same file, or would if both files existed.
+pub fn same_file(a: &Path, b: &Path) -> bool {
+    let place = |path: &Path| {
+        fs::canonicalize(path).ok().or_else(|| {
+            let folder = path
+                .parent()
+                .filter(|folder| !folder.as_os_str().is_empty());
+            let folder = fs::canonicalize(folder.unwrap_or(Path::new("."))).ok()?;
+            Some(folder.join(path.file_name()?))
+        })
+    };
+    a == b || place(a).is_some_and(|a| Some(a) == place(b))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn a_folder_is_an_existing_one_or_ends_with_a_separator() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let is_folder = |name: &str| {
+            let outputs = Outputs::new(&path(name), Content::Text);
+            outputs.map(|outputs| matches!(outputs, Outputs::Folder(..)))
+        };
+        fs::create_dir(path("there")).unwrap();
+        fs::write(path("file"), b"").unwrap();
+        assert!(is_folder("there").unwrap());
+        assert!(is_folder("new/").unwrap());
+        assert!(is_folder("new/deep/").unwrap());
+        assert!(!is_folder("new").unwrap());
+        assert!(!is_folder("file").unwrap());
+        is_folder("file/").unwrap_err();
+        assert!(!path("new").exists(), "a check makes no folder");
+        let outputs = Outputs::new(&path("new/deep/"), Content::Text).unwrap();
+        for name in ["a", "b"] {
+            let output = outputs.file(name.as_ref()).unwrap();
+            output.write(|sink| sink.put(name.as_bytes())).unwrap();
+            assert_eq!(
+                fs::read(path("new/deep").join(name)).unwrap(),
+                name.as_bytes()
+            );
+        }
+        // A file where a folder should be made.
+        let outputs = Outputs::new(&path("other/"), Content::Text).unwrap();
+        fs::write(path("other"), b"").unwrap();
+        outputs.file("a".as_ref()).unwrap_err();
+    }
+
+    #[test]
+    fn files_are_the_same_by_place_and_not_by_spelling() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        fs::create_dir(path("there")).unwrap();
+        fs::write(path("file"), b"").unwrap();
+        symlink("file", path("link")).unwrap();
+        assert!(same_file(&path("file"), &path("there/../file")));
+        assert!(same_file(&path("link"), &path("file")));
+        assert!(same_file(&path("missing"), &path("there/../missing")));
+        assert!(!same_file(&path("missing"), &path("file")));
+        assert!(!same_file(&path("there/file"), &path("file")));
+    }
+}

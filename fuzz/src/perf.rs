@@ -64,7 +64,18 @@ fn counted(recording: &Recording<'_>, samples: u64) {
     // A branch between two binaries counts in each of them.
     let taken = sum(|binary| binary.sums.taken()) + losses.unmapped_branches;
     assert!((losses.branches..=2 * losses.branches).contains(&taken));
-    let stacks: u64 = counts.stacks.samples.iter().map(|it| it.count).sum();
+    let whole = |counts: &Counts| -> u64 {
+        let samples = counts.stacks.samples.iter();
+        samples.map(|it| it.count).sum()
+    };
+    let stacks = whole(&counts);
+    // Samples that are shortened are neither lost, nor counted elsewhere.
+    options.context_memory = Some(1000);
+    let short = collect(recording, &options);
+    assert_eq!(whole(&short), stacks);
+    assert!(short.stacks.shortened <= stacks);
+    assert_eq!(short.binaries, counts.binaries);
+    assert_eq!(&short.losses, losses);
     assert!(stacks <= losses.with_chain.min(losses.with_branches));
     let twice = Counts::sum([&counts, &counts]);
     assert_eq!(twice.stacks.places(), counts.stacks.places());

@@ -9,7 +9,8 @@ use profkit_perf::collect::{
     BranchCount, CollectOptions, Numbering, Place, RangeCount, Sums, collect,
 };
 use profkit_profgen::{
-    Encoding, Like, LineOptions, MakeOptions, Outcome, Program, ProgramOptions, make_profile,
+    Encoding, Like, LineOptions, MakeOptions, NamedProfile, Outcome, Profiles, Program,
+    ProgramOptions, make_profile,
 };
 use profkit_testkit::fixture_path;
 use profkit_testkit::simulate::{self, Simulation, Step};
@@ -202,22 +203,17 @@ pub(crate) fn profgen_recording(data: &[u8]) {
         let mut collecting = CollectOptions::default();
         collecting.stacks = options.contexts.is_some();
         let counts = collect(&recording, &collecting);
-        let mut outcome = Outcome {
-            losses: counts.losses.clone(),
-            ..Outcome::default()
-        };
-        let mut profile = SampleProfile::default();
+        let mut outcome = Outcome::of(&counts);
+        let mut profiles = Profiles::separate();
         let id = counts
             .binaries
             .first()
             .and_then(|it| it.key.build_id.clone());
         let program = (path.as_path(), id);
-        let added = outcome.add(&files, program, &counts, true, &options, &mut profile);
+        let added = outcome.add(&files, program, &counts, true, &options, &mut profiles);
+        let named = outcome.name_profiles(profiles, Encoding::ExtBinary);
         if data.is_empty() {
-            assert!(
-                added.is_ok() && !profile.functions().is_empty(),
-                "{options:?} {added:?}"
-            );
+            assert!(added.is_ok() && named.len() == 1, "{options:?} {added:?}");
         }
         if added.is_err() {
             continue;
@@ -229,6 +225,9 @@ pub(crate) fn profgen_recording(data: &[u8]) {
                 assert!(contexts.samples <= counts.losses.samples);
             }
         }
+        let Some(NamedProfile { profile, .. }) = named.into_iter().next() else {
+            continue;
+        };
         // It must be possible to write the profile and read it again.
         let mut written = Vec::new();
         Encoding::ExtBinary

@@ -82,12 +82,9 @@ pub fn run(args: &LayoutArgs) -> exit::Result {
     let (cc, ld) = (output(&args.cc_profile)?, output(&args.ld_profile)?);
     let report = output(&args.report)?;
     must_exist(&args.binary)?;
-    let counts: exit::Result<Vec<Counts>> = args
-        .inputs
-        .iter()
-        .map(|path| read_counts(&args.select, false, path))
-        .collect();
-    let counts = Counts::sum(&counts?);
+    let inputs = args.inputs.iter();
+    let read = inputs.map(|path| read_counts(&args.select, None, path));
+    let counts = Counts::try_sum(read, None)?;
     let name = path_text(&args.binary);
     let failure = |error| Failure::file(&name, &error);
     let file = BinaryFile::open(&args.binary)

@@ -9,9 +9,11 @@ use profkit_data::{ErrorKind, path_text};
 use profkit_merge::files::{Content, Input, Output, Outputs, same_file};
 use profkit_object::build_id::build_id;
 use profkit_object::symbolize::ProgramFiles;
-use profkit_perf::collect::{CollectOptions, Counts, Selection, parse_times, read_releasing};
+use profkit_perf::collect::{
+    CONTEXT_MEMORY, CollectOptions, Counts, Selection, parse_times, read_releasing,
+};
 use profkit_perf::text::write_addresses;
-use profkit_profgen::{Encoding, Like, MakeOptions, Outcome, Profiles, find, seen};
+use profkit_profgen::{Encoding, Like, MakeOptions, Outcome, Profiles, find};
 use profkit_report::sampling::{document, gate, lines, lost, made, refusal};
 use std::ffi::OsStr;
 use std::io::Write as _;
@@ -93,6 +95,11 @@ pub struct SampleArgs {
     #[arg(long, conflicts_with_all = ["ips", "addresses"])]
     contexts: bool,
 
+    /// The memory for different samples, in bytes. If --contexts needs more, the oldest half of every call chain and
+    /// branch stack is dropped, again and again until the samples fit, and a warning says so
+    #[arg(long, value_name = "BYTES", default_value_t = CONTEXT_MEMORY, requires = "contexts")]
+    context_memory: u64,
+
     /// Count like another tool: profgen (llvm-profgen of LLVM 22), or autofdo (create_llvm_prof 0.19, and create_gcov with
     /// --format gcov)
     #[arg(long, value_parser = str::parse::<Like>, default_value = "profgen", value_name = "TOOL", conflicts_with_all = ["ips", "contexts"])]
@@ -149,11 +156,10 @@ pub fn run(args: &SampleArgs) -> exit::Result {
         )
         .with_hint("without binaries, --addresses FILE writes counts by address"));
     }
-    let mut counts = Vec::new();
-    for path in &args.inputs {
-        counts.push(read_counts(&args.select, args.contexts, path)?);
-    }
-    let counts = Counts::sum(&counts);
+    let memory = args.contexts.then_some(args.context_memory);
+    let inputs = args.inputs.iter();
+    let read = inputs.map(|path| read_counts(&args.select, memory, path));
+    let counts = Counts::try_sum(read, memory)?;
     if let Some(path) = &args.addresses {
         write_counts(&counts, path)?;
     }
@@ -161,11 +167,9 @@ pub fn run(args: &SampleArgs) -> exit::Result {
         return Ok(Status::Done);
     };
     let mut outcome = Outcome {
-        seen: seen(&counts),
-        losses: counts.losses.clone(),
         plain_addresses: args.ips,
         with_contexts: args.contexts,
-        ..Outcome::default()
+        ..Outcome::of(&counts)
     };
     let mut notes = Vec::new();
     let index = args.binaries.index(&mut notes, true)?;
@@ -244,11 +248,15 @@ fn refuse_to_lose(args: &SampleArgs, output: &Outputs, name: &OsStr) -> exit::Re
     Ok(path.exists())
 }
 
-/// Reads the counts of an input.
+/// Reads the counts of an input. With `context_memory`, samples are also kept whole, in so many bytes.
 ///
 /// # Errors
 /// If the input cannot be read, or does not have the facts by which samples are selected.
-pub fn read_counts(args: &SelectArgs, stacks: bool, path: &Path) -> exit::Result<Counts> {
+pub fn read_counts(
+    args: &SelectArgs,
+    context_memory: Option<u64>,
+    path: &Path,
+) -> exit::Result<Counts> {
     let head = head_of_folder(path);
     let input = crate::io::open(head.as_deref().unwrap_or(path))?;
     let parts = head.map_or(Ok(Vec::new()), |_| parts(path))?;
@@ -256,7 +264,8 @@ pub fn read_counts(args: &SelectArgs, stacks: bool, path: &Path) -> exit::Result
     let release = |bytes: &[u8]| files.iter().for_each(|file| file.release(bytes));
     let parts: Vec<&[u8]> = parts.iter().map(Input::bytes).collect();
     let mut options = CollectOptions::default();
-    (options.selection, options.stacks) = (select(args), stacks);
+    (options.selection, options.stacks) = (select(args), context_memory.is_some());
+    options.context_memory = context_memory;
     options.by_period = args.by_period;
     let counts = read_releasing(input.bytes(), &parts, &options, &release);
     counts.map_err(|error| Failure::file(path_text(path), &error))

@@ -324,9 +324,25 @@ pub struct Outcome {
     pub with_contexts: bool,
     /// Whether each binary has a profile of its own.
     pub separate: bool,
+    /// How often all call chains and branch stacks were halved to save memory, and how many samples were shortened
+    /// ([`Stacks::halvings`](profkit_perf::collect::Stacks::halvings)).
+    pub halvings: u32,
+    /// See [`halvings`](Self::halvings).
+    pub shortened: u64,
 }
 
 impl Outcome {
+    /// No binary yet, for counts of which profiles are to be made.
+    pub fn of(counts: &Counts) -> Self {
+        Outcome {
+            seen: seen(counts),
+            losses: counts.losses.clone(),
+            halvings: counts.stacks.halvings,
+            shortened: counts.stacks.shortened,
+            ..Outcome::default()
+        }
+    }
+
     /// Returns the profiles that are to be written, with the names of their files. A single profile of all binaries has
     /// the name of the first binary.
     pub fn name_profiles(&self, profiles: Profiles, encoding: Encoding) -> Vec<NamedProfile> {

@@ -7,7 +7,8 @@ mod losses;
 use crate::recording::recording_damage;
 use crate::{grouped, plural, tenths};
 use losses::{
-    Loss, losses_of_binary, losses_of_contexts, losses_of_counting, of_other_builds, skid,
+    Loss, losses_of_binary, losses_of_contexts, losses_of_counting, of_other_builds, shortened,
+    skid,
 };
 use profkit_data::printable;
 use profkit_profgen::{BinaryOutcome, Density, Figures, FoundBy, Outcome, Problem, Seen};
@@ -250,6 +251,11 @@ pub fn lines(outcome: &Outcome) -> Vec<String> {
             "the kernel stopped an event {times}, because there were too many samples: record with a larger period"
         ));
     }
+    let kept = 1u64.checked_shl(outcome.halvings).unwrap_or(u64::MAX);
+    let shortened = shortened(outcome).line();
+    lines.extend(shortened.map(|line| {
+        format!("{line}: the newest 1/{kept} of each call chain and branch stack is used")
+    }));
     for binary in &outcome.binaries {
         let name = &binary.path;
         let Some(found_by) = binary.found_by else {
@@ -414,6 +420,7 @@ pub fn document(outcome: &Outcome) -> Value {
         "schema_version": SCHEMA_VERSION,
         "plain_addresses": outcome.plain_addresses,
         "counted": counted,
+        "context_memory": { "halvings": outcome.halvings, "shortened": outcome.shortened },
         "recording": {
             "lost_samples": recording.lost_samples,
             "lost_records": recording.lost_records,

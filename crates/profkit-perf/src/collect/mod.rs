@@ -16,7 +16,8 @@ pub use losses::CountLosses;
 pub use read::{read, read_releasing};
 pub use recording::{CollectOptions, collect};
 pub use selection::{Selection, parse_times};
-pub use stacks::{StackPlace, StackSample, Stacks};
+pub(crate) use stacks::SharedStacks;
+pub use stacks::{CONTEXT_MEMORY, StackPlace, StackSample, Stacks};
 
 use selection::Selected;
 pub(crate) use thread::{ThreadSums, increase};
@@ -405,5 +406,32 @@ impl Counts {
             table.add(counts);
         }
         table.finish()
+    }
+
+    /// Adds up the counts of several inputs, which are read one after the other: counts that were added are dropped
+    /// before the next input is read. `context_memory` is the memory in bytes for the different whole samples of all
+    /// inputs ([`CollectOptions::context_memory`]).
+    ///
+    /// # Errors
+    /// The first error of an input.
+    pub fn try_sum<E>(
+        inputs: impl IntoIterator<Item = Result<Counts, E>>,
+        context_memory: Option<u64>,
+    ) -> Result<Counts, E> {
+        let mut inputs = inputs.into_iter();
+        let first = inputs.next().unwrap_or_else(|| Ok(Counts::default()))?;
+        if inputs.size_hint() == (0, Some(0)) {
+            return Ok(first);
+        }
+        let mut table = CountTable {
+            stacks: StackTable::within(context_memory),
+            ..CountTable::default()
+        };
+        table.add(&first);
+        drop(first);
+        for counts in inputs {
+            table.add(&counts?);
+        }
+        Ok(table.finish())
     }
 }

@@ -1,5 +1,6 @@
 //! Counts of a recording.
 use super::places::PlaceCache;
+use super::stacks::SharedStacks;
 use super::thread::{ThreadSums, increase};
 use super::{Counts, Selected, Selection};
 use crate::file::sample_type;
@@ -19,6 +20,9 @@ pub struct CollectOptions {
     /// Whether samples with a call chain and a branch stack are also kept whole. Profiles with calling contexts are
     /// made from them. Equal samples are kept once, with their number.
     pub stacks: bool,
+    /// The memory in bytes for the different whole samples ([`CONTEXT_MEMORY`](super::CONTEXT_MEMORY) is a good number).
+    /// If they need more, all are shortened ([`Stacks::halvings`](super::Stacks::halvings)). `None` sets no limit.
+    pub context_memory: Option<u64>,
     /// Whether samples are weighted by their period. A sample then counts as often as the smallest period of its event
     /// fits into the sample's period, rounded to the nearest number. Periods differ if the kernel adapts them to a
     /// number of samples per second.
@@ -98,9 +102,10 @@ pub fn collect(recording: &Recording<'_>, options: &CollectOptions) -> Counts {
             period,
         })
         .collect();
+    let all_stacks = SharedStacks::new(options.context_memory);
     let (sum, losses) = recording.samples(
         || Thread {
-            sums: ThreadSums::new(processes.binaries().len()),
+            sums: ThreadSums::new(processes.binaries().len(), &all_stacks),
             places: PlaceCache::default(),
         },
         |thread, sample| {
@@ -167,7 +172,7 @@ impl Thread {
             let chain = sample.chain.addresses().map(|(mode, address)| {
                 places.locate(processes, mode == Mode::Kernel, pid, time, address)
             });
-            self.sums.stacks.add(chain, &branches, count);
+            self.sums.whole(chain, &branches, count);
         } else {
             self.sums.stack(branches, plan.every_branch, count);
         }

@@ -1,5 +1,6 @@
 //! The sums of one thread.
-use super::{BinaryKey, CountLosses, CountTable, Numbering, Place, StackTable, SumTable};
+use super::stacks::{SharedStacks, StackTable};
+use super::{BinaryKey, CountLosses, CountTable, Numbering, Place, SumTable};
 use crate::process::{Binary, BinaryId};
 
 /// A binary and an offset in it.
@@ -10,8 +11,9 @@ pub(crate) type InBinary = (BinaryId, u64);
 pub(crate) struct ThreadSums {
     /// The sums of each binary; `None` for a binary without counts. An input can name very many binaries.
     binaries: Vec<Option<Box<SumTable>>>,
-    /// The whole samples. Empty unless they were requested.
-    pub stacks: StackTable,
+    /// Whole samples that are not yet in `all_stacks`. Empty unless they were requested.
+    stacks: StackTable,
+    all_stacks: SharedStacks,
     pub losses: CountLosses,
 }
 
@@ -28,11 +30,12 @@ fn sums_of(binaries: &mut [Option<Box<SumTable>>], binary: BinaryId) -> Option<&
 }
 
 impl ThreadSums {
-    /// Makes sums for `binaries` binaries.
-    pub fn new(binaries: usize) -> Self {
+    /// Makes sums for `binaries` binaries. The whole samples of all threads are in `all_stacks`.
+    pub fn new(binaries: usize, all_stacks: &SharedStacks) -> Self {
         ThreadSums {
             binaries: vec![None; binaries],
             stacks: StackTable::default(),
+            all_stacks: all_stacks.clone(),
             losses: CountLosses::default(),
         }
     }
@@ -103,20 +106,38 @@ impl ThreadSums {
         }
     }
 
+    /// Adds a whole sample that occurred `count` times: its call chain and its branch stack.
+    pub fn whole(
+        &mut self,
+        chain: impl Iterator<Item = Option<InBinary>>,
+        branches: &[(Option<InBinary>, Option<InBinary>)],
+        count: u64,
+    ) {
+        self.stacks.add(chain, branches, count);
+        self.all_stacks.move_many(&mut self.stacks);
+    }
+
+    /// Takes the whole samples of all threads. The sums of the other threads must have been added.
+    fn take_stacks(&mut self) -> StackTable {
+        self.all_stacks.move_all(&mut self.stacks);
+        self.all_stacks.take()
+    }
+
     /// Adds the sums of another thread.
-    pub fn join(&mut self, other: ThreadSums) {
+    pub fn join(&mut self, mut other: ThreadSums) {
         for (ours, theirs) in self.binaries.iter_mut().zip(other.binaries) {
             match (ours, theirs) {
                 (Some(ours), Some(theirs)) => ours.join(*theirs),
                 (ours, theirs) => *ours = ours.take().or(theirs),
             }
         }
-        self.stacks.join(other.stacks, Some);
+        self.all_stacks.move_all(&mut other.stacks);
         self.losses.add(&other.losses);
     }
 
     /// Converts the sums to counts. There is only one binary, its places are addresses, and its path is unknown.
-    pub fn into_addresses(self) -> CountTable {
+    pub fn into_addresses(mut self) -> CountTable {
+        let stacks = self.take_stacks();
         let mut table = CountTable {
             losses: self.losses,
             ..CountTable::default()
@@ -130,13 +151,14 @@ impl ThreadSums {
         if let Some(Some(sums)) = self.binaries.into_iter().next() {
             table.binary(&key).sums.join(*sums);
             let number = table.number(&key);
-            table.stacks.join(self.stacks, |_| number);
+            table.stacks.join(stacks, |_| number);
         }
         table
     }
 
     /// Converts the sums to counts. `binaries` are the binaries in the order of their numbers.
-    pub fn into_table<'b>(self, binaries: impl IntoIterator<Item = &'b Binary>) -> CountTable {
+    pub fn into_table<'b>(mut self, binaries: impl IntoIterator<Item = &'b Binary>) -> CountTable {
+        let stacks = self.take_stacks();
         let mut table = CountTable {
             losses: self.losses,
             ..CountTable::default()
@@ -156,9 +178,9 @@ impl ThreadSums {
             table.binary(&key).sums.join(*sums);
             *number = table.number(&key);
         }
-        table.stacks.join(self.stacks, |of| {
-            numbers.get(of as usize).copied().flatten()
-        });
+        table
+            .stacks
+            .join(stacks, |of| numbers.get(of as usize).copied().flatten());
         table
     }
 }

@@ -58,6 +58,9 @@ pub struct TextOptions {
     /// Whether samples with a call chain and a branch stack are also kept whole
     /// ([`CollectOptions::stacks`](crate::collect::CollectOptions::stacks)).
     pub stacks: bool,
+    /// The memory in bytes for the different whole samples
+    /// ([`CollectOptions::context_memory`](crate::collect::CollectOptions::context_memory)).
+    pub context_memory: Option<u64>,
 }
 
 /// Reads the counts of a text of any kind. The output of `perf script` is read by the threads of rayon's current pool.
@@ -72,7 +75,7 @@ pub fn read_text(text: &[u8], options: TextOptions) -> Result<Counts> {
         Some(kind @ (TextKind::Unsymbolized | TextKind::Autofdo)) => {
             sections::read(text, kind, options)
         }
-        Some(TextKind::Script) => Ok(script::read(text, options.stacks)),
+        Some(TextKind::Script) => Ok(script::read(text, options)),
         None => Err(Error::new(
             ErrorKind::UnrecognizedFormat,
             "the text has neither samples nor counts that profkit can read",

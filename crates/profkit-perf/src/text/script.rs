@@ -7,9 +7,10 @@
 //!
 //! The text does not show the process of a sample, so the mappings of all processes are put into one address space. A
 //! later mapping of the same addresses applies to the samples after it.
+use super::TextOptions;
 use super::sections::build_id;
 use super::words::{Lines, decimal, hex, hex_0x};
-use crate::collect::{Counts, ThreadSums, increase};
+use crate::collect::{Counts, SharedStacks, ThreadSums, increase};
 use crate::limits;
 use crate::process::{Binary, BinaryId, KERNEL, Processes, offset_of_mapping};
 use memchr::memmem;
@@ -229,11 +230,11 @@ struct Reader<'s> {
 }
 
 impl Reader<'_> {
-    fn new(survey: &Survey, stacks: bool) -> Reader<'_> {
+    fn new<'s>(survey: &'s Survey, stacks: bool, all_stacks: &SharedStacks) -> Reader<'s> {
         let binaries = survey.processes.binaries().len();
         Reader {
             survey,
-            sums: ThreadSums::new(binaries.max(1)),
+            sums: ThreadSums::new(binaries.max(1), all_stacks),
             absolute: binaries == 0,
             stacks,
         }
@@ -260,7 +261,7 @@ impl Reader<'_> {
             self.sums.stack(branches.iter().copied(), true, count);
             if !branches.is_empty() {
                 let chain = chain.iter().map(|&address| place(address));
-                self.sums.stacks.add(chain, &branches, count);
+                self.sums.whole(chain, &branches, count);
             }
         } else {
             self.sums.stack(placed, true, count);
@@ -327,26 +328,21 @@ impl Reader<'_> {
     }
 }
 
-/// Reads the counts of a text. Uses the threads of rayon's current pool. If `stacks` is true, samples are also kept
-/// whole.
-pub fn read(text: &[u8], stacks: bool) -> Counts {
+/// Reads the counts of a text. Uses the threads of rayon's current pool.
+pub fn read(text: &[u8], options: TextOptions) -> Counts {
     let survey = Survey::of(text);
+    let all_stacks = SharedStacks::new(options.context_memory);
+    let new = || Reader::new(&survey, options.stacks, &all_stacks);
     let mut reader = parts(text, limits::CHUNK)
         .into_par_iter()
-        .fold(
-            || Reader::new(&survey, stacks),
-            |mut reader, (offset, part)| {
-                reader.part(offset, part);
-                reader
-            },
-        )
-        .reduce(
-            || Reader::new(&survey, stacks),
-            |mut reader, other| {
-                reader.sums.join(other.sums);
-                reader
-            },
-        );
+        .fold(new, |mut reader, (offset, part)| {
+            reader.part(offset, part);
+            reader
+        })
+        .reduce(new, |mut reader, other| {
+            reader.sums.join(other.sums);
+            reader
+        });
     reader.sums.losses.damaged_lines += survey.damaged;
     let binaries = survey.processes.binaries();
     if !binaries.is_empty() {

@@ -2,7 +2,7 @@
 use crate::{grouped, percent};
 use profkit_perf::collect::CountLosses;
 use profkit_profgen::contexts::ContextFigures;
-use profkit_profgen::{BinaryOutcome, Figures};
+use profkit_profgen::{BinaryOutcome, Figures, Outcome};
 
 /// The names of things that are counted: of one thing, and of several.
 const SAMPLE: [&str; 2] = ["sample", "samples"];
@@ -68,6 +68,19 @@ pub(super) fn skid(losses: &CountLosses) -> Loss {
     let text = "may be at an instruction a little after the right one, because the event is not precise: record with \
          -e cycles:pp if the processor can";
     Loss::new(losses.imprecise, losses.samples, SAMPLE, [text; 2])
+}
+
+/// The samples that were shortened to save memory. No sample is lost by that.
+pub(super) fn shortened(outcome: &Outcome) -> Loss {
+    Loss::new(
+        outcome.shortened,
+        outcome.losses.samples,
+        SAMPLE,
+        [
+            "is shortened, because the different samples need more memory than --context-memory",
+            "are shortened, because the different samples need more memory than --context-memory",
+        ],
+    )
 }
 
 pub(super) fn losses_of_counting(losses: &CountLosses) -> [Loss; 8] {

@@ -78,11 +78,13 @@ impl Failure {
         }
     }
 
-    /// Makes a failure for a bad input file. The message begins with the name of the file, and the hint of `error` is
-    /// added to the failure.
+    /// Makes a failure for a bad input file. The message begins with the name of the file, also if the error names it,
+    /// and the hint of `error` is added to the failure.
     #[cold]
     pub fn file(name: impl fmt::Display, error: &profkit_data::Error) -> Self {
-        let failure = Self::input(format_args!("{name}: {error}"));
+        let name = name.to_string();
+        let nameless = error.clone().without_file_name(&name);
+        let failure = Self::input(format_args!("{name}: {nameless}"));
         failure.with_hints(error.hint())
     }
 

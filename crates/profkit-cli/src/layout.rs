@@ -9,6 +9,7 @@ use profkit_object::binary::BinaryFile;
 use profkit_object::build_id::build_id;
 use profkit_perf::collect::Counts;
 use profkit_profgen::layout::{CodeMap, Flow, FunctionOrder, Layout, LayoutOptions, counts_of};
+use profkit_report::layout::{document, lines};
 use std::io::Write as _;
 use std::path::PathBuf;
 
@@ -103,13 +104,16 @@ pub fn run(args: &LayoutArgs) -> exit::Result {
     for (output, bytes) in [
         (cc, layout.cc_profile(args.verbose)),
         (ld, layout.ld_profile()),
-        (report, format!("{:#}\n", layout.json()).into_bytes()),
+        (report, format!("{:#}\n", document(&layout)).into_bytes()),
     ] {
         if let Some(output) = output {
             output.write(|sink| sink.put(&bytes))?;
         }
     }
     // A failed write is ignored. It means that stderr is closed.
-    let _ = write!(print::stderr(), "{layout}");
+    let mut stderr = print::stderr();
+    for line in lines(&layout) {
+        let _ = writeln!(stderr, "{line}");
+    }
     Ok(Status::Done)
 }

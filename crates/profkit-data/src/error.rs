@@ -165,6 +165,15 @@ impl Error {
         self
     }
 
+    /// Removes the name of a file that is the outermost structure, for callers that name the file before the error.
+    #[must_use]
+    pub fn without_file_name(mut self, name: &str) -> Self {
+        self.0
+            .structures
+            .pop_if(|structure| matches!(structure, Structure::Named(known) if known == name));
+        self
+    }
+
     /// Sets the value that was found.
     #[must_use]
     pub fn found(mut self, found: impl fmt::Display) -> Self {
@@ -356,6 +365,17 @@ mod tests {
             error.to_string(),
             "data record 3 of raw profile, at offset 0x40: the data are too short here: found 12 bytes, expected 64 bytes"
         );
+    }
+
+    #[test]
+    fn a_file_is_not_named_twice() {
+        let error = Error::new(ErrorKind::Malformed, "damaged").within(Structure::RawProfile);
+        let named = error.clone().within("app".to_owned());
+        assert_eq!(named.to_string(), "raw profile of app: damaged");
+        assert_eq!(named.clone().without_file_name("app"), error);
+        // The error is about another file.
+        assert_eq!(named.clone().without_file_name("other"), named);
+        assert_eq!(error.clone().without_file_name("app"), error);
     }
 
     #[test]

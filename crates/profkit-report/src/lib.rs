@@ -25,6 +25,8 @@ mod folded;
 pub mod formats;
 mod grouping;
 pub mod heap;
+pub mod layout;
+mod loss;
 pub mod matching;
 pub mod merge;
 pub mod mip;

@@ -4,11 +4,11 @@
 //! [docs/formats/sample-json.md]: https://github.com/profkit/profkit/blob/main/docs/formats/sample-json.md
 mod losses;
 
+use crate::loss::Loss;
 use crate::recording::recording_damage;
 use crate::{grouped, plural, tenths};
 use losses::{
-    Loss, losses_of_binary, losses_of_contexts, losses_of_counting, of_other_builds, shortened,
-    skid,
+    losses_of_binary, losses_of_contexts, losses_of_counting, of_other_builds, shortened, skid,
 };
 use profkit_data::printable;
 use profkit_profgen::{BinaryOutcome, Density, Figures, FoundBy, Outcome, Problem, Seen};

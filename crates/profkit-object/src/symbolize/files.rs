@@ -2,7 +2,7 @@
 use super::{Bytes, Options, SplitFiles, Symbolizer};
 use crate::binary::{BinaryFile, Image};
 use crate::debug_files::{DebugFolders, DebugLink, Rejected, dwo_file, dwp_file};
-use profkit_data::{Error, ErrorKind, Result, system_text};
+use profkit_data::{Error, ErrorKind, Result, path_text, system_text};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -114,7 +114,7 @@ impl SplitFiles for BesideProgram {
 }
 
 fn open(path: &Path) -> Result<BinaryFile> {
-    let name = || path.display().to_string();
+    let name = || path_text(path);
     let file = BinaryFile::open(path).map_err(|error| {
         Error::new(
             ErrorKind::UnrecognizedFormat,
@@ -127,7 +127,7 @@ fn open(path: &Path) -> Result<BinaryFile> {
 }
 
 fn only_image(file: &BinaryFile) -> Result<Image<'_>> {
-    let name = || file.path().display().to_string();
+    let name = || path_text(file.path());
     let mut images = file.images().map_err(|error| error.within(name()))?;
     match (images.pop(), images.len()) {
         (Some(image), 0) => Ok(image),

@@ -13,7 +13,6 @@ mod code;
 mod files;
 mod flow;
 mod functions;
-mod report;
 mod select;
 
 pub use code::{CodeMap, LeftOut, MappedFunction};
@@ -72,6 +71,11 @@ const MOST_BROKEN: u64 = 10;
 const FEWEST_MAPPED: u64 = 2000;
 
 impl<'code> Layout<'code> {
+    /// The code that is ordered.
+    pub fn code(&self) -> &'code CodeMap {
+        self.code
+    }
+
     /// Orders the code of a program.
     ///
     /// # Errors
@@ -125,8 +129,8 @@ fn check(flow: &Flow) -> Result<()> {
     {
         return other(
             format!(
-                "the recording does not fit the program: {} of {known} branches go into the middle of basic blocks, and \
-                 {} of {} runs of code between two branches do not follow the blocks",
+                "the recording does not fit the program: branches into the middle of basic blocks: {} of {known}; runs of \
+                 code between two branches that do not follow the blocks: {} of {}",
                 losses.into_middle, losses.broken_ranges, losses.ranges
             ),
             format!("at most {MOST_INTO_MIDDLE} % and {MOST_BROKEN} %"),

@@ -1,67 +1,8 @@
 //! The losses that the report of `profkit sample` has a line for.
-use crate::{grouped, percent};
+use crate::loss::{BRANCH, Loss, RANGE, SAMPLE};
 use profkit_perf::collect::CountLosses;
 use profkit_profgen::contexts::ContextFigures;
 use profkit_profgen::{BinaryOutcome, Figures, Outcome};
-
-/// The names of things that are counted: of one thing, and of several.
-const SAMPLE: [&str; 2] = ["sample", "samples"];
-const BRANCH: [&str; 2] = ["branch", "branches"];
-const RANGE: [&str; 2] = ["range", "ranges"];
-
-/// One kind of loss.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Loss {
-    /// How many things are lost.
-    number: u64,
-    /// How many such things there are in all; 0 if that is not known.
-    all: u64,
-    /// The name of one thing, and of several.
-    things: [&'static str; 2],
-    /// What happened to one thing, and what happened to several. Both texts begin with the verb.
-    happened: [&'static str; 2],
-}
-
-impl Loss {
-    /// The number that decides whether a loss is large. A loss is large if more than one thing in this many is lost.
-    const ONE_IN: u64 = 20;
-
-    const fn new(
-        number: u64,
-        all: u64,
-        things: [&'static str; 2],
-        happened: [&'static str; 2],
-    ) -> Self {
-        Self {
-            number,
-            all,
-            things,
-            happened,
-        }
-    }
-
-    /// Whether so many things are lost that the profile cannot be trusted.
-    pub(super) fn is_large(self) -> bool {
-        self.number.saturating_mul(Self::ONE_IN) > self.all
-    }
-
-    /// Returns the line about this loss; `None` if nothing is lost.
-    pub(super) fn line(self) -> Option<String> {
-        let Self { number, all, .. } = self;
-        if number == 0 {
-            return None;
-        }
-        let form = usize::from(number != 1);
-        let mut line = format!("{} {}", grouped(number), self.things[form]);
-        if all > 0 {
-            let share = percent(number.into(), all.into());
-            line.push_str(&format!(" ({share} of {})", grouped(all)));
-        }
-        line.push(' ');
-        line.push_str(self.happened[form]);
-        Some(line)
-    }
-}
 
 /// The loss of precision. It matters if the places of samples are counted.
 pub(super) fn skid(losses: &CountLosses) -> Loss {

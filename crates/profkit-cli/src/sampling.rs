@@ -293,8 +293,8 @@ fn programs(args: &SampleArgs, index: &Binaries, counts: &Counts) -> exit::Resul
         let Some(id) = &counted.key.build_id else {
             continue;
         };
-        let path = index.program(id);
-        list.extend(path.filter(|path| !args.binary.contains(path)));
+        let path = index.program(id).filter(|path| !list.contains(path));
+        list.extend(path);
     }
     // Binaries without a build id are found by their names.
     for binary in &index.index.binaries {

@@ -157,6 +157,10 @@ fn figures_of(outcome: &Outcome) -> String {
             "outside all sections with code",
         ),
         (
+            sum(|figures| figures.no_function),
+            "in no function of the debug info",
+        ),
+        (
             sum(|figures| figures.impossible),
             "across a jump, or with its end before its start",
         ),

@@ -5,6 +5,7 @@ use crate::print;
 use crate::show::recording::{head_of_folder, parts};
 use clap::Args;
 use profkit_analysis::correlate::Binaries;
+use profkit_data::ids::BuildId;
 use profkit_data::{ErrorKind, path_text};
 use profkit_merge::files::{Content, Input, Output, Outputs, same_file};
 use profkit_object::build_id::build_id;
@@ -13,7 +14,7 @@ use profkit_perf::collect::{
     CONTEXT_MEMORY, CollectOptions, Counts, Selection, parse_times, read_releasing,
 };
 use profkit_perf::text::write_addresses;
-use profkit_profgen::{Encoding, Like, MakeOptions, Outcome, Profiles, find};
+use profkit_profgen::{BinaryOutcome, Encoding, Like, MakeOptions, Outcome, Profiles, find};
 use profkit_report::sampling::{document, gate, lines, lost, made, refusal};
 use std::ffi::OsStr;
 use std::io::Write as _;
@@ -178,16 +179,39 @@ pub fn run(args: &SampleArgs) -> exit::Result {
         Outputs::Folder(..) => Profiles::separate(),
     };
     let programs = programs(args, &index, &counts)?;
-    for path in &programs {
-        make(
+    let only = programs.len() == 1;
+    let mut left_out = Vec::new();
+    for (position, path) in programs.iter().enumerate() {
+        let made = make(
             args,
             path,
-            programs.len() == 1,
+            only,
             &index,
             &counts,
             &mut profiles,
             &mut outcome,
-        )?;
+        );
+        match made {
+            Ok(()) => {}
+            // Folders and servers have binaries that the user did not name. Only the output can lack room for them.
+            Err((error, id))
+                if position >= args.binary.len()
+                    && !only
+                    && error.kind() != ErrorKind::CannotRepresent =>
+            {
+                left_out.push((path, id, error));
+            }
+            Err((error, _)) => return Err(Failure::file(path_text(path), &error)),
+        }
+    }
+    let is_made = |it: &BinaryOutcome| it.found_by.is_some();
+    if let Some((path, _, error)) = left_out.first()
+        && !outcome.binaries.iter().any(is_made)
+    {
+        return Err(Failure::file(path_text(path), error));
+    }
+    for (path, id, error) in left_out {
+        outcome.leave_out((path, id), error, &counts, &profiles);
     }
     // A failed write is ignored. It means that stderr is closed.
     let mut stderr = print::stderr();
@@ -307,7 +331,7 @@ fn programs(args: &SampleArgs, index: &Binaries, counts: &Counts) -> exit::Resul
     Ok(list)
 }
 
-/// Makes the profile of a binary and adds it to `profile`.
+/// Makes the profile of a binary and adds it to `profiles`. If it fails, it returns the error and the build id.
 fn make(
     args: &SampleArgs,
     path: &Path,
@@ -316,11 +340,11 @@ fn make(
     counts: &Counts,
     profiles: &mut Profiles,
     outcome: &mut Outcome,
-) -> exit::Result<()> {
-    let name = path_text(path);
-    let failure = |error| Failure::file(&name, &error);
-    let files = ProgramFiles::open(path, &index.debug_folders).map_err(failure)?;
-    let id = build_id(&files.program().map_err(failure)?).map_err(failure)?;
+) -> Result<(), (profkit_data::Error, Option<BuildId>)> {
+    let unknown = |error| (error, None);
+    let files = ProgramFiles::open(path, &index.debug_folders).map_err(unknown)?;
+    let id = build_id(&files.program().map_err(unknown)?).map_err(unknown)?;
+    let failure = |error| (error, id.clone());
     let mut options = MakeOptions::new(args.ips, args.lines, args.contexts);
     options.like = args.like;
     options.whole_discriminators = matches!(args.format, Encoding::Gcov(_));

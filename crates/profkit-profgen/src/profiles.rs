@@ -48,8 +48,8 @@ impl Profiles {
     /// Adds the profile of a binary.
     ///
     /// # Errors
-    /// [`ErrorKind::Unsupported`] if one profile would have samples by pseudo probe and samples by source line,
-    /// [`ErrorKind::LimitExceeded`] if it would have too many names.
+    /// [`ErrorKind::CannotRepresent`] if one profile would have samples by pseudo probe and samples by source line, or too
+    /// many names.
     pub(crate) fn add(&mut self, binary: usize, profile: SampleProfile) -> Result<()> {
         let merged = self.list.last_mut().filter(|_| !self.separate);
         let Some((_, merged)) = merged else {
@@ -61,7 +61,7 @@ impl Profiles {
                 != profile.kind.contains(ProfileKind::PROBE_BASED);
         if is_mixed {
             return Err(Error::new(
-                ErrorKind::Unsupported,
+                ErrorKind::CannotRepresent,
                 "one profile cannot have samples by pseudo probe and samples by source line",
             )
             .found("binaries with probes and binaries without")
@@ -74,7 +74,7 @@ impl Profiles {
             return Ok(());
         }
         absorb(merged, profile, 1, |_, _, _| {})
-            .ok_or_else(|| Error::new(ErrorKind::LimitExceeded, "the profile has too many names"))
+            .ok_or_else(|| Error::new(ErrorKind::CannotRepresent, "the profile has too many names"))
     }
 
     /// Returns the profiles. If each binary has its own, profiles without a function are left out.

@@ -158,6 +158,9 @@ pub struct BinaryOutcome {
     /// The binary that has the counts of this one, because it was added earlier and is the same build, or has the same
     /// name and no build id decides.
     pub counted_for: Option<String>,
+    /// Why there is no profile of the binary although the inputs have counts of it; `None` if there is a profile, or if
+    /// another binary has the counts.
+    pub left_out: Option<Error>,
     /// The file with the binary's profile; `None` if no file has samples of this binary. The command that writes the
     /// files sets it.
     pub file: Option<String>,
@@ -331,6 +334,30 @@ pub struct Outcome {
     pub shortened: u64,
 }
 
+/// Finds the counts of a binary that no earlier binary has.
+fn unclaimed<'c>(
+    (path, id): (&Path, Option<BuildId>),
+    counts: &'c Counts,
+    only: bool,
+    profiles: &Profiles,
+) -> (Found<'c>, BinaryOutcome) {
+    let mut found = find(counts, path, id.as_ref(), only);
+    let earlier = profiles.leave_unclaimed(&mut found.counts);
+    found.by = found.by.filter(|_| !found.counts.is_empty());
+    let result = BinaryOutcome {
+        path: path_text(path),
+        build_id: id,
+        file_path: path.to_owned(),
+        found_by: found.by,
+        counted_for: earlier.filter(|_| found.by.is_none()),
+        other_builds: found.other_builds.len(),
+        of_other_builds: weight(&found.other_builds),
+        counted: weight(&found.counts),
+        ..BinaryOutcome::default()
+    };
+    (found, result)
+}
+
 impl Outcome {
     /// No binary yet, for counts of which profiles are to be made.
     pub fn of(counts: &Counts) -> Self {
@@ -378,8 +405,8 @@ impl Outcome {
     /// binary has are not given to a second one.
     ///
     /// # Errors
-    /// The errors of [`Program::open`]. [`ErrorKind::LimitExceeded`] if there are too many names.
-    /// [`ErrorKind::Unsupported`] if one profile would have samples by pseudo probe and by source line.
+    /// The errors of [`Program::open`]. [`ErrorKind::CannotRepresent`] if one profile would have samples by pseudo probe
+    /// and by source line, or too many names.
     pub fn add(
         &mut self,
         files: &ProgramFiles,
@@ -389,21 +416,8 @@ impl Outcome {
         options: &MakeOptions,
         profiles: &mut Profiles,
     ) -> Result<()> {
-        let mut found = find(counts, path, id.as_ref(), only);
-        let earlier = profiles.leave_unclaimed(&mut found.counts);
-        found.by = found.by.filter(|_| !found.counts.is_empty());
         self.separate = profiles.is_separate();
-        let mut result = BinaryOutcome {
-            path: path_text(path),
-            build_id: id,
-            file_path: path.to_owned(),
-            found_by: found.by,
-            counted_for: earlier.filter(|_| found.by.is_none()),
-            other_builds: found.other_builds.len(),
-            of_other_builds: weight(&found.other_builds),
-            counted: weight(&found.counts),
-            ..BinaryOutcome::default()
-        };
+        let (found, mut result) = unclaimed((path, id), counts, only, profiles);
         if found.by.is_some() {
             let program = Program::open_with(files, options.program)?;
             let has_contexts = found.counts.iter().any(|it| !it.contexts.is_empty());
@@ -427,6 +441,21 @@ impl Outcome {
         }
         self.binaries.push(result);
         Ok(())
+    }
+
+    /// Notes a binary of which no profile can be made, for example because it has no debug info. The binary is given by
+    /// its path and its build id. This is called after the profiles of all other binaries were added: then one of them
+    /// may have the counts of this binary, because it is the same build.
+    pub fn leave_out(
+        &mut self,
+        binary: (&Path, Option<BuildId>),
+        error: Error,
+        counts: &Counts,
+        profiles: &Profiles,
+    ) {
+        let (found, mut result) = unclaimed(binary, counts, false, profiles);
+        result.left_out = found.by.is_some().then_some(error);
+        self.binaries.push(result);
     }
 
     /// Returns the reason why the profile is empty; `None` if it is not empty.

@@ -212,7 +212,12 @@ pub fn lost(outcome: &Outcome) -> Option<Refusal> {
         let line = loss.line()?;
         Some(name.map_or(line.clone(), |name| format!("{name}: {line}")))
     });
-    let lines: Vec<String> = lines.collect();
+    let left_out = outcome.binaries.iter();
+    let left_out = left_out.filter_map(|binary| {
+        let error = binary.left_out.as_ref()?;
+        Some(format!("{}: {error}", binary.path))
+    });
+    let lines: Vec<String> = lines.chain(left_out).collect();
     (!lines.is_empty()).then(|| Refusal {
         message: format!("--strict does not allow these losses: {}", lines.join("; ")),
         hint: "leave out --strict to write a profile of the samples that fit".to_owned(),
@@ -265,12 +270,22 @@ pub fn lines(outcome: &Outcome) -> Vec<String> {
         let Some(found_by) = binary.found_by else {
             lines.push(match &binary.counted_for {
                 Some(other) => format!(
-                    "{name}: its samples are counted for {other}, which comes first and is the same build or has the same name"
+                    "{name}: its samples are counted for {other}, which is the same build or has the same name"
                 ),
                 None => format!("{name}: none of the samples is in this binary"),
             });
             continue;
         };
+        if let Some(error) = &binary.left_out {
+            let hint = error
+                .hint()
+                .map_or_else(String::new, |hint| format!(": {hint}"));
+            let error = error.clone().without_file_name(name);
+            lines.push(format!(
+                "{name}: its samples are in no profile, because {error}{hint}"
+            ));
+            continue;
+        }
         if found_by == FoundBy::Name {
             lines.push(format!(
                 "{name}: only its file name was compared, because the input has no build id for this file: make sure that it is the build that was recorded"
@@ -363,6 +378,7 @@ pub fn document(outcome: &Outcome) -> Value {
                 FoundBy::Unnamed => "unnamed",
             }),
             "counted_for": binary.counted_for,
+            "left_out": binary.left_out.as_ref().map(ToString::to_string),
             "other_builds": binary.other_builds,
             "file": binary.file,
             "functions": binary.functions,

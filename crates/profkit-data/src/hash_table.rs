@@ -339,7 +339,10 @@ impl<'data> HashTable<'data> {
             .within(Structure::Bucket(bucket))
             .within(STRUCTURE)
             .found(format_args!("{start:#x}"))
-            .expected(format_args!("{not_before:#x} to {:#x}", self.index)));
+            .expected(format_args!(
+                "at least {not_before:#x} and less than {:#x}",
+                self.index
+            )));
         }
         let rest = self.buckets.get(bucket + 1..).unwrap_or_default();
         let next = rest

@@ -114,7 +114,7 @@ pub struct ProgramOptions {
     pub only_debug_info: bool,
 }
 
-/// The numbers of functions that were found in a binary, and of things that are missing in it.
+/// How many functions were found in a binary, and how many things are missing in it.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Facts {

@@ -13,7 +13,7 @@ const PERIOD: u64 = 1 << 8;
 const BRANCH_STACK: u64 = 1 << 11;
 const IDENTIFIER: u64 = 1 << 16;
 
-/// The size in bytes of `perf_event_attr` in the kernel's version 5.
+/// The size in bytes of `perf_event_attr` if it has all fields up to those of `PERF_ATTR_SIZE_VER5`.
 const ATTR: u32 = 112;
 
 /// The size in bytes of a file's header.

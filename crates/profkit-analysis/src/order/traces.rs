@@ -56,8 +56,8 @@ impl fmt::Display for RunError {
 
 impl std::error::Error for RunError {}
 
-/// Makes the traces of the runs in a file: one for each part of a raw file, or one for a profile. A trace names a
-/// function by its index in `profile`.
+/// Makes the traces of the runs in a file. A raw file gives a trace for each of its parts, a MIP profile gives one trace.
+/// A trace names a function by its index in `profile`.
 ///
 /// # Errors
 /// If the file cannot be read, or belongs to a different build than `profile`.

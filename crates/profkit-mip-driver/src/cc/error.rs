@@ -87,7 +87,7 @@ pub enum Error {
         /// The name of the program.
         program: String,
     },
-    /// A library with code to instrument cannot be read.
+    /// A library whose code is to be instrumented cannot be read.
     Library {
         /// The path of the library.
         name: String,

@@ -352,7 +352,7 @@ fn refusals() {
         (
             Family::Clang,
             "--coverage a.c -o p",
-            "--coverage names a file after the object, which has a temporary name when clang compiles and links in one call",
+            "with --coverage, clang derives the name of a file from the name of the object, which is temporary when clang compiles and links in one call",
         ),
     ] {
         assert_eq!(planned(of, line), format!("refused: {message}"));

@@ -3,8 +3,8 @@ use super::{FunctionLayout, Layout};
 use crate::layout::MappedFunction;
 use std::io::Write as _;
 
-/// A block map of this version or a later one shows that the compiler can read lists of version 1: it is LLVM 17 or
-/// later.
+/// The first version of block maps that only LLVM 17 and later write. If a program has such a block map or a later one, its
+/// compiler is LLVM 17 or later, which can read a list of version 1.
 const LIST_1: u8 = 2;
 
 impl Layout<'_> {

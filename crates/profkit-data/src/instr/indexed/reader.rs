@@ -582,10 +582,10 @@ impl<'data> IndexedReader<'data> {
         if let Some((count, name, offset)) = self.widened.take() {
             let problem = match count {
                 1 => {
-                    "the bitmaps have the form of version 13, and were read in that form".to_owned()
+                    "the bitmaps store each byte in a word, as version 13 does, and were read in that way".to_owned()
                 }
                 _ => format!(
-                    "{count} functions, of which this is the first, have bitmaps in the form of version 13; the bitmaps were read in that form"
+                    "{count} functions, of which this is the first, store each byte of a bitmap in a word, as version 13 does; the bitmaps were read in that way"
                 ),
             };
             return Some(
@@ -593,8 +593,7 @@ impl<'data> IndexedReader<'data> {
                 .at(offset)
                 .within(Structure::Function(name))
                 .within(Structure::IndexedProfile)
-                .found("one word for each byte")
-                .expected("packed bytes, as in version 14")
+                .expected("bytes without padding, as in version 14")
                 .with_hint("the counts are right if the file is undamaged; merge its raw profiles again to be sure"),
             );
         }

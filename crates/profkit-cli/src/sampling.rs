@@ -205,11 +205,9 @@ pub fn run(args: &SampleArgs) -> exit::Result {
         }
     }
     let is_made = |it: &BinaryOutcome| it.found_by.is_some();
-    if let Some((path, _, error)) = left_out.first()
-        && !outcome.binaries.iter().any(is_made)
-    {
-        return Err(Failure::file(path_text(path), error));
-    }
+    let none_is_made = !outcome.binaries.iter().any(is_made);
+    let first = left_out.first().filter(|_| none_is_made);
+    let first = first.map(|(path, _, error)| Failure::file(path_text(path), error));
     for (path, id, error) in left_out {
         outcome.leave_out((path, id), error, &counts, &profiles);
     }
@@ -221,9 +219,9 @@ pub fn run(args: &SampleArgs) -> exit::Result {
     let lost = || lost(&outcome).filter(|_| args.strict);
     let refusal = refusal(&outcome).or_else(lost);
     let mut files = Vec::new();
-    if refusal.is_none() {
+    if refusal.is_none() && first.is_none() {
         for made in outcome.name_profiles(profiles, args.format) {
-            let replaces = refuse_to_lose(args, &output, &made.name)?;
+            let replaces = refuse_to_lose(args, &programs, &output, &made.name)?;
             let file = output.file(&made.name)?;
             outcome.set_file(&made, file.name());
             files.push((file, made, replaces));
@@ -232,6 +230,9 @@ pub fn run(args: &SampleArgs) -> exit::Result {
     if let Some(path) = &args.report {
         let report = format!("{:#}\n", document(&outcome));
         Output::new(path, Content::Text)?.write(|sink| sink.put(report.as_bytes()))?;
+    }
+    if let Some(failure) = first {
+        return Err(failure);
     }
     if let Some(refusal) = refusal {
         let inputs: Vec<String> = args.inputs.iter().map(|path| path_text(path)).collect();
@@ -255,11 +256,16 @@ pub fn run(args: &SampleArgs) -> exit::Result {
 
 /// Fails if a file in the folder of profiles, whose name the user did not type, is one that this run reads or writes.
 /// Returns whether the file exists.
-fn refuse_to_lose(args: &SampleArgs, output: &Outputs, name: &OsStr) -> exit::Result<bool> {
+fn refuse_to_lose(
+    args: &SampleArgs,
+    programs: &[PathBuf],
+    output: &Outputs,
+    name: &OsStr,
+) -> exit::Result<bool> {
     let Some(path) = output.path(name) else {
         return Ok(false);
     };
-    let others = [&args.inputs, &args.binary].into_iter().flatten();
+    let others = args.inputs.iter().chain(programs);
     let mut others = others.chain(&args.report).chain(&args.addresses);
     if others.any(|other| same_file(other, &path)) {
         let message =

@@ -160,7 +160,7 @@ pub mod raw_header {
     /// The offset of the field with the size of the return-address samples in bytes (32 bits). The size is a multiple
     /// of [`SAMPLE_SIZE`](super::ring::SAMPLE_SIZE).
     pub const SAMPLES_SIZE: usize = 16;
-    /// The offset of the field with the number of runs whose records are summed up in this part (32 bits). The number
+    /// The offset of the 32-bit field with the number of runs whose records are summed up in this part. The number
     /// is 1 except in merge pools.
     pub const RUNS: usize = 20;
     /// The offset of the field with the size of the records in bytes (64 bits).

@@ -19,7 +19,7 @@
 //!
 //! The low bits of a key's hash select its bucket. LLVM writes the buckets in ascending order. Before the table of
 //! buckets, it writes zero bytes up to a multiple of 8.
-use crate::bytes::{Cursor, Endian};
+use crate::bytes::{Bytes, Cursor, Endian};
 use crate::{Error, ErrorKind, Result, Structure};
 
 mod file_order;
@@ -505,8 +505,8 @@ fn past_bucket(offset: u64, available: usize, wanted: u64) -> Error {
         "an item runs past the end of its bucket",
     )
     .at(offset)
-    .found(format_args!("{available} bytes left"))
-    .expected(format_args!("{wanted} bytes"))
+    .found(format_args!("{} left", Bytes(available)))
+    .expected(Bytes(wanted))
 }
 
 #[cold]

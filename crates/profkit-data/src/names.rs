@@ -5,7 +5,7 @@
 //! put zero bytes between chunks as padding. A chunk has its length (ULEB128), its compressed length (ULEB128, 0 if it
 //! is not compressed) and a list of names. The byte 0x01 separates the names. If the chunk is compressed, the list is a
 //! zlib stream.
-use crate::bytes::{Cursor, Endian};
+use crate::bytes::{Bytes, Cursor, Endian};
 use crate::ids::NameRef;
 use crate::{Error, ErrorKind, Result, Structure, limits};
 use flate2::{Decompress, FlushDecompress, Status};
@@ -269,8 +269,8 @@ impl NameList {
             "the compressed names cannot be decompressed completely",
         )
         .at(start)
-        .found(format_args!("{} bytes", inflated.len()))
-        .expected(format_args!("{length} bytes")))
+        .found(Bytes(inflated.len()))
+        .expected(Bytes(length)))
     }
 
     fn insert_joined(&mut self, names: &[u8]) {
@@ -291,8 +291,8 @@ fn cut_chunk(start: u64, available: usize, wanted: u64) -> Error {
         "a chunk of names runs past the end of its section",
     )
     .at(start)
-    .found(format_args!("{available} bytes left"))
-    .expected(format_args!("{wanted} bytes"))
+    .found(format_args!("{} left", Bytes(available)))
+    .expected(Bytes(wanted))
 }
 
 /// Encodes names as a names blob with one chunk that is not compressed.

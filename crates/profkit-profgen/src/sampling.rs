@@ -261,16 +261,23 @@ fn with_contexts(
         .collect();
     let mut contexts = contexts::unwind(program, all, &indices, &how);
     let read = contexts::read_contexts(program, found).ok_or_else(|| {
+        let (form, hint) = if program.has_probes() {
+            (
+                "`[0xADDRESS @ 0xADDRESS]`, because the binary has pseudo probes",
+                "with --lines, contexts are `[FUNCTION:LINE @ FUNCTION]` for such binaries too",
+            )
+        } else {
+            (
+                "`[FUNCTION:LINE @ FUNCTION]`, because the binary has no pseudo probes",
+                "contexts are addresses if the profile was made for a binary with pseudo probes: give that binary",
+            )
+        };
         Error::new(
             ErrorKind::Malformed,
             "the contexts of the unsymbolized profile cannot be read",
         )
-        .expected(if program.has_probes() {
-            "`[0xADDRESS @ 0xADDRESS]`, because the binary has pseudo probes"
-        } else {
-            "`[FUNCTION:LINE @ FUNCTION]`, because the binary has no pseudo probes"
-        })
-        .with_hint("for binaries with pseudo probes, --lines makes profiles by source line")
+        .expected(form)
+        .with_hint(hint)
     })?;
     contexts.add(read);
     let (mut made, figures) = contexts::make_profile(program, &contexts, &how)?;

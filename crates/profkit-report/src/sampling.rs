@@ -158,7 +158,7 @@ fn figures_of(outcome: &Outcome) -> String {
         ),
         (
             sum(|figures| figures.no_function),
-            "in no function of the debug info",
+            "outside all functions of the debug info",
         ),
         (
             sum(|figures| figures.impossible),

@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 /// The largest number of files whose names and faults a group keeps. Raising this limit costs memory for each group.
 const MOST_KEPT: usize = 10;
 
-/// The largest number of groups for which a pattern of file names is searched. Raising the limit costs time.
+/// The report names a group by a pattern such as `runs/*.profraw`, if it can find one. It looks for patterns for at most
+/// this many groups, because each search takes time.
 const MOST_PATTERNS: usize = 32;
 /// The largest number of folder entries that are examined to find the pattern of one group.
 const MOST_LOOKED_AT: u64 = 100_000;
@@ -218,8 +219,8 @@ impl Groups {
 
 impl Groups {
     /// Returns a pattern that matches all files of the group with the index `number`. The pattern may also match bad
-    /// files of other groups (see [`is_bad`](Group::is_bad)), but at most as many as the group has files. A merge of
-    /// all files that match then still succeeds. `None` if there is no such pattern.
+    /// files of other groups (see [`is_bad`](Group::is_bad)), but never more bad files than the group has files: a merge
+    /// of all matching files fails if more than half of them are bad. `None` if there is no such pattern.
     fn pattern(&self, number: usize) -> Option<String> {
         let group = self.groups.get(number)?;
         if group.files == 1 || group.is_bad() {

@@ -25,7 +25,8 @@ pub struct HeapArgs {
     /// Print folded stacks for flame graphs, with this weight, instead of the usual text
     ///
     /// Each call stack is one line: its functions from the outermost one on, separated by semicolons, then a number.
-    /// inferno-flamegraph, flamegraph.pl and speedscope read this form. The weight of sample profiles is samples.
+    /// inferno-flamegraph, flamegraph.pl and speedscope read this form. For sample profiles the
+    /// only weight is samples.
     #[arg(long, value_enum, value_name = "WEIGHT", conflicts_with = "flamegraph")]
     pub folded: Option<Weight>,
 

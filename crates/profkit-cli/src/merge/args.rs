@@ -9,7 +9,7 @@ use profkit_data::releases::Release;
 use profkit_merge::report::{DropLimit, Tolerance};
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 const HELP: &str = "\
 {about-with-newline}
@@ -268,6 +268,18 @@ pub enum Format {
     CompactBinary,
     /// Sample profiles: GCC's encoding (.afdo)
     Gcov,
+}
+
+impl Format {
+    /// Returns the form that the extension of an output suggests; `None` if the extension suggests none.
+    pub fn of_name(path: &Path) -> Option<Self> {
+        Some(match path.extension()?.to_str()? {
+            "profdata" => Self::Indexed,
+            "proftext" | "txt" => Self::Text,
+            "afdo" | "gcov" => Self::Gcov,
+            _ => return None,
+        })
+    }
 }
 
 /// The options for damaged input and for the report.

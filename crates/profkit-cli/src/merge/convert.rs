@@ -97,15 +97,7 @@ pub fn convert(args: ConvertArgs) -> Result {
 
 /// Converts a sample profile.
 fn convert_sample(args: &ConvertArgs, input: &Input) -> Result {
-    let named = match args
-        .output
-        .extension()
-        .and_then(|extension| extension.to_str())
-    {
-        Some("proftext" | "txt") => Some(Format::Text),
-        Some("afdo" | "gcov") => Some(Format::Gcov),
-        _ => None,
-    };
+    let named = Format::of_name(&args.output).filter(|named| *named != Format::Indexed);
     let chosen = args.version.llvm.is_some() || args.sample.gcc.is_some();
     let default = match detect(input.bytes()) {
         FileKind::SampleText => Format::Extbinary,
@@ -134,16 +126,13 @@ fn convert_sample(args: &ConvertArgs, input: &Input) -> Result {
 /// # Errors
 /// If the extension is that of a sample profile.
 fn format_of_name(path: &Path) -> Result<Option<Format>> {
-    let extension = path.extension().and_then(|name| name.to_str());
-    match extension.unwrap_or_default() {
-        "profdata" => Ok(Some(Format::Indexed)),
-        "proftext" | "txt" => Ok(Some(Format::Text)),
-        "afdo" | "gcov" => Err(Failure::usage(format_args!(
+    match Format::of_name(path) {
+        Some(Format::Gcov) => Err(Failure::usage(format_args!(
             "{}: only sample profiles are written in GCC's encoding, and the input is not a sample profile",
             profkit_data::path_text(path)
         ))
         .with_hint("name the output .profdata or .proftext")),
-        _ => Ok(None),
+        named => Ok(named),
     }
 }
 

@@ -148,6 +148,12 @@ fn run(args: MergeArgs, reporting: Reporting) -> Result {
         };
         return Err(refused(notes.iter().fold(failure, Failure::with_hint)));
     }
+    if let (None, Some(path)) = (format, output)
+        && Format::of_name(path) == Some(Format::Text)
+    {
+        let name = profkit_data::path_text(path);
+        notes.push(format!("{name} is the name of a text profile, but merge writes a binary one: for text, add --text"));
+    }
     let progress = Progress::new(inputs.files.len(), !args.report.quiet).verbose(args.verbose);
     progress.say(format_args!(
         "found {} among the named files, folders and lists",

@@ -312,13 +312,12 @@ pub fn refuse_losses(name: &str, losses: &[String], strict: bool) -> Result<()> 
     match losses {
         [first, rest @ ..] if strict => {
             let failure = Failure::input(format_args!(
-                "{name}: not written, because --strict allows no losses: {first}"
+                "{name}: not written, because --strict forbids this loss: {first}"
             ));
             let add = |failure: Failure, loss| failure.and(format_args!("{name}: {loss}"));
-            Err(rest
-                .iter()
-                .fold(failure, add)
-                .with_hint("to write the output without these data, leave --strict out"))
+            Err(rest.iter().fold(failure, add).with_hint(
+                "to write the output without these data, run the command again without --strict",
+            ))
         }
         _ => Ok(()),
     }

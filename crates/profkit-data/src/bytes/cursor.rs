@@ -1,3 +1,4 @@
+use super::Bytes;
 use crate::{Error, ErrorKind, Result};
 
 /// The byte order of the numbers in a file. A reader determines the byte order once, from the magic number.
@@ -260,12 +261,10 @@ impl<'data> Cursor<'data> {
 
     #[cold]
     fn truncated(&self, wanted: u64) -> Error {
-        let left = self.remaining();
-        let plural = |count: u64| if count == 1 { "" } else { "s" };
         Error::new(ErrorKind::Truncated, "the data are too short here")
             .at(self.offset())
-            .found(format_args!("{left} byte{} left", plural(left as u64)))
-            .expected(format_args!("{wanted} byte{}", plural(wanted)))
+            .found(format_args!("{} left", Bytes(self.remaining())))
+            .expected(Bytes(wanted))
     }
 }
 

@@ -1,5 +1,6 @@
 //! Finds the items of a hash table whose table of buckets is damaged.
 use super::{Entry, HashTable, STRUCTURE, cursor_at};
+use crate::bytes::Bytes;
 use crate::ids::NameRef;
 use crate::{Error, ErrorKind, Result, limits};
 
@@ -146,8 +147,8 @@ impl<'data> Walk<'data> {
                 "an item runs past the end of the table",
             )
             .at(position)
-            .found(format_args!("{left} bytes left"))
-            .expected(format_args!("{wanted} bytes"))
+            .found(format_args!("{} left", Bytes(left)))
+            .expected(Bytes(wanted))
         };
         self.table.lengths.item(&mut items, |_| Ok(()), past)
     }

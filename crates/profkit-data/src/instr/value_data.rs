@@ -14,7 +14,7 @@
 //! | 0 to 7 | padding to a multiple of 8 |
 //! | 16 per value | Value and Count of each value, one site after the other |
 use super::record::{KindValues, ValueData, ValueEntry};
-use crate::bytes::{Cursor, Endian};
+use crate::bytes::{Bytes, Cursor, Endian};
 use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::value_kind;
 
@@ -142,7 +142,7 @@ fn window<'data>(cursor: &mut Cursor<'data>) -> Result<Cursor<'data>> {
             Error::new(ErrorKind::Truncated, "the data are too short here")
                 .at(start)
                 .within(STRUCTURE)
-                .found(format_args!("{} bytes left", cursor.remaining()))
+                .found(format_args!("{} left", Bytes(cursor.remaining())))
                 .expected(format_args!("{BLOB_HEADER_LEN} bytes")),
         );
     }
@@ -154,8 +154,8 @@ fn window<'data>(cursor: &mut Cursor<'data>) -> Result<Cursor<'data>> {
         )
         .at(start)
         .within(STRUCTURE)
-        .found(format_args!("{total} bytes"))
-        .expected(format_args!("at most {} bytes", cursor.remaining())));
+        .found(Bytes(total))
+        .expected(format_args!("at most {}", Bytes(cursor.remaining()))));
     }
     if !(total as usize).is_multiple_of(ALIGNMENT) {
         return Err(
@@ -250,8 +250,8 @@ fn runs_past(start: u64, available: usize, wanted: u64) -> Error {
         "the data of a value kind run past TotalSize",
     )
     .at(start)
-    .found(format_args!("{available} bytes left"))
-    .expected(format_args!("{wanted} bytes"))
+    .found(format_args!("{} left", Bytes(available)))
+    .expected(Bytes(wanted))
     .llvm_detail("value profile address is greater than total size")
 }
 

@@ -4,7 +4,7 @@ use super::header::{Layout, MipKind, other_kind, preamble};
 use super::losses::Losses;
 use super::model::{Block, CallEdge, Function, FunctionId, Identity, MipProfile, Modes, Width};
 use super::profile_v8;
-use crate::bytes::{Cursor, Endian, Sink, assert_planned};
+use crate::bytes::{Bytes, Cursor, Endian, Sink, assert_planned};
 use crate::ids::BuildId;
 use crate::index_vec::IndexVec;
 use crate::tables::{PathTable, StackId, StackTable, StringId, StringTable, Strings, Tables};
@@ -251,7 +251,7 @@ impl Header {
                 "the identity of the image has an impossible length",
             )
             .at(at)
-            .found(format_args!("{length} bytes"))
+            .found(Bytes(length))
             .expected(if hashed {
                 "4 bytes, for a module hash".to_owned()
             } else {
@@ -314,7 +314,7 @@ fn parts(data: &[u8]) -> Result<(Header, [Cursor<'_>; 7])> {
                 .len()
                 .min(usize::try_from(header.file_size).unwrap_or(usize::MAX))
                 as u64)
-            .found(format_args!("{} bytes", data.len()))
+            .found(Bytes(data.len()))
             .expected(format_args!("{}, the size in the header", header.file_size))
             .with_hint(hint));
     }
@@ -401,7 +401,7 @@ fn whole<'data, T>(
             left => Err(
                 Error::new(ErrorKind::Malformed, "there are bytes after the last entry")
                     .at(cursor.offset())
-                    .found(format_args!("{left} bytes"))
+                    .found(Bytes(left))
                     .expected("the end of the section"),
             ),
         })

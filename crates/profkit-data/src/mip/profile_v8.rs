@@ -3,7 +3,7 @@
 use super::header::{Layout, MipKind};
 use super::header_v8::HeaderV8;
 use super::model::{Block, EntryKind, Function, Identity, MipProfile};
-use crate::bytes::{Cursor, Endian, Sink};
+use crate::bytes::{Bytes, Cursor, Endian, Sink};
 use crate::ids::NameRef;
 use crate::{Error, ErrorKind, Result, Structure};
 use memchr::memchr;
@@ -147,7 +147,7 @@ fn names(cursor: &mut Cursor<'_>, functions: &mut [Function], signatures: &[u64]
         return Err(
             Error::new(ErrorKind::Malformed, "there are bytes after the names")
                 .at(cursor.offset())
-                .found(format_args!("{} bytes", cursor.remaining()))
+                .found(Bytes(cursor.remaining()))
                 .expected("the end of the file"),
         );
     }

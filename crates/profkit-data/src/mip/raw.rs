@@ -3,7 +3,7 @@ use super::header::{Layout, MipKind, other_kind, preamble};
 use super::header_v8::HeaderV8;
 use super::losses::Losses;
 use super::model::{Identity, Modes, Width};
-use crate::bytes::{Cursor, Endian, Sink, assert_planned};
+use crate::bytes::{Bytes, Cursor, Endian, Sink, assert_planned};
 use crate::ids::BuildId;
 use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::mip::{MAGIC, VERSION, file_type, mode, raw_header, record, ring};
@@ -118,7 +118,7 @@ impl<'data> RawParts<'data> {
                 Error::new(ErrorKind::Malformed, "there are bytes after the last part")
                     .at(start)
                     .within(Structure::MipRaw)
-                    .found(format_args!("{found} bytes"))
+                    .found(Bytes(found))
                     .expected("the end of the file or another part"),
             );
         }
@@ -194,7 +194,7 @@ impl<'data> RawParts<'data> {
                 .found(format_args!(
                     "{left} bytes of records, samples and checksum"
                 ))
-                .expected(format_args!("{needed} bytes"))
+                .expected(Bytes(needed))
                 .with_hint("the file lost its end after it was written: copy it again"),
             );
             return Ok(part);
@@ -256,7 +256,7 @@ impl Header {
         if build_id > raw_header::BUILD_ID_MAX {
             return bad("the build id is too long", at).map_err(|error: Error| {
                 error
-                    .found(format_args!("{length} bytes"))
+                    .found(Bytes(length))
                     .expected(format_args!("at most {}", raw_header::BUILD_ID_MAX))
             });
         }
@@ -265,7 +265,7 @@ impl Header {
         if !(samples as usize).is_multiple_of(ring::SAMPLE_SIZE) {
             return bad("the last sample is incomplete", at).map_err(|error: Error| {
                 error
-                    .found(format_args!("{samples} bytes"))
+                    .found(Bytes(samples))
                     .expected(format_args!("a multiple of {}", ring::SAMPLE_SIZE))
             });
         }

@@ -63,7 +63,7 @@ impl<'data> Iterator for Frames<'data> {
             if colon != frame.len() {
                 return fault(
                     column + colon,
-                    "the last frame of a calling context has a call site",
+                    "only callers have a call site in a calling context, but the last frame has one too",
                     "NAME]",
                 );
             }

@@ -58,7 +58,7 @@ impl fmt::Display for MemberError {
         match self {
             MemberError::Empty => f.write_str("the archive holds no files"),
             MemberError::Several { first, all } => {
-                write!(f, "this is an archive of {all} files; name one of them: ")?;
+                write!(f, "this is an archive, not a profile; its {all} files are ")?;
                 list(f, first, *all)
             }
             MemberError::Missing { name, first, all } => {

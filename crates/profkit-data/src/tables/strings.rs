@@ -1,6 +1,6 @@
 //! The string table, which stores each string once.
 use super::next_index;
-use crate::bytes::{Cursor, Sink};
+use crate::bytes::{Bytes, Cursor, Sink};
 use crate::{Error, ErrorKind, Result, Structure};
 use rustc_hash::FxHashMap;
 
@@ -52,7 +52,7 @@ impl<'data> StringTable<'data> {
             return Err(
                 Error::new(ErrorKind::Malformed, "some bytes belong to no string")
                     .at(at + u64::from(start))
-                    .found(format_args!("{} bytes", size - start))
+                    .found(Bytes(size - start))
                     .expected("none"),
             );
         }
@@ -133,7 +133,7 @@ impl Strings {
                 "the strings are too long in total",
             )
             .within(TABLE)
-            .found(format_args!("{end} bytes"))
+            .found(Bytes(end))
             .expected("fewer than 2^32"));
         };
         self.bytes.extend_from_slice(string);

@@ -126,7 +126,7 @@ fn messages() {
     insta::assert_snapshot!(damaged(0, u32::MAX), @"string table, at offset 0x8: the data are too short here: found 140 bytes left, expected 17179869180 bytes");
     insta::assert_snapshot!(damaged(4, u32::MAX), @"string table, at offset 0x20: the data are too short here: found 116 bytes left, expected 4294967295 bytes");
     insta::assert_snapshot!(damaged(12, 3), @"string table, at offset 0xc: the end offset of a string is before its start or beyond the table: found 3, expected 4 to 28");
-    insta::assert_snapshot!(damaged(28, 27), @"string table, at offset 0x3b: some bytes belong to no string: found 1 bytes, expected none");
+    insta::assert_snapshot!(damaged(28, 27), @"string table, at offset 0x3b: some bytes belong to no string: found 1 byte, expected none");
     let paths = 60;
     insta::assert_snapshot!(damaged(paths, 1 << 30), @"file path table, at offset 0x40: the data are too short here: found 84 bytes left, expected 8589934592 bytes");
     insta::assert_snapshot!(damaged(paths + 4, 1), @"file path table, at offset 0x40: a folder does not come before its contents: found 0, expected an index below 0");

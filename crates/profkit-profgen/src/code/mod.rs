@@ -58,8 +58,8 @@ struct Piece {
     start: u64,
     end: u64,
     decoded: OnceLock<Decoded>,
-    /// The number of the next piece that can contain an instruction in `leaving`. All pieces between this one and that
-    /// one are known to contain none. 0 if nothing is known.
+    /// The index of a later piece; no piece between this piece and that piece has an instruction in `leaving`. 0 if
+    /// nothing is known about the pieces after this piece.
     next: AtomicUsize,
 }
 

@@ -102,8 +102,8 @@ pub(super) fn losses_of_binary(figures: &Figures) -> [Loss; 6] {
         range(
             figures.no_function,
             [
-                "is in no function of the debug info",
-                "are in no function of the debug info",
+                "is outside all functions of the debug info",
+                "are outside all functions of the debug info",
             ],
         ),
         range(

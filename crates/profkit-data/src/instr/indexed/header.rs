@@ -1,5 +1,5 @@
 //! The header of an indexed profile, with the header words and flags of each version.
-use crate::bytes::{Cursor, Endian};
+use crate::bytes::{Bytes, Cursor, Endian};
 use crate::instr::InstrKind;
 use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::{indexed, variant};
@@ -52,7 +52,7 @@ impl IndexedHeader {
             return Err(
                 Error::new(ErrorKind::Truncated, "the data are too short here")
                     .at(0)
-                    .found(format_args!("{} bytes", data.len()))
+                    .found(Bytes(data.len()))
                     .expected(format_args!("at least {MINIMUM_LEN} bytes")),
             );
         }
@@ -76,7 +76,7 @@ impl IndexedHeader {
             )
             .because_data_end()
             .at(0)
-            .found(format_args!("{} bytes", data.len()))
+            .found(Bytes(data.len()))
             .expected(format_args!("{len} bytes for version {version}")));
         }
         let mut word = |since: u32| {

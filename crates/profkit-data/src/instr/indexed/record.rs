@@ -1,6 +1,6 @@
 //! Reads and writes the data of one function in the function table: a function record for each function hash.
 use super::header::{BITMAPS_SINCE, COUNT_LENGTHS_SINCE, UNIFORMITY_SINCE, VALUES_SINCE};
-use crate::bytes::{Cursor, Endian};
+use crate::bytes::{Bytes, Cursor, Endian};
 use crate::hash_table::Entry;
 use crate::ids::{FuncHash, NameRef};
 use crate::instr::{Record, RecordRef, ValueData, value_data};
@@ -208,7 +208,7 @@ impl<'data> NameRecords<'data> {
         let len = self.data.remaining();
         if len == 0 {
             return Err(
-                Error::new(ErrorKind::Malformed, "the function has no records")
+                Error::new(ErrorKind::Malformed, "the entry of the function is empty")
                     .at(self.data.offset()),
             );
         }
@@ -218,7 +218,7 @@ impl<'data> NameRecords<'data> {
                 "the data of a function have a wrong length",
             )
             .at(self.data.offset())
-            .found(format_args!("{len} bytes"))
+            .found(Bytes(len))
             .expected("a multiple of 8"));
         }
         if self.version >= UNIFORMITY_SINCE

@@ -2,7 +2,7 @@
 use super::header::{self, IndexedHeader};
 use super::reader::IndexedProfile;
 use super::sections;
-use crate::bytes::Cursor;
+use crate::bytes::{Bytes, Cursor};
 use crate::hash_table::{HashTable, Lengths};
 use crate::memprof_section as memprof;
 use crate::{Error, ErrorKind, Result, Structure};
@@ -100,8 +100,8 @@ impl Damage {
         )
         .at(at)
         .within(Structure::IndexedProfile)
-        .found(format_args!("{} bytes", data.len()))
-        .expected(format_args!("at least {} bytes", self.least_len))
+        .found(Bytes(data.len()))
+        .expected(format_args!("at least {}", Bytes(self.least_len)))
         .with_hint("copy the file again or merge its inputs again: data at its end are lost")
     }
 }

@@ -1,5 +1,5 @@
 //! Reads and writes the sections after the function table, and the summaries before it.
-use crate::bytes::Cursor;
+use crate::bytes::{Bytes, Cursor};
 use crate::ids::{BuildId, NameRef};
 use crate::instr::{TemporalTrace, TemporalTraces};
 use crate::names::SymbolTable;
@@ -88,7 +88,7 @@ pub(super) fn binary_ids_window<'data>(cursor: &mut Cursor<'data>) -> Result<Cur
             )
             .because_data_end()
             .at(offset)
-            .found(format_args!("{len} bytes"))
+            .found(Bytes(len))
             .expected(format_args!("at most {available}")),
         )
     })
@@ -111,8 +111,8 @@ pub(super) fn read_binary_ids(mut ids: Cursor<'_>) -> Result<Vec<BuildId>> {
             Error::new(ErrorKind::Malformed, message)
                 .at(offset)
                 .within(Structure::BuildIds)
-                .found(format_args!("{available} bytes left"))
-                .expected(format_args!("{wanted} bytes"))
+                .found(format_args!("{} left", Bytes(available)))
+                .expected(Bytes(wanted))
                 .llvm_detail(detail)
         };
         let available = ids.remaining();

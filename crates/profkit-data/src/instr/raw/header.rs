@@ -1,5 +1,5 @@
 //! Reads and writes the header of a raw profile of any version.
-use crate::bytes::{Cursor, Endian};
+use crate::bytes::{Bytes, Cursor, Endian};
 use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::{raw, variant};
 
@@ -566,6 +566,6 @@ fn too_short(offset: u64, found: usize, expected: usize) -> Error {
         .at(offset)
         .within(Structure::Header)
         .within(Structure::RawProfile)
-        .found(format_args!("{found} bytes"))
-        .expected(format_args!("{expected} bytes"))
+        .found(Bytes(found))
+        .expected(Bytes(expected))
 }

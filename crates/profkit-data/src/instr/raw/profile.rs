@@ -3,7 +3,7 @@ use super::layout::RecordLayout;
 use super::metadata::RawMetadata;
 use super::record::{RawName, RawRecord, RawVTable};
 use super::sections::{self, RawSection, RawSections, UNIFORM_COUNTER_LEN};
-use crate::bytes::Cursor;
+use crate::bytes::{Bytes, Cursor};
 use crate::ids::BuildId;
 use crate::{Error, ErrorKind, Result, Structure};
 
@@ -366,7 +366,7 @@ impl<'data> RawProfile<'data> {
                     "{} bytes of that section",
                     section.bytes.len()
                 ))
-                .expected(format_args!("{} bytes", section.size));
+                .expected(Bytes(section.size));
         }
         let len = section.bytes.len();
         let Some(start) = start else {
@@ -482,8 +482,8 @@ impl<'data> RawProfile<'data> {
                     "a build id is cut off",
                     "not enough data to read binary id data",
                 )
-                .found(format_args!("{} bytes left", cursor.remaining()))
-                .expected(format_args!("{len} bytes"))
+                .found(format_args!("{} left", Bytes(cursor.remaining())))
+                .expected(Bytes(len))
             };
             let id = cursor.take_u64(len).map_err(|_| cut(&cursor))?;
             let padding = if self.header.pads_binary_ids() {

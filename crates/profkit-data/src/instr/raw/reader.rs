@@ -3,7 +3,7 @@ use super::addresses::AddressMap;
 use super::metadata::RawMetadataSource;
 use super::profile::RawProfile;
 use super::record::{RawName, RawRecord};
-use crate::bytes::{Cursor, Endian};
+use crate::bytes::{Bytes, Cursor, Endian};
 use crate::ids::{BuildId, NameRef};
 use crate::instr::{InstrKind, InstrSource, Record, TemporalTrace, TemporalTraces, value_data};
 use crate::names::SymbolTable;
@@ -587,7 +587,7 @@ fn next_profile(
     let header_len = profile.header().len;
     if values.remaining() < header_len {
         return Err(fault("there are too few bytes for another header")
-            .found(format_args!("{} bytes left", values.remaining()))
+            .found(format_args!("{} left", Bytes(values.remaining())))
             .expected(format_args!("nothing or at least {header_len} bytes"))
             .llvm_detail("not enough space for another header"));
     }

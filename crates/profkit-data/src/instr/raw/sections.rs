@@ -1,6 +1,7 @@
 //! Finds the sections of a raw profile.
 use super::header::RawHeader;
 use super::layout::{RecordLayout, VTableLayout};
+use crate::bytes::Bytes;
 use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::variant;
 
@@ -192,10 +193,10 @@ fn cut_error(
         .at(base.saturating_add(start.unwrap_or(u64::MAX)))
         .within(name)
         .because_data_end()
-        .found(format_args!("{left} bytes left"))
+        .found(format_args!("{} left", Bytes(left)))
         .with_hint("the file is cut off or damaged: copy it again, or run the program again and let it end normally");
     match size {
-        Some(size) => error.expected(format_args!("{size} bytes")),
+        Some(size) => error.expected(Bytes(size)),
         None => error.expected("more bytes than 64 bits can count"),
     }
 }

@@ -12,7 +12,8 @@ use profkit_abi::{value_kind, variant};
 use std::collections::HashSet;
 
 /// The address of the first section before the slide is added. (The slide is the distance by which the system moves a
-/// program in memory.) The number is arbitrary, because each program has its own addresses.
+/// program in memory.) The number is arbitrary: readers only compare addresses
+/// and subtract them.
 const FIRST_ADDRESS: u64 = 0x1_0000;
 /// The largest page size that the writer accepts; no machine has larger pages.
 const MAX_PAGE: u64 = 1 << 30;

@@ -1,6 +1,6 @@
 //! Reads the MemProf section of indexed profiles.
 use super::radix::read_stack;
-use crate::bytes::{Cursor, Endian};
+use crate::bytes::{Bytes, Cursor, Endian};
 use crate::hash_table::{Entry, HashTable, Lengths};
 use crate::memprof::block::Schema;
 use crate::memprof::data_access::DataAccess;
@@ -272,7 +272,7 @@ impl<'a, 'data> Reading<'a, 'data> {
                 "the key of a record is not a function hash",
             )
             .at(entry.offset)
-            .found(format_args!("{} bytes", entry.key.len()))
+            .found(Bytes(entry.key.len()))
             .expected("8 bytes"));
         };
         let function = u64::from_le_bytes(*key);
@@ -306,7 +306,7 @@ impl<'a, 'data> Reading<'a, 'data> {
                     "a record has bytes after its last item",
                 )
                 .at(cursor.offset())
-                .found(format_args!("{} bytes left", cursor.remaining())));
+                .found(format_args!("{} left", Bytes(cursor.remaining()))));
             }
             Ok((alloc_sites, call_sites))
         };
@@ -355,7 +355,7 @@ impl<'a, 'data> Reading<'a, 'data> {
                         "the last frame of a call stack is incomplete",
                     )
                     .at(entry.data_offset)
-                    .found(format_args!("{} bytes", entry.data.len()))
+                    .found(Bytes(entry.data.len()))
                     .expected("a multiple of 8"));
                 }
                 self.spend(ids.len(), at)?;

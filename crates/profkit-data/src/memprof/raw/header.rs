@@ -1,5 +1,5 @@
 //! The header of a dump in a raw MemProf file.
-use crate::bytes::{Cursor, Endian};
+use crate::bytes::{Bytes, Cursor, Endian};
 use crate::memprof::block::Schema;
 use crate::{Error, ErrorKind, Result};
 
@@ -103,7 +103,7 @@ impl Header {
             return Err(
                 Error::new(ErrorKind::Truncated, "the data end inside a header")
                     .at(base)
-                    .found(format_args!("{} bytes", data.len()))
+                    .found(Bytes(data.len()))
                     .expected(format_args!("at least {HEADER_LEN}")),
             );
         }
@@ -127,7 +127,7 @@ impl Header {
             };
             return Err(Error::new(kind, "the size of the dump does not fit the file")
                 .at(base + 16)
-                .found(format_args!("{total_size} bytes"))
+                .found(Bytes(total_size))
                 .expected(format_args!("{HEADER_LEN} to {}", data.len()))
                 .with_hint("the file is cut short, or still being written: copy it again when the program has ended"));
         }

@@ -1,7 +1,7 @@
 //! Reads the dumps of raw MemProf files.
 use super::header::{BUILD_ID_LEN, Elements, Header, Version};
 use super::histogram::decode_element;
-use crate::bytes::{Cursor, Endian};
+use crate::bytes::{Bytes, Cursor, Endian};
 use crate::ids::BuildId;
 use crate::memprof::block::{Field, MemInfoBlock, Schema};
 use crate::{Error, ErrorKind, Result, Structure};
@@ -192,7 +192,7 @@ impl<'data> RawDump<'data> {
                 let Some(id) = id else {
                     return Err(Error::new(ErrorKind::Malformed, "a build id is too long")
                         .at(at)
-                        .found(format_args!("{size} bytes"))
+                        .found(Bytes(size))
                         .expected(format_args!("at most {BUILD_ID_LEN} bytes")));
                 };
                 // Before version 3 a segment does not state the length of its build id, so zeros at the end of the id

@@ -2,7 +2,7 @@
 use super::header::{BUILD_ID_LEN, Elements, HEADER_LEN, MAGIC, Version};
 use super::histogram::encode_element;
 use super::reader::{RawBlock, Segment};
-use crate::bytes::{Sink, assert_planned};
+use crate::bytes::{Bytes, Sink, assert_planned};
 use crate::memprof::block::Field;
 use crate::memprof::losses::Losses;
 use crate::{Error, ErrorKind, Result, Structure};
@@ -59,7 +59,7 @@ pub fn write(
             return Err(
                 Error::new(ErrorKind::CannotRepresent, "a build id is too long")
                     .within(Structure::RawMemProf)
-                    .found(format_args!("{} bytes", id.len()))
+                    .found(Bytes(id.len()))
                     .expected(format_args!("at most {BUILD_ID_LEN}")),
             );
         }

@@ -137,7 +137,7 @@ fn damaged_profiles_of_version_8() {
     insta::assert_snapshot!(with(0x65, 1), @"function 0 of MIP profile, at offset 0x65: the profile has call edges, whose layout version 8 never defined: found 1, expected 0");
     insta::assert_snapshot!(refused(&whole[..181]), @"names of MIP profile, at offset 0xb1: a name is not terminated: found 1 whole names, expected 2 names, the number at offset 0xa5");
     insta::assert_snapshot!(refused(&whole[..100]), @"function 0 of MIP profile, at offset 0x48: there are more blocks than the file has room for: found 1, expected at most 0");
-    insta::assert_snapshot!(refused(&[&whole[..], b"x"].concat()), @"names of MIP profile, at offset 0xb6: there are bytes after the names: found 1 bytes, expected the end of the file");
+    insta::assert_snapshot!(refused(&[&whole[..], b"x"].concat()), @"names of MIP profile, at offset 0xb6: there are bytes after the names: found 1 byte, expected the end of the file");
     let mut a = whole.clone();
     a[6] = 3;
     a[20] = 0x18;

@@ -10,7 +10,7 @@ use super::body::{self, Decoder, Encoder};
 use super::names::{Mapping, NamePlan, NameTable};
 use super::options::BinaryOptions;
 use super::{header, numbers};
-use crate::bytes::{Cursor, Endian, Sink};
+use crate::bytes::{Bytes, Cursor, Endian, Sink};
 use crate::{Error, ErrorKind, Result, Structure};
 use profkit_abi::sample::{BINARY, VERSION, VERSION_NAMES_IN_PLACE, VERSION_WITHOUT_SUMMARY};
 
@@ -150,7 +150,7 @@ fn name_in_place(cursor: &mut Cursor<'_>, names: &mut SampleNames) -> Result<Nam
     let Some(len) = memchr::memchr(0, cursor.rest()) else {
         return Err(Error::new(ErrorKind::Truncated, "a name is not terminated")
             .at(start)
-            .found(format_args!("{} bytes left", cursor.remaining()))
+            .found(format_args!("{} left", Bytes(cursor.remaining())))
             .expected("a zero byte"));
     };
     let name = cursor.take(len)?;

@@ -13,7 +13,7 @@
 //! samples, the lines, and the vtables if the file has any. No description states which of the two numbers comes first,
 //! and the encoding of both orders looks the same. The order is therefore inferred from the values of the numbers
 //! ([`Evidence`]).
-use crate::bytes::Cursor;
+use crate::bytes::{Bytes, Cursor};
 use crate::sample::binary::body::{Decoder, location};
 use crate::sample::binary::numbers;
 use crate::sample::flat::{FlatFunction, Step};
@@ -207,7 +207,7 @@ pub(super) fn each_block<'data>(
             )
             .at(at)
             .found(format_args!("type {kind} with {size} bytes"))
-            .expected(format_args!("at most {} bytes", cursor.remaining())));
+            .expected(format_args!("at most {}", Bytes(cursor.remaining()))));
         }
         if count > 1 && !seen.insert(kind) {
             return Err(Error::new(

@@ -4,7 +4,7 @@
 //! Eytzinger order is the order of a complete binary search tree, read level by level: the root is the first element,
 //! and the children of element `i` are elements `2i + 1` and `2i + 2`.
 use super::sections::Section;
-use crate::bytes::Cursor;
+use crate::bytes::{Bytes, Cursor};
 use crate::sample::binary::names::NameTable;
 use crate::{Error, ErrorKind, Result};
 use profkit_abi::sample::flag;
@@ -47,7 +47,7 @@ pub(super) fn read_names(cursor: &mut Cursor<'_>, names: &mut NameTable) -> Resu
             "the name table has another size than its header states",
         )
         .at(start)
-        .found(format_args!("{available} bytes"))
+        .found(Bytes(available))
         .expected(format_args!(
             "{HASH_LEN} bytes for each of {nested} nested, {flat} flat and {inlined} inlined names"
         )));
@@ -75,7 +75,7 @@ pub(super) fn read_symbols(mut cursor: Cursor<'_>, mut add: impl FnMut(u64)) -> 
     if !cursor.is_empty() {
         return Err(Error::new(ErrorKind::Truncated, "the last hash is cut off")
             .at(cursor.offset())
-            .found(format_args!("{} bytes", cursor.remaining()))
+            .found(Bytes(cursor.remaining()))
             .expected(format_args!("{HASH_LEN} bytes")));
     }
     check_order(whole)
@@ -166,7 +166,7 @@ pub(super) fn read_offsets(
     if len != 4 * functions {
         return Err(
             bad("the table of offsets does not have one offset per function")
-                .found(format_args!("{len} bytes"))
+                .found(Bytes(len))
                 .expected(format_args!("4 bytes for each of {functions} functions")),
         );
     }

@@ -1,5 +1,5 @@
 //! Reads the section table, and reads and writes the bytes of sections.
-use crate::bytes::Cursor;
+use crate::bytes::{Bytes, Cursor};
 use crate::limits::{INFLATE_FLOOR, SAMPLE_INFLATE_RATIO};
 use crate::sample::binary::numbers;
 use crate::structure::sample_section_name;
@@ -166,7 +166,7 @@ fn inflate(cursor: &mut Cursor<'_>, as_llvm: bool) -> Result<Vec<u8>> {
             .found(format_args!(
                 "{size} bytes from {compressed} compressed bytes"
             ))
-            .expected(format_args!("at most {cap} bytes")));
+            .expected(format_args!("at most {}", Bytes(cap))));
         }
     };
     let mut inflated = Vec::with_capacity(size);
@@ -179,8 +179,8 @@ fn inflate(cursor: &mut Cursor<'_>, as_llvm: bool) -> Result<Vec<u8>> {
             "a compressed section cannot be decompressed to its stated size",
         )
         .at(start)
-        .found(format_args!("{} bytes", inflated.len()))
-        .expected(format_args!("{size} bytes")));
+        .found(Bytes(inflated.len()))
+        .expected(Bytes(size)));
     }
     inflated.resize(size, 0);
     Ok(inflated)

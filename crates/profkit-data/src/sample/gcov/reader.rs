@@ -2,7 +2,7 @@ use super::header::{
     GcovVersion, INDIRECT_CALLS, NO_FILE, TAG_FUNCTIONS, TAG_MODULES, TAG_NAMES, TAG_SUMMARY,
     TAG_WORKING_SETS, WORKING_SETS, read_header,
 };
-use crate::bytes::{Cursor, Endian};
+use crate::bytes::{Bytes, Cursor, Endian};
 use crate::limits;
 use crate::sample::{
     AddOutcome, Additions, Location, NameId, ReadReport, SampleName, SampleProfile,
@@ -405,6 +405,6 @@ fn skip_working_sets(cursor: &mut Cursor<'_>) -> Result<()> {
             "there are bytes after the last section",
         )
         .at(cursor.offset())
-        .found(format_args!("{more} bytes"))),
+        .found(Bytes(more))),
     }
 }

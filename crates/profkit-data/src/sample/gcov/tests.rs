@@ -303,7 +303,7 @@ fn every_check_has_its_message() {
     3 functions, then: modules, at offset 0x190: the data are too short here: found 1544 bytes left, expected 4194300 bytes
     3 functions, then: working sets, at offset 0x190: a section has the wrong tag: found tag 0x00000007, expected tag 0xaf000000
     3 functions, then: working sets, at offset 0x198: the data are too short here: found 92 bytes left, expected 1536 bytes
-    3 functions, then: working sets, at offset 0x798: there are bytes after the last section: found 1 bytes
+    3 functions, then: working sets, at offset 0x798: there are bytes after the last section: found 1 byte
     "#);
 }
 

@@ -3,7 +3,7 @@ use super::header::{
     GcovVersion, INDIRECT_CALLS, MAGIC, NO_FILE, TAG_FUNCTIONS, TAG_MODULES, TAG_NAMES,
     TAG_SUMMARY, TAG_WORKING_SETS, WORKING_SETS,
 };
-use crate::bytes::{Endian, Sink};
+use crate::bytes::{Bytes, Endian, Sink};
 use crate::loss_counts::fmt_counts;
 use crate::sample::{Location, NameId, SampleName, SampleProfile, Samples};
 use crate::{Error, ErrorKind, Result};
@@ -482,7 +482,7 @@ pub(super) fn section_length(version: GcovVersion, bytes: usize) -> Result<u32> 
             ErrorKind::CannotRepresent,
             "a section is too long for GCC's encoding",
         )
-        .found(format_args!("{bytes} bytes"))
+        .found(Bytes(bytes))
         .expected("a length of 32 bits")
     })
 }

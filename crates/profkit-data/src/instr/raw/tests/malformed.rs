@@ -281,7 +281,7 @@ fn cut_value_data() {
 #[test]
 fn something_else_after_a_profile() {
     insta::assert_snapshot!(message(|file| file.extend([0, 0, 0, 0, 0, 0, 0, 0, 7])), @"
-    bytes after the profile, at offset 0x268: there are too few bytes for another header: found 1 bytes left, expected nothing or at least 128 bytes
+    bytes after the profile, at offset 0x268: there are too few bytes for another header: found 1 byte left, expected nothing or at least 128 bytes
     Malformed: not enough space for another header
     ");
     insta::assert_snapshot!(message(|file| file.extend([7; 128])), @"

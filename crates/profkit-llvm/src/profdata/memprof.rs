@@ -15,8 +15,8 @@ use profkit_data::instr::indexed::IndexedProfile;
 use profkit_data::memprof::indexed::{IndexedMemProf, IndexedMemProfOptions, encode, read_section};
 use profkit_data::memprof::raw::{HEADER_LEN, MAGIC, RawMemProf, Segment};
 use profkit_data::memprof::{Field, MemProfSummary, MemProfile, Record, StackId, yaml};
-use profkit_merge::Inputs;
 use profkit_merge::memprof::{ContextRule, MemProfSum, RawContexts};
+use profkit_merge::{Inputs, Threads};
 use profkit_object::binary::BinaryFile;
 use profkit_object::build_id::build_id;
 use profkit_object::debug_files::DebugFolders;
@@ -281,7 +281,36 @@ pub struct Heap {
     pub first: Vec<u8>,
 }
 
-/// Reads and adds the heap profiles among the inputs. Returns `None` if there are none.
+/// What was read from an input.
+enum Content {
+    /// A raw dump, symbolised.
+    Raw(MemProfile),
+    /// A heap profile in YAML, or the fault of a text that is none.
+    Yaml(profkit_data::Result<MemProfile>),
+}
+
+fn read_input(
+    name: &[u8],
+    inputs: &InputList,
+    index: usize,
+    parsed: &Parsed,
+) -> Result<Content, Fault> {
+    let mut scratch = Vec::new();
+    let data = inputs
+        .open(index, &mut scratch)
+        .map_err(|error| Fault::io(name, &error))?;
+    let data = data.as_ref();
+    if !is_raw(data) {
+        return Ok(Content::Yaml(yaml::parse(data)));
+    }
+    match read_raw(name, data, parsed) {
+        Ok(raw) => Ok(Content::Raw(raw.profile)),
+        Err(refusal) => Err(Fault::of(name, refusal.text())),
+    }
+}
+
+/// Reads and adds the heap profiles among the inputs. Returns `None` if there are none. Several inputs are read at a
+/// time, and added in their order.
 ///
 /// # Errors
 /// The error of the first raw profile that LLVM rejects.
@@ -289,44 +318,43 @@ pub fn load(
     parsed: &Parsed,
     inputs: &InputList,
     indexes: &[usize],
+    threads: &Threads,
     session: &Session<'_>,
 ) -> Result<Option<Heap>, Fault> {
     let mut sum = MemProfSum::new(ContextRule::Append);
     let mut bad = 0;
-    let mut scratch = Vec::new();
-    for &index in indexes {
-        let name = inputs
-            .files
-            .get(index)
-            .map_or(b"".as_slice(), |file| &file.name);
-        let data = inputs
-            .open(index, &mut scratch)
-            .map_err(|error| Fault::io(name, &error))?;
-        let data = data.as_ref();
-        if is_raw(data) {
-            let raw =
-                read_raw(name, data, parsed).map_err(|refusal| Fault::of(name, refusal.text()))?;
-            sum.add(&raw.profile);
-            continue;
-        }
-        let read = yaml::parse(data);
-        if let Err(error) = &read
-            && error.kind() != profkit_data::ErrorKind::Empty
-        {
-            session.put(format!("{}\n", yaml_text(error)).as_bytes());
-        }
-        match read {
-            Ok(profile) if !profile.is_empty() => sum.add(&profile),
-            _ => {
-                session.warning(name, "The profile is empty.");
-                bad += 1;
+    let name_of = |index: usize| {
+        let file = inputs.files.get(index);
+        file.map_or(b"".as_slice(), |file| &file.name)
+    };
+    // A symbolised dump can be large, so no more of them are in memory than keep all threads busy.
+    for batch in indexes.chunks(2 * threads.count()) {
+        let read = threads.map(batch.to_vec(), |index| {
+            (index, read_input(name_of(index), inputs, index, parsed))
+        });
+        for (index, content) in read {
+            let yaml = match content? {
+                Content::Raw(profile) => {
+                    sum.add(&profile);
+                    continue;
+                }
+                Content::Yaml(yaml) => yaml,
+            };
+            if let Err(error) = &yaml
+                && error.kind() != profkit_data::ErrorKind::Empty
+            {
+                session.put(format!("{}\n", yaml_text(error)).as_bytes());
+            }
+            match yaml {
+                Ok(profile) if !profile.is_empty() => sum.add(&profile),
+                _ => {
+                    session.warning(name_of(index), "The profile is empty.");
+                    bad += 1;
+                }
             }
         }
     }
-    let first = indexes
-        .first()
-        .and_then(|&index| inputs.files.get(index))
-        .map(|file| file.name.clone());
+    let first = indexes.first().map(|&index| name_of(index).to_vec());
     Ok(first.map(|first| Heap {
         profile: sum.finish(),
         bad,

@@ -15,8 +15,8 @@ use profkit_data::releases::Release;
 use profkit_data::remap::Remapping;
 use profkit_merge::files::{Content, write_indexed};
 use profkit_merge::{
-    Event, Inputs, LlvmCode, MergeError, MergeOptions, MergeOutcome, Policy, Threads, TraceOptions,
-    merge_instr,
+    Event, Inputs, LlvmCode, MergeError, MergeOptions, MergeOutcome, Policy, RunOptions, Threads,
+    TraceOptions, merge_instr,
 };
 use std::num::NonZeroUsize;
 
@@ -59,13 +59,14 @@ pub fn run(program: &str, parsed: &Parsed, session: &Session<'_>) -> Result<(), 
     if !heap_inputs.is_empty() && parsed.flag("memprof-random-hotness") {
         return Err(Fault::later("--memprof-random-hotness"));
     }
-    let heap = memprof::load(parsed, &inputs, &heap_inputs, session)?;
+    let threads = threads(parsed);
+    let heap = memprof::load(parsed, &inputs, &heap_inputs, &threads, session)?;
     inputs.remove(&heap_inputs);
     let correlation = correlate::source(parsed, &inputs, session)?;
 
     let keep = filter(parsed.text("function"));
     let drop = filter(parsed.text("no-function"));
-    let mut options = merge_options(parsed, remapping, &keep, &drop);
+    let mut options = merge_options(parsed, &threads, remapping, &keep, &drop);
     options.correlation = correlation;
     let merged = if rest.is_empty() && heap.is_some() {
         Ok(MergeOutcome {
@@ -169,15 +170,22 @@ fn filter(text: &[u8]) -> Option<Result<Pattern, &'static str>> {
     (!text.is_empty()).then(|| Pattern::new(text))
 }
 
+/// The threads that the option `-num-threads` asks for.
+fn threads(parsed: &Parsed) -> Threads {
+    Threads::new(
+        parsed
+            .number("num-threads")
+            .and_then(|threads| NonZeroUsize::new(usize::try_from(threads).unwrap_or(usize::MAX))),
+    )
+}
+
 fn merge_options(
     parsed: &Parsed,
+    threads: &Threads,
     remapping: Option<Remapping>,
     keep: &Option<Result<Pattern, &'static str>>,
     drop: &Option<Result<Pattern, &'static str>>,
 ) -> MergeOptions {
-    let threads = parsed
-        .number("num-threads")
-        .and_then(|threads| NonZeroUsize::new(usize::try_from(threads).unwrap_or(usize::MAX)));
     let mut traces = TraceOptions::default();
     if let Some(size) = parsed.number("temporal-profile-trace-reservoir-size") {
         traces.reservoir_size = size;
@@ -188,7 +196,7 @@ fn merge_options(
     let mut options = MergeOptions::new()
         .policy(Policy::Llvm)
         .read_as(Some(RELEASE))
-        .threads(threads)
+        .run(RunOptions::new().threads(threads.clone()))
         .traces(traces)
         .keep_vtable_names(parsed.flag("keep-vtable-symbols"));
     if let Some(remapping) = remapping {

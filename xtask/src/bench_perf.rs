@@ -223,7 +223,8 @@ fn write_repeated(file: &[u8], times: usize, out: &mut impl Write) -> Result<()>
         let bytes = file.get(at..at + 8).context("the recording is too short")?;
         Ok(usize::try_from(u64::from_le_bytes(bytes.try_into()?))?)
     };
-    // The header has the offset and the size of the records at 40 and 48, and the bits of the features from 72 on.
+    // The header has the offset of the records at byte 40, the size of the records at byte 48, and a bit for each
+    // feature from byte 72 on.
     let (start, size) = (word(40)?, word(48)?);
     let features: u32 = (0..4)
         .map(|index| Ok(word(72 + 8 * index)?.count_ones()))
@@ -236,7 +237,8 @@ fn write_repeated(file: &[u8], times: usize, out: &mut impl Write) -> Result<()>
     for _ in 0..times {
         out.write_all(file.get(start..end).context("records")?)?;
     }
-    // The table of features has the offset and the size of each feature. The offsets grow with the records.
+    // The table of features has the offset and the size of each feature. The features are after the records, so their
+    // offsets grow by the size of the added records.
     let table = end + 16 * usize::try_from(features)?;
     for at in (end..table).step_by(16) {
         out.write_all(&(u64::try_from(word(at)?)? + more).to_le_bytes())?;
@@ -441,10 +443,10 @@ fn mebibytes(bytes: u64) -> f64 {
     bytes as f64 / f64::from(1 << 20)
 }
 
-/// Runs all commands, one after the other, in each round. Round 0 fills the page cache, and its times do not count.
-/// With `once`, only the last command, which is profkit's, has a round 0. Measuring anonymous memory takes time, so
-/// this is done in round 0. With `once`, the other commands have no round 0, so their anonymous memory is measured in
-/// each round.
+/// Runs all commands, one after the other, in each round. Round 0 fills the page cache, and its times do not count. It
+/// also measures the anonymous memory of the commands, because that takes time. With `once`, only the last command,
+/// which is profkit's, is run in round 0; the anonymous memory of the other commands is then measured in the other
+/// rounds.
 fn measure_all(rounds: usize, once: bool, contenders: &mut [Contender]) -> Result<()> {
     let last = contenders.len() - 1;
     for round in 0..=rounds {

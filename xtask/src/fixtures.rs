@@ -156,7 +156,7 @@ fn debug_info(writer: &mut Writer) -> Result<()> {
     Ok(())
 }
 
-/// Writes a kernel module, with its debug info as it is and compressed.
+/// Writes a kernel module twice: with uncompressed and with compressed debug info.
 fn modules(writer: &mut Writer) -> Result<()> {
     let llvm = Llvm::find(22).context("LLVM 22")?;
     let scratch = tempfile::tempdir()?;
@@ -498,7 +498,7 @@ fn memprof(writer: &mut Writer) -> Result<()> {
     ensure!(compile.status()?.success(), "{compile:?}");
     heap_dump(&mut Command::new(&program), scratch.path(), "raw")?;
     let raw = scratch.path().join("raw.memprofraw");
-    // Both are made from raw files, because LLVM 22 loses the MemProf data of an indexed input.
+    // Both profiles are made from raw files, because LLVM 22 loses the MemProf data of an indexed input.
     let option = format!("--profiled-binary={}", program.display());
     let alone = merged(&llvm, &[&option], &raw)?;
     let compile = "clang-22 -O1 -fmemory-profile -gmlt … heap.c -o OUT/program";

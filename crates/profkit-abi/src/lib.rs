@@ -22,7 +22,7 @@ pub mod variant;
 #[cfg(feature = "source")]
 pub mod source {
     /// The source text of the module [`mip`](crate::mip). When the MIP run-time library is compiled for a target, this
-    /// module is compiled as a crate with the name of this crate, because the library needs no other module.
+    /// module alone takes the place of this crate, because the library needs no other module.
     pub const MIP: &str = include_str!("mip.rs");
     /// The source text of the module [`raw`](crate::raw), for the run-time library of raw profiles.
     pub const RAW: &str = include_str!("raw.rs");

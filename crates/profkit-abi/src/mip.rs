@@ -103,10 +103,10 @@ pub mod record {
     pub const BLOCK_SIZE: usize = 1;
 }
 
-/// The layout of an entry in the map section [`MAP`](section::MAP). First come fixed fields. Then follow, for each
-/// block except the entry block, its offset from the function's start (32 bits each), the symbol name, and zero bytes
-/// up to a multiple of [`ALIGN`](map_entry::ALIGN). Entries for 32-bit targets have the same layout; their addresses
-/// are zero-extended to 64 bits.
+/// The layout of an entry in the map section [`MAP`](section::MAP). The fixed fields come first. After them comes a
+/// list of 32-bit numbers: for each block except the entry block, its offset from the function's start. After the list
+/// come the symbol name, and zero bytes up to a multiple of [`ALIGN`](map_entry::ALIGN). Entries for 32-bit targets
+/// have the same layout; their addresses are zero-extended to 64 bits.
 ///
 /// The *anchor* entry has mode [`ANCHOR`](mode::ANCHOR), no blocks and an empty name. Its record address is the start
 /// of the record section, and its function address is the address of [`HOOK`](symbol::HOOK). The anchor makes it
@@ -160,8 +160,8 @@ pub mod raw_header {
     /// The offset of the field with the size of the return-address samples in bytes (32 bits). The size is a multiple
     /// of [`SAMPLE_SIZE`](super::ring::SAMPLE_SIZE).
     pub const SAMPLES_SIZE: usize = 16;
-    /// The offset of the 32-bit field with the number of runs whose records are summed up in this part. The number
-    /// is 1 except in merge pools.
+    /// The offset of the 32-bit field with the number of runs whose records are summed up in this part. The number is
+    /// 1, except in a merge pool, which is a file to which several processes add their records.
     pub const RUNS: usize = 20;
     /// The offset of the field with the size of the records in bytes (64 bits).
     pub const RECORDS_SIZE: usize = 24;
@@ -180,11 +180,12 @@ pub mod raw_header {
 /// 0. An option of the instrumenter sets the number of slots of the ring. The called function stores a sample in the
 /// slot `NEXT modulo slots` and adds one to `NEXT` ([`RING_NEXT`](symbol::RING_NEXT)), without a lock.
 pub mod ring {
-    /// The offset in a sample of a 32-bit field: the position of the called function's record in the record section.
-    pub const RECORD_OFFSET: usize = 0;
-    /// The offset in a sample of a 32-bit field: the return address minus the start of the record section, modulo 2^32.
-    /// The value 0 marks an empty slot. No sample has this value, because there is no code at the start of the record
+    /// The offset, in a sample, of the 32-bit field with the position of the called function's record in the record
     /// section.
+    pub const RECORD_OFFSET: usize = 0;
+    /// The offset, in a sample, of the 32-bit field with the return address minus the start of the record section,
+    /// modulo 2^32. The value 0 marks an empty slot. No sample has this value, because there is no code at the start of
+    /// the record section.
     pub const RETURN_OFFSET: usize = 4;
     /// The size of a return-address sample in bytes.
     pub const SAMPLE_SIZE: usize = 8;
@@ -233,18 +234,19 @@ pub mod symbol {
     /// The name of the function `int __profkit_mip_dump(void)`, which writes the raw file of the calling image. The
     /// function returns 0. If an error occurs, it reports the error on stderr and returns −1.
     pub const DUMP: &str = "__profkit_mip_dump";
-    /// The name of a function of the run-time library that writes no files: `int __profkit_mip_write(int
-    /// (*function)(void *context, const void *bytes, size_t length), void *context)`. It passes the bytes of the raw
-    /// file to `function`. The result is 0 if each call of `function` returns 0. Otherwise the result is the first
-    /// value other than 0 that `function` returns. The result is −1 if another call of `__profkit_mip_write` is
-    /// running.
+    /// The name of the function `int __profkit_mip_write(int (*function)(void *context, const void *bytes, size_t
+    /// length), void *context)`. Only the variant of the run-time library that writes no files has this function. It
+    /// passes the bytes of the raw file to `function`. The result is 0 if each call of `function` returns 0. Otherwise
+    /// the result is the first value other than 0 that `function` returns. The result is −1 if another call of
+    /// `__profkit_mip_write` is running.
     pub const WRITE: &str = "__profkit_mip_write";
-    /// The name of a function of the run-time library that writes no files: `size_t __profkit_mip_size(void)`. It
-    /// returns the size of the raw file in bytes.
+    /// The name of the function `size_t __profkit_mip_size(void)`, which returns the size of the raw file in bytes.
+    /// Only the variant of the run-time library that writes no files has this function.
     pub const SIZE: &str = "__profkit_mip_size";
-    /// The name of a function of the run-time library that writes no files: `size_t __profkit_mip_copy(void *buffer,
-    /// size_t size)`. It copies the raw file to the buffer and returns the size of the raw file. The result is 0 if the
-    /// buffer is smaller than the raw file, or if another call of this function or of `__profkit_mip_write` is running.
+    /// The name of the function `size_t __profkit_mip_copy(void *buffer, size_t size)`. Only the variant of the
+    /// run-time library that writes no files has this function. It copies the raw file to the buffer and returns the
+    /// size of the raw file. The result is 0 if the buffer is smaller than the raw file, or if another call of this
+    /// function or of `__profkit_mip_write` is running.
     pub const COPY: &str = "__profkit_mip_copy";
     /// The function `void __profkit_mip_reset(void)`, which sets all records, the samples and the ordinal to their
     /// start values.
@@ -261,10 +263,11 @@ pub mod symbol {
     pub const HOOK: &str = "__profkit_mip_hook";
     /// The name of the COMDAT group of the map's anchor entry.
     pub const ANCHOR_GROUP: &str = "__profkit_mip_anchor";
-    /// The prefix of the COMDAT groups in the section [`section::MODES`](super::section::MODES). For example,
-    /// `__profkit_mip_mode_01` is the name of the group for function coverage.
+    /// The prefix of the names of the COMDAT groups in the section [`section::MODES`](super::section::MODES). For
+    /// example, `__profkit_mip_mode_01` is the name of the group for function coverage.
     pub const MODE_GROUP_PREFIX: &str = "__profkit_mip_mode_";
-    /// The prefix of the COMDAT group and of the hidden symbol of a ring, such as `__profkit_mip_ring_4096`.
+    /// The prefix of two names that are equal: the COMDAT group of a ring, and its hidden symbol. An example is
+    /// `__profkit_mip_ring_4096`.
     pub const RING_GROUP_PREFIX: &str = "__profkit_mip_ring_";
 }
 
@@ -275,8 +278,8 @@ pub const ENV_FILE_NAME: &str = "LLVM_MIP_PROFILE_FILENAME";
 /// receives this signal.
 pub const ENV_SIGNAL: &str = "PROFKIT_MIP_SIGNAL";
 
-/// Constants of version 8, which has three layouts: A1, A2 and B. All have the same version number. profkit writes
-/// version 8 only as profiles (layout B).
+/// Constants of version 8, which has three layouts: A1, A2 and B. All have the same version number. In version 8,
+/// profkit writes only profiles, and only in layout B.
 pub mod v8 {
     /// The version number in the header of a version 8 file.
     pub const VERSION: u16 = 8;
@@ -293,7 +296,7 @@ pub mod v8 {
         pub const FILE_TYPE: usize = 6;
         /// The offset of the mode flags, bits 0 to 4 of [`mode`](crate::mip::mode) (32 bits).
         pub const MODES: usize = 8;
-        /// The offset of the module hash (32 bits): the low half of the MD5-64 of the name under which the image was
+        /// The offset of the module hash (32 bits): the low 32 bits of the MD5 of the name under which the image was
         /// linked. A raw file and its map have the same module hash.
         pub const MODULE_HASH: usize = 12;
         /// The size in bytes of the shared fields. The other fields of each layout follow them.
@@ -302,9 +305,9 @@ pub mod v8 {
 
     /// The offsets of the other header fields of layout B. The header has 32 bytes.
     pub mod header_b {
-        /// The offset of a field with the distance from this header to the start of the records. The distance is
-        /// signed. It has 64 bits for 64-bit targets. For 32-bit targets it has 32 bits, and four zero bytes follow. In
-        /// raw files and profiles the distance is 0.
+        /// The offset of a field with the distance from this header to the start of the records. The field is signed.
+        /// It has 64 bits for 64-bit targets. For 32-bit targets it has 32 bits, and four zero bytes follow. In raw
+        /// files and profiles the distance is 0.
         pub const RAW_SECTION_OFFSET: usize = 16;
         /// The offset of a reserved field (32 bits). The value of the field is 0.
         pub const RESERVED: usize = 24;

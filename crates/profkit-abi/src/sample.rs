@@ -100,7 +100,7 @@ pub mod attribute {
     pub const WAS_INLINED: u32 = 1;
     /// Attribute: the compiler should inline the function.
     pub const SHOULD_BE_INLINED: u32 = 2;
-    /// Attribute: the samples are also part of the function's samples without a calling context.
+    /// Attribute: the samples in this context are also counted in the function's samples without a calling context.
     pub const DUPLICATED_INTO_BASE: u32 = 4;
 }
 

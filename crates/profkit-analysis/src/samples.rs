@@ -137,7 +137,8 @@ impl<'data> SampleView<'data> {
         }
     }
 
-    /// How many of the hottest functions together have each of [`SHARES`](crate::instr::SHARES) of all samples.
+    /// Returns, for each of [`SHARES`](crate::instr::SHARES), how many of the hottest functions together have this
+    /// share of all samples.
     pub fn shares(&self) -> Vec<Share> {
         let mut counts = SummaryBuilder::default();
         for function in self.profile.functions() {

@@ -37,7 +37,8 @@ impl Selection {
         }
     }
 
-    /// Adds a regular expression to [`patterns`](Self::patterns). Names are bytes, so it matches bytes.
+    /// Adds a regular expression to [`patterns`](Self::patterns). The expression matches bytes, because names need not
+    /// be UTF-8.
     ///
     /// # Errors
     /// If the text is not a regular expression.

@@ -81,8 +81,8 @@ pub struct DiffArgs {
 
     /// Compare the function with this name, mangled or demangled; may be repeated
     ///
-    /// Shares are those of the total of all functions. A context of a sample or heap profile is compared if one of its
-    /// functions has the name.
+    /// Shares still refer to the total of all functions. A context of a sample or heap profile is compared if one of
+    /// its functions has the name.
     #[arg(long, value_name = "NAME")]
     function: Vec<String>,
 
@@ -174,8 +174,8 @@ impl DiffArgs {
         inputs.iter().all(may_be) && (asks || inputs.iter().any(is_heap))
     }
 
-    /// Ends a command that has printed the differences. Reports function names that neither profile has. If there are
-    /// none, reports a share that is too large for `--fail-over`.
+    /// Ends a command that has printed the differences. Reports names in the selection that no function of either
+    /// profile has. If there are no such names, reports a share that is too large for `--fail-over`.
     fn finish(&self, missing: &[String], moved: Option<f64>, unit: &str) -> exit::Result {
         if let Some((first, more)) = missing.split_first() {
             let none = |name| format!("neither profile has a function {name}");

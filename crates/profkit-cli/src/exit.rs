@@ -78,8 +78,8 @@ impl Failure {
         }
     }
 
-    /// Makes a failure for a bad input file. The message begins with the name of the file, also if the error names it,
-    /// and the hint of `error` is added to the failure.
+    /// Makes a failure for a bad input file. The message begins with the name of the file, and has the name only once
+    /// even if the text of `error` contains it. The hint of `error` becomes the hint of the failure.
     #[cold]
     pub fn file(name: impl fmt::Display, error: &profkit_data::Error) -> Self {
         let name = name.to_string();

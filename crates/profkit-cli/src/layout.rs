@@ -50,7 +50,7 @@ pub struct LayoutArgs {
     #[arg(long, value_enum, default_value_t, value_name = "ORDER")]
     functions: Functions,
 
-    /// Write the scores of functions into the file for clang, as comments
+    /// Add the scores of functions as comments to the file for clang
     #[arg(long)]
     verbose: bool,
 
@@ -64,10 +64,10 @@ pub struct LayoutArgs {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum Functions {
-    /// Near those that call them
+    /// Place each function near the functions that call it
     #[default]
     Calls,
-    /// As they lie now
+    /// Keep the order that the functions have in the program now
     Original,
 }
 

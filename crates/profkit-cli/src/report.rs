@@ -72,8 +72,8 @@ pub struct ReportArgs {
 
     /// Show the source of the hottest functions, from files below this folder
     ///
-    /// The debug info of --binaries gives the path of each source file. In DIR, the file is used whose path agrees with
-    /// it in the most names at the end. Files outside DIR are never read.
+    /// The debug info of --binaries gives the path of each source file. Of the files in DIR, the one whose path shares
+    /// the most folder names with this path, counted from its end, is used. Files outside DIR are never read.
     #[arg(long, value_name = "DIR", requires = "binaries")]
     source: Option<PathBuf>,
 

@@ -52,9 +52,9 @@ pub struct SampleArgs {
     #[arg(long, value_name = "FILE")]
     binary: Vec<PathBuf>,
 
-    /// Write the profile to this file; - is standard output. Samples of several binaries are in one profile, or, with a
-    /// folder (an existing one, or a path that ends in /), in a profile for each binary, named after it: app.prof. If
-    /// binaries have the same name, their files have the build ids too
+    /// Write the profile to this file; - is standard output. A file gets the samples of all binaries in one profile. A
+    /// folder (an existing one, or a path that ends in /) gets a profile for each binary, named after the binary:
+    /// app.prof. If binaries have the same name, the names of their profiles have the build ids too
     #[arg(
         short,
         long,
@@ -75,8 +75,8 @@ pub struct SampleArgs {
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
 
-    /// Count the places of samples instead of branch stacks, for recordings without branch stacks; the profile then has
-    /// no calls and no function entries
+    /// Count the addresses of samples instead of branch stacks, for recordings without branch stacks; the profile then
+    /// has no calls and no function entries
     #[arg(long)]
     ips: bool,
 
@@ -134,8 +134,8 @@ pub struct SelectArgs {
     #[arg(long, value_name = "FROM,UNTIL", value_parser = parse_times)]
     time: Option<(Option<u64>, Option<u64>)>,
 
-    /// Count a sample as often as the smallest period of its event fits into its period; for `perf record -F`, which
-    /// changes the period
+    /// Count a sample as often as the smallest period of its event fits into the period of the sample; for `perf record
+    /// -F`, which changes the period
     #[arg(long)]
     by_period: bool,
 }
@@ -193,7 +193,8 @@ pub fn run(args: &SampleArgs) -> exit::Result {
         );
         match made {
             Ok(()) => {}
-            // Folders and servers have binaries that the user did not name. Only the output can lack room for them.
+            // A binary from a folder or server, which the user did not name, is left out if no profile can be made of
+            // it. Exception: if only its merge with the profiles of other binaries fails, the command fails.
             Err((error, id))
                 if position >= args.binary.len()
                     && !only
@@ -254,8 +255,8 @@ pub fn run(args: &SampleArgs) -> exit::Result {
     Ok(Status::Done)
 }
 
-/// Fails if a file in the folder of profiles, whose name the user did not type, is one that this run reads or writes.
-/// Returns whether the file exists.
+/// Fails if writing the profile of this binary into the output folder would replace a file that this run reads or
+/// writes. Returns whether the file for the profile exists already.
 fn refuse_to_lose(
     args: &SampleArgs,
     programs: &[PathBuf],
@@ -278,7 +279,8 @@ fn refuse_to_lose(
     Ok(path.exists())
 }
 
-/// Reads the counts of an input. With `context_memory`, samples are also kept whole, in so many bytes.
+/// Reads the counts of an input. With `context_memory`, the different samples are also kept with their whole stacks, in
+/// at most this number of bytes.
 ///
 /// # Errors
 /// If the input cannot be read, or does not have the facts by which samples are selected.

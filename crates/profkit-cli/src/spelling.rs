@@ -256,7 +256,8 @@ pub fn failure(error: &clap::Error, args: &[OsString]) -> Failure {
             let missing = missing.join(" and ").replace(['<', '>'], "");
             let missing = missing.replace("...", " …");
             let form = form(of, &command);
-            // The usage text of the command does not contain an option that is needed only together with other options.
+            // If the usage text does not contain the option, the option is needed only because of another option that
+            // was given.
             let option = missing.split(' ').next().unwrap_or_default();
             if option.starts_with("--") && !form.contains(option) {
                 let what =

@@ -11,8 +11,8 @@ fn cancelled(folder: &Path, command: &[&str], signal: &str) -> Output {
     let pipe = folder.join("pipe");
     let made = Command::new("mkfifo").arg(&pipe).status();
     assert!(made.expect("mkfifo runs").success());
-    // Whoever runs the tests may ignore these signals, as a shell does for a command in the background, and profkit would
-    // ignore them too.
+    // A test may run in a process that ignores these signals, for example a background command of a shell. profkit
+    // would inherit this and ignore them too.
     let merge = Command::new("env")
         .arg("--default-signal=INT,TERM")
         .arg(env!("CARGO_BIN_EXE_profkit"))

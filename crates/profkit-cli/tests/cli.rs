@@ -123,7 +123,7 @@ fn required_release(written: &str) -> Option<u32> {
     Some(line.trim().parse().expect("a release number after LLVM"))
 }
 
-/// The file as it would be if all its expectations held.
+/// Runs the commands of a test file. Returns the file with the expectations that the actual output would meet.
 fn perform(written: &str, bin: &Path) -> std::io::Result<String> {
     let folder = tempfile::tempdir()?;
     std::os::unix::fs::symlink(
@@ -134,7 +134,7 @@ fn perform(written: &str, bin: &Path) -> std::io::Result<String> {
     let mut lines = written.lines();
     while let Some(line) = lines.next() {
         let Some(mut command) = line.strip_prefix("$ ").map(str::to_owned) else {
-            // Old expectations go; comments, blank lines and everything else stay.
+            // Lines with old expectations are removed. Comments, blank lines and all other lines stay.
             if !["|", "!", "="].iter().any(|mark| line.starts_with(mark)) {
                 writeln!(actual, "{line}").expect("a string");
             }

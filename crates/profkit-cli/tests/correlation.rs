@@ -31,7 +31,8 @@ enum Kind {
     DebugInfo,
 }
 
-/// One program with its library, built one way, and the raw profiles of a run of both.
+/// A program with its library, compiled in one of the ways under test, and the raw profiles that the program and the
+/// library write in one run.
 struct Built {
     folder: TempDir,
     llvm: Llvm,
@@ -83,7 +84,7 @@ impl Built {
         self.folder.path().join(name)
     }
 
-    /// The raw profiles with the binary that each is of.
+    /// The raw profiles, each with the binary that wrote it.
     fn raws(&self) -> Vec<(PathBuf, PathBuf)> {
         let mut raws: Vec<_> = fs::read_dir(self.folder.path())
             .unwrap()
@@ -163,7 +164,7 @@ fn linkers() -> Vec<&'static str> {
     }
 }
 
-/// All that is compared of one build.
+/// Makes all comparisons with LLVM's tool for one build.
 fn compare(built: &Built) {
     let raws = built.raws();
     assert_eq!(raws.len(), 2, "the program and its library");
@@ -182,7 +183,7 @@ fn compare(built: &Built) {
             said.status.success() && theirs.len() > 500,
             "{context}: {said:?}"
         );
-        // The one binary, and the folder of both.
+        // `--binaries` names either the right binary or the folder that holds the program and the library.
         for binaries in [binary.as_path(), folder] {
             let (ours, said) = built.profkit(&[text(raw), "--binaries", text(binaries)]);
             assert!(said.status.success(), "{context}: {said:?}");
@@ -243,7 +244,8 @@ fn dwarf_4_compressed_and_split_debug_info_are_read() {
         let built = Built::new(&llvm, Kind::DebugInfo, linker, &[more]);
         compare(&built.unwrap());
     }
-    // LLVM does not follow split debug info, so that the same program without is the judge.
+    // LLVM's tool does not read split debug info. Therefore the result is compared with that of the same program
+    // without split debug info.
     for dwarf in ["-gdwarf-4", "-gdwarf-5"] {
         let linker = "-fuse-ld=bfd";
         let whole = Built::new(&llvm, Kind::DebugInfo, linker, &[dwarf]).unwrap();
@@ -263,7 +265,7 @@ fn dwarf_4_compressed_and_split_debug_info_are_read() {
         };
         let expected = functions(&whole);
         assert_eq!(functions(&split), expected, "{dwarf} in .dwo files");
-        // Packed, and the single files gone.
+        // The split debug info is packed into a .dwp file for each binary, and the .dwo files are removed.
         for name in ["app", "liblibrary.so"] {
             let mut dwp = Command::new("/usr/lib/llvm-22/bin/llvm-dwp");
             ok(dwp
@@ -324,7 +326,7 @@ fn stripped_programs_are_found_through_their_debug_files_or_refused() {
     };
     let (ours, said) = folders(&store.join("debug"));
     assert_eq!(ours, theirs, "{said:?}");
-    // The tree alone, without the program.
+    // `--binaries` names only the tree of debug files, without the program.
     let (ours, said) = built.profkit(&[text(&raw), "--binaries", text(&store.join("debug"))]);
     assert_eq!(ours, theirs, "{said:?}");
     let (_, said) = folders(&store.join("nothing"));
@@ -355,7 +357,7 @@ fn wrong_missing_and_contradicting_binaries_are_told() {
     )
     .unwrap();
     let folder = built.folder.path();
-    // The program's raw profile, not the library's.
+    // Finds the raw profile of the program, which has 6 counters; the other one is of the library.
     let bytes = fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().path())
@@ -408,7 +410,7 @@ fn wrong_missing_and_contradicting_binaries_are_told() {
         .current_dir(folder));
     told("another id", &["--binaries", "other"]);
     fs::copy(folder.join("other"), folder.join("renamed")).unwrap();
-    // The id of the program on a binary with other counters.
+    // A binary with the build id of the program, but with different counters.
     ok(Command::new(llvm.clang())
         .args(["-fprofile-generate", "-mllvm", "-profile-correlate=binary"])
         .args(["-Wl,--build-id=0x1234", "other.c", "-o", "wrong"])
@@ -492,7 +494,7 @@ fn wrong_missing_and_contradicting_binaries_are_told() {
     assert!(one.contains("binaries found for 1 of 1 programs"), "{one}");
 }
 
-/// Build ids of a run differ with paths; nothing else of the report does.
+/// The build ids depend on the path of the test's folder. Everything else in the report is the same in every run.
 #[test]
 fn match_counts_what_a_changed_program_loses() {
     let llvm = require_or_skip!(22);
@@ -503,7 +505,7 @@ fn match_counts_what_a_changed_program_loses() {
     let (bytes, said) = built.profkit(&[text(&raws[0].0), text(&raws[1].0), "--binaries", "."]);
     assert!(said.status.success(), "{said:?}");
     fs::write(folder.join("old.profdata"), bytes).unwrap();
-    // `helper` gone, `sum` changed, `main` and the library as they were.
+    // In the new program, `helper` is gone and `sum` has changed. `main` and the library are as before.
     let source = APP
         .replace("s += helper(i)", "if (i & 1) s += twice(i);")
         .replace(
@@ -548,7 +550,7 @@ fn match_counts_what_a_changed_program_loses() {
     assert_eq!(json["schema_version"], 4);
     assert_eq!(json["hot_lost"][0]["outcome"], "changed");
     assert!(json["functions"]["changed"].as_u64() >= Some(1), "{json}");
-    // Both raw profiles' ids are in the profile.
+    // The merged profile has the build ids of both raw profiles.
     assert_eq!(json["build_ids"].as_array().map(Vec::len), Some(2));
     let builds = |index: usize| &json["binaries"][index]["same_build"];
     assert_eq!((builds(0), builds(1)), (&false.into(), &true.into()));

@@ -1,5 +1,6 @@
-//! Correlation of object formats and machines that do not run here: files of real linkers, with raw profiles of our
-//! writer. What llvm-profdata-22 can correlate has its bytes.
+//! Tests the correlation of object formats and machines that do not run here. The binaries are made by real linkers;
+//! the raw profiles are made by profkit's writer. Where llvm-profdata-22 can correlate a file, profkit must write the
+//! same bytes.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -32,7 +33,7 @@ __attribute__((section(\".lprfc$A\"))) char counters_begin = 0;
 __attribute__((section(\".lprfc$Z\"))) char counters_end = 0;
 ";
 
-/// A folder with both sources.
+/// A folder with the sources of the program and of the run-time library's frame.
 struct Place {
     folder: TempDir,
     llvm: Llvm,
@@ -77,7 +78,7 @@ impl Place {
         self.run(self.llvm.clang(), &[&args[..], more, &rest].concat());
     }
 
-    /// A raw profile as a run of this file would have written it; its counters are 0, 1, 2 and so on.
+    /// Writes the raw profile that a run of this binary would have written. Its counters are 0, 1, 2 and so on.
     fn write_raw(&self, binary: &str, kind: &str) {
         let file = BinaryFile::open(&self.path(binary)).unwrap();
         let image = file.image(|_| true).unwrap();
@@ -103,8 +104,9 @@ impl Place {
         };
         let mut raw = writer.to_bytes().unwrap();
         if matches!(image, object::File::Pe64(_)) {
-            // The first byte of the section is the library's and not in the file. The counters, which are aligned to 8
-            // in memory, lie 7 bytes after it: the first of ours is zeros, and one byte of it moves to the end.
+            // In a Windows program, the first byte of the counter section belongs to the run-time library and is not in
+            // the raw profile. The counters are aligned to 8 bytes in memory, so 7 bytes of padding precede them. The
+            // first byte of the first counter, which is 0, moves to the end to make this layout.
             let section = RawProfile::parse(&raw).unwrap().sections().counters;
             let (start, len) = (
                 usize::try_from(section.offset).unwrap(),
@@ -138,7 +140,7 @@ impl Place {
         fs::read(self.path("ours")).unwrap()
     }
 
-    /// What a profile says, without its build ids.
+    /// Returns a profile as text, which does not contain its build ids.
     fn text(&self, profile: &str) -> String {
         let said = self.run(
             self.llvm.profdata(),
@@ -157,7 +159,7 @@ fn dialect(endian: Endian, width: PointerWidth, flags: u64) -> RawDialect {
     }
 }
 
-/// A tool of LLVM 22 that is not part of [`Llvm`].
+/// Returns the path of a tool of LLVM 22 that [`Llvm`] does not have.
 fn tool(name: &str) -> Option<PathBuf> {
     let path = Path::new("/usr/lib/llvm-22/bin").join(name);
     if !path.exists() {
@@ -204,7 +206,8 @@ fn a_windows_program_is_correlated_like_llvm_does() {
     place.run(Path::new(env!("CARGO_BIN_EXE_profkit")), &personality);
     assert_eq!(fs::read(place.path("ours")).unwrap(), theirs);
     assert_eq!(place.merge("."), theirs);
-    // Three counters. None is the library's byte or the padding after it.
+    // The profile has exactly the three counters of the program. The byte of the run-time library and the padding after
+    // it are not taken for counters.
     let text = place.text("ours");
     assert!(text.contains("\n# Num Counters:\n2\n"), "{text}");
     assert!(
@@ -242,7 +245,8 @@ fn both_byte_orders_and_widths_are_correlated_like_llvm_does() {
             let said = place.text("ours");
             assert!(said.contains("twice\n"), "{target} {kind}: {said}");
             if big && kind == "binary" {
-                // LLVM swaps the bytes of such records twice on machines of the other order, and then refuses them.
+                // If the byte order of the program is not that of this machine, LLVM swaps the bytes of such records
+                // twice and then rejects them. So the result is compared with that for debug info.
                 assert_eq!(said, of_debug_info, "{target} {kind}");
                 continue;
             }
@@ -268,7 +272,7 @@ fn macho_files_are_correlated_with_chained_and_other_fixups_and_bundles() {
                 place.run(&lld, &[&platform[..], &rest].concat());
                 place.write_raw("app.dylib", kind);
             };
-            // LLVM reads debug info of Mach-O, and no sections.
+            // For Mach-O, LLVM correlates only by debug info, not by sections.
             link("debug-info");
             place.run(&dsymutil, &["app.dylib", "-o", "app.dylib.dSYM"]);
             let theirs = place.llvm_merge("--debug-info=app.dylib.dSYM");
@@ -288,7 +292,7 @@ fn macho_files_are_correlated_with_chained_and_other_fixups_and_bundles() {
     }
 }
 
-/// A raw profile without its records and names, and the binary that has them loaded.
+/// The raw profile has no records and names. They are in sections of the binary that are loaded at run time.
 #[test]
 fn loaded_sections_of_an_unstripped_program_serve_too() {
     let place = Place::new(require_or_skip!(22));
@@ -309,7 +313,7 @@ fn loaded_sections_of_an_unstripped_program_serve_too() {
             &[&args[..], &[more, "main.c", "-o", "app"]].concat(),
         );
         let mut run = Command::new(place.path("app"));
-        // Its result is its exit code.
+        // The exit code of the program is a computed value, so it is not checked.
         run.env("LLVM_PROFILE_FILE", place.path("whole"))
             .status()
             .unwrap();
@@ -317,7 +321,8 @@ fn loaded_sections_of_an_unstripped_program_serve_too() {
         let whole = fs::read(place.path("whole")).unwrap();
         let profile = RawProfile::parse(&whole).unwrap();
         let mut bare = whole[..profile.header().len].to_vec();
-        // Number of records, padding before and after the counters, size of names, and both distances.
+        // Clears these words of the header: the number of records, the padding before and after the counters, the size
+        // of the names, and the deltas of counters and names.
         for word in [3, 4, 6, 9, 10, 12] {
             bare[word * 8..word * 8 + 8].fill(0);
         }

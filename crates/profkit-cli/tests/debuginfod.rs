@@ -27,7 +27,8 @@ int main(int argc, char **argv) {
 }
 ";
 
-/// A program in `served/`, its raw profile, and what LLVM makes of both.
+/// A program in the folder `served/`, its raw profile, and the profile that LLVM's tool makes of the program and the
+/// raw profile.
 struct Program {
     folder: TempDir,
     id: String,
@@ -65,7 +66,8 @@ impl Program {
         self.folder.path().join(name)
     }
 
-    /// A command with the variables of debuginfod, and no others that matter to it.
+    /// A command that gets debuginfod's environment variables from the test. All other variables that could influence
+    /// it are removed.
     fn command(&self, program: &Path, servers: &str, cache: &str) -> Command {
         let mut command = Command::new(program);
         for name in [
@@ -90,7 +92,7 @@ impl Program {
         self.command(Path::new(env!("CARGO_BIN_EXE_profkit")), servers, cache)
     }
 
-    /// `profkit merge raw --debuginfod`: the profile, and what was said.
+    /// Runs `profkit merge raw --debuginfod`. Returns the merged profile and the messages.
     fn merge(&self, servers: &str, cache: &str, more: &[&str]) -> (Vec<u8>, String) {
         let mut command = self.profkit(servers, cache);
         command.args(["merge", "--llvm", "22", "raw", "-o", "out"]);
@@ -113,14 +115,15 @@ fn ok(command: &mut Command) -> Output {
     output
 }
 
-/// Debian's server, which ends with this value, or with this program if that is killed.
+/// A running server, Debian's debuginfod. It ends when this value is dropped, or when the test program is killed.
 struct Debuginfod(Child, u16);
 
 impl Debuginfod {
-    /// Serves `served/` of a program; returns when it does.
+    /// Starts a server for the folder `served/` of a program, and returns when the server has the files.
     fn start(program: &Program) -> Self {
         let log = fs::File::create(program.path("log")).unwrap();
-        // Below the ports that systems give out themselves: only another debuginfod may be there.
+        // These ports are below the range from which systems choose ports themselves, so only another debuginfod can
+        // occupy one.
         for attempt in 0..50 {
             let port = 20_000 + u16::try_from(std::process::id() % 1000).unwrap() * 10 + attempt;
             if TcpListener::bind(("127.0.0.1", port)).is_err() {
@@ -190,7 +193,9 @@ fn debians_server_and_client_work_with_profkit() {
         String::from_utf8_lossy(&output.stdout).trim().to_owned()
     };
 
-    // From the server; then with nobody to ask. elfutils' client finds what profkit has left, and the other way round.
+    // The first merge downloads the file. The second merge has no server, and takes the file from the cache. Then
+    // elfutils' client finds the file that profkit has left in the cache, and profkit finds a file that elfutils'
+    // client has left.
     for servers in [url.as_str(), ""] {
         let (ours, said) = program.merge(servers, "cache", &[]);
         assert_eq!(ours, program.expected, "{said}");
@@ -206,7 +211,7 @@ fn debians_server_and_client_work_with_profkit() {
     let (ours, said) = program.merge(unreachable, "theirs", &[]);
     assert_eq!(ours, program.expected, "{said}");
 
-    // A stripped program at hand does not keep it from asking.
+    // If the given binary is stripped, profkit still asks the server.
     let mut objcopy = Command::new("/usr/lib/llvm-22/bin/llvm-objcopy");
     ok(objcopy
         .args(["--strip-all", "served/app", "stripped"])
@@ -221,7 +226,7 @@ fn debians_server_and_client_work_with_profkit() {
         "{said}"
     );
 
-    // The personality and LLVM's tool, each with its own cache.
+    // The `profkit llvm-profdata` command and LLVM's own tool, each with a cache of its own.
     let merge = [
         "merge",
         "--debuginfod",
@@ -239,7 +244,7 @@ fn debians_server_and_client_work_with_profkit() {
     assert_eq!(theirs, (program.expected.clone(), String::new()));
     assert_eq!(ours, theirs);
 
-    // What it does not have is remembered, as elfutils does.
+    // The cache remembers that the server does not have a file, as elfutils' cache does.
     let mut raw = fs::read(program.path("raw")).unwrap();
     let id = raw
         .windows(4)
@@ -373,7 +378,7 @@ fn bad_servers_and_caches_are_told_and_passed_over() {
             .replace(&program.id, "ID")
             .replace(&format!("of {} bytes", app.len()), "of LEN bytes");
         let said = said.replace(dir.to_str().unwrap(), "[TMP]");
-        // The report and the warning say the same.
+        // The report and the warning have the same text, so only one line is kept.
         let line = said
             .lines()
             .find(|line| line.contains("no binary"))
@@ -387,7 +392,7 @@ fn bad_servers_and_caches_are_told_and_passed_over() {
         let (out, said) = program.output(command.env("DEBUGINFOD_TIMEOUT", "1"));
         assert!(out.is_empty(), "{what}");
         told(what, &said, &server.url);
-        // The next server is asked; nothing of the bad one stays.
+        // After a bad server the next server is asked, and nothing of the bad server's answer stays in the cache.
         if number < 7 {
             let (ours, said) = program.merge(
                 &format!("{} {}", server.url, good.url),
@@ -496,7 +501,8 @@ fn bad_servers_and_caches_are_told_and_passed_over() {
     error: DEBUGINFOD_MAXTIME=1h: not a number
     ");
 
-    // A damaged file in the cache is fetched again; files that are at hand are not copied.
+    // A damaged file in the cache is downloaded again. Files of a `file://` server are used where they are, and are not
+    // copied into the cache.
     let kept = program.path("cache").join(&program.id);
     fs::create_dir_all(&kept).unwrap();
     fs::write(kept.join("debuginfo"), &other).unwrap();

@@ -25,7 +25,8 @@ fn sh(line: &str, folder: &Path) -> Output {
         .expect("sh runs")
 }
 
-/// A folder with what the commands take for granted: the program that ran, a complete profile, other raw profiles.
+/// Makes a folder with the files that the commands need: the program that ran, a complete profile, and other raw
+/// profiles.
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a scratch folder");
     let put = |name: &str, bytes: &[u8]| {
@@ -63,7 +64,8 @@ fn run_all(name: &str, bytes: &[u8], folder: &Path) -> BTreeSet<String> {
     purposes
 }
 
-/// The file whole, cut at several places, and with a changed byte at several places.
+/// Returns variants of a file: the whole file, the file cut at several places, and the file with one byte changed at
+/// several places.
 fn variants(whole: &[u8]) -> Vec<Vec<u8>> {
     let mut all = vec![whole.to_vec()];
     for part in 1..12 {
@@ -149,7 +151,8 @@ fn commands_for_mip_files() {
     }
 }
 
-/// Programs say how to run them, and a program that is found in no folder is run from this one.
+/// For a program, doctor prints the command that runs it. The command must also work if the program is named without a
+/// folder.
 #[test]
 fn a_program_is_run() {
     let folder = folder();

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// Two contexts: a cold one of a function that only its number is known of, and a hot one of a function whose name is as
-/// hostile as names can be in YAML.
+/// A heap profile with two contexts: a cold one whose innermost function has no known name, only a GUID; and a hot one
+/// whose innermost function has a name that is as hostile as YAML allows.
 const HEAP: &str = "\
 ---
 HeapProfileRecords:
@@ -38,8 +38,8 @@ fn show(folder: &Path, args: &[&str]) -> Output {
         .unwrap()
 }
 
-/// The titles of frames with their colours, in the order of the picture: what is wide and what is called what. And the
-/// whole picture, which is well-formed XML.
+/// Draws the profile. Returns the titles of the frames with their colours, in the order of the picture, and the whole
+/// picture. A title shows the function and how wide its frame is. The picture must be well-formed XML.
 fn drawn(name: &str, weight: &str) -> (String, String) {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
@@ -72,7 +72,7 @@ fn frames_have_names_weights_and_colours() {
         ");
     let titles: Vec<_> = svg.match_indices("Heap of heap.yaml: bytes").collect();
     assert_eq!(titles.len(), 1);
-    // Counts of the other weights.
+    // The totals for the other weights.
     let all = |weight: &str| {
         let (frames, _) = drawn("_Z5innerv", weight);
         let line = frames.lines().find(|line| line.starts_with("all "));
@@ -80,7 +80,7 @@ fn frames_have_names_weights_and_colours() {
     };
     insta::assert_snapshot!(all("allocations"), @"all (3 allocations, 100.0%) rgb(225,225,225)");
     insta::assert_snapshot!(all("byte-lifetime"), @"all (2,700,005,000 byte milliseconds, 100.0%) rgb(225,225,225)");
-    // The same picture each time.
+    // Drawing the profile again gives the same picture.
     assert_eq!(svg, drawn("_Z5innerv", "bytes").1);
 }
 
@@ -125,7 +125,7 @@ fn nothing_is_drawn_of_what_the_profile_does_not_have() {
         error: heap.yaml: the profile does not have the field TotalAccessCount
         hint: a profile for compilers has only bytes, allocations and lifetimes; `profkit merge --memprof-full-schema` keeps all fields
         ");
-    // Nor of sums of nothing.
+    // There is no picture either if the sum of the weights is 0.
     let none = HEAP.replace("TotalSize: 3000", "TotalSize: 0");
     let none = none.replace("TotalSize: 1000", "TotalSize: 0");
     std::fs::write(folder.join("none.yaml"), none).unwrap();

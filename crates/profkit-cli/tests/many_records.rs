@@ -1,4 +1,5 @@
-//! A profile with very many records of one name. Work in the square of their number would not end in a day.
+//! Tests a profile with very many records of one name. If the time grew with the square of the number of records, this
+//! test would not end within a day.
 #![allow(clippy::expect_used, reason = "tests")]
 use std::fmt::Write as _;
 use std::path::Path;
@@ -23,7 +24,7 @@ fn run(folder: &Path, args: &[&str]) -> String {
 fn many_records_of_one_name_take_no_longer_than_other_records() {
     let folder = tempfile::tempdir().expect("a scratch folder");
     let folder = folder.path();
-    // Hashes of two profiles: half of those of the second profile are hashes of the first one, too.
+    // The function hashes of two profiles. Half of the hashes are in both profiles.
     for (name, first) in [("a.proftext", 0), ("b.proftext", RECORDS / 2)] {
         let mut text = String::new();
         for hash in first..first + RECORDS {

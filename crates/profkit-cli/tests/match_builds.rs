@@ -113,7 +113,7 @@ fn the_functions_of_a_build_are_those_of_its_raw_profile() {
                 assert_eq!(of_binary, of_profile, "{name}");
                 let shares = MatchShares::new(&profile, &binaries);
                 assert_eq!(shares.counts.matched_percent(), Some(100.0), "{name}");
-                // Only the symbols of a program tell how it was instrumented.
+                // How a program was instrumented can be seen only from its symbols.
                 let known = binaries.binaries[0].instrumentation.is_some();
                 assert_eq!(known, build_name != "stripped", "{name}");
             }
@@ -121,8 +121,8 @@ fn the_functions_of_a_build_are_those_of_its_raw_profile() {
     }
 }
 
-/// The records of two functions of LLVM 13 to 15 are longer than one record of LLVM 22, so that the first of them alone
-/// can be read with the wrong layout.
+/// A record of LLVM 13 to 15 is shorter than one of LLVM 22, but two such records are longer. If they are read with the
+/// layout of LLVM 22, one record seems to be there. The test checks that all functions are found nevertheless.
 #[test]
 fn all_functions_of_a_small_build_are_found() {
     for release in [13, 14, 15, 16, 19, 22] {
@@ -138,7 +138,8 @@ fn all_functions_of_a_small_build_are_found() {
             }
             let program = folder.path().join("small");
             std::fs::write(folder.path().join("small.c"), source).unwrap();
-            // Linked without the run-time library, which not every release has here; the library is not loaded.
+            // The library is linked without the run-time library, because not every release has one on this machine.
+            // The library is never loaded.
             let steps: [&[&str]; 2] = [
                 &["-O0", "-fPIC", "-fprofile-generate", "-c", "small.c"],
                 &["-shared", "-nostdlib", "small.o", "-o", "small"],
@@ -252,11 +253,11 @@ fn functions_that_were_inlined_everywhere_are_not_gone() {
     assert_eq!(debug_info(&folder.path().join("without")), "absent");
     assert_eq!(debug_info(&folder.path().join("with")), "read");
 
-    // Where no function is missing, debug info is not read.
+    // If no function is missing, debug info is not read.
     let (unoptimised, _) = build(&clang, folder.path(), "unoptimised", &["-O0", "-g"]).unwrap();
     assert_eq!(debug_info(&unoptimised), "unread");
 
-    // Damaged debug info costs the inlined functions and nothing else.
+    // If debug info is damaged, the inlined functions are not found, but all other functions are.
     for (options, section) in [
         (&["-O2", "-g"][..], ".debug_abbrev"),
         (&["-O2", "-g", "-gz"], ".debug_info"),
@@ -286,7 +287,8 @@ fn checksums_of_pseudo_probes_decide_as_in_a_compiler() {
         return;
     };
     let data = std::fs::read(&program).unwrap();
-    // The description of `work`: the MD5 of its name, its checksum, the length of the name, the name.
+    // The probe descriptor of `work` consists of the MD5 of its name, its checksum, the length of the name, and the
+    // name.
     let end = data
         .windows(5)
         .position(|bytes| bytes == b"\x04work")
@@ -304,7 +306,8 @@ fn checksums_of_pseudo_probes_decide_as_in_a_compiler() {
         assert_eq!(found["binaries"][0]["origin"], "probes");
         let counts = &found["counts"];
         assert_eq!(counts["total"], 100);
-        // The local function has a unique name, so that the profile's `pick` is not found.
+        // In the program, the local function has a unique name with a suffix. So the function `pick` of the profile is
+        // not found.
         assert_eq!(counts["matched"], matched * 5 / 9, "{found}");
         assert_eq!(counts["changed"], 90 - matched, "{found}");
     }

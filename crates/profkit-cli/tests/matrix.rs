@@ -1,10 +1,11 @@
-//! profkit beside LLVM's tools on real profiles: the short form of `cargo xtask conformance`.
+//! Compares profkit with LLVM's tools on real profiles. This is the short form of `cargo xtask conformance`.
 use profkit_testkit::conformance::{Conformance, Outcome, Scope};
 use profkit_testkit::matrix::{Compiler, Mode, Program, sets};
 use profkit_testkit::{is_slow, skip};
 use std::path::Path;
 
-/// Modes that are compared for every release; the others follow from the same code paths in the full form.
+/// The modes that are compared for every release. The full form compares the other modes too; they use the same code
+/// paths.
 const MODES: [Mode; 6] = [
     Mode::Fe,
     Mode::Ir,
@@ -18,7 +19,7 @@ const MODES: [Mode; 6] = [
 fn same_as_llvm_on_every_release() {
     let conformance = Conformance::new(Path::new(env!("CARGO_BIN_EXE_profkit")), Scope::Short);
     let plain = Program::named("plain");
-    // A sample is short enough as it is; `cargo xtask conformance` compares all sets.
+    // This test compares only a selection of the sets of profiles. `cargo xtask conformance` compares all sets.
     let of_interest = sets().into_iter().filter(|set| {
         let everywhere = set.program == plain && MODES.contains(&set.mode);
         let once = set.compiler == Compiler::Clang(22)

@@ -1,4 +1,5 @@
-//! Heap profiles of real programs beside LLVM's tools: bytes, what older tools show, and what compilers make of them.
+//! Tests heap profiles of real programs against LLVM's tools: the bytes that are written, what older tools show, and
+//! what compilers make of the profiles.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 use profkit_testkit::heap::{contexts_of_llvm, contexts_of_profkit, same_contexts};
 use profkit_testkit::{
@@ -45,14 +46,15 @@ fn profkit_ok(folder: &Path, args: &[&str]) {
     );
 }
 
-/// A folder with heap-profiled programs of one clang, and what both tools make of their dumps.
+/// A folder for heap-profiled programs of one clang release, and for the files that profkit and LLVM's tool make of
+/// their dumps.
 struct Heap {
     llvm: Llvm,
     temp: tempfile::TempDir,
 }
 
 impl Heap {
-    /// `None`, with its reason printed, if the release or its run-time library is not installed.
+    /// Returns `None` and prints the reason if the release or its run-time library is not installed.
     fn new(release: u32) -> Option<Heap> {
         let llvm = heap_llvm(release).map_err(|reason| skip(&reason)).ok()?;
         let temp = tempfile::tempdir().unwrap();
@@ -95,7 +97,7 @@ impl Heap {
     }
 }
 
-/// A release whose clang links heap-profiled programs, or why there is none.
+/// Returns a release whose clang can link heap-profiled programs, or the reason why it cannot be used.
 fn heap_llvm(release: u32) -> Result<Llvm, String> {
     let llvm = Llvm::find(release).ok_or(format!("LLVM {release} is not installed"))?;
     has_heap_runtime(&llvm)?;
@@ -142,7 +144,7 @@ fn merged_as_llvm_19_and_22_merge_it() {
         ] {
             heap.build(kind, &more);
             heap.dump(kind, kind);
-            // The first is the release's default.
+            // The first entry has no options, so the release's default version is written.
             let mut all = vec![Vec::new()];
             for version in versions.clone() {
                 let version = format!("--memprof-version={version}");
@@ -173,7 +175,8 @@ fn dumps_of_older_releases_are_symbolised_without_build_ids() {
         ] {
             build_and_run(&llvm, folder, kind, &more);
             let raw = format!("{kind}.memprofraw");
-            // These tools read no dumps of position-independent programs; that of 14 symbolises none at all.
+            // The tools of these releases cannot read dumps of position-independent programs. The tool of LLVM 14
+            // symbolises no dump at all.
             if kind == "fixed" {
                 let theirs = run(Command::new(tool.profdata())
                     .args(["show", "--memory", &raw, "--profiled-binary", kind])
@@ -249,7 +252,8 @@ fn two_dumps_add_up_and_go_with_counters_and_yaml() {
         merge(&["first.memprofraw", "second.memprofraw"], "both.yaml"),
         (sites, 2 * size)
     );
-    // As one file with two dumps, and through an indexed profile and YAML.
+    // The sum is the same if one file holds both dumps, and if the dumps are first converted to an indexed profile or
+    // to YAML.
     let mut joined = std::fs::read(folder.join("first.memprofraw")).unwrap();
     joined.extend(std::fs::read(folder.join("second.memprofraw")).unwrap());
     std::fs::write(folder.join("joined.memprofraw"), joined).unwrap();
@@ -292,7 +296,7 @@ fn two_dumps_add_up_and_go_with_counters_and_yaml() {
         ),
         (sites, 3 * size)
     );
-    // With counters in one file, as LLVM writes it.
+    // One output file holds the heap profile and counters, as in LLVM.
     let counters = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../tests/fixtures/raw/clang-22-ir-plain.profraw");
     let counters = counters.to_str().unwrap();
@@ -346,7 +350,7 @@ fn libraries_are_symbolised_each_with_its_own_debug_info() {
         .current_dir(folder)
         .env("LIBRARY_PATH", folder));
     run_profiled(folder, "host", "host");
-    // One library's debug info is in a file of its own.
+    // The debug info of one of the libraries is in a separate file.
     std::fs::create_dir_all(folder.join(".debug")).unwrap();
     run(Command::new("objcopy")
         .args([
@@ -398,7 +402,7 @@ fn libraries_are_symbolised_each_with_its_own_debug_info() {
         );
         assert!(yaml.contains(&guid), "{function} is missing:\n{yaml}");
     }
-    // Through both libraries: second_buffer, library_through, main.
+    // One call stack passes through both libraries: second_buffer, library_through, main.
     let stack: Vec<_> = ["second_buffer", "library_through", "main"]
         .map(|name| format!("{:#x}", profkit_data::memprof::guid(name.as_bytes())))
         .into();
@@ -413,7 +417,7 @@ fn libraries_are_symbolised_each_with_its_own_debug_info() {
         }),
         "{yaml}"
     );
-    // Without a library, what is missing is counted and named.
+    // If the binary of a library is not given, the report counts the addresses that are missing and names the library.
     let output = profkit(
         folder,
         &[
@@ -428,7 +432,7 @@ fn libraries_are_symbolised_each_with_its_own_debug_info() {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{said}");
     assert!(said.contains("because no binary was given for "), "{said}");
-    // And with no binary at all it is said what is needed.
+    // If no binary is given, the message says which option is needed.
     let output = profkit(folder, &["merge", "host.memprofraw", "-o", "out.profdata"]);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(2), "{said}");
@@ -459,7 +463,7 @@ fn the_compiler_makes_the_same_of_our_profile_as_of_llvm_s() {
                 "-o",
                 "-",
             ])
-            // Every context that lives at all counts as cold, so that hints appear.
+            // With these thresholds, every context with a lifetime above 0 counts as cold, so that the IR has hints.
             .args([
                 "-mllvm",
                 "-memprof-lifetime-access-density-cold-threshold=1000000000",
@@ -477,7 +481,7 @@ fn the_compiler_makes_the_same_of_our_profile_as_of_llvm_s() {
     );
 }
 
-/// What a command says and does: exit code, both outputs, and the file `out`.
+/// The outcome of a command: its exit code, its standard output and standard error, and the file `out`.
 fn outcome(mut command: Command, folder: &Path) -> (Option<i32>, String, String, Option<Vec<u8>>) {
     let out = folder.join("out");
     let _ = std::fs::remove_file(&out);
@@ -630,11 +634,11 @@ fn the_personality_says_and_writes_what_llvm_22_does() {
         ours.arg("llvm-profdata").args(&args);
         let theirs = outcome(theirs, folder);
         let mut ours = outcome(ours, folder);
-        // A failed command leaves no half-written file here.
+        // An allowed difference: if profkit fails, it leaves no half-written file, as LLVM's tool may do.
         if ours.0 != Some(0) && ours.3.is_none() {
             ours.3.clone_from(&theirs.3);
         }
-        // LLVM names itself as it was started.
+        // LLVM's tool prints its own name as it was started.
         let program = llvm
             .profdata()
             .file_name()
@@ -659,7 +663,7 @@ fn the_personality_says_and_writes_what_llvm_22_does() {
         }
     }
     assert!(wrong.is_empty(), "{wrong}");
-    // Made-up hotness is refused: docs/formats/llvm-profdata.md has the reason.
+    // The options that make up random hotness are rejected; docs/formats/llvm-profdata.md gives the reason.
     let mut args = vec!["llvm-profdata", "merge", "one.memprofraw", "-o", "out"];
     args.extend(["--profiled-binary=one", "--memprof-random-hotness"]);
     let refused = profkit(folder, &args);
@@ -695,7 +699,7 @@ fn heap_profiles_are_shown_for_people_and_programs() {
     );
     assert!(text.contains("heap_contexts.cpp:"), "{text}");
     assert!(text.contains("buffer(int)"), "{text}");
-    // Every context that is not accessed for ever is cold by these thresholds.
+    // With these thresholds, every context is cold, unless its access density is enormous.
     let cold = show(&["--cold-density", "1e9", "--cold-lifetime", "0"]);
     assert!(cold.contains("(100.0%)"), "{cold}");
     let json: serde_json::Value =
@@ -716,7 +720,7 @@ fn heap_profiles_are_shown_for_people_and_programs() {
         folded.lines().all(|line| line.starts_with("main;")),
         "{folded}"
     );
-    // Without the binary it is said what is needed.
+    // Without the binary, the message says what is needed.
     let output = profkit(folder, &["show", "one.memprofraw"]);
     assert_eq!(output.status.code(), Some(2));
     // Indexed and YAML.

@@ -1,5 +1,6 @@
-//! `profkit mip cargo`: a workspace with a program, a library, a build script, a procedural macro and a dependency that is no
-//! member. Its functions are covered as rustc's own instrumentation says.
+//! Tests `profkit mip cargo` on a workspace with a program, a library, a build script, a procedural macro, and a
+//! dependency that is not a member of the workspace. The functions that ran must be the same as with rustc's own
+//! instrumentation.
 #![allow(
     clippy::expect_used,
     clippy::panic,
@@ -14,8 +15,8 @@ use std::process::{Command, Output};
 
 const PROFKIT: &str = env!("CARGO_BIN_EXE_profkit");
 
-/// The files of the workspace. The program calls each kind of function: generic ones, closures, methods of traits, drops,
-/// functions of other modules, and some of each kind it never calls.
+/// The files of the workspace. The program has functions of each kind: generic functions, closures, trait methods,
+/// drops, and functions of other modules. It calls some functions of each kind, and never calls others.
 const FILES: &[(&str, &str)] = &[
     (
         "work/Cargo.toml",
@@ -172,7 +173,7 @@ fn built(output: &Output) {
     assert!(output.status.success(), "{text}");
 }
 
-/// The files below a folder whose names end so.
+/// The files below a folder whose names have one of these endings.
 fn files(folder: &Path, endings: &[&str], found: &mut Vec<String>) {
     for entry in std::fs::read_dir(folder).expect("a folder") {
         let path = entry.expect("an entry").path();
@@ -223,9 +224,9 @@ fn covered_by_rustc(workspace: &Workspace) -> Option<BTreeMap<String, bool>> {
     Some(covered)
 }
 
-/// One codegen unit or several, by GNU as or clang, of rustc's linker or GNU ld, mangled in both ways, optimised with and
-/// without link-time optimisation: the functions of the workspace are counted, those of the dependency are not, and nothing
-/// is left in the folders.
+/// The builds differ in the number of codegen units, the assembler (GNU as or clang), the linker (rustc's or GNU ld),
+/// the mangling, and optimisation with and without link-time optimisation. In all of them, the functions of the
+/// workspace are counted, the functions of the dependency are not, and no temporary file is left.
 #[test]
 fn programs_of_all_kinds_of_builds() {
     or_skip!(links_c("cc", &[]));
@@ -274,7 +275,7 @@ fn programs_of_all_kinds_of_builds() {
         assert_eq!(of("app::main"), Some(1), "{context}");
         assert_eq!(of("app::never").unwrap_or(0), 0, "{context}");
         if variables.contains(&("CARGO_PROFILE_RELEASE_LTO", "fat")) {
-            // All code of the program is one codegen unit, and rustc inlines functions across crates.
+            // All code of the program is in one codegen unit, and rustc inlines functions across crates.
             continue;
         }
         assert_eq!(of("util::twice"), Some(2), "{context}");
@@ -313,7 +314,7 @@ fn programs_of_all_kinds_of_builds() {
     );
 }
 
-/// Each function that both know was entered in both, or in neither.
+/// A function that both profkit and rustc know was entered according to both, or according to neither.
 #[test]
 fn coverage_is_that_of_rustc() {
     or_skip!(links_c("cc", &[]));
@@ -321,7 +322,7 @@ fn coverage_is_that_of_rustc() {
     let Some(expected) = covered_by_rustc(&workspace) else {
         return;
     };
-    // rustc mangles names in this way with its own instrumentation: types of generic functions are part of them.
+    // rustc uses this mangling when it instruments code itself. The types of a generic function are part of its name.
     let mangling = [("RUSTFLAGS", "-Csymbol-mangling-version=v0")];
     built(&workspace.mip_cargo(
         &["--mode", "calls", "--dependencies"],
@@ -356,7 +357,8 @@ fn coverage_is_that_of_rustc() {
     }
 }
 
-/// A changed option compiles the members again, an unchanged one nothing; plain builds have artifacts of their own.
+/// If an option changes, the members of the workspace are compiled again. If no option changes, nothing is compiled.
+/// Builds without profkit have artifacts of their own.
 #[test]
 fn builds_with_other_options() {
     or_skip!(links_c("cc", &[]));
@@ -386,7 +388,8 @@ fn builds_with_other_options() {
             workspace
                 .command(&cargo)
                 .arg("build")
-                // Cargo compiles path dependencies again if this changes, and `profkit mip cargo` sets it.
+                // Cargo compiles path dependencies again if this variable changes. `profkit mip cargo` sets it, so the
+                // plain build must set it too.
                 .env("CARGO_INCREMENTAL", "0")
                 .output()
                 .expect("started"),
@@ -419,14 +422,14 @@ fn builds_with_other_options() {
     assert_eq!(build(&["--mode", "calls", "--dependencies"]), set(&[]));
 }
 
-/// Unit tests count; documentation tests link with instrumented crates and write no raw file.
+/// Calls in unit tests are counted. Documentation tests are linked with instrumented crates, but write no raw file.
 #[test]
 fn cargo_test() {
     or_skip!(links_c("cc", &[]));
     let workspace = Workspace::new();
     let raw = workspace.work().join("%h.mipraw").display().to_string();
     let output = workspace.mip_cargo(
-        // The output options, which each call that cargo starts gets too.
+        // The output options of profkit. Each call of profkit that cargo starts gets them too.
         &["--color=never", "--no-pager"],
         &["test", "-p", "util"],
         &[("LLVM_MIP_PROFILE_FILENAME", &raw)],

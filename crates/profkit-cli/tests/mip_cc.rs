@@ -1,5 +1,6 @@
-//! `profkit mip cc` beside the compiler alone: the same call in two folders, one with and one without profkit. Exit code,
-//! messages, the files that are there afterwards and dependency files must be the same; objects must be instrumented.
+//! Compares `profkit mip cc` with the compiler alone: the same call runs in two folders, in one with profkit and in the
+//! other without. The exit code, the messages, the files afterwards and the dependency files must be the same. The
+//! objects that profkit makes must be instrumented.
 #![allow(
     clippy::expect_used,
     clippy::panic,
@@ -20,8 +21,8 @@ const B_C: &str = "#include \"a.h\"\nint g(int x) { return x * 3; }\n";
 const H_S: &str = "\t.text\n\t.globl h\n\t.type h, @function\nh:\n\tret\n\t.size h, .-h\n\t.section .note.GNU-stack,\"\",@progbits\n";
 const K_S: &str = "#define BACK ret\n\t.text\n\t.globl k\n\t.type k, @function\nk:\n\tBACK\n\t.size k, .-k\n\t.section .note.GNU-stack,\"\",@progbits\n";
 
-/// One call: the words after the compiler's name, what stands on its standard input, which files it makes that must
-/// be instrumented.
+/// One call of the compiler: the words after the compiler's name, the text on standard input, and the files that the
+/// call makes and that must be instrumented.
 struct Call {
     words: &'static str,
     input: &'static str,
@@ -114,13 +115,13 @@ fn sources(folder: &Path) {
     }
 }
 
-/// What a call left behind.
+/// The outcome of a call.
 #[derive(Debug, PartialEq)]
 struct Outcome {
     code: Option<i32>,
     stdout: String,
     stderr: String,
-    /// Files that the call made, with the text of those that are no code.
+    /// The files that the call made. For files that are not code, also their text.
     files: BTreeMap<String, String>,
 }
 
@@ -171,7 +172,7 @@ fn outcome(folder: &Path, mut command: Command, call: &Call) -> Outcome {
     }
 }
 
-/// Messages of linkers and assemblers have names of temporary files in them.
+/// Removes the lines with names of temporary files, which linkers and assemblers print in messages.
 fn without_temporary_names(text: &str) -> String {
     text.lines()
         .filter(|line| !line.contains("/tmp/"))
@@ -180,7 +181,7 @@ fn without_temporary_names(text: &str) -> String {
 }
 
 fn compare(compiler: &str) {
-    // The C++ drivers take C too.
+    // This check uses a C program. It also suits C++ compilers, because they compile C too.
     or_skip!(links_c(compiler, &[]));
     for call in CALLS {
         let scratch = tempfile::tempdir().unwrap();
@@ -318,7 +319,7 @@ fn signals_leave_nothing_behind() {
     let folder = tempfile::tempdir().unwrap();
     let temporary = folder.path().join("tmp");
     fs::create_dir(&temporary).unwrap();
-    // A compiler that makes its output and hangs.
+    // A script in place of a compiler, which writes its output and then hangs.
     let compiler = folder.path().join("clang");
     fs::write(&compiler, "#!/bin/sh\nfor word; do last=$word; done\necho text >\"$last\"\ntouch made\nexec sleep 5\n").unwrap();
     let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);

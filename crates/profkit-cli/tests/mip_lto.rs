@@ -1,5 +1,5 @@
-//! `profkit mip cc` with link-time optimisation: programs do what they do without it, and the calls are the same by
-//! function.
+//! Tests `profkit mip cc` with link-time optimisation: a program prints the same as without this optimisation, and each
+//! function is called the same number of times.
 #![allow(clippy::expect_used, clippy::panic, reason = "tests")]
 use profkit_testkit::{links_c, links_cxx, on_path, or_skip, skip};
 use std::collections::BTreeMap;
@@ -9,8 +9,8 @@ use std::process::{Command, Output};
 
 const PROFKIT: &str = env!("CARGO_BIN_EXE_profkit");
 
-/// Two files with a function of the same name, two for a library, and one that is always compiled without link-time
-/// optimisation.
+/// Five source files: two that each have a function with the same name, two for a library, and one that is always
+/// compiled without link-time optimisation.
 const C: &[(&str, &str)] = &[
     (
         "main.c",
@@ -84,8 +84,8 @@ fn done(made: &Output) -> String {
     text(&made.stdout)
 }
 
-/// What a program prints, and its calls by function. Link-time optimisation adds a suffix to the name of the second
-/// local function of a name.
+/// Returns what a program prints, and the number of calls of each function. If two local functions have the same name,
+/// link-time optimisation adds a suffix to the name of the second one.
 fn counted(folder: &Path) -> (String, BTreeMap<String, u64>) {
     let raw = folder.join("run.mipraw");
     let ran = Command::new(folder.join("prog"))
@@ -123,7 +123,7 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Links the C program in many ways, with all inputs but one compiled with these options.
+/// Links the C program in many ways. All its files except `native.c` are compiled with these options.
 fn link_c(compiler: &str, archiver: &str, flags: &str, linker: &str) {
     or_skip!(links_c(
         compiler,
@@ -250,7 +250,7 @@ fn programs_in_cxx() {
     }
 }
 
-/// What cannot be done is an error with the next step, and no file is left in the folder.
+/// If something cannot be done, the error names the next step, and no file is left in the folder.
 #[test]
 fn refusals() {
     let compiler = "clang-22";
@@ -280,7 +280,7 @@ fn refusals() {
              hint: give the objects to the last link, without -r; or compile them with -fno-lto\n",
         ),
         (
-            // Without -flto, lld optimises too.
+            // lld optimises at link time even without -flto.
             format!("-fuse-ld=lld-22 {all} script.ld -o prog"),
             "error: profkit mip cc: native.o: the linker has found bitcode in this file, which is not on the command line\n\
              hint: name the path of the file on the command line\n",
@@ -296,7 +296,7 @@ fn refusals() {
         assert_eq!(made.status.code(), Some(2), "{words}");
         assert_eq!(names(folder), before, "{words}");
     }
-    // What the linker itself reports comes through once, with its exit code.
+    // An error of the linker itself is printed once, and the exit code is that of the linker.
     let words = format!("-flto=thin -fuse-ld=lld-22 {all} -o prog");
     let made = cc(folder, compiler, &words);
     let text = String::from_utf8_lossy(&made.stderr).into_owned();

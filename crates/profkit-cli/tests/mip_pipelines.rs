@@ -1,5 +1,5 @@
-//! MIP where `profkit mip cc` and an unstripped ELF program are not all there is: rustc, other linkers' objects, dead C++
-//! code, debug files.
+//! Tests MIP in build pipelines other than `profkit mip cc` with an unstripped ELF program: rustc, Mach-O and GNU ld,
+//! dead C++ code, and debug files.
 #![allow(
     clippy::expect_used,
     clippy::panic,
@@ -61,7 +61,8 @@ fn a_program_of_rustc() {
          let words: Vec<&str> = words.iter().map(String::as_str).collect();\n    \
          if words.len() > 9 {\n        never();\n    }\n    println!(\"{}\", count(&words));\n}\n",
     );
-    // The object of the crate is made anew from its assembly.
+    // A shell script that rustc runs as its linker. The script replaces the object of the crate by one that is made from
+    // the crate's instrumented assembly.
     write(
         folder,
         "linker",
@@ -103,7 +104,7 @@ fn a_program_of_rustc() {
     );
 }
 
-/// What nothing refers to goes, records and map entries with it, in COMDAT groups too.
+/// Linkers drop functions to which nothing refers, together with their records and map entries, also in COMDAT groups.
 #[test]
 fn dead_cxx_functions_are_dropped_by_linkers() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -141,8 +142,9 @@ fn dead_cxx_functions_are_dropped_by_linkers() {
     }
 }
 
-/// The script that GNU ld gets with `--gc-sections` suits every image: with functions, with none that is left, with no
-/// instrumented object at all. A program's own section that only a `__start_` symbol keeps is kept.
+/// With `--gc-sections`, GNU ld gets a linker script from profkit. This script must suit every image: one with
+/// instrumented functions, one whose instrumented functions are all dropped, and one without any instrumented object. A
+/// section of the program that only a `__start_` symbol refers to is kept.
 #[test]
 fn gnu_ld_drops_sections_of_all_images() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -203,7 +205,7 @@ fn gnu_ld_drops_sections_of_all_images() {
                 .is_some_and(|extension| extension == "mipraw")
         });
     assert_eq!(raws.count(), 2, "one of each image");
-    // Objects that were joined before, and static programs.
+    // Objects that were joined with `-r` before the link, and static programs.
     profkit(
         folder,
         &[
@@ -241,8 +243,8 @@ fn gnu_ld_drops_sections_of_all_images() {
     }
 }
 
-/// lld for Mach-O links instrumented objects, drops what is dead, and the map of the linked file is read. What the runtime
-/// would define is defined here: profkit has none for Mach-O.
+/// lld for Mach-O links instrumented objects and drops dead functions, and profkit reads the map of the linked file.
+/// The test defines the symbols of the runtime itself, because profkit has no runtime for Mach-O.
 #[test]
 fn a_linked_mach_o_file() {
     let llvm = require_or_skip!(22);
@@ -314,7 +316,8 @@ fn a_linked_mach_o_file() {
                 .filter_map(|function| function["name"].as_str())
                 .collect();
             assert_eq!(names, expected, "{arch} {options:?}");
-            // Addresses are those of the symbols: links of fixup chains were followed.
+            // The addresses in the map are those of the symbols. This shows that the chained fixups of the file were
+            // followed.
             let bytes = std::fs::read(folder.join("program")).expect("the program");
             let file = object::File::parse(&*bytes).expect("an object file");
             for function in functions {
@@ -329,7 +332,7 @@ fn a_linked_mach_o_file() {
     }
 }
 
-/// A debug file has the map and the build id: the stripped program and its raw file need no more.
+/// A debug file has the map and the build id. So it suffices for reading the raw file of the stripped program.
 #[test]
 fn a_profile_of_a_debug_file_alone() {
     or_skip!(links_c("gcc", &[]));

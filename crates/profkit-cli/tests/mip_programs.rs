@@ -1,5 +1,5 @@
-//! Generated C programs print the same with and without instrumentation, and their calls are those that clang counts.
-//! `cargo xtask mip-fuzz` does the same for many more programs, compilers and options.
+//! Generated C programs print the same with and without instrumentation, and the counted calls are those that clang
+//! counts. `cargo xtask mip-fuzz` tests many more programs, compilers and options in this way.
 #![allow(clippy::expect_used, clippy::panic, reason = "tests")]
 use profkit_testkit::program::counts::{self, Counts};
 use profkit_testkit::program::{
@@ -67,7 +67,7 @@ fn intel_syntax_outlined_pieces_and_odd_entries() {
         &["-O1", "-masm=intel", "-fcf-protection=full"],
         &[mode("calls-returns")],
     );
-    // Pieces that the outliner makes are entered with live flags.
+    // The machine outliner makes new functions from common instruction sequences. They may be entered with live flags.
     check(
         3,
         clang,
@@ -95,7 +95,7 @@ fn gcc() -> Option<PathBuf> {
     on_path("gcc-12")
 }
 
-/// The counts that `mip show` prints for a program and the raw profiles of its run.
+/// Returns the counts that `mip show` prints for a program, from the raw MIP profiles of its run.
 fn mip_counts(folder: &Path, binary: &Path, raw: &Path) -> Counts {
     let profile = folder.join("all.mip");
     run(Command::new(profkit())
@@ -161,7 +161,8 @@ fn calls_are_those_that_clang_counts() {
         .args(["show", "--all-functions"])
         .arg(&indexed));
     let mut clang = counts::of_llvm_text(&shown).expect("it has functions");
-    // Every file has a data record of a weak function, all of one counter, which is added up as often.
+    // A weak function has a data record in every file. All these records share one counter, which LLVM's merge adds up
+    // once per record.
     clang.remove(WEAK_FUNCTION);
     let found = counts::compare(&clang, &mip_counts(folder.path(), &binary, &raw));
     assert!(
@@ -235,7 +236,7 @@ fn two_libraries_and_a_program_write_a_profile_each() {
         })
         .collect();
     assert_eq!(raws.len(), 3, "one for each image: {raws:?}");
-    // Each is of one image, by build id.
+    // Each raw file belongs to one image, which is known by its build id.
     for image in ["main", "libpart0.so", "libpart1.so"] {
         let of_image = raws
             .iter()

@@ -1,4 +1,5 @@
-//! The MIP runtime in real programs: where it writes, what, and that nothing is lost and no exit status changed.
+//! Tests the MIP runtime in real programs: where it writes files and what they contain, that no count is lost, and that
+//! the exit status of the program does not change.
 #![allow(
     clippy::expect_used,
     clippy::panic,
@@ -73,7 +74,7 @@ fn programs() -> Option<&'static Programs> {
     programs.as_ref().map_err(|reason| skip(reason)).ok()
 }
 
-/// An empty folder for one test, with what a run there did.
+/// A folder for one test, empty at first, with methods that run programs in it and read their files.
 struct Place {
     folder: tempfile::TempDir,
 }
@@ -98,7 +99,7 @@ impl Place {
         command
     }
 
-    /// Runs with a pattern, or with none.
+    /// Runs a program. `pattern` is the pattern for the names of its raw files; if it is empty, the program gets none.
     fn run(&self, programs: &Programs, program: &str, pattern: &str, words: &[&str]) -> Output {
         let mut command = self.command(programs, program, words);
         if !pattern.is_empty() {
@@ -131,7 +132,7 @@ impl Place {
     }
 }
 
-/// A raw file of one part, checked.
+/// Reads a raw file, and checks that it has exactly one part.
 #[derive(Debug, PartialEq)]
 struct Raw {
     modes: u32,
@@ -232,7 +233,7 @@ fn dump_reset_and_exits_without_one() {
         (output.status.code(), text(&output.stdout)),
         (Some(9), "dump 0\n".into())
     );
-    // What came after the dump is lost.
+    // Calls after the dump are lost, because `_exit` writes nothing.
     assert_eq!(place.only().called(), [(1, 1), (2, 1)]);
     place.run(
         programs,
@@ -263,7 +264,7 @@ fn a_signal_writes_and_other_handlers_run_too() {
         (Some(9), String::new())
     );
     assert_eq!(place.only().called(), [(1, 1), (2, 1)]);
-    // A program that takes the signal for itself has it.
+    // If the program handles the signal itself, the runtime does not.
     fs::remove_file(place.path().join("default.mipraw")).unwrap();
     assert_eq!(
         run(&["handle", "raise", "_exit"]),
@@ -314,7 +315,7 @@ fn notes_that_are_not_in_memory_are_not_read() {
     let mut moved = 0;
     for header in (0..count).map(|index| first + index * size) {
         if word(&program, header, 4) == object::elf::PT_NOTE.0 as usize {
-            // An address below that of the first loaded segment.
+            // The segment with the notes gets an address below that of the first loaded segment.
             program[header + 16..header + 24].copy_from_slice(&0x1000_u64.to_le_bytes());
             moved += 1;
         }
@@ -348,12 +349,12 @@ fn forked_children_write_their_own_counts_to_their_own_files() {
     assert_eq!(files.len(), 2, "{files:?}");
     assert_eq!(place.raw("default.mipraw").called(), [(1, 1), (2, 2)]);
     let child = files.iter().find(|name| *name != "default.mipraw").unwrap();
-    // The child's order starts anew, and it has nothing of its parent's.
+    // The ordinals of the child begin at 1 again, and the child has no counts of its parent.
     assert_eq!(place.raw(child).called(), [(1, 1)]);
     let place = Place::new();
     place.run(programs, "calls", "%p.raw", &["fork", "fork"]);
     assert_eq!(place.files().len(), 3);
-    // In a pool all come together: main, and second in each child.
+    // In a pool file, the counts of all processes are added up: those of main, and those of second in each child.
     let place = Place::new();
     place.run(programs, "calls", "%m.raw", &["fork", "fork"]);
     let raw = place.only();
@@ -381,7 +382,7 @@ fn images_of_one_process_do_not_share_files() {
     assert_eq!(place.raw("default.mipraw").called(), [(1, 1), (2, 1)]);
     for name in raws.iter().filter(|name| *name != "default.mipraw") {
         let raw = place.raw(name);
-        // Unloaded before the program ended, with an order of its own.
+        // The library was unloaded before the program ended. Its functions have ordinals of their own.
         assert_eq!(raw.called(), [(1, 1)]);
         assert_eq!(*name, format!("default.{}.mipraw", raw.id()));
     }
@@ -409,7 +410,7 @@ fn pools_add_up_under_a_lock() {
         (20, vec![(1, 20), (2, 40), (3, 20)])
     );
 
-    // A dump hands over what was counted since the last one.
+    // Each dump adds to the pool only what was counted since the last dump.
     let place = Place::new();
     place.run(
         programs,
@@ -437,7 +438,8 @@ fn pools_add_up_under_a_lock() {
         .filter(|calls| *calls != 0)
         .collect();
     calls.sort_unstable();
-    // second once, main four times, first ten times: that is eight or more.
+    // second is called once, main four times, and first ten times. A unary counter shows ten calls as 8, its largest
+    // value.
     assert_eq!((raw.runs, calls), (4, vec![1, 4, 8]));
 }
 
@@ -455,7 +457,8 @@ fn what_a_pool_cannot_take_gets_its_own_file() {
     let [pool] = <[String; 1]>::try_from(place.files()).unwrap();
     let path = place.path().join(&pool);
     let mut bytes = fs::read(&path).unwrap();
-    // A pool whose last byte is what a file has after its end, if the reader makes a byte of its error.
+    // A pool file whose last byte is 0xff. A reader that takes the error of a failed read for a byte reads 0xff after
+    // the end of a file, and would not see that this byte was cut off.
     let mut ending = bytes.clone();
     let end = ending.len() - raw_header::CHECKSUM_SIZE;
     for count in 0..10_000_u32 {
@@ -577,11 +580,12 @@ fn threads_and_dumps_at_once_leave_whole_files_and_an_exact_order() {
     );
     let raw = place.only();
     let ordinals: Vec<u32> = raw.called().iter().map(|(ordinal, _)| *ordinal).collect();
-    // main, first, many and second, each once: no ordinal twice, none left out.
+    // main, first, many and second were called, each for the first time once. So the ordinals are 1 to 4, without gaps.
     assert_eq!(ordinals, [1, 2, 3, 4]);
 }
 
-/// Names that any compiler may call: memory functions of libc, arithmetic of libgcc.
+/// Names of functions that any compiler may call on its own: the memory functions of libc, and the arithmetic of
+/// libgcc.
 const COMPILERS_OWN: &[&str] = &[
     "memset",
     "memcpy",
@@ -594,7 +598,8 @@ const COMPILERS_OWN: &[&str] = &[
     "__aeabi_memcpy",
 ];
 
-/// Checks an object file of the runtime: nothing of Rust's is missing from it, above all no panic, and it is small.
+/// Checks an object file of the runtime: it must not need any symbol of Rust's libraries, above all no panic, and it
+/// must be small.
 fn check_object(bytes: &[u8], what: &str) {
     let object = object::File::parse(bytes).unwrap();
     for symbol in object.symbols() {
@@ -607,7 +612,7 @@ fn check_object(bytes: &[u8], what: &str) {
         }
         if symbol.is_global() && symbol.is_definition() {
             assert!(name.starts_with("__profkit_mip_"), "{what}: global {name}");
-            // Hidden: other objects of the image see it, other images do not.
+            // The symbol is hidden: other objects of the same image see it, other images do not.
             assert_eq!(
                 symbol.scope(),
                 object::SymbolScope::Linkage,
@@ -649,7 +654,7 @@ fn object_for(target: Option<&str>, rustc: Option<&Path>) -> Vec<u8> {
 fn the_object_has_no_panic_and_no_global_name_but_its_own() {
     let bytes = object_for(None, None);
     check_object(&bytes, "embedded");
-    // No landing pad either: each function that has one has a table.
+    // There is no landing pad either: without `.eh_frame`, no function can have one.
     let object = object::File::parse(&*bytes).unwrap();
     assert!(object.section_by_name(".eh_frame").is_none());
 }
@@ -682,7 +687,7 @@ fn a_target_that_the_compiler_lacks_is_explained() {
     );
 }
 
-/// Debian's old Rust with the core libraries of three architectures, where CI has unpacked it.
+/// Debian's old rustc with the core libraries of three architectures, which CI unpacks. `None` if it is not there.
 fn old_rustc() -> Option<PathBuf> {
     let rustc = std::env::var_os("PROFKIT_OLD_RUSTC")
         .map_or_else(|| repo_root().join("target/old-rust/rustc"), PathBuf::from);

@@ -1,4 +1,5 @@
-//! `profkit mip order`, `use` and `diff`, with profiles of real programs: what stock compilers and linkers make of it.
+//! Tests `profkit mip order`, `use` and `diff` with profiles of real programs, and what unmodified compilers and
+//! linkers make of their results.
 #![allow(
     clippy::expect_used,
     clippy::panic,
@@ -84,7 +85,7 @@ fn profile(folder: &Path, program: &str, arguments: &[&str], output: &str) {
     std::fs::write(folder.join(output), bytes).expect("written");
 }
 
-/// The symbol that each call of one of our functions is in.
+/// For each call of a function of the test program: the symbol that contains the call.
 fn calls(program: &Path) -> Vec<String> {
     let listing = run(Command::new("llvm-objdump-22")
         .args(["-d", "--no-show-raw-insn"])
@@ -110,7 +111,8 @@ fn calls(program: &Path) -> Vec<String> {
     calls
 }
 
-/// The ids in the list are those of the compiler: blocks that were not executed, and only they, end up in `parse.cold`.
+/// The list uses the block ids of the compiler. This is shown by `parse.cold`: it must contain exactly the blocks that
+/// were not executed.
 #[test]
 fn blocks_that_never_ran_are_split_out_by_clang() {
     let _ = require_or_skip!(22);
@@ -185,7 +187,7 @@ fn a_list_of_another_build_leaves_out_what_changed() {
     );
     let list = std::fs::read_to_string(folder.path().join("list.txt")).expect("a list");
     assert!(!list.contains("f parse"), "{list}");
-    // Without ids there is no list, and the option that is missing is named.
+    // If the program has no block ids, no list is written, and the error names the missing option.
     instrumented(&llvm, folder.path(), &[], "without");
     let refused = profkit(folder.path())
         .args(["use", "--blocks", "old.mip", "without", "-o", "list.txt"])
@@ -234,7 +236,7 @@ fn clang_takes_the_sample_profile() {
         samples.contains(": twice:"),
         "the inlined function: {samples}"
     );
-    // Lines of what never ran are there, with nothing.
+    // Lines that never ran are in the profile, with the count 0.
     assert!(samples.contains("\n 12: 0\n"), "{samples}");
     let shown = run(Command::new(llvm.profdata())
         .args(["show", "--sample", "program.prof"])
@@ -244,7 +246,8 @@ fn clang_takes_the_sample_profile() {
         "{}",
         text(&shown.stdout)
     );
-    // Every encoding holds the same; the compact one for the last release that reads it, which finds hashes there.
+    // Every encoding must hold the same profile. The compact encoding is read by the last release that can read it; it
+    // has hashes in place of names.
     for encoding in ["text", "binary", "extbinary", "compbinary"] {
         let made = format!("program.{encoding}");
         run(profkit(folder.path()).args([
@@ -299,14 +302,14 @@ fn clang_takes_the_sample_profile() {
         .arg(repo_root().join("tests/programs/paths.c"))
         .current_dir(folder.path()));
     let ir = text(&compiled.stdout);
-    // Calls are counted: 8 digits, 3 spaces, 2 texts, 1 start.
+    // The entry counts are the numbers of calls: 8 for digits, 3 for spaces, 2 for texts, and 1 for the start.
     for count in [8, 3, 2, 1] {
         assert!(
             ir.contains(&format!("!\"function_entry_count\", i64 {count}}}")),
             "{count}: {ir}"
         );
     }
-    // Without debug info it is said what is missing.
+    // Without debug info, the message says what is missing.
     instrumented(&llvm, folder.path(), &[], "plain");
     profile(folder.path(), "plain", &["1"], "plain.mip");
     let refused = profkit(folder.path())
@@ -356,7 +359,7 @@ fn linkers_take_the_order_and_profiles_are_compared() {
     let placed: Vec<String> = placed.into_iter().map(|(_, name)| name).collect();
     assert_eq!(placed.join("\n") + "\n", order);
 
-    // One run alone is partitioned as well, and of several the raw files are given.
+    // Balanced partitioning also works with a single run. The runs are given as raw files.
     let balanced = run(profkit(folder.path()).args([
         "order",
         "program.mip",
@@ -381,7 +384,7 @@ fn linkers_take_the_order_and_profiles_are_compared() {
         serde_json::json!(["main", "setup", "parse", "hot_digit", "hot_space"])
     );
 
-    // Another run: letters instead of spaces.
+    // A profile of another run, which reads letters instead of spaces.
     profile(folder.path(), "program", &["a12"], "letters.mip");
     let difference = run(profkit(folder.path()).args(["diff", "program.mip", "letters.mip"]));
     let shown = text(&difference.stdout);
@@ -417,11 +420,12 @@ fn linkers_take_the_order_and_profiles_are_compared() {
     assert_eq!(refused.status.code(), Some(1));
 }
 
-/// Functions that a start calls, each between functions that nothing calls and that are larger than what the kernel
-/// maps around a fault.
+/// The number of functions that the program calls when it starts. Between them lie functions that nothing calls, each
+/// larger than the range that the kernel maps after a page fault.
 const STARTING: usize = 48;
 
-/// A program that counts the page faults of its start, from text that it has made the kernel forget.
+/// Returns the source of a program that counts the page faults of its start. The program first makes the kernel forget
+/// the pages of its code.
 fn scattered() -> String {
     use std::fmt::Write as _;
     let mut source = String::from(
@@ -437,9 +441,10 @@ fn scattered() -> String {
     }
     source.push_str("static long faults(void) {\n  struct rusage used;\n  getrusage(RUSAGE_SELF, &used);\n  return used.ru_majflt + used.ru_minflt;\n}\n");
     source.push_str("int main(void) {\n  int self = open(\"/proc/self/exe\", O_RDONLY);\n");
-    // No read-ahead: what is read is what is touched. Where the file system keeps its pages the fault is a minor one.
+    // Read-ahead is switched off, so that only pages that are touched are read. On some file systems the pages stay in
+    // memory; then the faults are minor ones.
     source.push_str("  madvise(__executable_start, etext - __executable_start, MADV_RANDOM);\n  posix_fadvise(self, 0, 0, POSIX_FADV_DONTNEED);\n  sink = 0;\n  faults();\n  long before = faults();\n");
-    // Backwards, so that the order is the profile's and not the source's.
+    // The functions are called backwards, so that the order of the profile differs from that of the source.
     for number in (0..STARTING).rev() {
         let _ = writeln!(source, "  start{number}();");
     }
@@ -481,19 +486,21 @@ fn an_ordered_program_starts_with_fewer_page_faults() {
     let before = faults(&[]);
     let after = faults(&["-Wl,--symbol-ordering-file=order.txt"]);
     let starting = STARTING as u64;
-    // One less where the last is beside `main`, some more for data and what a page boundary divides.
+    // There may be one fault less if the last function lies beside `main`, and a few more for data and for functions
+    // that cross a page boundary.
     assert!(
         (starting - 2..=starting + 4).contains(&before),
         "{before} faults: {told}"
     );
     assert!(after <= 4, "{after} faults: {told}");
-    // What the profile says is what was measured.
+    // The numbers of pages that profkit computes from the profile must agree with the measured page faults.
     let pages = |key: &str| told[key].as_u64().expect("a number");
     assert!(pages("pages_before").abs_diff(before) <= 4, "{told}");
     assert!(pages("pages_after").abs_diff(after) <= 3, "{told}");
 }
 
-/// Parts of functions are no functions that nothing called, and lines of parts that ran have their weight.
+/// The part of a function that GCC splits off is not reported as a function that nothing called. The lines of a part
+/// that ran have counts.
 #[test]
 fn parts_count_with_their_function() {
     or_skip!(links_c("gcc", &[]));
@@ -531,7 +538,7 @@ fn parts_count_with_their_function() {
         "program.prof",
     ]);
     let samples = std::fs::read_to_string(folder.path().join("program.prof")).expect("a profile");
-    // Lines of the two calls of `complain`, from the line of the function on.
+    // The lines of the two calls of `complain`, relative to the first line of the function.
     let of = |name: &str| {
         let start = samples.find(&format!("{name}:")).expect("the function");
         let lines: Vec<&str> = samples[start..]

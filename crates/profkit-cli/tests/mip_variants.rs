@@ -14,7 +14,7 @@ use std::process::{Command, Output};
 const PROFKIT: &str = env!("CARGO_BIN_EXE_profkit");
 /// Exit code of the test program.
 const OWN_CODE: i32 = 7;
-/// The most bytes of code that the variants may have on x86-64.
+/// The largest size of the code of each variant on x86-64, in bytes.
 const SMALL_TEXT: u64 = 2048;
 const API_TEXT: u64 = 2048;
 const FULL_TEXT: u64 = 5120;
@@ -75,7 +75,7 @@ fn profile(folder: &Path, program: &str, raw: &str) -> serde_json::Value {
     let shown: serde_json::Value = serde_json::from_slice(&shown).unwrap();
     let mut functions = shown["functions"].clone();
     for function in functions.as_array_mut().unwrap() {
-        // The runtimes have other sizes, so that a function is at another address.
+        // The runtimes have different sizes, so a function has different addresses.
         function.as_object_mut().unwrap().remove("address");
     }
     functions
@@ -122,7 +122,7 @@ fn the_small_runtime_writes_the_same_profile() {
         assert!(functions[0].as_array().is_some_and(|all| all.len() > 4));
         assert_eq!(functions[0], functions[1], "{mode} {link}");
     }
-    // Whole again after a longer file, and empty after a reset.
+    // If the file existed before and was longer, it is replaced completely.
     fs::write(folder.join("x.raw"), [7; 5000]).unwrap();
     run(folder, "small", "x.raw", &["first"]);
     profile(folder, "small", "x.raw");
@@ -167,7 +167,7 @@ fn the_small_runtime_says_what_it_does_not_do() {
         );
         assert_eq!(files(folder), ["folder.raw"], "{name}");
     }
-    // A name that fills the runtime's memory is not cut to another name.
+    // A file name that is too long for the runtime's buffer is an error. It is not cut to a shorter name.
     let longer = "./".repeat(3000) + "x.raw";
     let output = run(folder, "small", &longer, &["first"]);
     assert!(text(&output.stderr).starts_with("profkit: MIP profile ./"));
@@ -176,10 +176,10 @@ fn the_small_runtime_says_what_it_does_not_do() {
     assert_eq!(text(&output.stdout), "dump -1\ndump -1\n");
     let line = "profkit: MIP profile %p.raw: error 22\n";
     assert_eq!(text(&output.stderr), format!("{line}{line}"));
-    // A device stays what it is.
+    // A device such as `/dev/null` is written to, and not replaced by a file.
     let output = run(folder, "small", "/dev/null", &["first"]);
     assert_eq!(text(&output.stderr), "");
-    // A signal does not write, and a child of a fork has a file of its own.
+    // Each child of a fork has a file of its own.
     run(folder, "small", "", &["first", "fork", "fork"]);
     let names = files(folder);
     assert_eq!(names.len(), 4, "{names:?}");
@@ -305,7 +305,7 @@ fn cc_for_arm(folder: &Path, rustc: &Path, options: &[&str], words: &[&str], sou
         .arg(repo_root().join("tests/programs/mip").join(source))
         .args(["-o", "program"])
         .env("RUSTC", rustc)
-        // Compiled anew in each run of the test.
+        // With an empty cache folder, the runtime is compiled again in each run of the test.
         .env("XDG_CACHE_HOME", folder)
         .current_dir(folder)
         .output()
@@ -352,7 +352,8 @@ fn a_machine_without_an_operating_system_has_a_profile() {
     for mode in ["calls", "calls,block"] {
         let options = ["--mode", mode, "--runtime", "api"];
         cc_for_arm(folder, &rustc, &options, &words, "bare.c");
-        // A program that reads a number at an address that is not aligned for it stops, and would never end.
+        // If the program reads a number at an address that is not aligned for it, the machine stops and qemu never
+        // ends. So there is a time limit.
         let output = Command::new("timeout")
             .args(["60", "qemu-system-aarch64", "-M", "virt", "-cpu"])
             .args(["cortex-a53", "-nographic", "-nic", "none"])
@@ -405,7 +406,7 @@ fn the_small_runtime_runs_on_64_bit_arm() {
         called(folder, "arm.raw"),
         expected.map(|(name, calls)| (name.to_owned(), calls))
     );
-    // Errors have the numbers of this machine.
+    // The error numbers are those of this machine's operating system.
     let output = run("missing/%p.raw");
     let said = "profkit: MIP profile missing/%p.raw: error 22\n";
     assert_eq!(text(&output.stderr), said.repeat(2));

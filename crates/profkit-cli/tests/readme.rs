@@ -1,7 +1,7 @@
-//! What the README and the pages of docs/guide show is what happens.
+//! Checks that the commands in the README and in the pages of docs/guide print what these pages show.
 //!
-//! The commands of a page run in one scratch folder, in their order, with profkit on `PATH` and `tests` of the
-//! repository beside them:
+//! The commands of a page run in one scratch folder, in the order of the page. profkit is on `PATH`, and the folder
+//! `tests` of the repository is in the scratch folder:
 //!
 //! | in a page | means |
 //! |---|---|
@@ -161,7 +161,7 @@ fn exit_code(line: &str) -> Option<i32> {
     number.parse().ok()
 }
 
-/// Whether lines are as a page shows them.
+/// Whether a command printed the lines that a page shows.
 fn lines_match(shown: &[String], printed: &[&str]) -> bool {
     match shown.split_first() {
         None => printed.is_empty(),
@@ -174,7 +174,7 @@ fn lines_match(shown: &[String], printed: &[&str]) -> bool {
     }
 }
 
-/// Whether a line has the parts of a pattern between its `…`, in their order.
+/// Whether a line matches a pattern, in which each `…` stands for any text.
 fn text_matches(pattern: &str, line: &str) -> bool {
     let mut parts = pattern.split('…');
     let first = parts.next().unwrap_or_default();
@@ -243,7 +243,8 @@ fn steps(text: &str) -> Vec<Step> {
     steps
 }
 
-/// The commands of a block. The README's `cargo run` is profkit, and the tests do not run themselves.
+/// Adds the commands of a block. `cargo run` in the README is replaced by `profkit`, and commands that run the tests
+/// are left out.
 fn commands(block: &[(&str, usize)], steps: &mut Vec<Step>) {
     for &(line, number) in block {
         if let Some(command) = line.strip_prefix("$ ") {
@@ -336,7 +337,8 @@ fn pages_are_read_as_described() {
     assert!(!lines_match(&shown, &["a", "b"]));
 }
 
-/// The table of versions in the guide is that of `profkit_data::releases`. `BLESS=1` writes it.
+/// Checks that the table of versions in the guide agrees with `profkit_data::releases`. With `BLESS=1`, writes the
+/// table.
 #[test]
 fn the_table_of_versions_is_that_of_the_code() {
     let page = repo_root().join("docs/guide/which-llvm-reads-what.md");

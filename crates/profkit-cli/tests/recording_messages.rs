@@ -1,5 +1,5 @@
-//! What `profkit show` and `profkit sample` say about recordings: losses, damage, and why there is no profile. Each case is a
-//! recording of the writer in profkit-testkit, of the program `debug_info/clang-22-dwarf-5.elf`.
+//! Tests what `profkit show` and `profkit sample` say about recordings: losses, damage, and why there is no profile.
+//! Each recording is made by the writer in profkit-testkit, and is of the program `debug_info/clang-22-dwarf-5.elf`.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -12,11 +12,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 
-/// Where the process has mapped the program.
+/// The address at which the process has mapped the program.
 const START: u64 = 0x40_0000;
-/// A loop in the function `work`: the branch, and its target.
+/// A branch that makes a loop in the function `work`: its address and its target.
 const LOOP: (u64, u64, u64) = (START + 0x33f, START + 0x300, 0);
-/// A branch that the processor took only by speculation, and one that was not taken.
+/// Flags of branches: the processor took the branch only by speculation; the branch was not taken.
 const WRONG_PATH: u64 = 1 << 24;
 const NOT_TAKEN: u64 = 1 << 33;
 const BUILD_ID: [u8; 20] = [
@@ -52,7 +52,7 @@ fn sound() -> PerfSample {
     sample(START + 0x300, &[LOOP, LOOP, LOOP])
 }
 
-/// A record of the kernel, with the block of ids that the writer's events have.
+/// Adds a record that the kernel wrote. It ends with the block of ids, as the records of all events of this writer do.
 fn kernel_record(writer: &mut PerfWriter, kind: u32, body: &[u64]) {
     let ids = [10 | 10 << 32, 10, 700];
     let words = body.iter().chain(&ids);
@@ -103,7 +103,7 @@ fn sampled(recording: &[u8], arguments: &[&str]) -> Said {
     std::fs::copy(app(), folder.path().join("app")).unwrap();
     let all = ["sample", "perf.data", "--binary", "app", "-o", "out"];
     let said = profkit(folder.path(), &[&all[..], arguments].concat());
-    // There is a profile exactly if the command says so.
+    // The command writes a profile if and only if its exit code is 0.
     assert_eq!(folder.path().join("out").exists(), said.code == Some(0));
     said
 }
@@ -132,7 +132,7 @@ fn what_the_kernel_could_not_record_is_said() {
     recording.lost(7, 5).sample(&sound());
     kernel_record(&mut recording, 13, &[8]);
     kernel_record(&mut recording, 5, &[6, 700, 700]);
-    // A piece of a hardware trace that was cut.
+    // Part of a hardware trace, which the kernel had to cut.
     kernel_record(&mut recording, 11, &[0, 64, 1]);
     let recording = recording.file();
     show(&recording)
@@ -149,7 +149,7 @@ fn what_the_kernel_could_not_record_is_said() {
 fn damage_is_said() {
     let mut damaged = writer(true);
     damaged.sample(&sound());
-    // Samples that end early, one that belongs to no event, and a mapping that is too short.
+    // Two samples that end too early, a sample that belongs to no event, and a record of a mapping that is too short.
     damaged.record(9, 2, &700u64.to_le_bytes());
     damaged.record(9, 2, &700u64.to_le_bytes());
     damaged.record(9, 2, &[999u64.to_le_bytes(); 12].concat());
@@ -215,7 +215,8 @@ fn losses_of_counting_are_said() {
             (LOOP.0, LOOP.1, WRONG_PATH),
             (LOOP.0, LOOP.1, NOT_TAKEN),
             (1, 2, 0),
-            // A branch into the program, after which the other file runs.
+            // A branch into the program from another file. After it, the other file runs again, although no branch
+            // leads there.
             (0x7f00_0010, 0x7f00_0000, 0),
             (0x7f00_0020, LOOP.1, 0),
         ],
@@ -247,7 +248,7 @@ fn branch_stacks_without_every_branch_have_no_ranges() {
 
 #[test]
 fn places_of_samples_that_do_not_fit_are_said() {
-    // The second byte of the first instruction.
+    // The address is in the middle of an instruction: it is that of the second byte of the first instruction.
     let recording = writer(false).sample(&sample(START + 0x281, &[])).file();
     let said = sampled(&recording, &["--ips"]);
     said.has("error: perf.data: no sample fits the code of the given binaries: found 1 sample at places that are no instruction\n");
@@ -264,7 +265,8 @@ fn places_of_events_that_are_not_precise_are_said() {
     let said = sampled(&plain.precise().file(), &["--ips"]);
     assert_eq!(said.code, Some(0));
     assert!(!said.stderr.contains("precise"), "{}", said.stderr);
-    // The places of samples with branch stacks are not counted.
+    // If samples have branch stacks, their own addresses are not counted, so it does not matter whether they are
+    // precise.
     let said = sampled(&writer(true).sample(&sound()).file(), &[]);
     assert!(!said.stderr.contains("precise"), "{}", said.stderr);
 }
@@ -286,7 +288,8 @@ fn samples_are_weighed_by_period_on_request() {
         said
     };
     text(&[]).has("wrote -: 1 function from 6 ranges\n");
-    // Two of 500 and one of 2,000, of two ranges each.
+    // Two samples have the period 500, and one has the period 2,000, so it counts four times. Each sample has two
+    // ranges.
     text(&["--by-period"]).has("wrote -: 1 function from 12 ranges\n");
     let addresses = [
         "sample",
@@ -296,7 +299,7 @@ fn samples_are_weighed_by_period_on_request() {
         "counts",
     ];
     assert_eq!(profkit(folder.path(), &addresses).code, Some(0));
-    // Counts have no periods any more.
+    // A file of counts does not hold the periods of the samples.
     let again = ["sample", "counts", "--by-period", "--addresses", "again"];
     let said = profkit(folder.path(), &again);
     said.has(
@@ -310,7 +313,7 @@ fn samples_are_weighed_by_period_on_request() {
 fn events_without_a_common_form_are_refused() {
     let mut two = PerfWriter::new(Endian::Little, &["cycles:u", "branches"], false, true);
     let mut recording = two.sample(&sound()).file();
-    // The second event gets samples without an id and without a call chain.
+    // The second event is changed, so that its samples have neither an id nor a call chain.
     let entry = u64::from_le_bytes(recording[16..24].try_into().unwrap());
     let attrs = u64::from_le_bytes(recording[24..32].try_into().unwrap());
     let second = usize::try_from(attrs + entry).unwrap() + 24;

@@ -1,4 +1,4 @@
-//! Compilers take a sample profile that profkit merged as one that LLVM's tool merged: the same object file.
+//! Compilers make the same object file with a sample profile that profkit merged as with one that LLVM's tool merged.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use profkit_testkit::{Llvm, on_path, require_or_skip, skip};
@@ -31,7 +31,8 @@ const ONE: &str =
     "work:90000:10\n 1: 10\n 2: 1\n 3: hot:80000\n  0: 80000\nmain:20:10\n 0: 10 work:10\n";
 const TWO: &str = "work:5000:3\n 1: 3\n 2: 2\n 4: 4000\nhot:700:1\n 0: 700\n";
 
-/// How the merged profile is written: LLVM's option, and that of `profkit merge` where it has one that says the same.
+/// The encodings of the merged profile: the option of LLVM's tool, and the options of `profkit merge` that mean the
+/// same, if there are any.
 const FORMS: [(&str, Option<&[&str]>); 6] = [
     ("--extbinary", Some(&[])),
     ("--use-md5", None),
@@ -41,7 +42,7 @@ const FORMS: [(&str, Option<&[&str]>); 6] = [
     ("--split-layout", None),
 ];
 
-/// The same merge by both tools: LLVM's, profkit in its words, and natively.
+/// Makes the same merge three times: with LLVM's tool, with `profkit llvm-profdata`, and with `profkit merge`.
 fn merged(
     llvm: &Llvm,
     folder: &Path,
@@ -75,7 +76,8 @@ fn merged(
     profiles
 }
 
-/// Compiles with each profile in turn, and without any: the profiles give one object, which is not that without.
+/// Compiles with each profile, and once without a profile. All profiles must give the same object file, which must
+/// differ from the one without a profile.
 fn same_object(what: &str, profiles: &[PathBuf], compile: impl Fn(Option<&Path>) -> Vec<u8>) {
     let without = compile(None);
     let objects: Vec<_> = profiles
@@ -114,7 +116,8 @@ fn clang_22_compiles_the_same() {
     }
 }
 
-/// Probes, and calling contexts of them, with the checksums that the compiler gives the functions.
+/// Profiles by pseudo probe, with and without calling contexts. They have the checksums that the compiler gives to the
+/// functions.
 #[test]
 fn clang_22_compiles_the_same_by_probes() {
     let llvm = require_or_skip!(22);
@@ -124,7 +127,7 @@ fn clang_22_compiles_the_same_by_probes() {
     let mut words = vec!["-S", "-emit-llvm", "-o", "program.o"];
     words.extend(probes);
     let ir = String::from_utf8(clang(&llvm, folder.path(), &words, None)).unwrap();
-    // !13 = !{i64 GUID, i64 CHECKSUM, !"NAME"}
+    // The metadata of a pseudo-probe descriptor look like this: !13 = !{i64 GUID, i64 CHECKSUM, !"NAME"}
     let checksum = |name: &str| {
         let end = format!(", !\"{name}\"}}");
         let line = ir.lines().find_map(|line| line.strip_suffix(&end)).unwrap();
@@ -152,7 +155,8 @@ fn clang_22_compiles_the_same_by_probes() {
         ),
     ];
     for (what, texts) in [("nested", &nested), ("contexts", &contexts)] {
-        // Binary has no place for checksums, and the split layout none for contexts.
+        // The last two encodings are left out: binary cannot hold checksums, and the split layout cannot hold calling
+        // contexts.
         for form in FORMS.into_iter().take(4) {
             let [one, two] = texts;
             let profiles = merged(&llvm, folder.path(), [one, two], form);
@@ -175,7 +179,7 @@ fn rustc_compiles_the_same() {
     std::fs::write(folder.path().join("program.rs"), RUST).unwrap();
     let compile = |profile: Option<&Path>| {
         let mut command = Command::new(&rustc);
-        // The option is unstable in this release.
+        // The rustc option for sample profiles is unstable in this release.
         command.env("RUSTC_BOOTSTRAP", "1");
         command.args([
             "-Copt-level=2",

@@ -1,5 +1,6 @@
-//! Sample profiles of real runs: `tests/programs/station` under `perf record`, turned into GCC's encoding by autofdo's
-//! `create_gcov` without branch stacks. LLVM's tool, clang and gcc make the same of what profkit writes.
+//! Tests sample profiles of real runs. `tests/programs/station` ran under `perf record` without branch stacks, and
+//! autofdo's `create_gcov` converted the recordings to GCC's encoding. LLVM's tool, clang and gcc must get the same
+//! from profkit's output as from LLVM's.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use profkit_testkit::{Llvm, fixture_path, links_cxx, or_skip, repo_root, require_or_skip};
@@ -14,7 +15,7 @@ fn run(command: &mut Command) {
     assert!(output.status.success(), "{command:?}: {output:?}");
 }
 
-/// Merges with LLVM's tool and with profkit in its words.
+/// Makes the same merge with LLVM's tool and with `profkit llvm-profdata`.
 fn merged(llvm: &Llvm, folder: &Path, form: &str, inputs: &[PathBuf]) -> [PathBuf; 2] {
     let [theirs, ours] = ["theirs", "ours"].map(|name| folder.join(name));
     let words = ["merge", "--sample", form];
@@ -52,7 +53,7 @@ fn conversions_and_merges_have_llvm_22s_bytes() {
             assert!(theirs == ours, "{form} {inputs:?}");
         }
     }
-    // And from encoding to encoding.
+    // A merged text profile is merged again into the other encodings.
     let [text, _] = merged(&llvm, folder.path(), "--text", &[one]);
     let text = {
         let kept = folder.path().join("text");

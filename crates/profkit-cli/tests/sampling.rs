@@ -1,5 +1,5 @@
-//! `profkit sample` of recordings of many processes: all binaries at once, from folders and from the cache of debuginfod;
-//! counts of several machines.
+//! Tests `profkit sample` with recordings of many processes: one profile of all binaries, binaries from folders and
+//! from the cache of debuginfod, and counts of several machines.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -100,7 +100,7 @@ impl Machine {
         command
     }
 
-    /// The text of the profile that `profkit sample` makes.
+    /// Returns the text profile that `profkit sample` makes.
     fn sample(&self, arguments: &[&str]) -> String {
         let mut command = self.profkit();
         command.arg("sample").args(arguments);
@@ -148,7 +148,7 @@ fn all_binaries_of_a_folder_are_found_at_once() {
     }
     assert_eq!(std::fs::read_dir(machine.path("each")).unwrap().count(), 3);
     run(merge.args(["--text", "-o", "merged"]));
-    // Functions of one name in several binaries are added up.
+    // The samples of functions with the same name in several binaries are added up.
     assert_eq!(
         std::fs::read_to_string(machine.path("merged")).unwrap(),
         all
@@ -162,7 +162,7 @@ fn binaries_and_debug_info_come_from_debuginfod() {
     let machine = Machine::new(&llvm);
     machine.record(2, "perf.data");
     let expected = machine.sample(&["perf.data", "--binaries", "builds"]);
-    // The servers cannot be reached: what is in the cache is all there is.
+    // The servers cannot be reached, so only the files in the cache can be used.
     for binary in &machine.binaries {
         let folder = machine.path("served").join(id_of(binary));
         std::fs::create_dir_all(&folder).unwrap();

@@ -1,5 +1,5 @@
-//! The command on damaged files: it ends with 0 or 1, names the file and the place, stays within the memory that it
-//! promises, and a merge that fails leaves what was there before.
+//! Runs the command on damaged files. It must end with code 0 or 1, name the file and the place of the damage, and use
+//! no more memory than it promises. If a merge fails, the old output must still be there.
 #![allow(
     clippy::expect_used,
     clippy::panic,
@@ -16,12 +16,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use profkit_data::instr::indexed::IndexedProfile;
 use profkit_testkit::{Rng, fixture, fixtures, measure, short_or_whole};
 
-/// Every so many-th fixture is damaged, by default and where tests run whole; `profkit-data`'s sweep has all of them.
+/// Every 37th fixture is damaged, or every 7th if the tests run in their long form. The sweep of `profkit-data` damages
+/// all fixtures.
 const EVERY: [usize; 2] = [37, 7];
-/// The most memory, as a multiple of the input and beyond it.
+/// The largest accepted memory: `RATIO` times the size of the input, plus `FLOOR`.
 const RATIO: u64 = 4;
 const FLOOR: u64 = 64 << 20;
-/// What is in the output's place before the merge.
+/// The contents of the output file before the merge.
 const OLD: &[u8] = b"what was there before";
 
 #[test]
@@ -91,7 +92,7 @@ fn show_json(folder: &Path, name: &str, size: usize) -> Result<Ran, String> {
     )
 }
 
-/// What `show --functions --counts --format json` prints.
+/// The JSON that `show --functions --counts --format json` prints.
 #[derive(Deserialize)]
 struct Shown {
     functions: Vec<ShownFunction>,
@@ -108,21 +109,21 @@ struct Totals {
 
 #[derive(Deserialize)]
 struct ShownFunction {
-    /// The hash of the name, which may be lost.
+    /// The hash of the name. It is shown even if the name is lost.
     guid: String,
     hash: String,
     counters: usize,
-    /// Absent of pseudo records, which have none.
+    /// The counters; `None` for pseudo records, which have no counts.
     counts: Option<Vec<u64>>,
     pseudo: Option<String>,
     #[serde(default)]
     max: u64,
-    /// Of up to 128 bits: a number that JSON's reader has no exact type for, if it is beyond 64.
+    /// A number of up to 128 bits. The JSON reader has no exact type for numbers above 64 bits.
     sum: Option<serde_json::Number>,
 }
 
 impl Shown {
-    /// Whether the parts of what is shown agree with each other and with the exit code.
+    /// Checks that the parts of the output agree with each other and with the exit code.
     fn check(&self, code: i32) -> Result<(), String> {
         if (self.error_count > 0) != (code == 1) || self.errors.is_empty() != (code == 0) {
             return Err(format!("{} errors, exit code {code}", self.error_count));
@@ -156,8 +157,8 @@ impl Shown {
         Ok(())
     }
 
-    /// Whether the functions shown of a file that was cut are those of the whole one. Of text, the last may have lost
-    /// digits of its last count.
+    /// Checks that the functions shown for a truncated file are also in the whole file, with the same counts. In a text
+    /// file, the last function is not checked, because its last count may have lost digits.
     fn check_cut(&self, whole: &Shown, is_text: bool) -> Result<(), String> {
         let known: HashSet<_> = whole.functions.iter().map(ShownFunction::key).collect();
         let sure = self.functions.len() - usize::from(is_text && !self.functions.is_empty());
@@ -222,7 +223,7 @@ fn run(command: &mut Command, size: usize) -> Result<Ran, String> {
 }
 
 fn says_where(stderr: &str, name: &str, data: &[u8]) -> Result<(), String> {
-    // The message about a file without a known magic number is about the whole file.
+    // If the file has no known magic number, the message is about the whole file and states no place.
     let whole = data.is_empty() || stderr.contains("not a profile of");
     let place = stderr.contains("at offset 0x") || stderr.contains("at line ") || whole;
     if stderr.contains(name) && place {
@@ -238,12 +239,13 @@ fn write_input(folder: &Path, name: &str, data: &[u8]) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Calls the check with the name and the bytes of every damage of every chosen fixture, each in an empty folder of its own.
+/// Damages each chosen fixture in many ways. For each damaged file, calls `check` with the name, the bytes, and an
+/// empty folder.
 fn each_damage(check: impl Fn(&str, &[u8], &Path) -> Result<(), String> + Sync) {
     each_damage_of(|name, data, _, folder| check(name, data, folder));
 }
 
-/// [`each_damage`] whose check gets the whole fixture too.
+/// Does the same as [`each_damage`]; `check` also gets the undamaged fixture.
 fn each_damage_of(check: impl Fn(&str, &[u8], &[u8], &Path) -> Result<(), String> + Sync) {
     let [short, whole] = EVERY;
     let every = short_or_whole(short, whole);

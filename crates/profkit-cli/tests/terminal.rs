@@ -1,4 +1,5 @@
-//! What goes to a terminal and what does not. The master side of a pseudo terminal counts as one.
+//! Tests what is printed on a terminal and what is not. The tests use the master side of a pseudo terminal as a
+//! terminal.
 #![cfg(target_os = "linux")]
 #![allow(clippy::expect_used, clippy::panic, reason = "tests")]
 use std::fs::File;
@@ -6,7 +7,8 @@ use std::process::{Command, Stdio};
 
 const PROFILE: &str = "fixtures/text/clang-22-ir-plain.proftext";
 
-/// What decides about colours, widths and pagers besides the terminal itself. `CI` counts as a terminal that has colours.
+/// The environment variables that, like the terminal itself, decide about colours, widths and pagers. If `CI` is set,
+/// the output counts as a terminal with colours.
 const SETTINGS: [&str; 7] = [
     "CI",
     "NO_COLOR",
@@ -17,7 +19,7 @@ const SETTINGS: [&str; 7] = [
     "LESS",
 ];
 
-/// A command that no such setting of whoever runs the tests reaches.
+/// Makes a command without these variables, whatever the environment of the tests is.
 fn clean(program: &str) -> Command {
     let mut command = Command::new(program);
     for setting in SETTINGS {
@@ -74,7 +76,7 @@ fn text_does() {
     assert!(status.success());
 }
 
-/// Control characters of names are escaped on a terminal, and stay in files and pipes as they are.
+/// Control characters in names are escaped on a terminal. In files and pipes they stay as they are.
 #[test]
 fn text_is_escaped() {
     let folder = tempfile::tempdir().expect("a scratch folder");
@@ -101,7 +103,8 @@ fn text_is_escaped() {
     assert!(String::from_utf8_lossy(&piped).contains("evil\x1b[2Jname"));
 }
 
-/// What a command prints on a terminal of this size. Line feeds are not preceded by carriage returns.
+/// Runs a command on a terminal of this size. Returns the output and the exit code. The terminal does not add carriage
+/// returns before line feeds.
 fn on_terminal(size: (u32, u32), setting: &str, command: &str) -> (String, Option<i32>) {
     let (columns, rows) = size;
     let program = env!("CARGO_BIN_EXE_profkit");
@@ -118,7 +121,8 @@ fn on_terminal(size: (u32, u32), setting: &str, command: &str) -> (String, Optio
     (text, output.status.code())
 }
 
-/// A name that would clear the screen and look like an error, and a long one.
+/// Makes a profile with two functions: one with a control sequence in its name, which would change the colour of the
+/// text, and one with a very long name.
 fn evil_profile(folder: &std::path::Path) -> String {
     let profile = folder.join("evil.proftext");
     let long = format!("begin{}end", "x".repeat(200));
@@ -202,7 +206,8 @@ fn long_texts_go_through_the_pager() {
     assert_eq!(code, Some(0));
     let (seen, _) = numbered("PAGER='sed s/^/+/'", &format!("--no-pager {long}"));
     assert!(!seen.contains("\n+"), "{seen}");
-    // A text that fits needs no pager, and a pager that cannot be started is none.
+    // If the text fits on the terminal, no pager is started. If the pager cannot be started, the text is printed
+    // without one.
     let (seen, _) = on_terminal((80, 200), "PAGER='sed s/^/+/'", &long);
     assert!(!seen.contains('+'), "{seen}");
     for pager in ["PAGER=/nowhere/pager", "PAGER=", "PAGER=cat"] {
@@ -213,13 +218,14 @@ fn long_texts_go_through_the_pager() {
         );
         assert_eq!(code, Some(0), "{pager}");
     }
-    // A shell starts this pager, and does not find it: the text is printed without one.
+    // This pager has an argument, so it is started by a shell, which does not find it. The text is then printed without
+    // a pager.
     let (seen, code) = numbered("PAGER='nosuchpager -%'", &long);
     let (whole, _) = numbered("PAGER=cat", &long);
     let (_, after) = seen.split_once("names no program\n").expect("a note");
     assert_eq!(after, whole);
     assert_eq!(code, Some(0));
-    // The exit code is the command's, also if the pager is left at once.
+    // The exit code is that of the command, even if the pager ends at once.
     let damaged = "show --functions fixtures/readme/clang-22-truncated.profraw";
     let (_, code) = numbered("PAGER=true", &long);
     assert_eq!(code, Some(0));

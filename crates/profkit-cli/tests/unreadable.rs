@@ -1,4 +1,4 @@
-//! A folder that the user may not read, below a folder that is an input.
+//! An input folder contains a folder that the user may not read.
 #![cfg(unix)]
 #![allow(clippy::expect_used, clippy::panic, reason = "tests")]
 use std::fs;
@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// The user and the group that own nothing.
+/// The id of the user and the group `nobody`, which own no files.
 const NOBODY: u32 = 65534;
 
 #[test]
@@ -21,7 +21,8 @@ fn a_folder_that_may_not_be_read_is_reported_with_its_path_and_the_rest_is_merge
         fs::set_permissions(&secret, fs::Permissions::from_mode(mode)).expect("permissions");
     };
     allow(0o000);
-    // Root may read any folder: then another user runs a copy of the command that this user can reach.
+    // Root may read any folder. If root runs this test, the command is run as another user, from a copy that this user
+    // may read.
     let is_root = fs::read_dir(&secret).is_ok();
     let command = folder.path().join("profkit");
     let built = env!("CARGO_BIN_EXE_profkit");

@@ -13,8 +13,8 @@ pub enum FileKind {
     InstrRaw,
     /// An indexed instrumentation profile (`.profdata`). It may contain a heap profile too.
     InstrIndexed,
-    /// Text that may be an instrumentation profile (`.proftext`), because it is no other known kind of text. Only
-    /// reading the text can show whether it is an instrumentation profile.
+    /// Text of no other known kind. It may be an instrumentation profile (`.proftext`); only reading the text can show
+    /// whether it is one.
     InstrText,
     /// A sample profile as text.
     SampleText,
@@ -53,7 +53,8 @@ pub enum FileKind {
     PerfData,
     /// A coverage file of GCC (`.gcno`, `.gcda`).
     GccCoverage,
-    /// A file that is not a profile, but of a kind that profkit recognises.
+    /// A file of a different kind, which profkit recognises but cannot read as a profile ([`ForeignFile`]), for example
+    /// a gzip file.
     Foreign(ForeignFile),
     /// The file is of no kind that profkit recognises.
     Unknown,
@@ -259,13 +260,13 @@ fn by_magic(data: &[u8], head: [u8; 8]) -> Option<FileKind> {
         u32::from_be_bytes([head[0], head[1], head[2], head[3]]),
         0xfeed_face | 0xfeed_facf | 0xcefa_edfe | 0xcffa_edfe | 0xcafe_babe | 0xcafe_babf
     );
-    // The text "MZ" may also be the start of a function name in a text profile.
+    // "MZ" is the magic number of PE files, but it may also be the start of a function name in a text profile.
     let is_pe = head.starts_with(b"MZ") && !is_text(data);
     (is_mach_o || is_pe).then_some(FileKind::ObjectFile)
 }
 
-/// Whether the four bytes after a magic number of four letters contain a line break or a colon. If they do, the file is
-/// a text that begins with a name, and the letters are not a magic number.
+/// Whether a file that seems to begin with a magic number of four letters is in fact a text that begins with a name.
+/// This is so if one of the next four bytes is a line break or a colon, which end the name in text profiles.
 fn has_line_break_or_colon(data: &[u8]) -> bool {
     data.get(4..8)
         .is_some_and(|word| word.iter().any(|byte| matches!(byte, b'\n' | b':')))
@@ -368,9 +369,10 @@ fn is_sample_text(data: &[u8]) -> bool {
 const MEMPROF_RAW_MAGIC: u64 = 0xff6d_7072_6f66_7281;
 /// The top-level keys of LLVM's MemProf YAML, each with the line feed before it.
 const MEMPROF_KEYS: [&[u8]; 2] = [b"\nHeapProfileRecords:", b"\nDataAccessProfiles:"];
-/// The ULEB128 number at the start of every binary sample profile, without its first byte. The number has the text
-/// "SPROF42" in its high bytes and the encoding in its low byte. The lowest bit of the first byte of this array belongs
-/// to the encoding, so this bit is not compared.
+/// The bytes of the ULEB128 number at the start of every binary sample profile, except the first byte. The number has
+/// the text "SPROF42" in its high bytes and the encoding of the profile in its low byte. Each byte of a ULEB128 number
+/// holds 7 bits, so the last bit of the encoding is the lowest bit of this array's first byte. This bit is not
+/// compared.
 const SAMPLE_MAGIC_TAIL: [u8; 8] = [0xe5, 0xd0, 0xb1, 0xf4, 0xc9, 0x94, 0xa8, 0x53];
 
 #[cfg(test)]

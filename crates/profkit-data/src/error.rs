@@ -127,8 +127,9 @@ impl Error {
         self
     }
 
-    /// States that the data end before a structure is complete. This is for errors whose kind is not
-    /// [`ErrorKind::Truncated`], because LLVM reports a different kind.
+    /// Marks the error as one of data that end before a structure is complete
+    /// ([`is_end_of_data`](Self::is_end_of_data)). Errors of the kind [`ErrorKind::Truncated`] have this mark already.
+    /// Call this for an error that has a different kind because LLVM reports that kind.
     #[must_use]
     pub fn because_data_end(mut self) -> Self {
         self.0.ends_early = true;
@@ -165,7 +166,8 @@ impl Error {
         self
     }
 
-    /// Removes the name of a file that is the outermost structure, for callers that name the file before the error.
+    /// Removes the outermost structure from the error if this structure is the file `name`. This is for callers that
+    /// print the name of the file before the error.
     #[must_use]
     pub fn without_file_name(mut self, name: &str) -> Self {
         self.0
@@ -207,9 +209,9 @@ impl Error {
         self.0.kind
     }
 
-    /// Whether the data end before a structure is complete, as in a file that is cut off. The kind of such an error need
-    /// not be [`ErrorKind::Truncated`]: kinds are those of LLVM, which calls some cut files damaged
-    /// ([`ErrorKind::BadHeader`]).
+    /// Whether the data end before a structure is complete, as in a file that is cut off. The kind of such an error is
+    /// not always [`ErrorKind::Truncated`]: the error has the kind that LLVM reports, and LLVM reports some files that
+    /// are cut off as damaged ([`ErrorKind::BadHeader`]).
     pub fn is_end_of_data(&self) -> bool {
         self.0.ends_early
     }
@@ -259,7 +261,8 @@ impl Error {
         Some(text)
     }
 
-    /// Whether the error is about a whole file: the first bytes of the file are not those of the expected kind of file.
+    /// Whether the error is about the whole file, because the first bytes of the file are not those of the expected
+    /// kind of file ([`Structure::FirstBytes`]).
     pub fn is_about_file(&self) -> bool {
         self.0.structures.first() == Some(&Structure::FirstBytes)
     }
@@ -373,7 +376,7 @@ mod tests {
         let named = error.clone().within("app".to_owned());
         assert_eq!(named.to_string(), "raw profile of app: damaged");
         assert_eq!(named.clone().without_file_name("app"), error);
-        // The error is about another file.
+        // The error names the file "app", so removing the name "other" changes nothing.
         assert_eq!(named.clone().without_file_name("other"), named);
         assert_eq!(error.clone().without_file_name("app"), error);
     }

@@ -2,7 +2,7 @@
 use profkit_abi::{indexed, raw};
 
 /// A kind of file that profkit cannot read as a profile. Some of these files are profiles that another program has
-/// changed.
+/// changed, for example compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ForeignFile {

@@ -5,8 +5,8 @@
 //!
 //! | bytes | payload of a non-empty bucket |
 //! |---|---|
-//! | 2 | number of items |
-//! | an item: 8 | hash of the key |
+//! | 2 | number of items; the following fields are repeated for each item |
+//! | 8 | hash of the key |
 //! | 8 | length of the key, unless [`Lengths::DataOnly`] |
 //! | 8 | length of the data |
 //! | … | key, data |
@@ -56,8 +56,8 @@ impl Lengths {
     }
 
     /// Reads an item: hash, stored lengths, key and data. `check` is called with the hash before anything else is read;
-    /// if `check` returns an error, the item is not read. If the data end inside the item, `past` makes the error from
-    /// the cursor's error and the number of bytes that the item needs.
+    /// if `check` returns an error, the item is not read. If the data end inside the item, the returned error is the
+    /// result of `past`, which gets the cursor's error and the number of bytes that the item needs.
     fn item<'data>(
         self,
         items: &mut Cursor<'data>,
@@ -287,9 +287,9 @@ impl<'data> HashTable<'data> {
         self.entries_of_share(0, 1)
     }
 
-    /// Returns the items whose hash modulo `shares` is `share`, in the order of [`entries`](Self::entries). `shares`
-    /// must be a power of two. A key is in the same share of every file, even if the files have different numbers of
-    /// buckets.
+    /// Returns only the items whose hash modulo `shares` is `share`, in the order of [`entries`](Self::entries).
+    /// `shares` must be a power of two. The hash alone decides, so the same key is in the same share of every file,
+    /// even if the files have different numbers of buckets.
     pub fn entries_of_share(&self, share: usize, shares: usize) -> Entries<'data> {
         debug_assert!(shares.is_power_of_two() && share < shares);
         let step = shares.min(self.bucket_count()).max(1);
@@ -406,11 +406,12 @@ impl<'data> Chain<'data> {
     }
 }
 
-/// Iterates over all items of a hash table. After an error, the iteration continues with the next bucket.
+/// Iterates over all items of a hash table, or over one share of them ([`HashTable::entries_of_share`]). After an
+/// error, the iteration continues with the next bucket.
 ///
 /// At the end, the number of items is compared with the number that the file states. If the numbers differ, the last
-/// result of the iteration is an error. This check is skipped if an item was damaged or only one share of the items is
-/// read.
+/// result of the iteration is an error. This check is skipped if an item was damaged, or if not all items were
+/// requested.
 #[derive(Clone, Debug)]
 pub struct Entries<'data> {
     table: HashTable<'data>,
@@ -425,8 +426,8 @@ pub struct Entries<'data> {
     read_to: u64,
     seen: u64,
     /// Whether the last check of the iteration is already made or not needed. The check compares the number of items
-    /// with the number that the file states. It is not needed if an item was damaged, or if only one share of the items
-    /// is read.
+    /// with the number that the file states. It is not needed if an item was damaged, or if not all items were
+    /// requested.
     counted: bool,
 }
 

@@ -119,7 +119,7 @@ impl<I: Id, T> IndexVec<I, T> {
     /// Adds an entry and returns its id.
     ///
     /// # Panics
-    /// If the table already has 2^32 entries.
+    /// If the list already has 2^32 entries.
     #[inline]
     pub fn push(&mut self, entry: T) -> I {
         let id = self.next_id();
@@ -130,7 +130,7 @@ impl<I: Id, T> IndexVec<I, T> {
     /// Returns the id that the next added entry will have.
     ///
     /// # Panics
-    /// If the table already has 2^32 entries.
+    /// If the list already has 2^32 entries.
     #[inline]
     pub fn next_id(&self) -> I {
         I::from_index(self.entries.len())

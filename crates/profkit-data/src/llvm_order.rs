@@ -262,7 +262,8 @@ mod tests {
                 names.push(vec![0; length]);
             }
         }
-        // Only the names that consist of zero bytes occur twice; `tie` decides their order.
+        // Only names that consist of zero bytes occur twice in `names`. The order of two such names is decided by
+        // `tie`, here the index.
         names.sort();
         let mut indices: Vec<u32> = (0..u32::try_from(names.len()).unwrap()).rev().collect();
         // Swap two indices, so that the input is not exactly the reverse of the sorted order.

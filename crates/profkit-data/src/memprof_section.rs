@@ -165,8 +165,8 @@ impl Mover {
         cursor.u64()
     }
 
-    /// Converts an offset in the old file to an offset in the section. `place` is the position at which the section
-    /// stores the offset; an error states it.
+    /// Converts an offset in the old file to an offset in the section. `place` is the position in the section at which
+    /// the offset is stored; errors are located there.
     fn inner(&self, offset: u64, place: u64) -> Result<u64> {
         let end = self.from + self.bytes.len() as u64;
         if !(self.from..=end).contains(&offset) {

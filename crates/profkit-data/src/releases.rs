@@ -205,8 +205,8 @@ pub struct HashOrigin {
     pub version: u32,
 }
 
-/// The oldest indexed version that profkit writes. Versions 1 to 4 imply the same hashing scheme, so this version can
-/// take the place of each of them.
+/// Version 3, the oldest indexed version that profkit writes. Versions 1 to 4 imply the same hashing scheme, so version
+/// 3 can stand for each of them.
 const OLDEST_WRITTEN: u32 = 3;
 
 impl HashOrigin {

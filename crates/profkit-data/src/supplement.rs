@@ -298,7 +298,8 @@ impl Flat<'_> {
 
 /// The largest count that LLVM writes (`getInstrMaxCountValue`).
 const LARGEST: u64 = u64::MAX - 2;
-/// A function is scaled so that its largest count is this many times the hot threshold, or the cold threshold.
+/// A hot function is scaled so that its largest count is this many times the hot threshold; a warm function so that it
+/// is this many times the cold threshold.
 const FACTOR: u64 = 3;
 
 fn correct(

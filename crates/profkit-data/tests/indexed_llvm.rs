@@ -126,7 +126,8 @@ fn generated(names: usize, seed: u64) -> Both {
             hash = next() & !(1 << 60);
         }
     }
-    // Separates the records of the same name from each other.
+    // Rotate the list by half its length. If the middle of the list is between two records of one name, this separates
+    // them.
     let late = second.len() / 2;
     second.rotate_left(late);
     let mut seen = std::collections::HashSet::new();
@@ -203,7 +204,7 @@ fn same_bytes_as_llvm_22() {
     same_bytes_as(22);
 }
 
-/// The model of a text profile, in the order of the text.
+/// Reads a text profile into a model for our writer. The functions keep the order of the text.
 fn from_text(text: &[u8]) -> InstrProfile {
     let mut reader = TextReader::parse(text).unwrap();
     let mut table = FunctionTable::new();
@@ -253,8 +254,8 @@ fn built_sets() -> Vec<(RawSet, u8, Llvm)> {
     sets
 }
 
-/// Uses real counters, value profiles, bitmaps and traces of every mode. The text that a release's tool writes is the
-/// input of both that tool and our writer.
+/// Uses real counters, value profiles, bitmaps and traces of every mode. The tool of each release first writes them as
+/// text. From this text, the tool and our writer then make an indexed profile.
 #[test]
 fn real_profiles_of_every_mode_and_release_have_the_same_bytes() {
     let folder = tempfile::tempdir().unwrap();
@@ -336,7 +337,8 @@ fn llvm_22_reads_the_same_from_every_version() {
     assert!(compared > short_or_whole(30, 150), "{compared}");
 }
 
-/// Special cases of the summary: no function, bit 60 in a front-end hash, a total that wraps around, markers.
+/// Special cases of the summary: no function, bit 60 in the function hash of a front-end profile, a total that wraps
+/// around, counts that mark a record as pseudo-hot or pseudo-warm.
 #[test]
 fn corners_have_the_same_bytes_in_every_release() {
     let folder = tempfile::tempdir().unwrap();
@@ -470,7 +472,7 @@ fn vtable_names_are_kept() {
     }
 }
 
-/// The first error in a file, in LLVM's words.
+/// Returns LLVM's text for the first error that our reader finds in a file.
 fn our_complaint(bytes: &[u8]) -> String {
     let read = || {
         let profile = IndexedProfile::parse(bytes)?;

@@ -20,7 +20,7 @@ const FIXTURES: [&str; 7] = [
     "indexed/clang-22-memprof-ir-plain.profdata",
 ];
 
-/// All records, each with the range of bytes of its item.
+/// Returns all records of an undamaged file, each with the byte range of its item in the function table.
 fn whole(bytes: &[u8]) -> Vec<(Record, Range<usize>)> {
     let profile = IndexedProfile::parse(bytes).unwrap();
     let ranges: Vec<_> = profile
@@ -228,7 +228,8 @@ fn a_table_of_nothing_but_wrong_lengths_ends() {
     let buckets = 1u64 << 15;
     let item = |left: u64| {
         let mut item = 1u16.to_le_bytes().to_vec();
-        // The stored hash is wrong, and the key ends at the end of the table.
+        // The stored hash is 0, which is not the hash of the key. The stated length of the key reaches to the end of
+        // all items.
         item.extend([0; 8]);
         item.extend(left.saturating_sub(26).to_le_bytes());
         item.extend([0; 8]);
@@ -245,14 +246,14 @@ fn a_table_of_nothing_but_wrong_lengths_ends() {
     for bucket in 0..buckets {
         bytes.extend((payload as u64 + 26 * bucket).to_le_bytes());
     }
-    // Hashing every key would mean hashing 2^34 bytes.
+    // The keys have about 2^34 bytes in total, so the test would take long if the reader hashed every key.
     let (records, errors) = salvage(&bytes).unwrap();
     assert!(records.is_empty() && !errors.is_empty());
 }
 
 proptest! {
-    /// A change inside an item may go unnoticed: an item has no checksum. Everything outside it must be read unchanged,
-    /// or an error must report the loss.
+    /// A change inside an item may go unnoticed, because items have no checksums. All other items must be read
+    /// unchanged, or an error must report that they are lost.
     #[test]
     fn whatever_is_recovered_is_what_was_written(
         which in 0..FIXTURES.len(),
@@ -278,7 +279,8 @@ proptest! {
             let hit = strict.iter().find(|(_, range)| range.contains(&at));
             let same = original.is_some_and(|(whole, _)| whole == record);
             let of_hit = hit.is_some_and(|(hit, _)| hit.name == record.name || hit.name_ref == record.name_ref);
-            // A change of the version changes how every record is read.
+            // The first 16 bytes are excepted, because they have the version, and a change of the version changes how
+            // every record is read.
             prop_assert!(same || of_hit || at < 16, "{}: {:?}", FIXTURES[which], record);
             if !of_hit && at >= 16 {
                 prop_assert_eq!(NameRef::of(&record.name), record.name_ref);

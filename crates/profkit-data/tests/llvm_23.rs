@@ -1,5 +1,5 @@
-//! Instrumentation profiles of LLVM 23, which a writer of the test support writes from the description of the format
-//! alone: indexed version 14 and raw version 11.
+//! Reads and writes instrumentation profiles of LLVM 23: indexed version 14 and raw version 11. The input files do not
+//! come from LLVM. A writer in the test support made them, and it follows only the description of the format.
 #![allow(
     clippy::expect_used,
     clippy::panic,
@@ -73,7 +73,8 @@ fn lines(records: &[Record]) -> String {
     lines.join("\n")
 }
 
-/// The files in `tests/fixtures/llvm-23` are those that the writer writes. `BLESS=1` writes them again.
+/// Checks that the files in `tests/fixtures/llvm-23` have the bytes that the writer in the test support makes.
+/// `BLESS=1` writes the files.
 #[test]
 fn fixtures_are_what_the_writer_writes() {
     for (name, bytes) in llvm_23_fixtures() {
@@ -110,7 +111,7 @@ fn records_of_version_14_have_packed_bitmaps_and_uniformity_bits() {
     ");
 }
 
-/// The writer of this repository and that of the test support, which share no code, write the same bytes.
+/// Profkit's writer and the writer in the test support share no code. They must write the same bytes.
 #[test]
 fn both_writers_write_the_same_bytes() {
     for name in ["host.profdata", "gpu.profdata"] {
@@ -178,8 +179,8 @@ fn older_versions_lose_uniformity_bits_and_say_so() {
     }
 }
 
-/// A file of version 14 whose bytes are not packed contradicts what is known. It is read in the layout that fits, and
-/// reported.
+/// A version 14 file that stores each bitmap byte in a word contradicts the description of the format. The reader uses
+/// the layout that fits the file, and reports the contradiction.
 #[test]
 fn widened_bytes_are_read_and_reported() {
     let file = fixture("llvm-23/widened.bin");
@@ -300,7 +301,7 @@ fn all_dialects_of_version_11_give_the_same() {
     ");
 }
 
-/// Each check of uniform counters, with LLVM's words.
+/// Violates each check of uniform counters, and compares the error and LLVM's detail text.
 #[test]
 fn uniform_counters_are_checked() {
     let mut said = String::new();
@@ -349,12 +350,13 @@ fn uniform_counters_are_checked() {
     assert!(records[1].uniformity.is_empty() && !records[2].uniformity.is_empty());
 }
 
-/// The bits that single-byte counters would give are not known: how their uniform counters count is not described.
+/// The description of the format does not say how uniform counters work with single-byte coverage. So no uniformity
+/// bits are computed then.
 #[test]
 fn single_byte_counters_give_no_uniformity_bits() {
     let mut file = raw_profile(&kernels()[..1], Endian::Little, 8);
     file.label_at("Version", 8);
-    // The two counters of 8 bytes are then 16 counters of a byte; the record uses two of them.
+    // With single-byte coverage, the 16 bytes of the two counters are 16 counters. The record uses two of them.
     file.patch_u64("Version", 11 | variant::IR | variant::BYTE_COVERAGE);
     file.patch_u64("NumCounters", 16);
     let records = sound(&mut RawReader::parse(&file.finish()).unwrap());

@@ -1,5 +1,6 @@
-//! Sample profiles in the forms that LLVM has since release 23, and composite ones, which a writer of the test support
-//! writes from the description of the format alone.
+//! Reads and writes sample profiles in the forms that LLVM has since release 23, including composite sections. The
+//! input files do not come from LLVM. A writer in the test support made them, and it follows only the description of
+//! the format.
 #![allow(
     clippy::expect_used,
     clippy::panic,
@@ -74,7 +75,8 @@ fn all_forms_give_the_same_functions() {
     for (name, _) in sample_forms() {
         let (profile, report) = read_all(&fixture(format!("llvm-23/{name}")));
         assert_eq!(report.functions, 5, "{name}");
-        // The order of functions of one total depends on names, so lines are compared sorted.
+        // Functions with the same total are ordered by name, and by hash if a file has hashes. So the lines are sorted
+        // before they are compared.
         let sorted = |text: &str| {
             let mut lines: Vec<_> = text.lines().map(str::to_owned).collect();
             lines.sort();
@@ -111,7 +113,8 @@ fn one_function_is_found_by_each_table_of_offsets() {
     }
 }
 
-/// The order of head and total cannot be seen in the bytes. The samples show it, or a warning says that they do not.
+/// The encoding does not show whether the head or the total comes first. Either the values of the samples show the
+/// order, or a warning says that they do not.
 #[test]
 fn the_samples_show_which_number_is_the_total() {
     let file = |functions: &[Sampled], composite: Composite| {
@@ -187,7 +190,7 @@ fn inlined_functions_with_and_without_head_are_read() {
     }
 }
 
-/// A file with legacy and composite sections: counts add up.
+/// If one file has both plain and composite sections of samples, the functions of both kinds of sections are read.
 #[test]
 fn both_kinds_of_sections_in_one_file_add_up() {
     let form = SampleForm {
@@ -205,7 +208,7 @@ fn both_kinds_of_sections_in_one_file_add_up() {
             ..form.clone()
         },
     );
-    // The flat section becomes that of the other file.
+    // Replace the composite section of functions without inlined functions by the plain section of the file `legacy`.
     let flat = |file: &ByteBuilder| {
         let bytes = file.finish();
         bytes[file.offset("flat samples")..file.offset("symbols")].to_vec()
@@ -234,7 +237,7 @@ fn symbol_lists_of_hashes_are_kept() {
     let hash = |name: &str| NameRef::of(name.as_bytes()).0;
     assert!(profile.symbols.is_empty() && profile.symbol_hashes.contains(&hash("never")));
     assert_eq!(profile.symbol_hashes.len(), 5);
-    // Written together with names, which become hashes.
+    // Add two symbols that are known by name. If the list also has hashes, all symbols are written as hashes.
     profile.symbols.insert((*b"named").into());
     profile.symbols.insert((*b"never").into());
     let mut out = Vec::new();
@@ -244,7 +247,7 @@ fn symbol_lists_of_hashes_are_kept() {
     assert_eq!(faults(&report), "");
     assert_eq!(again.symbol_hashes.len(), 6);
     assert!(again.symbol_hashes.contains(&hash("named")) && again.symbols.is_empty());
-    // Without hashes, only names are left.
+    // If the option forbids hashes, only the two symbols that are known by name are written.
     let options = ExtBinaryOptions::new().no_symbol_hashes(true);
     out.clear();
     let losses = write(&profile, &options, &mut out).unwrap();
@@ -261,7 +264,7 @@ fn symbol_lists_of_hashes_are_kept() {
     assert_eq!(few.symbol_count(), 2);
 }
 
-/// LLVM 22 knows none of the new versions, sections and flags. As far as it ignores them, the strict reader does.
+/// LLVM 22 does not know versions 104 and 105. With `llvm_checks`, our reader rejects files of these versions too.
 #[test]
 fn the_reader_of_llvm_22_refuses_new_versions() {
     let options = SampleReadOptions::new().llvm_checks(true);
@@ -272,7 +275,7 @@ fn the_reader_of_llvm_22_refuses_new_versions() {
     }
 }
 
-/// A change of a good file: its name, the form of the file, and the change itself.
+/// One kind of damage: its name, the form of the file that is damaged, and a function that damages the file.
 type Damage = (&'static str, SampleForm, fn(&mut ByteBuilder));
 
 #[test]
@@ -350,7 +353,8 @@ fn each_damage_has_its_message() {
             file.label_at("version", 9).patch("version", [106]);
         }),
         ("a block beyond the section", composite.clone(), |file| {
-            // The name, the number of blocks, the type, the size.
+            // The section begins with one byte each for the name, the number of blocks, the type and the size of the
+            // first block.
             let at = file.offset("samples") + 3;
             file.label_at("size", at).patch("size", [0xff, 0x7f]);
         }),
@@ -427,7 +431,7 @@ fn each_damage_has_its_message() {
     ");
 }
 
-/// Whatever bytes are changed or cut, reading ends, and each error has its place.
+/// Whatever bytes are changed or cut off, reading does not panic, and each error has an offset.
 #[test]
 fn damaged_files_are_read_without_a_panic() {
     for (name, form) in sample_forms() {

@@ -71,7 +71,8 @@ fn version_9() {
     check("mixed-1.mipraw", &first);
     let second = image.raw(&image.run(&[(0, 1, 1), (3, 9, 0)]));
     check("mixed-2.mipraw", &second);
-    // A pool of three runs, followed by another part.
+    // A raw file in which several runs were added up: a part with the sum of three runs, followed by a part of one more
+    // run.
     let pool = image.raw_with(&image.run(&[(0, 3, 1)]), 3, &[]).finish();
     check("mixed-pool.mipraw", &[&pool[..], &second].concat());
     let other = MipImage::new(&[1; 20], image.functions.clone());

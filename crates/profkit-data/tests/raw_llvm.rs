@@ -26,7 +26,7 @@ struct Function {
     name: String,
     hash: u64,
     counts: Vec<u64>,
-    /// For each value kind: site, name or number, count.
+    /// For each value kind, all its values: the index of the value site, the value as a name or number, and its count.
     values: [Vec<(usize, String, u64)>; 3],
 }
 
@@ -139,7 +139,8 @@ fn compare(llvm: &Llvm, path: &Path) {
     let records = read_all(&mut reader);
     let mut ours = decoded(&records, reader.symbols());
     if llvm.release() < 19 && data[0] == 0xff {
-        // LLVM 16 and older do not swap the bytes of the name hashes that replace addresses. This is a fault of LLVM.
+        // In big-endian files, LLVM 16 and older do not swap the bytes of the name hashes that replace the addresses of
+        // call targets. This is a fault of LLVM, so these names are not compared.
         for function in &mut ours {
             function.values[0]
                 .iter_mut()
@@ -147,7 +148,7 @@ fn compare(llvm: &Llvm, path: &Path) {
         }
     }
 
-    // `show` prints either the context-sensitive records or the other records.
+    // One call of `show` prints either only the context-sensitive records or only the other records.
     let is_cs = |function: &Function| {
         reader.kind().is_ir() && FuncHash(function.hash).is_context_sensitive()
     };
@@ -202,7 +203,8 @@ fn compare_shown(llvm: &Llvm, path: &Path, option: &[&str], several: bool, ours:
     }
     let shown = tool(llvm, &arguments, path);
     let mut theirs = parse_show(&shown);
-    // `show` knows only the names of the last profile in the file.
+    // If the file has several profiles, `show` knows only the names of the last one. Names that `show` left empty are
+    // not compared.
     if several {
         for (their, our) in theirs.iter_mut().zip(ours) {
             for (their, our) in their
@@ -220,7 +222,8 @@ fn compare_shown(llvm: &Llvm, path: &Path, option: &[&str], several: bool, ours:
     assert_eq!(ours, theirs, "{} by {}", path.display(), llvm.release());
 }
 
-/// Compares bitmaps and traces, which only the text format shows. A name and hash that has several records is skipped.
+/// Compares the records, the kind and the traces with the text that LLVM wrote. Bitmaps and traces are only in this
+/// text. If several of our records have the same name and function hash, these records are not compared.
 fn compare_merged(
     records: &[Record],
     reader: &mut RawReader<'_>,

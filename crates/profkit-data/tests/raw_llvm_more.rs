@@ -234,10 +234,10 @@ fn text_of(error: &Error) -> String {
     }
 }
 
-/// A change of one number of the file, or of its length.
+/// One kind of damage: its name, and a function that changes one number or the length of the file.
 type Damage = (&'static str, fn(&Places, &mut Vec<u8>));
 
-/// The offsets that are changed.
+/// The offsets of the parts of the file that are damaged.
 struct Places {
     record: usize,
     counter_ptr: usize,

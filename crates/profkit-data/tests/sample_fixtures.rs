@@ -1,4 +1,5 @@
-//! Reads sample profiles that LLVM wrote from one text, in every release and encoding. All must give that text again.
+//! Reads sample profiles that LLVM wrote from the texts in `tests/programs/samples`, in every release and encoding.
+//! Each profile must be equal to the text from which it was written.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
 mod hashed;
@@ -75,8 +76,8 @@ fn files_of_llvm_22_come_out_with_its_bytes() {
             continue;
         }
         let file = fixture(&path);
-        // Functions must be written in the order of their names. A file of hashes does not have the names, so the text
-        // it was made from is used.
+        // LLVM orders functions by name if their totals are equal. A file of hashes does not have the names, so the
+        // profile is read from the text from which the file was made.
         let source = name.split('-').nth(2).unwrap();
         let source = repo_root().join(format!("tests/programs/samples/{source}.txt"));
         let profile = if name.ends_with("md5") {

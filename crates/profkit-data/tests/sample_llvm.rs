@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The number of generated profiles of each shape.
+/// The number of profiles that are generated for each combination of properties ([`OddSamples`]).
 const SEEDS: u64 = 3;
 
 fn read(data: &[u8]) -> SampleProfile {
@@ -42,7 +42,7 @@ enum Form {
     Ext(ExtBinaryOptions),
 }
 
-/// The encodings: LLVM's options, and ours.
+/// Returns all encodings. Each is given as options of llvm-profdata and in the form for our writer.
 fn forms() -> Vec<(&'static str, Form)> {
     let ext = ExtBinaryOptions::default();
     vec![
@@ -159,7 +159,7 @@ fn compare(what: &str, form: Form, ours: &[u8], theirs: &[u8]) {
                 "{what}"
             );
         }
-        // The metadata are in the order of a hash table.
+        // LLVM writes the metadata in the order of a hash table, so the bytes of this section are not compared.
         if left.kind != profkit_abi::sample::section::METADATA {
             let bytes = (one.contents(left).unwrap(), two.contents(right).unwrap());
             assert!(bytes.0 == bytes.1, "{what}: {}", left.name());
@@ -172,7 +172,7 @@ fn compare(what: &str, form: Form, ours: &[u8], theirs: &[u8]) {
 fn what_is_written_is_read_by_every_release() {
     let folder = tempfile::tempdir().unwrap();
     for llvm in Llvm::installed() {
-        // LLVM 13 has another layout for contexts and metadata.
+        // LLVM 13 has a different layout for contexts and metadata, so profiles with contexts or checksums are skipped.
         let is_13 = llvm.release() == 13;
         for shape in OddSamples::all().filter(|shape| !shape.vtables && !shape.attributes) {
             if is_13 && (shape.contexts || shape.probes) {
@@ -187,7 +187,8 @@ fn what_is_written_is_read_by_every_release() {
                 if !reads_md5 || options.ends_with("vtable-type-prof") {
                     continue;
                 }
-                // LLVM 14 was the first release with the section of contexts.
+                // LLVM 13 does not know the section of contexts, which LLVM 14 introduced. Only the split layout has no
+                // such section.
                 if is_13 && matches!(form, Form::Ext(options) if !options.split_layout) {
                     continue;
                 }

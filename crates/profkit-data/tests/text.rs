@@ -124,7 +124,7 @@ fn text_by_hand_comes_out_as_llvm_22_writes_it() {
     }
 }
 
-/// Bad text must give errors whose kinds and details make up LLVM's texts.
+/// Reading bad text must give an error whose kind and detail text together are the message that LLVM 22 prints.
 #[test]
 fn bad_text_is_refused_as_llvm_22_refuses_it() {
     let llvm = require_or_skip!(22);

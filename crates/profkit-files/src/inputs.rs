@@ -7,7 +7,8 @@ use std::io;
 
 /// The inputs of a merge, in the order in which the user named them.
 ///
-/// A slice, an array or a vector of inputs in memory implements this trait. Its items are all of one of these types:
+/// A slice, an array or a vector of inputs in memory implements this trait if all its items have the same type, which
+/// is one of these:
 ///
 /// | item | name | weight |
 /// |---|---|---|

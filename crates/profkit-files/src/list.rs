@@ -82,7 +82,7 @@ pub struct InputList {
     pub files: Vec<InputFile>,
     /// Unusual facts about the inputs that do not prevent the merge.
     pub notes: Vec<InputNote>,
-    /// For each file that was found, its index in `counted`.
+    /// For each file that was found, its index in the field `counted`, which has one entry per file.
     seen: FxHashMap<FileId, usize>,
     counted: Vec<Counted>,
     /// Files and folders that were found at two paths: first the path that is left out, then the path under which the
@@ -416,10 +416,10 @@ impl InputList {
         }
     }
 
-    /// Adds a file, unless the list already contains it under this path or another path. The counts of a file are added
-    /// twice only if the user names its path twice, or names its folder twice. `named` is true if the user named the
-    /// file itself and not its folder. `again` is true if the user named the folder before. If the user names both a
-    /// file and its folder, the weight that was given for the file is used.
+    /// Adds a file, unless the list already contains it under this path or another path. Exception: if the user names
+    /// the path of a file twice, or names its folder twice, the counts of the file are added twice. `named` is true if
+    /// the user named the file itself and not its folder. `again` is true if the user named the folder before. If the
+    /// user names both a file and its folder, the weight that was given for the file is used.
     fn add_file(&mut self, input: InputFile, id: Option<FileId>, named: bool, again: bool) {
         let next = self.counted.len();
         let index = id.map_or(next, |id| *self.seen.entry(id).or_insert(next));

@@ -96,7 +96,7 @@ impl Output {
                     Target::Direct(path.to_owned())
                 }
                 Ok(metadata) => {
-                    // This fails if the path is a folder or the user may not write the file.
+                    // Opening the file fails if the path is a folder or the user may not write the file.
                     OpenOptions::new()
                         .write(true)
                         .open(path)

@@ -30,8 +30,8 @@ impl Outputs {
     /// ends with a separator. No byte is written yet, and no folder is made.
     ///
     /// # Errors
-    /// The errors of [`Output::new`], for a file and for a file in the folder. An error if a path that ends with a
-    /// separator leads to something that is no folder.
+    /// The errors of [`Output::new`] for the file, or for a file in the folder if the output is a folder. An error if a
+    /// path that ends with a separator leads to something that is no folder.
     pub fn new(path: &Path, content: Content) -> Result<Self, OutputError> {
         let ends_with_separator = path
             .as_os_str()
@@ -57,7 +57,8 @@ impl Outputs {
         OutputError::new(profkit_data::path_text(path), OutputProblem::Io(error))
     }
 
-    /// Returns the path of the file for the result with this name. A single file has all results.
+    /// Returns the path of the file for the result with this name, if the output is a folder. `None` if the output is a
+    /// single file, which contains all results.
     pub fn path(&self, name: &OsStr) -> Option<PathBuf> {
         match self {
             Outputs::File(_) => None,
@@ -65,11 +66,11 @@ impl Outputs {
         }
     }
 
-    /// Returns the file for the result with this name. A single file has all results. A folder that does not exist is
-    /// made.
+    /// Returns the file for the result with this name. If the output is a single file, returns this file for all names.
+    /// A folder that does not exist is made.
     ///
     /// # Errors
-    /// If the folder cannot be made, and the errors of [`Output::new`].
+    /// An error if the folder cannot be made; the errors of [`Output::new`].
     pub fn file(&self, name: &OsStr) -> Result<Output, OutputError> {
         match self {
             Outputs::File(output) => Ok(output.clone()),

@@ -1,4 +1,5 @@
-//! A process that ends while it writes an output. In a file of its own, because a process can abandon its outputs once.
+//! A test of a process that ends while it writes an output. This test is in a file of its own, because a process can
+//! abandon its outputs only once.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 use profkit_files::{Content, Output, abandon_outputs};
 use std::fs;

@@ -2,9 +2,9 @@
 use profkit_data::bytes::Sink;
 use profkit_data::{Error, ErrorKind};
 
-/// The number of bytes at which the buffer is passed to the sink. It is also the size of the buffers of outputs. An
-/// output writes a text of at least this size without a copy in its own buffer. A larger size would only use more
-/// cache.
+/// When the buffer holds at least this many bytes, it is passed to the sink. Output files have a buffer of the same
+/// size, and a text that is at least as large as their buffer is written without a copy. A larger number would only use
+/// more cache.
 const FLUSH_AT: usize = 256 << 10;
 /// The extra room in the buffer, in bytes. The line that exceeds [`FLUSH_AT`] fits into it, so the buffer need not
 /// grow.

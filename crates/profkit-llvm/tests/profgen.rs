@@ -1,4 +1,4 @@
-//! `llvm-profgen` as profkit runs it does what llvm-profgen-22 does: the same exit code, texts and outputs.
+//! profkit's `llvm-profgen` does the same as llvm-profgen-22: it has the same exit code, texts and outputs.
 #![allow(
     clippy::expect_used,
     clippy::panic,
@@ -30,7 +30,8 @@ fn sorted(text: &[u8]) -> Vec<String> {
     lines
 }
 
-/// The arguments, with the output first.
+/// Returns the command line: the name of the tool, the arguments, and the option `-o` with the output. An argument
+/// `--without-output` is removed, and leaves out `-o`.
 fn with_output(output: &Path, args: &[String]) -> Vec<OsString> {
     let mut all: Vec<OsString> = vec!["llvm-profgen".into()];
     all.extend(args.iter().map(Into::into));
@@ -55,8 +56,8 @@ fn ours(args: &[String], output: &Path) -> Run {
     }
 }
 
-/// The folder is one of the test's own, because the tool writes into the working folder. `None`, with a printed reason, if
-/// the tool is not installed.
+/// Runs LLVM's tool in a new folder, because the tool writes into the working folder. Prints a reason and returns
+/// `None` if the tool is not installed.
 fn theirs(args: &[String], output: &Path) -> Option<Run> {
     let folder = tempfile::tempdir().expect("a folder");
     let run = Command::new("llvm-profgen-22")
@@ -79,8 +80,9 @@ fn theirs(args: &[String], output: &Path) -> Option<Run> {
     })
 }
 
-/// The last section of extensible binary files has the checksums and attributes of functions, in LLVM in the order of a hash
-/// table. If the profiles are the same, its bytes are sorted in both.
+/// Sorts the bytes of the last section of two extensible binary files, if the files contain the same profile. This
+/// section has the checksums and attributes of functions. LLVM writes them in the order of a hash table, so the bytes
+/// of the two files could differ only in this order.
 fn sort_metadata(one: &mut [u8], other: &mut [u8]) {
     /// The kind of the section.
     const METADATA: u64 = 5;
@@ -96,7 +98,7 @@ fn sort_metadata(one: &mut [u8], other: &mut [u8]) {
         let bytes = bytes.get(at..at + 8)?;
         Some(u64::from_le_bytes(bytes.try_into().expect("8 bytes")))
     };
-    // The table of sections has an entry with kind, flags, offset and size of each.
+    // The section table has an entry for each section: kind, flags, offset and size.
     let metadata = |bytes: &[u8]| {
         let mut places = 0..bytes.len();
         places.find_map(|at| {
@@ -115,7 +117,7 @@ fn sort_metadata(one: &mut [u8], other: &mut [u8]) {
     }
 }
 
-/// Runs both with the same arguments.
+/// Runs LLVM's tool and profkit with the same arguments, and compares what they do.
 fn compare(args: &[&str]) {
     let args: Vec<String> = args.iter().map(|&arg| arg.to_owned()).collect();
     let folder = tempfile::tempdir().expect("a folder");
@@ -152,7 +154,7 @@ fn compare(args: &[&str]) {
     }
 }
 
-/// A program, a recording of a simulated run, and the text that perf makes of it.
+/// A compiled program, a perf recording of a simulated run of it, and a folder with these files.
 struct Case {
     folder: tempfile::TempDir,
     binary: String,
@@ -230,7 +232,8 @@ impl Case {
     }
 }
 
-/// A simulated program with pseudo probes, and what `perf script` would print of samples with call chains.
+/// Compiles a program and simulates a run. The file `script` gets the text that `perf script` would print for samples
+/// with call chains.
 fn with_chains(llvm: &Llvm, source: &str, arguments: &[&str], simulation: &Simulation) -> Case {
     let case = Case::of(llvm, source, arguments);
     let program = simulate::Program::open(Path::new(&case.binary));
@@ -308,8 +311,8 @@ fn contexts_are_written_in_the_encodings_of_llvm_profgen() {
     }
 }
 
-/// Builds that differ in what llvm-profgen reads of a program, for both instruction sets, with options that no other test
-/// combines.
+/// Compiles programs with many different options, for two instruction sets, because llvm-profgen reads other parts of
+/// each. Then compares the profiles, with options of llvm-profgen that no other test combines.
 #[test]
 fn programs_of_many_builds_have_the_profiles_of_llvm_profgen() {
     let llvm = require_or_skip!(22);
@@ -407,7 +410,7 @@ fn programs_of_many_builds_have_the_profiles_of_llvm_profgen() {
                 "--trim-cold-profile",
             ],
         ];
-        // Another part of the list for each build.
+        // Each build is tested with a different part of the list of options.
         for more in some_or_all(
             options.into_iter().cycle().skip(index).take(options.len()),
             5,
@@ -704,7 +707,8 @@ fn wrong_command_lines_and_files_give_the_texts_of_llvm_profgen() {
     }
 }
 
-/// Runs both with the same arguments, and checks that one of the lines is a message.
+/// Runs LLVM's tool and profkit with the same arguments, and checks that the given message is in a line of standard
+/// error.
 fn compare_message(args: &[&str], message: &str) {
     compare(args);
     let folder = tempfile::tempdir().expect("a folder");
@@ -714,8 +718,8 @@ fn compare_message(args: &[&str], message: &str) {
     assert!(said, "{args:?}: {message:?} is not among {:?}", run.stderr);
 }
 
-/// A branch stack as `perf script` prints it, with its mapping of the fixture and the places of its branches; the newest
-/// branch is first.
+/// Returns a sample as `perf script` prints it: a mapping of the fixture, a call chain, and a branch stack with the
+/// newest branch first. The arguments are addresses relative to the mapping.
 fn script_of(chain: &[u64], branches: &[(u64, u64)]) -> String {
     let mut script =
         "PERF_RECORD_MMAP2 10/10: [0x400000(0x2000) @ 0 08:01 7 0]: r-xp /opt/clang-22-dwarf-5.elf\n"
@@ -735,7 +739,7 @@ fn script_of(chain: &[u64], branches: &[(u64, u64)]) -> String {
     script
 }
 
-/// The other messages are in the tests above.
+/// Other tests in this file cover the other messages.
 #[test]
 fn samples_that_do_not_fit_give_the_warnings_of_llvm_profgen() {
     let _llvm = require_or_skip!(22);
@@ -744,7 +748,8 @@ fn samples_that_do_not_fit_give_the_warnings_of_llvm_profgen() {
     let binary = format!("--binary={}", binary.display());
     let path = folder.path().join("script");
     let input = format!("--ps={}", path.display());
-    // Places in the fixture: a loop in `work`, the call of `work`, the call of `rare`, and a place far outside.
+    // Branches in the fixture, as addresses relative to its mapping: a loop in `work`, the call of `work` in `_start`,
+    // and an address far outside of the fixture.
     const LOOP: (u64, u64) = (0x33f, 0x300);
     const CALL: (u64, u64) = (0x3b7, 0x280);
     const OUTSIDE: u64 = 0x10_0000;
@@ -807,7 +812,7 @@ fn samples_that_do_not_fit_give_the_warnings_of_llvm_profgen() {
             &[],
             "likely due to frame in prolog/epilog.",
         ),
-        // A call that comes from outside.
+        // A call that comes from outside of the binary.
         (
             &[0x300, 0x3bc],
             &[(OUTSIDE, 0x300), LOOP],
@@ -860,13 +865,13 @@ fn samples_that_do_not_fit_give_the_warnings_of_llvm_profgen() {
         &args,
         "'Hybrid perf sample is corrupted, No LBR sample line",
     );
-    // No mapping: the addresses of the file.
+    // Without a mapping, the addresses in the text are taken as addresses in the file.
     write(" 1300 0x133f/0x1300/P/-/-/0 0x133f/0x1300/P/-/-/0\n");
     compare_message(
         &args,
         "No relevant mmap event is matched for clang-22-dwarf-5.elf, will use preferred address",
     );
-    // A mapping of the middle of the file, at another distance than that of its start.
+    // The middle of the file is mapped, too, but not at the matching address after the start of the file.
     let mapping = sound.lines().next().expect("a mapping");
     let second = mapping.replace("[0x400000(0x2000) @ 0 ", "[0x700000(0x2000) @ 0x1000 ");
     write(&format!(
@@ -904,7 +909,7 @@ fn segments_that_are_not_mapped_together_give_the_errors_of_llvm_profgen() {
             "PERF_RECORD_MMAP2 10/10: [{address:#x}(0x1000) @ {offset:#x} 08:01 7 0]: r-xp /opt/two\n"
         )
     };
-    // The offsets of the segments with code, in whole pages.
+    // The file offsets of the segments with code, rounded down to whole pages.
     let bytes = std::fs::read(at("two")).expect("read");
     let number = |at: usize, len: usize| {
         let field = bytes[at..at + len].iter().rev();
@@ -950,7 +955,7 @@ __attribute__((noinline)) int two(int x) { return x * 3 + 1; }
 int unused(int x) { return x * 5 + 1; }
 int main(int argc, char **argv) { return one(argc) + two(argc); }
 ";
-    // The function has two ranges.
+    // The compiler splits the function `work` into two address ranges.
     const PARTS: &str = "__attribute__((noinline, cold)) void complain(int value) { __asm__ volatile(\"\" :: \"r\"(value)); }
 __attribute__((noinline)) int work(int value) {
   if (__builtin_expect(value == 3, 0)) { complain(value); complain(value + 1); return -1; }
@@ -1014,7 +1019,7 @@ int main(int argc, char **argv) { return work(argc); }
     ] {
         compare_message(&[&binary(name), &counts, "--format=text"], message);
     }
-    // Functions that the linker removed or folded are no such functions.
+    // The linker removes or folds functions in these programs. Such functions cause none of the messages above.
     run(Command::new(llvm.clang())
         .args([
             "-O1",

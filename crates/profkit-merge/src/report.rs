@@ -57,7 +57,7 @@ pub struct Report {
     /// newest version with which compilers hash functions in the same way as in the inputs. So it suits the compiler
     /// that built the program. The version that suits one certain LLVM release (`IndexedWriteOptions::for_llvm`) may
     /// differ from it: a release cannot read newer versions, and the clang of a release does not find front-end
-    /// functions whose hashes are of another generation. 0 for profiles that are not instrumentation profiles.
+    /// functions that were hashed by another scheme than its own. 0 for profiles that are not instrumentation profiles.
     #[serde(skip_serializing_if = "is_zero")]
     pub suggested_indexed_version: u32,
     /// The part of the report that only MIP merges have; `None` for other merges.

@@ -1,4 +1,5 @@
-//! Promises of the driver to all kinds of merges: progress, cancelling, and inputs that are opened once.
+//! What the driver guarantees for every kind of merge: progress is reported, a merge can be cancelled, and each input
+//! is opened once.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -70,7 +71,8 @@ impl Inputs for Counted {
     }
 }
 
-/// Collects the inputs that are done, in that order, and sets the flag that cancels after a given number of them.
+/// Collects the indexes of the inputs in the order in which they are done. After a given number of inputs, sets the
+/// flag that cancels the merge.
 struct Watch {
     done: Mutex<Vec<usize>>,
     cancel_after: usize,

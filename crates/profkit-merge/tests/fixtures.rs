@@ -83,7 +83,8 @@ fn fast_and_ordinary_path_agree_with_any_number_of_threads() {
                 );
             }
         }
-        // Weights give the same result too, but only under the rules that do not depend on the order.
+        // With weights, the fast path gives the result of the ordinary path only under the tolerant rules, which do not
+        // depend on the order of inputs.
         let files = files.weighted(&[2, 1, 5, 1]);
         let merge = |slow| files.merge(&threads(2).no_fast_path(slow)).unwrap();
         assert!(
@@ -149,7 +150,7 @@ fn a_file_cut_in_its_names_gets_them_from_a_sibling_that_comes_later() {
         "{}",
         lines(&outcome.report)
     );
-    // The cut and its repair are reported as one event.
+    // One event reports that the names are cut off and that they were taken from other inputs.
     insta::assert_snapshot!(lines(&outcome.report), @"
     cut: repaired (names, at offset 0x488): the names of 12 functions come from other inputs, because the names in this file are cut off: found 9 bytes left, expected 190 bytes
     cut: repaired: the value profiles of 2 functions are lost; their counters are kept
@@ -301,7 +302,7 @@ fn build_ids_are_united_or_kept_apart() {
         for merged in &apart.profiles {
             assert_eq!(merged.build_ids, merged.profile.binary_ids);
         }
-        // Merging the input alone gives the same result.
+        // The separate result for this input equals the result of merging the input alone.
         let alone = Files::new([("d", fixture("raw/clang-19-ir-plain.profraw"))]);
         let alone = alone.merge(&MergeOptions::new()).unwrap();
         let part = apart
@@ -425,7 +426,8 @@ fn contradicting() -> Vec<(&'static str, Vec<u8>)> {
 #[test]
 fn with_the_rules_of_llvm_the_fast_path_says_what_the_ordinary_one_says() {
     let all = contradicting();
-    // The test tries every subset of the inputs in several rotations, because the contradictions depend on both.
+    // The test tries every subset of the inputs, and each subset in several rotations. Which contradictions are found
+    // depends on the subset and on the order.
     for choice in 1u32..1 << all.len() {
         let chosen: Vec<_> = (0..all.len())
             .filter(|at| choice >> at & 1 == 1)
@@ -484,7 +486,7 @@ fn heap_profiles_beside_others_are_merged_in_the_same_call() {
         assert_eq!(merged.report.events.len(), 1);
         assert_eq!(merged.report.events[0].file, "bad");
         assert_eq!(merged.report.heap.unwrap().profiles, 2);
-        // A merge may have heap profiles only.
+        // A merge is also possible if all inputs are heap profiles.
         let only = Files::new([("heap", yaml.clone())]);
         let only = only.merge(&threads(count)).unwrap();
         assert_eq!(only.heap.unwrap().profiles.len(), 1);

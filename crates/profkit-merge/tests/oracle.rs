@@ -1,4 +1,4 @@
-//! Profiles of real programs are merged by llvm-profdata and by us. The bytes must be equal.
+//! Merges profiles of real programs with llvm-profdata and with profkit. The two outputs must have the same bytes.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -73,8 +73,9 @@ fn compare(release: u32, version: u32) {
                         extra.extend(keeps_names.then_some("--keep-vtable-symbols"));
                         tool(&llvm, folder.path(), &files, &extra)
                     };
-                    // With several threads, LLVM may swap two inputs of one writer, so its output varies. Ours takes
-                    // the inputs in turn. It must equal one of several outputs of LLVM.
+                    // With several threads, LLVM may swap two inputs of one writer, so its output varies from run to
+                    // run. profkit always takes the inputs in turn. Its output must equal one of several outputs of
+                    // LLVM.
                     let attempts = if count == 1 { 1 } else { 8 };
                     let mut seen = vec![theirs()];
                     let mut is_theirs = |ours: &[u8]| {
@@ -92,7 +93,8 @@ fn compare(release: u32, version: u32) {
                         assert!(ours.report.is_clean(), "{what}: {:?}", ours.report.events);
                         let ours = indexed(&ours.profiles[0].profile, version);
                         assert!(is_theirs(&ours), "{what}, LLVM's policy, slow {slow}");
-                        // With weights, LLVM does not multiply the counts of values that are new to a site.
+                        // If the weights differ, `Exact` gives another result than LLVM, which does not multiply the
+                        // counts of values that are new to a site. So only `AsLlvm` is compared.
                         let rules = if equal_weights {
                             &[ValueWeights::Exact, ValueWeights::AsLlvm][..]
                         } else {
@@ -102,7 +104,7 @@ fn compare(release: u32, version: u32) {
                             let options = options.clone().value_weights(rule);
                             let mut ours = files.merge(&options).unwrap();
                             let ours = &mut ours.profiles[0].profile;
-                            // Profkit's own policy always keeps these names.
+                            // The tolerant policy always keeps the names of virtual tables.
                             assert_eq!(!ours.vtable_names.is_empty(), mode == Mode::Vtables);
                             if !keeps_names {
                                 ours.vtable_names.clear();
@@ -172,7 +174,8 @@ fn names_of_virtual_tables_come_in_the_order_of_llvm() {
             .keep_vtable_names(true);
         let ours = files.merge(&options).unwrap();
         let ours = names(&indexed(&ours.profiles[0].profile, 13));
-        // LLVM may swap two inputs of one writer, but a set of names hardly shows that.
+        // With several threads, LLVM may swap two inputs of one writer. The names are still compared in order: they are
+        // written in the order of a hash table, on which the order of insertion has hardly any influence.
         assert_eq!(ours, names(&theirs), "-j {j}");
         assert!(ours.len() > 2);
     }

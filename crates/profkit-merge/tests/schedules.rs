@@ -1,4 +1,5 @@
-//! Tries on purpose what threads do by chance: every way to deal out a few inputs gives the same result.
+//! Threads distribute inputs to workers by chance. These tests try every distribution of a few inputs: each must give
+//! the same result.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
@@ -79,7 +80,7 @@ fn orders<T: Clone>(things: &[T]) -> Vec<Vec<T>> {
 }
 
 /// Adds an empty value site to the value data of the first record that has sites. The data records do not change, so
-/// the layout stays the same.
+/// the fast path still recognises the profile as one of the same program.
 fn with_another_site(bytes: &[u8]) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     let profile = RawProfile::parse(&bytes).unwrap();
@@ -90,7 +91,8 @@ fn with_another_site(bytes: &[u8]) -> Vec<u8> {
         let start = usize::try_from(cursor.offset()).unwrap();
         value_data::decode(&mut cursor, &mut values).unwrap();
         let sites = values.kind(0).unwrap().site_count();
-        // The list of counts is padded to 8 bytes, so there is room for one more.
+        // The value data have one byte for each site, and these bytes are padded to 8. So there is room for one more
+        // site, unless their number is a multiple of 8.
         if sites % 8 != 0 {
             // The number of sites follows TotalSize, NumValueKinds and Kind.
             break (start + 12, u32::try_from(sites).unwrap());
@@ -109,8 +111,8 @@ fn value_data_with_another_number_of_sites_under_one_layout() {
     for order in orders(&files) {
         let files = Files::new(order);
         same_by_every_schedule(&files);
-        // Both files have the same layout. A thread that has added the first file rejects the second one only because
-        // of its sites.
+        // The data records and names of the two files are equal. So a thread that has added the first file by the fast
+        // path rejects the second file only because its value sites differ.
         let outcome = files.merge(&threads(1)).unwrap();
         let totals = outcome.report.totals;
         assert_eq!((totals.layouts, totals.fast_profiles), (1, 1));

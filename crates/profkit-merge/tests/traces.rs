@@ -13,7 +13,7 @@ use profkit_testkit::require_or_skip;
 use std::fmt::Write;
 use std::process::Command;
 
-/// Makes a text profile with the traces `from..to`. Its header states a stream of `stream` traces.
+/// Makes a text profile with the traces `from..to`. Its header states that they are a sample of `stream` traces.
 fn profile(from: usize, to: usize, stream: usize) -> Vec<u8> {
     let mut text = format!(":ir\n:temporal_prof_traces\n{}\n{stream}\n", to - from);
     for id in from..to {
@@ -25,8 +25,8 @@ fn profile(from: usize, to: usize, stream: usize) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// Cuts one stream of traces into files. Each entry is the number of traces in a file, and the length of the stream
-/// that the file states.
+/// Cuts one stream of traces into files. Each entry has the number of traces in a file, and the number of traces of
+/// which the file claims to be a sample.
 fn cut(sizes: &[(usize, usize)]) -> Files {
     let mut next = 0;
     let mut files = Vec::new();
@@ -98,7 +98,7 @@ fn compare(release: u32) {
         let ours = files.merge(&options(1).policy(Policy::Llvm)).unwrap();
         let ours = text(&ours.profiles[0].profile);
         assert!(ours == theirs, "release {release}, case {case}");
-        // With any number of threads, our sample is that of LLVM with one thread.
+        // profkit's sample does not depend on the number of threads. It is the sample that LLVM takes with one thread.
         for own in [1, 2, 3] {
             let ours = files.merge(&options(own)).unwrap();
             let ours = text(&ours.profiles[0].profile);

@@ -1,5 +1,6 @@
-//! Real compilers' assembly for x86-64, instrumented, assembled, linked with both linkers and run: it must print the
-//! same, and the object files and images must differ in nothing but what the instrumenter promises.
+//! Tests the instrumentation for x86-64. Assembly of real compilers is instrumented, assembled, linked with two
+//! linkers, and run. The program must print the same as without instrumentation. The object files and images may differ
+//! only in what the instrumenter promises to add.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
 use object::{Object, ObjectSection, ObjectSymbol};
@@ -13,7 +14,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Stands in for the runtime: writes the record section into a file at exit.
+/// C code that takes the place of the runtime: at exit, it writes the record section to a file.
 const READER: &str = r#"
 #include <stdio.h>
 #include <stdint.h>
@@ -75,7 +76,8 @@ fn run(command: &mut Command) -> Vec<u8> {
     output.stdout
 }
 
-/// A scratch folder with the linkers under the names that compilers look for, and the reader.
+/// A scratch folder with the linkers, under the names that compilers look for, and with `READER`, which takes the place
+/// of the runtime.
 struct Bench {
     folder: tempfile::TempDir,
 }
@@ -158,7 +160,7 @@ impl Bench {
         image
     }
 
-    /// Runs an image: what it prints, and its records.
+    /// Runs an image. Returns what it prints, and its records.
     fn records(&self, image: &Path) -> (Vec<u8>, Vec<u8>) {
         let file = self.path("records");
         let _ = fs::remove_file(&file);
@@ -266,7 +268,7 @@ fn dynamic_relocations(path: &Path) -> usize {
     file.dynamic_relocations().map_or(0, Iterator::count)
 }
 
-/// What the records of a run must hold, whatever compiled the program.
+/// Checks that the records of a run hold what they must, whichever compiler made the program.
 fn check_records(entries: &[Entry], records: &[u8], options: &Options) {
     let by_name: BTreeMap<&str, &Entry> = entries.iter().map(|e| (e.name.as_str(), e)).collect();
     assert!(
@@ -319,7 +321,7 @@ fn programs_print_the_same_and_differ_in_nothing_else() {
     ];
     for compiler in compilers() {
         for flags in flags {
-            // clang 13 breaks inline assembly under this flag by itself.
+            // With this option, clang 13 breaks inline assembly even without instrumentation.
             if flags.contains(&"-masm=intel") && compiler.c.ends_with("clang-13") {
                 continue;
             }
@@ -364,7 +366,9 @@ fn programs_print_the_same_and_differ_in_nothing_else() {
                         "{what}"
                     );
                     if linker == "bfd" {
-                        // The reader's own two are there in the plain image alone, which has no records.
+                        // The probes must not add dynamic relocations. The plain image may have two more: it has no
+                        // records, so the two bounds of the record section that `READER` refers to are undefined
+                        // symbols.
                         assert!(dynamic_relocations(&image) <= relocations, "{what}");
                     }
                     check_records(&map(&image), &records, &options);
@@ -374,7 +378,8 @@ fn programs_print_the_same_and_differ_in_nothing_else() {
     }
 }
 
-/// Addresses that ran, as qemu saw them: from where to where it translated code, which it does right before it runs it.
+/// Returns the ranges of addresses that were executed: for each start, the end. qemu logs the code that it translates,
+/// and it translates code right before it runs the code.
 fn executed(log: &str) -> BTreeMap<u64, u64> {
     let mut ranges: BTreeMap<u64, u64> = BTreeMap::new();
     for line in log.lines() {
@@ -596,7 +601,8 @@ fn threads_give_each_function_one_ordinal() {
                 "calls" => Some(3),
                 _ => None,
             };
-            // Four threads come to `calls` at once; each may take a number, and one is stored.
+            // Four threads call `calls` for the first time at once. Each of them may take an ordinal, but only one
+            // ordinal is stored.
             if entry.name == "calls" {
                 assert!((3..=6).contains(&ordinal), "calls: {ordinal}");
             } else if let Some(expected) = expected {

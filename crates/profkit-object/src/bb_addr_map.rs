@@ -88,8 +88,8 @@ pub struct FunctionBlocks {
     pub address: u64,
     /// The version of the function's entry.
     pub version: u8,
-    /// The blocks of the function, in the order of the code. If a function has several pieces, the blocks of the first
-    /// piece come first.
+    /// The blocks of the function, in the order of the code. If the code of the function has several address ranges
+    /// (basic block sections), the blocks of the first range come first.
     pub blocks: Vec<BasicBlock>,
 }
 
@@ -128,8 +128,8 @@ pub fn of_image(image: &Image<'_>) -> Result<Option<Vec<FunctionBlocks>>> {
     Ok(found)
 }
 
-/// Reads the section of a linked file whose addresses have `address_size` bytes. The section may contain zeros in place
-/// of functions that the linker removed.
+/// Reads the section `.llvm_bb_addr_map` of a linked file. `address_size` is the size of an address in bytes. The
+/// section may contain zeros in place of functions that the linker removed.
 ///
 /// # Errors
 /// The first fault in the section. Reading cannot continue after a fault, because entries do not contain their length.

@@ -50,8 +50,8 @@ pub struct FunctionList {
 }
 
 /// The raw versions whose record layouts are tried, in this order. Several must be tried, because a section does not
-/// show the version of its records. The first is the version of the newest release. Versions 4 to 7 have the records of
-/// version 8.
+/// show the version of its records. The first is the version of the newest release. Versions 4 to 7 are not in the
+/// list, because their records are the same as those of version 8.
 const VERSIONS: [u32; 4] = [10, 9, 8, 11];
 
 /// The variable of instrumented programs that holds the version of their raw profiles.
@@ -112,8 +112,8 @@ pub fn has_debug_info(image: &Image<'_>) -> bool {
     image.section_by_name(".debug_info").is_some()
 }
 
-/// Lists the functions of a binary under the names that sample profiles use. The list contains the functions with
-/// pseudo probes, with their checksums, and the functions that have a symbol.
+/// Lists the functions of a binary under the names that sample profiles use. The list has the functions with pseudo
+/// probes (with their checksums), and also the functions that only have a symbol.
 ///
 /// # Errors
 /// [`ErrorKind::CannotCorrelate`] if the binary has neither such functions nor debug info.

@@ -10,7 +10,7 @@ use profkit_data::ids::BuildId;
 use profkit_data::mip::{Width, has_magic};
 use profkit_data::{Error, ErrorKind, Result, Structure};
 
-/// The facts about MIP records in a binary.
+/// What a binary says about its MIP records: the map that describes them, and the section that contains them.
 ///
 /// ```
 /// use profkit_object::binary::BinaryFile;

@@ -178,7 +178,8 @@ fn debug_info_that_lies_is_told() {
             for mask in [0xff, 0x01, 0x40] {
                 let mut data = good.clone();
                 data[place] ^= mask;
-                // Without names and numbers, most of these messages are equal.
+                // Names and numbers are removed from the messages. Most of the messages are then equal, and the
+                // snapshot has each once.
                 let text = blank(&outcome(debug_info(&data)));
                 said.insert(text);
             }
@@ -207,7 +208,8 @@ fn blank(text: &str) -> String {
     out
 }
 
-/// Truncates the section after each of its bytes. Then also corrects the length of its unit.
+/// Truncates the section at every length. Does this twice: with the unit length as it is, and with a unit length that
+/// matches the truncated section.
 #[test]
 fn debug_info_that_is_cut_is_told() {
     let good = fixture("elf-debug-info");

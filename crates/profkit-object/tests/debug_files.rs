@@ -1,4 +1,4 @@
-//! Finds debug files of programs that real tools split.
+//! Finds the debug files of programs whose debug info was split off by real tools.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 use object::Object;
 use profkit_object::binary::BinaryFile;
@@ -86,7 +86,7 @@ fn separate_debug_files_are_found_by_id_and_by_link_and_checked() {
     let located = nowhere.locate(&other.join("stripped"), &link);
     assert_eq!(located.path, Some(other.join(".debug/app.debug")));
 
-    // The build id is searched first. A file under a wrong id is rejected.
+    // The path of the build id is searched first. A file at this path that has another build id is rejected.
     let tree = DebugFolders {
         folders: vec![dir.join("tree")],
     };

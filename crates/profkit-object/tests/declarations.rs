@@ -162,7 +162,8 @@ fn every_form_of_debug_info() {
             panic!("one binary");
         };
         assert_eq!(binary.debug_info, DebugInfo::Binary, "{options}");
-        // The linker's inputs, which hold the split debug info of this form, are gone: the line tables are left.
+        // With `-gsplit-dwarf=single`, the split debug info is in the object files that the linker read. The compiler
+        // driver removes these files after linking, so only the line tables are left.
         let missing = 2 * usize::from(options.contains("=single"));
         let problems = (binary.missing_split, binary.warnings.len());
         assert_eq!(problems, (missing, 0), "{options}");

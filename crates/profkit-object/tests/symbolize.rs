@@ -15,7 +15,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Function, file, line, column, discriminator, line of the function.
+/// A frame: function, file, line, column, discriminator, and the line at which the function is declared.
 type Row = (String, String, u64, u64, u64, u64);
 
 fn row(frame: &Frame<'_>) -> Row {
@@ -292,7 +292,7 @@ fn split_debug_info() {
                 .count()
                 > 10
         );
-        // A .dwo file of another program, then one that is no object file.
+        // One `.dwo` file is replaced by a file of another program, the other by a text that is no object file.
         std::fs::write(&dwo[0], fixture("debug_info/clang-22-dwarf-5.elf")).expect("written");
         std::fs::write(&dwo[1], "no object file").expect("written");
         let locations = files
@@ -355,7 +355,8 @@ fn separate_debug_files() {
             &[&tree],
         );
     };
-    // Found by debug link; then only by build id, in a tree as distributions have it.
+    // The debug file is first found by its debug link. Then it is found only by its build id, in a `.build-id` tree as
+    // distributions have it.
     like_whole(
         "app",
         &DebugFolders {
@@ -403,7 +404,7 @@ fn separate_debug_files() {
     }
 }
 
-/// The stacks of the fixtures. This test needs no tool.
+/// Checks the inline stacks in two fixtures. This test needs no tool.
 #[test]
 fn stacks_of_a_small_program() {
     for name in [

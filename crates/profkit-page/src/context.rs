@@ -1,5 +1,6 @@
-//! Parts of a page that do not come from the counts of the profile: the findings of `doctor`; the share of the counts
-//! that match the functions of binaries; and the effect of a better order of functions on the start of the program.
+//! Parts of the HTML page of a profile that do not come from its counts: the findings of `doctor`; the share of the
+//! counts that match the functions of binaries; and the effect of a better order of functions on the start of the
+//! program.
 use super::Page;
 use profkit_analysis::doctor::Diagnosis;
 use profkit_analysis::matching::{BinaryFunctions, MatchShares, Outcome, ProfileFunctions};
@@ -8,21 +9,21 @@ use profkit_analysis::order::{Startup, StartupOrder, StartupText};
 use profkit_object::code_symbols::CodeSymbol;
 use profkit_report::{grouped, plural, tenths};
 
-/// The largest number of binaries, of lost hot functions and of traces that the page lists.
+/// The page lists at most this many binaries, this many hot functions whose counts do not match, and this many traces.
 const MOST: usize = 10;
 
 /// The order of functions that `profkit order` proposes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Proposal {
-    /// The functions in the proposed order. A function is given by the number of its name in `FunctionList::targets`,
-    /// from 1.
+    /// The functions in the proposed order, each as the index of its name in `FunctionList::targets`, counted from 1.
     pub order: Vec<usize>,
     /// What the order improves. Each line is a sentence.
     pub lines: Vec<String>,
 }
 
 impl Page {
-    /// Adds problems that the file has although its parts can be read. The errors of the file are already on the page.
+    /// Adds the problems that `doctor` finds although the file can be read, such as functions without names. Read
+    /// errors are already on the page.
     pub(super) fn add_diagnosis(&mut self, diagnosis: &Diagnosis) {
         if let Some(stated) = diagnosis.functions_stated
             && stated != diagnosis.functions

@@ -9,7 +9,7 @@ use profkit_report::diff::{DiffReport, HeapDiff};
 use profkit_report::plural;
 use serde_json::{Value, json};
 
-/// The number of units in a whole. Shares are written in billionths.
+/// The factor that converts a share (a fraction from 0 to 1) to billionths, in which shares are written.
 const BILLION: f64 = 1e9;
 
 /// The functions that changed.
@@ -185,8 +185,8 @@ impl DiffTable {
     }
 }
 
-/// The shares of the function in the old and the new profile, in billionths. A function of a MIP profile has positions
-/// instead.
+/// The shares of the function in the old and the new profile, in billionths. A function of a MIP profile has no shares,
+/// so its positions in the order of the first calls are returned instead.
 fn numbers(function: &FunctionChange) -> [u128; 2] {
     match function.shares {
         [None, None] => function.ranks.map(|rank| rank.unwrap_or(0).into()),

@@ -1,4 +1,4 @@
-//! The functions of a page, as columns.
+//! The functions on the HTML page of a profile, stored column by column.
 use super::encode::{as_script, column, index, number, strings};
 use profkit_analysis::names::{self, Spelling};
 use profkit_analysis::ranking::FunctionNumbers;
@@ -80,7 +80,7 @@ impl Interner {
         &self.list
     }
 
-    /// The strings as a block.
+    /// Encodes the strings as a data block of the page.
     pub fn block(&self) -> Vec<u8> {
         strings(self.list.iter().map(String::as_str))
     }
@@ -101,7 +101,7 @@ fn difference(one: u128, other: u128) -> u128 {
 pub enum Cut {
     /// Nothing.
     Nothing,
-    /// The source of functions.
+    /// The source code of functions.
     Source,
     /// Symbols before demangling, and function hashes.
     Symbols,

@@ -39,8 +39,8 @@ impl Page {
         let mut blocks = self.fixed_blocks();
         let list = &self.functions;
         let mut kept = list.kept(Cut::Nothing, self.cold);
-        // The symbols are compressed before it is known whether they fit. Names and symbols are the largest parts of a
-        // page, and one core compresses each of them.
+        // The symbols are compressed even if they will not fit. Names and symbols are the largest parts of a page, so
+        // one core compresses the names while another one compresses the symbols.
         let (mut columns, (inside, symbols)) = rayon::join(
             || all_packed(list.columns(&kept)),
             || {
@@ -208,7 +208,7 @@ impl Page {
         all_packed(blocks)
     }
 
-    /// Makes the parts of the page that depend on the numbers of all functions.
+    /// Draws the curve and makes the table of the hottest functions, from the counts of these functions.
     fn drawn(&self, functions: &[&PageFunction]) -> Drawn {
         let mut drawn = Drawn::default();
         super::curve::draw(functions, self.total, self.unit, &mut drawn.curve);

@@ -170,7 +170,7 @@ impl Page {
         });
     }
 
-    /// Appends the value sites of a record that have values.
+    /// Appends those value sites of a record that have at least one value.
     fn values(
         &mut self,
         record: &Record,
@@ -203,7 +203,7 @@ impl Page {
         self.functions.values.extend_from_slice(&bytes);
     }
 
-    /// Returns the number of a call target's name; 0 for a target outside the program.
+    /// Returns the index of a call target's name, counted from 1; 0 for a target outside the program.
     fn target(
         &mut self,
         hash: u64,

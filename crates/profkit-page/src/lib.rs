@@ -62,14 +62,14 @@ const MOST_ERRORS: usize = 5;
 pub struct Page {
     /// The name of the file.
     file: String,
-    /// What the file is.
+    /// What the file is, in words: the kind and the form of the profile.
     what: String,
     /// The kind of the profile, as the page's data spell it.
     kind: &'static str,
     /// The name of what the profile counts, in the plural.
     unit: &'static str,
-    /// The titles of three columns: a function's first number, its sum and its largest number. A column with an empty
-    /// title is not shown.
+    /// The titles of three columns with the numbers of each function: the count of its first counter, the sum of its
+    /// counters, and its largest count. A column with an empty title is not shown.
     titles: [&'static str; 3],
     detail: Detail,
     facts: Vec<(&'static str, String)>,
@@ -90,7 +90,7 @@ pub struct Page {
     flame: Option<Flame>,
     contexts: Option<Contexts>,
     traces: Vec<Trace>,
-    /// For each function in traces, the number of its name in [`FunctionList::targets`].
+    /// For each function in traces, the index of its name in [`FunctionList::targets`], counted from 1.
     first_calls: FxHashMap<NameRef, usize>,
     proposal: Option<Proposal>,
     /// For each source file: the numbers of functions, called functions, blocks, and blocks that ran.
@@ -138,7 +138,7 @@ struct Contexts {
     names: Vec<u8>,
 }
 
-/// The order of the first calls in a run. Functions are given by the numbers of their names, from 1.
+/// The order of the first calls in a run. A function is given by the index of its name, counted from 1.
 #[derive(Clone, Debug)]
 struct Trace {
     weight: u64,
@@ -159,9 +159,9 @@ impl Page {
         }
     }
 
-    /// Makes the page of a file that is a profile with functions. The page also has the problems that `doctor` finds in
-    /// a readable file. `doctor` examines the file at the same time as the page is made, because each of the two reads
-    /// all of it.
+    /// Makes the page of a file that is a profile with functions. The page also has the problems that `doctor` finds
+    /// although the file can be read. `doctor` runs while the page is made, because each of the two reads the whole
+    /// file.
     pub fn of_file(file: &str, data: &[u8], profile: &mut AnyProfile<'_>) -> (Self, Faults) {
         let mut diagnosis = None;
         let (mut page, faults) = rayon::in_place_scope(|scope| {

@@ -60,7 +60,7 @@ impl Lean {
         }
     }
 
-    /// Whether a slash at this place begins a pattern. Otherwise the slash divides.
+    /// Whether a slash at this place begins a regular expression. Otherwise the slash is a division.
     fn pattern_may_follow(&self) -> bool {
         let last = self.out.chars().next_back();
         last.is_none_or(|last| !is_word(last) && !matches!(last, ')' | ']'))
@@ -95,8 +95,8 @@ fn is_word(one: char) -> bool {
     one.is_alphanumeric() || matches!(one, '_' | '$')
 }
 
-/// The size in bytes of a string with its quotes, or of a pattern with its slashes but without its flags. A slash
-/// between the brackets of a pattern does not end the pattern.
+/// The size in bytes of a string with its quotes, or of a regular expression with its slashes but without its flags. A
+/// slash between square brackets does not end a regular expression.
 fn quoted(text: &str, quote: char) -> usize {
     let (mut escaped, mut in_brackets) = (false, false);
     for (at, one) in text.char_indices().skip(1) {

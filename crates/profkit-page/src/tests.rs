@@ -1,4 +1,4 @@
-//! The blocks of pages, decoded as the script decodes them.
+//! Decodes the data blocks of pages as a page's script decodes them, and checks their contents.
 use super::source::SourceFolder;
 use super::{DEFAULT_SIZE_LIMIT, Html, Page};
 use base64::Engine as _;
@@ -82,13 +82,15 @@ fn functions_are_sorted_by_name_and_their_numbers_are_differences() {
     assert_eq!(strings(&block(&html, "names")), ["ns::parse(int)", "work"]);
     assert_eq!(strings(&block(&html, "mangled")), ["_ZN2ns5parseEi", ""]);
     assert_eq!(numbers(&block(&html, "sum")), [4, 95]);
-    // Largest counts 4 and 90, first counts 4 and 5.
+    // The largest counts are 4 and 90, and the entry counts are 4 and 5. The page stores the largest count as its
+    // difference from the sum, and the entry count as its difference from the largest count.
     assert_eq!(numbers(&block(&html, "max")), [0, 10]);
     assert_eq!(numbers(&block(&html, "entry")), [0, 170]);
     assert_eq!(block(&html, "hashes")[8..], [16, 0, 0, 0, 0, 0, 0, 0]);
     assert_eq!(numbers(&block(&html, "detail")), [1, 4, 3, 5, 90, 0]);
     assert_eq!(numbers(&block(&html, "detail-sizes")), [2, 4]);
-    // No values; one site: an indirect call, site 0, one target, the first name, 7 times.
+    // The first function has no values. The second has one site with values: its kind is 0 (an indirect call), its
+    // index is 0, and its one target is the first name, with 7 calls.
     assert_eq!(numbers(&block(&html, "values")), [0, 1, 0, 0, 1, 1, 7]);
     assert_eq!(strings(&block(&html, "targets")), ["ns::parse(int)"]);
     let facts: serde_json::Value = serde_json::from_slice(&block(&html, "facts")).unwrap();
@@ -117,7 +119,7 @@ fn lines_of_samples_have_the_lines_of_inlined_functions_after_them() {
         strings(&block(&html, "flame-names")),
         ["all", "main", "work"]
     );
-    // Depth, name, weight, cold and hot.
+    // The number of frames. Then for each frame: depth, name, weight, cold part and hot part.
     let frames = [
         &[3][..],
         &[0, 0, 100, 0, 0],
@@ -143,7 +145,7 @@ fn a_small_limit_leaves_out_the_least_important_parts_first() {
     let mut seen = Vec::new();
     for limit in (20_000..300_000).step_by(4_000).rev() {
         let html = instr(&text, limit);
-        // The sentence about what is not there grows.
+        // With a smaller limit the page gets smaller, apart from the sentence about what was left out, which grows.
         assert!(html.text.len() <= before.saturating_add(200));
         before = html.text.len();
         if seen.last() != Some(&html.left_out) {
@@ -233,7 +235,7 @@ fn source_has_samples_beside_its_lines() {
     assert_eq!(numbers(&block(&html.text, "file")), [0, 1]);
     let lines = strings(&block(&html.text, "source-lines"));
     let source = numbers(&block(&html.text, "source"));
-    // Nothing of the first function; three parts of the second.
+    // No lines of the first function are shown, and three parts of the second.
     assert_eq!(source[..2], [0, 3]);
     let mut rest = source[2..].iter().copied();
     let mut next = || rest.next().expect("a number");
@@ -293,7 +295,8 @@ fn probes_and_counters_have_no_lines() {
             .iter()
             .position(|&number| number == 19)
             .expect("the declaration");
-        // One part without callee; its first line has the number of entries.
+        // The function has one part, which is not of an inlined function. The count beside its first line is the entry
+        // count.
         assert_eq!(source[at - 6..at], [1, 0, 0, 0, 0, 1]);
         assert_eq!(source[at + 3..][..3], [1, 0, 10]);
     }

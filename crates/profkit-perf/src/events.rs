@@ -11,8 +11,8 @@ use rustc_hash::FxHashMap;
 /// An event of a recording, with its attributes and its ids.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// The name of the event: that in the recording, or else perf's name for such an event. It may contain any text of
-    /// the file.
+    /// The name of the event in the recording. If the recording has no name for it, the result of [`Attr::name`]. The
+    /// name may contain any text of the file.
     pub name: String,
     /// The attributes, which state what the event counts and what its samples contain.
     pub attr: Attr,

@@ -9,12 +9,13 @@ pub const INFLATE_RATIO: u64 = 128;
 /// The number of bytes to which the records may be decompressed in any case, even if the recording is very small. The
 /// records are decompressed one chunk at a time, so this costs time but no memory.
 pub const INFLATE_FLOOR: u64 = 256 << 20;
-/// The maximum number of pieces of address spaces for all processes together. A piece takes about 40 bytes. A mapping
-/// of a real process makes one piece, or more pieces if it covers earlier mappings.
+/// The maximum number of pieces of address spaces for all processes together. A piece is a range of addresses to which
+/// the same mappings apply. It takes about 40 bytes. A mapping of a real process makes one piece, or more pieces if it
+/// covers earlier mappings.
 pub const MAP_PIECES: usize = 16 << 20;
-/// The maximum number of pieces that all mappings together may cover. A piece counts each time that a mapping covers
-/// it. The mappings of a real process cover few pieces. In a malicious recording, each of many mappings may cover each
-/// of many pieces.
+/// The limit for the work of adding mappings: the number of existing address-space pieces that each new mapping covers,
+/// summed up over all mappings. In a real process, a mapping covers few pieces. In a malicious recording, each of many
+/// mappings may cover each of many pieces.
 pub const MAP_COVERS: usize = 64 << 20;
 /// The maximum number of bytes of paths and names in the records about processes. Recordings of whole machines have
 /// some megabytes of them. In compressed records, long paths can be repeated at no cost.

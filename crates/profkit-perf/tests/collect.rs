@@ -1,4 +1,5 @@
-//! Counts of recordings: written ones, and those of real hardware, compared with a plain loop.
+//! Tests of the counts of recordings. The recordings were written for the tests or made on real hardware. The expected
+//! counts of the latter are computed by a plain loop.
 #![allow(
     clippy::expect_used,
     clippy::panic,
@@ -11,7 +12,7 @@ use profkit_perf::{Mode, Recording};
 use profkit_testkit::{Endian, PerfSample, PerfWriter};
 use std::collections::BTreeMap;
 
-/// Counts by path, as text: ranges, branches, addresses.
+/// Returns the counts as text. Each line begins with the path of the binary and has a range, a branch or an address.
 fn text(counts: &Counts) -> Vec<String> {
     let mut lines = Vec::new();
     for binary in &counts.binaries {
@@ -32,7 +33,7 @@ fn text(counts: &Counts) -> Vec<String> {
     lines
 }
 
-/// A process with a program and a library, and a process with another program at the same addresses.
+/// A recording of two processes: one with a program and a library, and one with another program at the same addresses.
 fn story() -> PerfWriter {
     let mut writer = PerfWriter::new(Endian::Little, &["cycles:u", "branches"], false, true);
     let sample = |event, pid, time, branches: &[(u64, u64, u64)]| PerfSample {
@@ -51,7 +52,7 @@ fn story() -> PerfWriter {
         .mmap2(10, 2, 0x7f00_0000, 0x1000, "/lib/two.so", &[2; 8])
         .comm(11, 1, "other", true)
         .mmap(11, 2, 0x40_0000, 0x1000, 0x3000, "/bin/other")
-        // Newest first: a loop, a call into the library and back.
+        // The branch stack, newest branch first: a loop, a return from the library, the call into the library, a loop.
         .sample(&sample(
             0,
             10,
@@ -74,7 +75,7 @@ fn story() -> PerfWriter {
                 (0x40_0020, 0x40_0010, 0),
             ],
         ))
-        // A gap: code of the library ran, and then a branch of the program.
+        // This branch stack has a gap: a branch arrives in the library, but the next branch leaves from the program.
         .sample(&sample(
             1,
             10,
@@ -136,7 +137,7 @@ fn samples_are_weighed_by_their_period() {
     for (event, address, period) in [
         (0, 0x40_0001, 400),
         (0, 0x40_0002, 599),
-        // Half of the smallest period is rounded up.
+        // The period is 1.5 times the smallest one, which is rounded up to 2.
         (0, 0x40_0003, 600),
         (0, 0x66_0000, 1200),
         // Each event has its own smallest period.
@@ -189,7 +190,8 @@ fn samples_are_weighed_by_their_period() {
     options.selection.from = None;
     options.selection.events = vec!["branches".to_owned()];
     assert_eq!(collect(&recording, &options).losses.samples, 11);
-    // Periods at the limits of numbers neither overflow nor count 0 times.
+    // The sum for the largest possible period does not overflow, and a sample with the smallest period does not count 0
+    // times.
     for period in [1, u64::MAX] {
         let mut sample = PerfSample::default();
         (sample.pid, sample.time, sample.period) = (10, 10, period);
@@ -245,7 +247,7 @@ fn counts_of_several_inputs_are_added() {
     let bytes = story().file();
     let recording = Recording::open(&bytes).expect("a recording");
     let once = collect(&recording, &CollectOptions::default());
-    // The same library under another path, and with the id as perf fills it up.
+    // The library gets another path, and the zeros that perf appends to short build ids. It is still the same library.
     let mut renamed = once.clone();
     let library = renamed.binaries.last_mut().expect("the library");
     library.key.path = b"/a/copy.so".to_vec();
@@ -276,7 +278,7 @@ fn build_ids_are_compared_without_what_perf_adds() {
     assert!(!same_build_id(&id(&[1]), &id(&[1, 0])));
 }
 
-/// The counts of a recording by a plain loop over its samples in their order.
+/// Returns the counts of a recording, computed by a plain loop over its samples.
 fn plain(recording: &Recording<'_>) -> Vec<String> {
     let processes = recording.processes();
     let add_all = |sums: &mut BTreeMap<(usize, u8, Place, Place), u64>,

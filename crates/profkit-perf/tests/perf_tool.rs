@@ -26,7 +26,7 @@ const BEYOND_PERF: [(&str, &str, u64); 3] = [
     ),
 ];
 
-/// A sample in a form that both sides can be brought into.
+/// Returns a sample as text. [`of_perf`] makes the same text from the output of perf, so that the two can be compared.
 fn line(sample: &Sample<'_>) -> String {
     let mut line = format!(
         "{} {}/{} {:#x} period {}",
@@ -52,7 +52,7 @@ fn line(sample: &Sample<'_>) -> String {
     line
 }
 
-/// The samples in the output of `perf report -D`, in the same form.
+/// Returns the samples in the output of `perf report -D` as the text that [`line`] makes of a sample.
 fn of_perf(text: &str) -> Vec<String> {
     let mut samples = Vec::new();
     let mut current: Option<String> = None;
@@ -118,7 +118,8 @@ fn ours(recording: &Recording<'_>) -> Vec<String> {
     samples
 }
 
-/// Lines such as "SAMPLE events: 9232", as perf prints them before the first event's own numbers.
+/// Returns the number of records of each kind, from lines such as "SAMPLE events: 9232". perf prints these totals
+/// before the numbers of each event.
 fn counts_of_perf(text: &str) -> Vec<(String, u64)> {
     let stats = text.split_once("Aggregated stats:").expect("stats").1;
     let all = stats
@@ -175,14 +176,15 @@ fn compare(path: &Path) {
         .output()
         .expect("perf runs");
     let names = String::from_utf8_lossy(&names.stdout);
-    // perf makes the letters after the colon anew for events of a pipe.
+    // The modifiers after the colon are not compared, because perf does not take them from the recording if it is a
+    // pipe.
     let bare = |name: &str| name.split(':').next().unwrap_or_default().to_owned();
     let found: Vec<String> = recording
         .events()
         .iter()
         .map(|event| bare(&event.name))
         .collect();
-    // `perf evlist` cannot name the events of a pipe without the feature for them.
+    // If a pipe has no feature section with the names of its events, `perf evlist` prints no names.
     let theirs = names.lines().filter(|line| !line.starts_with('#'));
     let theirs: Vec<String> = theirs.map(bare).collect();
     if !theirs.is_empty() {

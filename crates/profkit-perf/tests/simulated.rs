@@ -1,5 +1,5 @@
-//! Recordings of simulated programs: several processes, fork, exec, dlopen, the kernel. What is counted is what the
-//! simulation counted itself.
+//! Recordings of simulated programs, with several processes, fork, exec, dlopen and the kernel. The counts of a
+//! recording must equal the counts that the simulation itself made.
 #![allow(clippy::expect_used, clippy::panic, reason = "tests")]
 use profkit_perf::Recording;
 use profkit_perf::collect::{CollectOptions, Place, collect};
@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Command;
 
 type Pairs<K> = BTreeMap<K, u64>;
-/// Ranges and branches of a program.
+/// The expected counts of the ranges and of the branches of a program.
 type Expected = (Pairs<(u64, u64)>, Pairs<(Place, Place)>);
 
 fn compiled(llvm: &Llvm, source: &str, arguments: &[&str], output: &Path) -> Program {
@@ -25,7 +25,7 @@ fn compiled(llvm: &Llvm, source: &str, arguments: &[&str], output: &Path) -> Pro
     Program::open(output)
 }
 
-/// The truth about one program, with offsets in its file.
+/// Returns what the simulation counted in one program. Addresses are converted to offsets in the program's file.
 fn expected(truth: &Truth, index: usize, program: &Program) -> Expected {
     let offset = |address| program.file_offset(address).expect("an address of code");
     let mut ranges = Pairs::new();

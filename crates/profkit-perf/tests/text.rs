@@ -15,7 +15,7 @@ fn read(text: &str) -> Counts {
     read_text(text.as_bytes(), TextOptions::default()).expect("a text")
 }
 
-/// The file of addresses with the counts.
+/// Returns the counts as a file of addresses.
 fn text(counts: &Counts) -> String {
     let mut bytes = Vec::new();
     write_addresses(counts, &mut bytes).expect("a vector takes all");
@@ -285,7 +285,7 @@ fn damage_never_panics() {
     }
 }
 
-/// The output of perf script has the counts that the recording itself has.
+/// The output of `perf script` for a recording gives the same counts as the recording itself.
 #[test]
 fn perf_script_says_what_the_recording_says() {
     for path in profkit_testkit::perf_recordings() {

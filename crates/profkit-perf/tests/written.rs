@@ -1,15 +1,15 @@
-//! Recordings written for tests: both byte orders, all forms, damage of every kind.
+//! Tests with recordings that the tests write themselves: both byte orders, all forms, and damage of every kind.
 #![allow(clippy::expect_used, clippy::panic, reason = "tests")]
 use profkit_perf::{Branch, Form, Mode, Recording, Sample};
 use profkit_testkit::{Endian, PerfSample, PerfWriter, Rng, mutate};
 
 const ORDERS: [Endian; 2] = [Endian::Little, Endian::Big];
 
-/// A process with two programs one after the other, a child, and the kernel.
+/// A recording of a process that forks a child, which then starts another program; and of the kernel.
 fn story(endian: Endian) -> PerfWriter {
     let mut writer = PerfWriter::new(endian, &["cycles:u", "branches"], true, true);
     let mispredicted = writer.bit(0);
-    // 77 cycles: a field of 16 bits from bit 4 on.
+    // 77 cycles. The field for the cycles has 16 bits and begins at bit 4.
     let cycles = match endian {
         Endian::Little => 77 << 4,
         Endian::Big => 77 << (64 - 4 - 16),
@@ -45,7 +45,7 @@ fn story(endian: Endian) -> PerfWriter {
         .comm(11, 20, "program", true)
         .mmap(11, 21, 0x40_0000, 0x1_0000, 0x3000, "/opt/program")
         .sample(&sample(0, 11, 22, 0x40_0300))
-        // Later in the file, but before the new program.
+        // This sample is later in the file, but its time is before the start of the new program.
         .sample(&sample(0, 11, 15, 0x40_0400))
         .sample(&PerfSample {
             in_kernel: true,
@@ -55,7 +55,7 @@ fn story(endian: Endian) -> PerfWriter {
     writer
 }
 
-/// Each sample in one line, in the order of time.
+/// Returns the samples of a recording in the order of time, as one line of text each.
 fn lines(bytes: &[u8]) -> Vec<String> {
     let recording = Recording::open(bytes).expect("a recording");
     let (mut list, _) = recording.samples(
@@ -114,7 +114,7 @@ fn a_folder_has_records_in_several_files() {
     let writer = story(Endian::Little);
     let mut head = writer.clone();
     head.set_records(Vec::new());
-    // The size of the records is 0, as in an unfinished file; the records are beside it.
+    // The size of the records in the header is 0, as in an unfinished file, because the records are in other files.
     let head = head.file();
     let half = writer.records().len();
     let recording =
@@ -143,7 +143,7 @@ fn compressed_records_straddle_their_pieces() {
         (83, Endian::Big),
     ] {
         let mut writer = story(endian);
-        // Much more than a chunk is decompressed at a time.
+        // The records are many times larger than the part of the stream that is decompressed at a time.
         let story = writer.records().to_vec();
         let filler = PerfSample {
             pid: 12,
@@ -180,7 +180,7 @@ fn compressed_records_straddle_their_pieces() {
         let figures = recording.figures();
         let samples: u64 = figures.events.iter().map(|event| event.samples).sum();
         assert_eq!(samples, 5006, "{kind}");
-        // A compressed stream that ends too early gives what it has.
+        // If the compressed stream is cut, the records before the cut are read.
         let mut cut = writer.clone();
         cut.set_records(writer.records()[..writer.records().len() / 2 / 1016 * 1016].to_vec());
         let file = cut.file();
@@ -190,7 +190,7 @@ fn compressed_records_straddle_their_pieces() {
     }
 }
 
-/// What is wrong with a recording, in words.
+/// Returns the number of samples and the losses of a recording as text, or the error.
 fn losses(bytes: &[u8]) -> String {
     match Recording::open(bytes) {
         Err(error) => format!("error: {error}"),
@@ -221,13 +221,15 @@ fn damage_costs_the_damaged_records_only() {
     ))
     .expect("small");
 
-    // The file ends within the last record: the table of features is gone too.
+    // The file ends within the last record. The table of feature sections, which comes after the records, is missing
+    // too.
     let end = data + writer.records().len();
     assert_eq!(
         losses(&sound[..end - 4]),
         format!("5 samples; cut_at: Some({})", end - 160)
     );
-    // perf was killed: no size, and therefore no features; records go on to the end of the file.
+    // perf was killed: the header does not state the size of the records, and there are no feature sections. The
+    // records go on to the end of the file.
     let mut unfinished = sound[..end].to_vec();
     unfinished[48..56].fill(0);
     assert_eq!(losses(&unfinished), "6 samples; unfinished: true");
@@ -248,7 +250,7 @@ fn damage_costs_the_damaged_records_only() {
     let count = end - 80;
     lying[count..count + 8].copy_from_slice(&u64::MAX.to_le_bytes());
     assert_eq!(losses(&lying), "5 samples; damaged_samples: 1");
-    // A sample of an event that is not there.
+    // A sample with the id of an event that the recording does not have.
     let mut foreign = sound.clone();
     foreign[end - 152..end - 144].copy_from_slice(&99u64.to_le_bytes());
     assert_eq!(losses(&foreign), "5 samples; unknown_event: 1");
@@ -311,7 +313,7 @@ fn no_damage_panics_or_makes_samples() {
 /// Small files that would cost much memory or time without limits.
 #[test]
 fn hostile_processes_cost_little() {
-    // Each of many mappings covers all of many pieces.
+    // Many mappings, each of which covers the whole range of many earlier mappings.
     let mut covers = PerfWriter::new(Endian::Little, &["cycles"], false, false);
     for page in 0..10_000 {
         covers.mmap(
@@ -330,7 +332,8 @@ fn hostile_processes_cost_little() {
     let recording = Recording::open(&bytes).expect("a recording");
     assert!(recording.losses().mappings_over_limit > 0);
 
-    // A long name that each of many children would have, and very many generations of one process.
+    // A process with a long name, which each of its many children inherits, and which starts very many programs one
+    // after the other.
     let mut names = PerfWriter::new(Endian::Little, &["cycles"], false, false);
     names.comm(1, 1, &"x".repeat(60_000), true);
     for child in 2..100_000 {
@@ -356,7 +359,8 @@ fn pieces_of_hardware_traces_are_counted_and_passed_over() {
             Endian::Little => value.to_le_bytes(),
             Endian::Big => value.to_be_bytes(),
         };
-        // The size of the data that follow, the offset, the reference; processor and thread are not read.
+        // The first three fields are the size of the data after the record, the offset and the reference. The reader
+        // does not use the fields with the processor and the thread.
         let body = [number(24), number(0), number(0), [0; 8], [0; 8]].concat();
         for _ in 0..2 {
             writer.record(71, 0, &body).bytes(&[0xff; 24]);

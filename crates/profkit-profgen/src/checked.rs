@@ -22,9 +22,9 @@ pub struct Figures {
     pub without_branch: u64,
     /// The number of ranges that begin in no function of the debug info.
     pub no_function: u64,
-    /// Ranges in functions that only the symbol table has. They are used.
+    /// The number of ranges in functions that only the symbol table has. They are used.
     pub of_symbols: u64,
-    /// Ranges that go on after the end of their function.
+    /// The number of ranges that go on after the end of their function.
     pub across_functions: u64,
     /// The number of ranges that contain a jump, a call or a return before their last instruction, or that end before
     /// they begin.
@@ -63,10 +63,10 @@ pub enum RangeFault {
     Impossible,
 }
 
-/// A range beside the code.
+/// What was found out about a range by looking at the code.
 struct Looked {
     ends: (u64, u64),
-    /// Whether an instruction begins at each end.
+    /// Whether an instruction begins at the start of the range, and one at its end.
     both: bool,
     /// Whether the last instruction is a branch, a call or a return.
     ends_in_branch: bool,

@@ -14,17 +14,17 @@ pub struct Profiles {
     separate: bool,
     /// The profiles, each with the index of its first binary in [`Outcome::binaries`](crate::Outcome::binaries).
     list: Vec<(usize, SampleProfile)>,
-    /// The path of the binary to which counts were given.
+    /// For each entry of the inputs with counts, the path of the binary that got these counts.
     owners: FxHashMap<BinaryKey, String>,
 }
 
 impl Profiles {
-    /// No profile yet. All binaries will be in one profile.
+    /// Makes an empty list of profiles for a run in which all binaries share one profile.
     pub fn merged() -> Self {
         Profiles::default()
     }
 
-    /// No profile yet. Each binary will have a profile of its own.
+    /// Makes an empty list of profiles for a run in which each binary has a profile of its own.
     pub fn separate() -> Self {
         Profiles {
             separate: true,

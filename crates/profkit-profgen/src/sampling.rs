@@ -155,8 +155,8 @@ pub struct BinaryOutcome {
     pub file_path: PathBuf,
     /// How the counts of the binary were found; `None` if there are no counts.
     pub found_by: Option<FoundBy>,
-    /// The binary that has the counts of this one, because it was added earlier and is the same build, or has the same
-    /// name and no build id decides.
+    /// The path of an earlier binary that has the counts that this binary would get; otherwise `None`. The earlier
+    /// binary is the same build, or it has the same file name and the counts have no build id.
     pub counted_for: Option<String>,
     /// Why there is no profile of the binary although the inputs have counts of it; `None` if there is a profile, or if
     /// another binary has the counts.
@@ -166,9 +166,10 @@ pub struct BinaryOutcome {
     pub file: Option<String>,
     /// The number of binaries in the input with the same file name but another build id.
     pub other_builds: usize,
-    /// The number of branches in the binaries that `other_builds` counts, or of samples if there are no branches.
+    /// The number of branches in the binaries that `other_builds` counts. If there are no branches, the number of
+    /// samples.
     pub of_other_builds: u64,
-    /// The number of branches in this build, or of samples if there are no branches.
+    /// The number of branches in the counts of this binary. If there are no branches, the number of samples.
     pub counted: u64,
     /// The numbers of ranges, branches and samples that were used or left out.
     pub figures: Figures,
@@ -341,7 +342,7 @@ pub struct Outcome {
     pub shortened: u64,
 }
 
-/// Finds the counts of a binary that no earlier binary has.
+/// Finds the counts of a binary, except the counts that an earlier binary of this run already has.
 fn unclaimed<'c>(
     (path, id): (&Path, Option<BuildId>),
     counts: &'c Counts,
@@ -366,7 +367,8 @@ fn unclaimed<'c>(
 }
 
 impl Outcome {
-    /// No binary yet, for counts of which profiles are to be made.
+    /// Makes an outcome without binaries. It has the binaries and losses of these counts, from which profiles will be
+    /// made.
     pub fn of(counts: &Counts) -> Self {
         Outcome {
             seen: seen(counts),

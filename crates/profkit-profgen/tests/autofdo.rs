@@ -1,4 +1,4 @@
-//! Profiles with autofdo's counting are those of Debian's create_llvm_prof 0.19 and create_gcov 0.19.
+//! Profiles that are counted as autofdo counts equal those of Debian's create_llvm_prof 0.19 and create_gcov 0.19.
 #![allow(
     clippy::expect_used,
     clippy::panic,
@@ -49,8 +49,8 @@ fn run(tool: &str, binary: &Path, recording: &Path, options: &[&str], out: &Path
     Some(())
 }
 
-/// What two profiles of a function have in common. create_llvm_prof 0.19 prints some names of inlined functions as garbage, so
-/// that inlined functions are compared by their places and counts.
+/// The parts of a function's profile that are compared. Inlined functions are compared by their places and counts, and
+/// not by name, because create_llvm_prof 0.19 prints some of their names as garbage.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Tree {
     total: u64,
@@ -61,7 +61,7 @@ struct Tree {
 
 /// Line and discriminator.
 type Place = (u32, u32);
-/// The place, its samples, and the functions that are called there.
+/// A line: its place, its samples, and the functions that are called there, each with the number of calls.
 type Line = (Place, u64, Vec<(String, u64)>);
 
 fn tree(names: &SampleNames, samples: &Samples) -> Tree {
@@ -86,7 +86,7 @@ fn tree(names: &SampleNames, samples: &Samples) -> Tree {
     }
 }
 
-/// The functions of a profile by name.
+/// Returns the functions of a profile, sorted by name.
 fn trees(profile: &SampleProfile) -> Vec<(String, Tree)> {
     let functions = profile.functions().iter().map(|function| {
         let name = match profile.names.get(function.samples.name) {
@@ -100,7 +100,7 @@ fn trees(profile: &SampleProfile) -> Vec<(String, Tree)> {
     list
 }
 
-/// The text with another name for each inlined function.
+/// Returns the text of a profile in which each inlined function gets a name of its own, in place of the garbage.
 fn with_names(text: &[u8]) -> Vec<u8> {
     let mut named = Vec::new();
     for (number, line) in text.split(|&byte| byte == b'\n').enumerate() {
@@ -150,7 +150,8 @@ fn compare(binary: &Path, recording: &Path, counts: &Counts) {
     if run("create_gcov", binary, recording, &["--gcov"], &out).is_some() {
         let bytes = std::fs::read(&out).expect("a profile");
         let theirs = GcovProfile::parse(&bytes).expect("a profile").profile;
-        // GCC's encoding has no totals: both are read in the same way.
+        // GCC's encoding does not store totals. So our profile is also written in this encoding and read again before
+        // the comparison.
         let mut written = Vec::new();
         let ours = ours(binary, counts, false);
         gcov::write(&ours, &GcovOptions::new(GcovVersion::V1), &mut written).expect("written");
@@ -175,7 +176,8 @@ fn a_recording_of_real_hardware_has_the_profile_of_autofdo() {
 #[test]
 fn simulated_programs_have_the_profiles_of_autofdo() {
     let llvm = require_or_skip!(22);
-    // autofdo 0.19 takes offsets in the file plus the address of the first segment for addresses, and reads DWARF 4.
+    // These options suit autofdo 0.19, which reads only DWARF up to version 4, and takes the offset of an instruction
+    // in the file plus the address of the first segment for the instruction's address.
     const PLAIN: [&str; 6] = [
         "-O2",
         "-gdwarf-4",

@@ -22,7 +22,7 @@ fn stacks() -> CollectOptions {
     options
 }
 
-/// The contexts of a program, by its name.
+/// Returns the contexts of a program. Its counts are found by the name of its file.
 fn contexts_of(
     program: &Program<'_>,
     path: &Path,
@@ -38,7 +38,7 @@ fn contexts_of(
     unwind(program, counts, &mine, options)
 }
 
-/// Options, and those of llvm-profgen that are the same.
+/// Returns pairs of our options and the options of llvm-profgen that have the same effect.
 fn cases() -> Vec<(ContextOptions, &'static [&'static str])> {
     let default = ContextOptions::default();
     let mut all = default;
@@ -185,8 +185,9 @@ fn cases() -> Vec<(ContextOptions, &'static [&'static str])> {
     ]
 }
 
-/// A profile without the attribute "was inlined". Contexts by source line from which recursion was removed can be of
-/// inlined functions and of others. llvm-profgen then takes the attribute of one of them, in the order of a hash table.
+/// Returns the text of a profile without the attribute "was inlined". After recursion is removed, contexts of inlined
+/// functions and of other functions can become equal. llvm-profgen then takes the attribute of one of them, which
+/// depends on the order of a hash table.
 fn without_was_inlined(text: &str) -> String {
     let lines = text.lines().filter_map(|line| {
         let Some((indent, attributes)) = line.split_once("!Attributes: ") else {
@@ -315,7 +316,8 @@ fn searches_for_missing_frames_end_when_their_steps_are_used_up() {
     let none = figures(0);
     assert_eq!(none.inferred_frames, 0);
     assert!(none.searches_given_up > 0, "{none:?}");
-    // The steps are those of all searches: some are made, and then no more.
+    // The limit is for the steps of all searches together: with some limit, the first searches succeed and later ones
+    // are skipped.
     let some = (1..2000)
         .map(figures)
         .find(|figures| figures.inferred_frames > 0);
@@ -341,7 +343,7 @@ fn the_text_of_perf_script_has_the_stacks_of_the_recording() {
     let of_text = read_text(&text, options).expect("a text");
     assert!(of_recording.stacks.samples.len() > 100);
     assert_eq!(of_text.stacks, of_recording.stacks);
-    // Twice the same recording is twice the samples.
+    // The sum of two counts with the same samples has each sample twice.
     let twice = Counts::sum([&of_text, &of_recording]);
     let numbers = |counts: &Counts| -> u64 {
         let samples = counts.stacks.samples.iter();

@@ -1,4 +1,5 @@
-//! Profiles of a Linux kernel: a program at the addresses of a kernel, recorded as one that was loaded elsewhere.
+//! Profiles of a Linux kernel. The tests use a program that is linked to the addresses of a kernel. It is recorded as
+//! if it were a kernel that was loaded at other addresses.
 #![allow(clippy::expect_used, clippy::panic, reason = "tests")]
 mod support;
 
@@ -16,7 +17,7 @@ use std::path::Path;
 use std::process::Command;
 use support::text_of_all;
 
-/// Where the kernel was linked to.
+/// The address to which the program that stands for the kernel is linked.
 const LINKED: u64 = 0xffff_ffff_8100_0000;
 
 const SOURCE: &str = "
@@ -39,7 +40,8 @@ int main(void) {
 }
 ";
 
-/// Records a program as the kernel, loaded at a distance from the address that it was linked to.
+/// A sink that records a program as the kernel. `moved` is the distance from the address to which the program was
+/// linked to the address at which the kernel was loaded.
 struct AsKernel {
     writer: PerfWriter,
     program: String,
@@ -48,7 +50,7 @@ struct AsKernel {
 
 impl AsKernel {
     fn address(&self, address: u64) -> u64 {
-        // Other code is in the lower half.
+        // Only code of the program that stands for the kernel has the highest bit set in its address.
         if address >> 63 == 1 {
             address + self.moved
         } else {
@@ -84,7 +86,8 @@ impl PerfSink for AsKernel {
     }
 }
 
-/// The counts of a recording of the kernel, loaded at this distance from its address.
+/// Returns the counts of a recording in which the kernel was loaded `moved` bytes after the address to which it was
+/// linked.
 fn counts(program: &Program, moved: u64) -> Counts {
     let simulation = Simulation::new(3).depth(16);
     let mut sink = AsKernel {
@@ -158,7 +161,8 @@ fn a_kernel_has_the_same_profile_wherever_it_was_loaded() {
         for function in ["step:", "odd:", "even:", "main:"] {
             assert!(text.contains(function), "{text}");
         }
-        // Counts of machines that loaded the kernel at other addresses add up.
+        // The file of addresses does not depend on where a machine loaded the kernel, so such files of several machines
+        // can be added up.
         let mut addresses = Vec::new();
         write_addresses(&moved, &mut addresses).expect("written");
         let read = read_text(&addresses, TextOptions::default()).expect("our own text");

@@ -1,5 +1,5 @@
-//! Programs that are compiled with our layouts: clang and lld accept the files, the programs do what they did, and what
-//! ran lies together.
+//! Compiles programs with the layouts that profkit computes. clang and lld must accept the files, the programs must do
+//! the same as before, and the code that ran must be contiguous.
 #![allow(
     clippy::expect_used,
     clippy::panic,
@@ -114,7 +114,7 @@ fn programs_with_a_new_layout_do_what_they_did() {
         let silent = "-Wl,--no-warn-symbol-ordering";
         compile(&llvm, &[&list, &order, silent, linker], &new);
         assert_eq!(output(&old), output(&new), "clang-{release}");
-        // Functions lie in the order of the file, then what did not run.
+        // The functions must be in the order of the file for the linker. The parts that did not run come after them.
         let places = addresses(&new);
         let ld = String::from_utf8(layout.ld_profile()).expect("text");
         let found: Vec<(u64, &str)> = ld
@@ -134,7 +134,8 @@ fn programs_with_a_new_layout_do_what_they_did() {
     assert!(with_cold > 0);
 }
 
-/// A program that was laid out once has functions in several pieces; its recording gives the same blocks again.
+/// A program that was compiled with a layout has functions in several parts. Its recording must still fit its blocks,
+/// so that it can get a layout again.
 #[test]
 fn a_program_with_a_new_layout_can_be_laid_out_again() {
     let llvm = require_or_skip!(22);
@@ -192,7 +193,7 @@ fn programs_that_cannot_be_laid_out() {
         whole(layout.expect_err("no layout"))
     };
     insta::assert_snapshot!(error_of(&[]), @"no branch of the program was recorded; record with branch stacks: `perf record -b`");
-    // The recording of a program that has other code at these places.
+    // A recording of another build, which has other code at these addresses.
     compile(&llvm, &["-O0"], &at("other"));
     let counts = recorded(&at("other"), 1);
     insta::assert_snapshot!(error_of(&of(&counts, &at("other"))), @"the recording does not fit the program: branches into the middle of basic blocks: 239 of 40352; runs of code between two branches that do not follow the blocks: 7435 of 22630: expected at most 30 % and 10 %; give the program that was recorded, and record again after a new build");

@@ -30,7 +30,7 @@ fn ours(binary: &Path, counts: &Counts) -> String {
     made.expect("a profile")
 }
 
-/// The text of the profile, with debug files from folders and with options.
+/// Returns the text of the profile that counts give for a binary, with these folders for debug files and these options.
 fn ours_with(
     binary: &Path,
     counts: &Counts,
@@ -60,7 +60,7 @@ fn a_recording_of_real_hardware_has_the_profile_of_llvm_profgen() {
     }
 }
 
-/// A recording of one process is the same profile from the recording, from perf's text of it, and by llvm-profgen.
+/// Checks that profkit and llvm-profgen make the same profile from a recording of one process.
 fn check(program: &simulate::Program, simulation: &Simulation) {
     let bytes = recorded(program, simulation);
     let ours = ours(&program.path, &counts_of(&bytes));

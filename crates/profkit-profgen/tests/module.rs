@@ -1,5 +1,5 @@
-//! Profiles of kernel modules: relocatable files that the kernel links when it loads them. The same code, linked as a program,
-//! says what the profile must be.
+//! Profiles of kernel modules, which are relocatable files that the kernel links when it loads them. The expected
+//! profile of a module is the profile of the same code linked as a program.
 #![allow(clippy::expect_used, clippy::panic, reason = "tests")]
 mod support;
 
@@ -18,11 +18,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use support::{recorded, text_of_all, theirs};
 
-/// Where the program with the module's code is linked to, and where the kernel loads the module.
+/// The address to which the program with the module's code is linked. The next constant is the address at which the
+/// kernel loads the module.
 const LINKED: u64 = 0x40_0000;
 const LOADED: u64 = 0xffff_ffff_c012_3000;
 
-/// Functions in several sections, with data, a function of the kernel, and another file of the module.
+/// A module with functions in several sections and with data. It calls a function of the kernel and a function in
+/// another source file of the module.
 const SOURCE: &str = "
 extern int register_thing(int);
 extern int other(int);
@@ -51,7 +53,7 @@ static volatile int all;
 __attribute__((noinline)) int other(int x) { all += x; return x < 0 ? all : x + 5; }
 ";
 
-/// Each section of the program begins where the module has it in memory.
+/// A linker script that places each section of the program at the offset at which the kernel places it in the module.
 const SCRIPT: &str = "
 register_thing = 0x10000;
 ENTRY(main)
@@ -116,7 +118,7 @@ fn built(clang: &Path, linker: &str, arguments: &[&str]) -> Built {
     }
 }
 
-/// Records a program as a module of the kernel.
+/// A sink that records a program as a module of the kernel.
 struct AsModule {
     writer: PerfWriter,
     program: String,
@@ -125,7 +127,7 @@ struct AsModule {
 }
 
 fn moved(address: u64) -> u64 {
-    // Other code is elsewhere.
+    // Addresses outside of the program are not changed.
     let inside = address.wrapping_sub(LINKED);
     if inside < 0x10000 {
         LOADED + inside
@@ -138,7 +140,8 @@ impl PerfSink for AsModule {
     fn event(&mut self, event: &PerfEvent<'_>) -> io::Result<()> {
         match event {
             PerfEvent::Map(map) if map.path == self.program => {
-                // The kernel itself, and then the module. perf writes the offset 0.
+                // Write the mapping of the kernel and then that of the module. Like perf, write 0 as the offset of the
+                // module.
                 let kernel = 0xffff_ffff_8100_0000;
                 self.writer.event(&PerfEvent::Map(&PerfMap {
                     pid: u32::MAX,
@@ -177,7 +180,7 @@ fn simulation() -> Simulation {
     Simulation::new(5).depth(16)
 }
 
-/// The recording of a module with this path.
+/// Returns a recording in which the program is a module with this path.
 fn recording(program: &Program, path: &str, build_id: &[u8]) -> Vec<u8> {
     let simulation = simulation();
     let mut sink = AsModule {
@@ -203,7 +206,7 @@ fn counts(bytes: &[u8]) -> Counts {
     collect(&recording, &CollectOptions::default())
 }
 
-/// The profile that counts give for a file, which must be found in them.
+/// Returns the profile of a file. The counts must contain counts of this file.
 fn profile(binary: &Path, counts: &Counts) -> String {
     let files = ProgramFiles::open(binary, &DebugFolders::default()).expect("the binary");
     let id = build_id(&files.program().expect("a program")).expect("a build id");
@@ -251,7 +254,8 @@ fn check(built: &Built) {
         assert!(found.key.kernel);
         assert_eq!(found.key.numbering, Numbering::FromModule);
         assert_eq!(profile(&built.module, &counts), expected, "{path}");
-        // Counts of several machines can be added up.
+        // The counts can be written as a file of addresses and read again. Such files of several machines can be added
+        // up.
         let mut addresses = Vec::new();
         write_addresses(&counts, &mut addresses).expect("written");
         let read = read_text(&addresses, TextOptions::default()).expect("our own text");
@@ -301,7 +305,7 @@ fn a_stripped_module_has_its_profile_with_its_debug_file() {
         .arg("--only-keep-debug")
         .arg(&built.module)
         .arg(&debug));
-    // As distributions do it: symbols stay, because the kernel needs them for relocations.
+    // Remove the debug info as distributions do. The symbols stay, because the kernel needs them for relocations.
     run(Command::new("objcopy")
         .arg("--strip-debug")
         .arg(&built.module)
@@ -336,7 +340,7 @@ fn a_stripped_module_has_its_profile_with_its_debug_file() {
     assert_eq!(text_of_all(&outcome, profiles), expected);
 }
 
-/// perf finds the same function at each address of the module.
+/// For each address in the module, perf finds the same function as profkit.
 #[test]
 fn perf_places_the_module_where_profkit_does() {
     let llvm = require_or_skip!(22);

@@ -328,8 +328,8 @@ pub fn lines(outcome: &Outcome) -> Vec<String> {
     lines
 }
 
-/// Returns the line that describes the profile that was made of some binaries, given by their indices. `replaced` says
-/// that the file existed before and had a name that the user did not type.
+/// Returns the line that describes the profile that was made of some binaries, given by their indices. `replaced` is
+/// true if the profile replaced an earlier file whose name the user did not type.
 pub fn made(outcome: &Outcome, binaries: &[usize], output: &str, replaced: bool) -> String {
     let with = binaries
         .iter()
@@ -530,7 +530,7 @@ mod tests {
         }];
         insta::assert_snapshot!(lines(&outcome).join("\n"));
         let lost = lost(&outcome).expect("large losses");
-        // Precision is no loss of samples.
+        // The message about lost samples must not mention imprecise addresses: an imprecise sample is not lost.
         assert!(!lost.message.contains("too late"), "{}", lost.message);
         insta::assert_snapshot!(lost.message.replace("; ", ";\n"));
         outcome.plain_addresses = false;

@@ -1,4 +1,4 @@
-//! Tables for people: columns of one width, and names cut to the width of the terminal.
+//! Tables for people. Columns are aligned, and names are cut to the width of the terminal.
 use crate::{Console, Style};
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -8,7 +8,8 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 const INDENT: usize = 2;
 /// The number of spaces between two columns.
 const GAP: usize = 2;
-/// The number of columns that the last column needs. If the terminal leaves less, the optional columns are not printed.
+/// The smallest width of the last column, in characters. If the terminal leaves less room, the optional columns are not
+/// printed.
 const ROOM: usize = 30;
 
 /// A column of a table.

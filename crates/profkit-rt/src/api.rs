@@ -67,7 +67,7 @@ pub extern "C" fn __profkit_mip_size() -> usize {
     Part::of_image().size()
 }
 
-/// The rest of a buffer of the program.
+/// The part of the program's buffer that is not filled yet.
 #[repr(C)]
 struct Rest {
     start: *mut u8,
@@ -81,7 +81,7 @@ extern "C" fn copy(context: *mut u8, bytes: *const u8, length: usize) -> i32 {
         return 1;
     }
     for at in 0..length {
-        // SAFETY: the caller has passed a buffer with so much room, and bytes of this length. The access is volatile, so
+        // SAFETY: the caller has passed `length` bytes, and the buffer has room for them. The access is volatile, so
         // that the compiler calls no function of libc.
         unsafe { rest.start.add(at).write_volatile(*bytes.add(at)) };
     }

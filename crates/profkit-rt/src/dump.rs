@@ -53,12 +53,12 @@ pub const OWN_FILE: i32 = -1;
 /// call. The caller must call this at most once per image.
 pub unsafe fn start(pattern: *const u8) {
     PROCESS.store(sys::process(), Ordering::Relaxed);
-    // SAFETY: the image is not idle before the end of this function, so that no dump uses the state. The pattern is
+    // SAFETY: `IDLE` is set only at the end of this function, so no dump uses the state before. The pattern is
     // zero-terminated.
     unsafe {
         let copy = &mut *hidden(addr_of_mut!(STATE.names.pattern));
         if !pattern.is_null() {
-            // Programs may overwrite their environment.
+            // The pattern is copied, because programs may overwrite their environment.
             copy.extend(pattern);
         }
         if copy.length() == 0 {

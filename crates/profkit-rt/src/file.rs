@@ -11,7 +11,7 @@ impl Sink for File {
         while !bytes.is_empty() {
             let written = signed(sys::write(self.0, bytes).map(|written| written as i32));
             if written > 0 {
-                // SAFETY: the kernel has written so many bytes of the slice.
+                // SAFETY: the kernel has written `written` bytes, which are not more than the slice has.
                 bytes = unsafe { bytes.get_unchecked(written as usize..) };
             } else if written == 0 {
                 return error::NO_SPACE;
@@ -46,7 +46,7 @@ pub fn number_of(result: sys::Result<()>) -> i32 {
 /// Returns the same pointer, but the compiler does not see that it is the same. The code of a function is smaller if it
 /// gets the address of an object in this way than if the compiler knows the address.
 pub fn hidden<T>(mut pointer: *mut T) -> *mut T {
-    // SAFETY: there is no instruction.
+    // SAFETY: the assembly consists of a comment only, without any instruction.
     unsafe {
         asm!("/* {0} */", inout(reg) pointer, options(pure, nomem, nostack, preserves_flags));
     }

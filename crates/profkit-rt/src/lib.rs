@@ -66,7 +66,7 @@ pub enum Variant {
     /// Files with patterns, merge pools, a signal, a fork handler.
     #[default]
     Full,
-    /// One file, written in place, without patterns, for programs.
+    /// One file, written in place, without patterns. Only for programs, not for shared libraries.
     Small,
     /// No files: the program asks for the bytes.
     Api,
@@ -79,7 +79,8 @@ impl Variant {
         match self {
             Variant::Full => &[],
             Variant::Small => &["--cfg=profkit_rt_small"],
-            // Interrupts of a kernel write below the stack pointer.
+            // This variant may be part of a kernel, which must not use the red zone: interrupts write below the stack
+            // pointer.
             Variant::Api => &["--cfg=profkit_rt_api", "-Cno-redzone=yes"],
         }
     }

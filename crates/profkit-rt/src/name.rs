@@ -276,7 +276,7 @@ impl Names {
         unsafe { self.name.extend(self.other.as_ptr()) };
     }
 
-    /// Sets the other name to that of the folder of the raw file.
+    /// Sets `other` to the name of the folder of the raw file.
     #[inline(never)]
     pub fn set_folder(&mut self) {
         let name = self.name.as_ptr();
@@ -294,9 +294,9 @@ impl Names {
         self.other.push(b'.');
     }
 
-    /// Sets the other name to that of a temporary file in the folder of the raw file.
+    /// Sets `other` to the name of a temporary file in the folder of the raw file.
     pub fn set_temporary(&mut self, number: u32) {
-        // SAFETY: a `Text` is always zero-terminated, and so is the other text.
+        // SAFETY: a `Text` is always zero-terminated, and so is the appended text.
         unsafe {
             self.other.set(self.name.as_ptr());
             self.other.extend(b".tmp\0".as_ptr());
@@ -318,7 +318,7 @@ mod tests {
     /// The number of bytes in the longest name.
     const LONGEST: usize = NAME_MAX as usize - 1;
 
-    /// What the names are made from.
+    /// The values from which a test makes names.
     #[derive(Debug, Clone, Copy)]
     struct Facts {
         process: u32,
@@ -437,7 +437,7 @@ mod tests {
         assert!(names.are_too_long());
         assert_eq!(names.name.as_bytes().len(), CAPACITY - 1);
         assert_eq!(names.name.bytes[CAPACITY - 1], 0);
-        // A pattern that was cut is not used, whatever it would become.
+        // A pattern that was cut is an error, even if the name that it gives would be short enough.
         let names = names_of(&b"%%".repeat(LONGEST), &PROGRAM);
         assert!(names.name.length() < NAME_MAX && names.are_too_long());
     }

@@ -18,7 +18,7 @@ pub struct Source {
 /// No file is read.
 pub const NO_FILE: i32 = -1;
 
-/// The size of a read.
+/// The number of bytes that one read asks for.
 const BUFFER: usize = 512;
 /// Memory for the bytes that were read.
 pub type Buffer = [u8; BUFFER];
@@ -63,7 +63,8 @@ impl State {
     fn next_word(&mut self) -> u32 {
         let mut word = 0;
         for _ in 0..4 {
-            // The lowest byte comes first; each moves down to its place.
+            // The lowest byte comes first. Each byte enters at the top of the word, and moves down as the next bytes
+            // come.
             word = word >> 8 | (self.next() as u32) << 24;
         }
         word
@@ -91,7 +92,7 @@ impl State {
             // same bytes; only the number of runs may differ.
             for at in 0..self.stream.block().len() {
                 let byte = self.next();
-                // SAFETY: nothing was added to the block.
+                // SAFETY: `at` is below the length of the block, because nothing is added to the block in this loop.
                 let expected = unsafe { self.stream.block().get_unchecked_mut(at) };
                 if at & !3 == raw_header::RUNS {
                     if check {

@@ -20,7 +20,7 @@ global_asm!(
 /// The size in bytes of the longest text. The system refuses a name that fills the text, because the name is too long.
 /// The message about this error has then no room for the number of the error.
 const TEXT_MAX: usize = 4352;
-/// What stands before the name.
+/// The text before the file name in a message.
 const BEFORE: &[u8] = b"profkit: MIP profile \0";
 const NAME_AT: usize = BEFORE.len() - 1;
 
@@ -88,7 +88,7 @@ extern "C" {
     fn getenv(name: *const u8) -> *const u8;
 }
 
-/// Stores the id of this process and the name of the file, which the environment has.
+/// Stores the id of this process, and the name of the file, which is taken from the environment.
 pub extern "C" fn initialize() {
     // SAFETY: the constructor runs before the program changes its environment. Nothing else uses the text before the
     // first dump, and the text is not empty later.

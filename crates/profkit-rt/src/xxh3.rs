@@ -53,7 +53,7 @@ unsafe fn secret(at: usize) -> u64 {
 
 /// Multiplies two numbers and returns the exclusive OR of the halves of the 128-bit product.
 #[cfg(target_pointer_width = "64")]
-// The halves of the product are what is wanted.
+// The casts to 64 bits take the halves of the product, which is intended.
 #[allow(clippy::cast_possible_truncation)]
 fn multiply_fold(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b);

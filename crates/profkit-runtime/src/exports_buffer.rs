@@ -27,7 +27,7 @@ fn sections(data: Area, counters: Area, bitmap: Area, names: Area) -> Sections {
 
 /// Copies bytes to the address that the context points to, and adds their number to this address.
 unsafe extern "C" fn to_memory(context: *mut u8, segments: *mut Segment, count: usize) -> i32 {
-    // SAFETY: the context points to an address at which the caller has room for the whole profile. There are so many
+    // SAFETY: the context points to an address at which the caller has room for the whole profile. There are `count`
     // segments, and their bytes are readable.
     unsafe {
         let place = context.cast::<*mut u8>();
@@ -49,7 +49,7 @@ type Receive = unsafe extern "C" fn(*mut u8, *const u8, usize) -> i32;
 /// Passes each segment to the function of the program that the context points to. If this function returns another
 /// number than 0, stops and returns that number.
 unsafe extern "C" fn to_program(context: *mut u8, segments: *mut Segment, count: usize) -> i32 {
-    // SAFETY: the context points to a function and its context. There are so many segments, and their bytes are
+    // SAFETY: the context points to a function and its context. There are `count` segments, and their bytes are
     // readable.
     unsafe {
         let (receive, context) = *context.cast::<(Receive, *mut u8)>();

@@ -30,7 +30,8 @@ static DUMPED: AtomicBool = AtomicBool::new(false);
 static MAPPED_COUNTERS: AtomicUsize = AtomicUsize::new(0);
 /// The address of the bitmaps in a mapped file; 0 if there is none.
 static MAPPED_BITMAP: AtomicUsize = AtomicUsize::new(0);
-/// Whether the program has asked for counters in the file. The name of the file then need not ask for them.
+/// Whether the program has asked for continuous mode, in which the counters are in the mapped file. The name of the
+/// file then need not ask for it (by `%c`).
 static CONTINUOUS: AtomicBool = AtomicBool::new(false);
 /// The permissions of new folders.
 pub static FOLDER_MODE: AtomicU32 = AtomicU32::new(0o755);
@@ -64,7 +65,7 @@ struct State {
     /// The file to which the name leads after all symbolic links. This file is replaced; the links stay as they are.
     target: Name,
     asked: Asked,
-    /// Whether the pattern asks for counters in the file, but the file could not be mapped.
+    /// Whether the pattern asks for counters in the mapped file (`%c`), but the file could not be mapped.
     unmapped: bool,
     /// One more than the descriptor of the open file to which the program wants the profile to be written; 0 if there
     /// is none.
@@ -73,9 +74,10 @@ struct State {
     descriptor_pool: bool,
     /// Space for the name of a temporary file or a folder.
     other: Name,
-    /// The name of the pool if this process writes its own file instead.
+    /// The name of the pool (the file to which several processes add their counts), if this process writes a file of
+    /// its own instead.
     pool: Name,
-    /// The address of memory for the sums if there are few counts; 0 if there is none.
+    /// The address of the memory for the sums, if the counts were copied to the stack; 0 in all other cases.
     room: usize,
     line: Name,
     buffer: [u8; 4096],
@@ -227,9 +229,10 @@ impl State {
                         && asked.pool
                         && (asked.continuous || CONTINUOUS.load(Ordering::Relaxed)) =>
                 {
-                    // Some processes map a pool to count in it, other processes replace it. The two kinds of pools have
-                    // different names, because the counts in a mapped file would be lost if another process replaced
-                    // the file.
+                    // Several processes may add their counts to one file, the pool (`%m`). Processes with `%m%c` map
+                    // the pool and count in it; processes with only `%m` replace the pool by a new file. The pools of
+                    // the two kinds of processes have different names, because the counts in a mapped file would be
+                    // lost if another process replaced the file.
                     facts.signature = !facts.signature;
                     again = false;
                 }
@@ -308,8 +311,8 @@ impl State {
         }
     }
 
-    /// Whether the file is new to this process and to the processes that have started it. Records that it is in use
-    /// from now on.
+    /// Whether neither this process nor a process that started it has used the file before. Records that the file is in
+    /// use from now on.
     fn first_use(&mut self) -> bool {
         // SAFETY: no thread may change the environment now, as in every program that calls `getenv`; all texts are
         // zero-terminated.
@@ -366,9 +369,9 @@ impl State {
                 self.asked.pool
             };
         let size = sections.counts_size();
-        // Up to [`FEW_COUNTS`] words of counts are copied to the stack. Most programs have more counts and need new
-        // memory, because the stack of a signal handler may be small. If no other thread can change the counts
-        // meanwhile, they need not be copied.
+        // Up to [`FEW_COUNTS`] words of counts are copied to the stack. More words are copied to new memory, because
+        // the stack of a signal handler may be small. Most programs have more words. If no other thread can change the
+        // counts meanwhile, they need not be copied.
         let mut few = [0_u64; 2 * FEW_COUNTS];
         let few_counts = size <= FEW_COUNTS * 8;
         let alone = libc::has_one_thread();
@@ -416,8 +419,9 @@ impl State {
         if mapped && copy != 0 {
             system::unmap(copy, size);
         }
-        // With each of these two errors, the system also sends a signal that would end the program. The signal is
-        // blocked and pending; it is removed, so that a failure of the profile does not end the program.
+        // If the file would become too large or a pipe has no reader, the system also sends a signal that would end the
+        // program. The signal is blocked and pending; it is removed, so that a failure of the profile does not end the
+        // program.
         if result == error::FILE_TOO_LARGE {
             system::forget_signal(system::SIGXFSZ);
         } else if result == error::BROKEN_PIPE {
@@ -492,8 +496,8 @@ impl State {
         result
     }
 
-    /// Writes the profile to a separate file of this process, because the pool is damaged or belongs to another
-    /// program.
+    /// Writes the profile to a separate file of this process, because the pool (the file to which several processes add
+    /// their counts) is damaged or belongs to another program.
     fn write_own(&mut self, sections: &Sections, parts: Parts<'static>) -> i32 {
         self.choose_own();
         self.asked.pool = false;
@@ -505,8 +509,8 @@ impl State {
         result
     }
 
-    /// Chooses the name of a separate file for this process, because the pool is damaged or belongs to another program.
-    /// Prints a warning.
+    /// Chooses the name of a separate file for this process, because the pool (the file to which several processes add
+    /// their counts) is damaged or belongs to another program. Prints a warning.
     #[inline(never)]
     fn choose_own(&mut self) {
         self.pool.copy(&self.name);
@@ -614,7 +618,7 @@ fn first_error(result: i32, then: system::Result<()>) -> i32 {
 unsafe extern "C" fn to_file(context: *mut u8, segments: *mut Segment, count: usize) -> i32 {
     let mut first = 0;
     while first < count {
-        // SAFETY: the caller passes so many segments, and their bytes are readable.
+        // SAFETY: the caller passes `count` segments, and their bytes are readable.
         unsafe {
             let next = segments.add(first);
             match system::write_all(context as usize as i32, next, count - first) {

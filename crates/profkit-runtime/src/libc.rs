@@ -27,8 +27,8 @@ macro_rules! function {
     ($name:literal, $type:ty) => {
         match weak_address!($name) {
             0 => None,
-            // SAFETY: the function of this name has this type in every libc. Some of its numbers may be smaller than
-            // `usize`, but the supported machines pass all numbers of up to the size of an address alike.
+            // SAFETY: the function of this name has this type in every libc. Some of its arguments may be smaller than
+            // `usize`, but the supported machines pass all integers up to the size of an address in the same way.
             address => Some(unsafe { core::mem::transmute::<usize, $type>(address) }),
         }
     };

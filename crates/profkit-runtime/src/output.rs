@@ -1,6 +1,6 @@
-//! The output of a profile. It collects small parts in a buffer, and the addresses of large parts. It passes all of
-//! them to a function together. So a file is written by few system calls, and the system can use large pieces of memory
-//! for the file.
+//! The output of a profile. It copies small parts to a buffer, and notes only the addresses of large parts. Then it
+//! passes all parts to a function at once. So a file is written by few system calls, and the system can use large
+//! pieces of memory for the file.
 
 /// A range of bytes: the address and the number of bytes. The system call `writev` uses the same structure.
 pub type Segment = [usize; 2];

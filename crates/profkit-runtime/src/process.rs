@@ -24,7 +24,7 @@ const SIGNALS: usize = 32;
 /// runtime's handler is not registered. The action is the address of a handler, or 0 for the default action, or 1 for
 /// ignoring the signal.
 static BEFORE: [AtomicUsize; SIGNALS] = {
-    // Only a start value.
+    // This constant is only copied to each element of the array.
     #[allow(clippy::declare_interior_mutable_const)]
     const NONE: AtomicUsize = AtomicUsize::new(0);
     [NONE; SIGNALS]

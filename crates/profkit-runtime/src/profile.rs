@@ -312,8 +312,8 @@ impl Sections {
     /// and bytes of bitmaps as the sections. Counters of 8 bytes must be aligned at the place of the sums.
     pub unsafe fn add(&self, new: Counts, old: Counts, sums: Counts) {
         let length = self.counters.length;
-        // SAFETY: the caller promises that there are as many counters at each place, and they are read and written only up
-        // to there. The counters of each record are in the section.
+        // SAFETY: the caller promises that each place has as many counters as the sections, and no more are read and
+        // written. The counters of each record are in the section.
         unsafe {
             if self.entry_size() == 1 {
                 for at in 0..length {
@@ -492,11 +492,11 @@ impl Sections {
         sum
     }
 
-    /// Changes the counts of all values.
+    /// Makes a change to the counts of all values; [`Change`] has the possible changes.
     ///
     /// # Safety
-    /// The caller must ensure that the sections are writable, that [`Self::check`] has succeeded, and that no other call
-    /// is running.
+    /// The caller must ensure that the sections are writable, that [`Self::check`] has succeeded, and that no other
+    /// call is running.
     #[inline(never)]
     pub unsafe fn change_values(&self, change: Change) {
         // SAFETY: the caller promises that the records are writable.
@@ -518,7 +518,7 @@ impl Sections {
     /// Sets all counters and bitmaps to their initial values.
     ///
     /// # Safety
-    /// The caller must ensure that both are writable.
+    /// The caller must ensure that the counters and the bitmaps are writable.
     pub unsafe fn reset_counters(&self) {
         // SAFETY: the caller promises that the sections are writable.
         unsafe {
@@ -593,7 +593,8 @@ pub const fn counters_padding(size: usize) -> usize {
 /// Adds `length` bytes of counters. A sum that is too large becomes the largest count.
 ///
 /// # Safety
-/// The caller must ensure that so many bytes are readable at both places, and writable at the aligned place of the sums.
+/// The caller must ensure that `length` bytes are readable at `new` and `old` and writable at `sums`, which must be
+/// aligned.
 #[inline(never)]
 unsafe fn add_words(new: usize, old: usize, sums: usize, length: usize) {
     let mut at = 0;
@@ -614,7 +615,7 @@ fn add_byte(a: u8, b: u8) -> u8 {
     a & b
 }
 
-/// Returns the earlier of two time stamps. Both 0 and the largest number mean that there is none.
+/// Returns the earlier of two time stamps. A time stamp of 0 or of the largest number was never set.
 fn add_time(a: u64, b: u64) -> u64 {
     if a == 0 || a == NO_TIME || (b != 0 && b < a) {
         b

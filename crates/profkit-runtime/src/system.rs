@@ -254,7 +254,7 @@ pub fn position(file: i32) -> Result<usize> {
 /// Writes the bytes of several segments to a file. Returns how many were written, which may be fewer.
 ///
 /// # Safety
-/// The caller must pass the address of so many segments, whose bytes are readable.
+/// The caller must pass the address of `count` segments, whose bytes are readable.
 pub unsafe fn write_all(file: i32, segments: *const Segment, count: usize) -> Result<usize> {
     // SAFETY: the kernel only reads the segments and their bytes.
     unsafe { checked(number::WRITEV, [file as usize, segments as usize, count]) }
@@ -278,7 +278,8 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// The facts that are assumed for every file if the kernel does not know the system call. Linux has it since 4.11.
+    /// The facts that are assumed for every file if the kernel does not know the system call `statx`. Linux has it
+    /// since 4.11.
     const UNKNOWN: Self = Self {
         identity: [0; 2],
         mode: 0o100_000,

@@ -43,7 +43,7 @@ fn main() {
         sum += work(number);
     }
     let second = capture();
-    // A profile that is cut, and one of another build, change nothing.
+    // A profile that is cut off, and a profile of another build, are rejected and do not change the counts.
     assert!(unsafe { merge_coverage(&first[..first.len() - 1]) }.is_err());
     assert!(unsafe { merge_coverage(&[]) }.is_err());
     let mut other = first.clone();
@@ -102,7 +102,8 @@ fn capture_reset_and_merge() {
     ran(Command::new("./main")
         .current_dir(folder)
         .env("LLVM_PROFILE_FILE", "at-exit.profraw"));
-    // At exit the profile is written to its file, as by every program: the merged counts.
+    // At exit the program also writes its profile to a file, as every program does. That profile contains the merged
+    // counts.
     for (name, calls) in [
         ("first", 3),
         ("none", 0),

@@ -61,7 +61,8 @@ int main(int count, char **words) {
 }
 "#;
 
-/// A program with many functions, whose profile is larger than a page. `getppid` is the call after which it only ends.
+/// A program with many functions, whose profile is larger than a page. After it has called `getppid`, it only ends, and
+/// so writes its profile.
 const LARGE: &str = r#"
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -82,7 +83,8 @@ __attribute__((noinline)) void work(int n) { for (int i = 0; i < n; i++) if (i %
 int main(void) { work(100); syscall(SYS_getppid); return 0; }
 "#;
 
-/// Compiles the program that kills; `None` after a message if a process cannot be traced here.
+/// Compiles the program that kills other programs. If a process cannot be traced here, prints a message and returns
+/// `None`.
 fn killer(program: &Program) -> Option<PathBuf> {
     let source = program.path("killer.c");
     fs::write(&source, KILLER).unwrap();
@@ -102,8 +104,9 @@ fn killer(program: &Program) -> Option<PathBuf> {
     Some(killer)
 }
 
-/// Runs the program again and again, and kills it at each of its system calls in turn. `prepare` makes the files as they
-/// were before, but leaves temporary files. Returns the files after each run, with their contents.
+/// Runs the program again and again: the first run is killed at the first system call after the point `from`, the
+/// second run at the second, and so on, until a run comes to its end. Before each run, `prepare` restores the profile,
+/// but leaves temporary files. Returns the files after each run, with their contents.
 fn killed_everywhere(
     program: &Program,
     killer: &PathBuf,
@@ -146,7 +149,7 @@ fn a_process_killed_at_any_system_call_leaves_a_whole_file() {
     let Some(killer) = killer(&program) else {
         return;
     };
-    // The files after one run and after two.
+    // For each name: the profile after one run, and the profile after two runs.
     let mut stages = Vec::new();
     for name in ["out/%m.profraw", "out/a.profraw"] {
         let once = [("__LLVM_PROFILE_RT_INIT_ONCE", "out/a.profraw")];
@@ -168,7 +171,8 @@ fn a_process_killed_at_any_system_call_leaves_a_whole_file() {
                     let _ = fs::remove_file(&file);
                 }
             });
-            // The states before and after the write are both seen, and the temporary file.
+            // Some killed runs leave the old profile, some the new profile, and some a temporary file besides. Each of
+            // these must occur.
             let (mut before, mut after, mut temporary) = (0, 0, 0);
             let count = outcomes.len();
             for (at, files) in outcomes.into_iter().enumerate() {
@@ -190,7 +194,7 @@ fn a_process_killed_at_any_system_call_leaves_a_whole_file() {
                 count > 10 && before > 5 && after > 2 && temporary > 2,
                 "{name} {existed}: {count} {before} {after} {temporary}"
             );
-            // The last run came to its end, and has removed what the killed ones had left.
+            // The last run came to its end, and has removed the temporary file that the killed runs had left.
             assert_eq!(program.files(), std::slice::from_ref(&file));
         }
         fs::remove_file(&file).unwrap();
@@ -230,7 +234,7 @@ fn a_short_file_is_written_by_one_system_call() {
         });
         let (mut before, mut after) = (0, 0);
         for (at, files) in outcomes.into_iter().enumerate() {
-            // There is never a temporary file.
+            // A short profile is written without a temporary file, so there is never more than one file.
             assert!(files.len() <= 1, "{name} {at}: {files:?}");
             for (path, bytes) in files {
                 assert_eq!(path, file, "{name} {at}");
@@ -262,7 +266,7 @@ fn a_short_file_that_may_not_grow_stays_as_it_was() {
             program.run(name, "", &[]);
             before = fs::read(program.files().pop().unwrap()).unwrap();
         }
-        // Limits in bytes: nothing can be written, or a part.
+        // Limits in bytes: with the first nothing can be written, with the others only a part of the profile.
         for limit in ["0", "100", "300"] {
             let output = Command::new("prlimit")
                 .arg(format!("--fsize={limit}"))
@@ -366,13 +370,14 @@ fn processes_killed_at_random_do_not_harm_the_others() {
             });
         }
     });
-    // The pool, and at most one file of a killed process.
+    // The files are the pool (the file to which all runs add their counts), and at most one temporary file of a killed
+    // run.
     assert!(program.files().len() <= 2, "{:?}", program.files());
     program.run("out/%m.profraw", "", &[]);
     assert_eq!(program.files().len(), 1);
     let counts = program.counts("work");
     let count: usize = counts.split(' ').next().unwrap().parse().unwrap();
-    // A process may be killed after its write, but none that came to its end is missing.
+    // The count includes every run that came to its end. It may also include runs that were killed after their write.
     let finished = finished.into_inner() + 1;
     assert!(
         finished >= 81 && (finished..=161).contains(&count),
@@ -486,7 +491,8 @@ fn folders_and_files_of_others() {
         fs::set_permissions(program.path(path), fs::Permissions::from_mode(mode)).unwrap();
     };
     let is_root = fs::metadata(program.path("out")).unwrap().uid() == 0;
-    // The administrator may write everywhere, so the program runs as somebody else.
+    // The administrator may write everywhere, so if the test runs as the administrator, the program runs as the user
+    // `nobody`.
     let run = |name: &str| {
         let mut command = program.command(name, "");
         if is_root {
@@ -538,7 +544,8 @@ fn the_file_at_the_end_of_a_link_is_written() {
     };
     let real = program.path("out/real.profraw");
     let again = [("__LLVM_PROFILE_RT_INIT_ONCE", "link")];
-    // Through two relative links, to a file that does not exist yet, then to one that does.
+    // The name leads through two relative links to a file. The file does not exist at the first run; it exists at the
+    // second.
     symlink("out/second", program.path("link")).unwrap();
     symlink("../out/real.profraw", program.path("out/second")).unwrap();
     for runs in 1..3 {
@@ -564,13 +571,13 @@ fn the_file_at_the_end_of_a_link_is_written() {
     assert!(fs::symlink_metadata(&pool).unwrap().is_symlink());
     assert_eq!(program.counts_of(&[moved], &["work"]), "2 [200, 100]");
     fs::remove_file(&pool).unwrap();
-    // A link to itself.
+    // A symbolic link to itself.
     symlink("loop", program.path("loop")).unwrap();
     assert_eq!(
         said(&program.run("loop", "", &[])),
         "LLVM Profile Error: Failed to write file \"loop\": too many symbolic links (error 40)\n"
     );
-    // Standard output is a file: who has opened it goes on to use it.
+    // Standard output is a file. The process that has opened it goes on to use it, so the file must not be replaced.
     let output = fs::File::create(program.path("out/stdout")).unwrap();
     let status = program.command("/dev/stdout", "").stdout(output).status();
     assert!(status.unwrap().success());
@@ -609,7 +616,8 @@ fn programs_and_builds_do_not_share_pools() {
         program.counts_of(&program.files(), &["work"]),
         "6 [600, 300]"
     );
-    // The pool of another build under the name of this one's is kept, and so is this profile.
+    // The pool of another build is copied over the pool of this build. It is kept, and this profile is written to
+    // another file.
     for file in program.files() {
         fs::remove_file(file).unwrap();
     }
@@ -641,7 +649,8 @@ fn two_builds_with_the_same_build_id_do_not_share_a_pool() {
     let Some(program) = Program::new(LARGE, &[id]) else {
         return;
     };
-    // As many functions, names and counters, but other functions.
+    // This program has the same number of functions, names and counters as the first one, but its functions have other
+    // hashes.
     let other = LARGE.replace("if (x) sink++;", "while (x) { sink++; break; }");
     program.compile(&other, "other", &[id]);
     let run = |name: &str| {
@@ -698,7 +707,7 @@ fn names_that_are_too_long_are_reported() {
         );
     }
     assert!(program.files().is_empty());
-    // The longest name that a file may have is not too long for a temporary file.
+    // The name of the file has the largest allowed length. The name of its temporary file must be shortened.
     let longest = format!("out/{}", "z".repeat(255));
     assert_eq!(said(&program.run(&longest, "", &[])), "");
     assert_eq!(program.files(), [program.path(&longest)]);

@@ -1,5 +1,6 @@
-//! What a hostile or unlucky user does to a program that adds to a pool: damaged and gigantic pools, closed descriptors,
-//! no memory, names of things that are no files. The program goes on, and what was in the pool is kept.
+//! What a hostile or unlucky user does to a program that adds its counts to a pool (a profile that several runs share):
+//! damaged and gigantic pools, closed descriptors, no memory, names of things that are no files. The program goes on,
+//! and what was in the pool is kept.
 #![cfg(all(feature = "link", target_os = "linux", target_arch = "x86_64"))]
 #![allow(
     clippy::expect_used,
@@ -15,8 +16,8 @@ use std::path::PathBuf;
 use std::process::{Command, Output};
 use support::{said, Program};
 
-/// A program with many functions and with value data, so that its pool is read in several pieces. With the argument
-/// "no-memory" it can get no more memory.
+/// A program with many functions and with value data, so that the profile is too large to be read at once. With the
+/// argument "no-memory" the program can get no more memory.
 const LARGE: &str = r#"
 #include <string.h>
 #include <sys/resource.h>
@@ -84,7 +85,7 @@ fn a_pool_that_is_cut_or_longer_is_kept() {
         fs::remove_file(&pool).unwrap();
         assert_eq!(program.counts("work"), ONE_RUN, "{size}");
     }
-    // Zeros that take no room on the disk, but would not fit into memory.
+    // A sparse file: its zeros take no room on the disk, but would not fit into memory.
     let file = fs::File::create(&pool).unwrap();
     file.set_len(1 << 42).unwrap();
     let output = program.run(POOL, "", &[]);
@@ -92,7 +93,7 @@ fn a_pool_that_is_cut_or_longer_is_kept() {
     assert_eq!(fs::metadata(&pool).unwrap().len(), 1 << 42);
     fs::remove_file(&pool).unwrap();
     assert_eq!(program.counts("work"), ONE_RUN);
-    // The same after a whole profile.
+    // A complete profile, followed by zeros up to the same size.
     fs::write(&pool, &whole).unwrap();
     let file = fs::OpenOptions::new().write(true).open(&pool).unwrap();
     file.set_len(1 << 42).unwrap();
@@ -118,7 +119,7 @@ fn a_pool_with_wrong_bytes_never_stops_the_program() {
             let output = program.run(POOL, "", &[]);
             assert!(output.status.success(), "{at}: {output:?}");
             if said(&output).is_empty() {
-                // Nobody can see that a count or an address is wrong.
+                // The changed bytes are in counts or addresses. No check can find this, so the pool was used.
                 used += 1;
                 assert_eq!(program.files().len(), 1, "{at}");
             } else {
@@ -137,12 +138,12 @@ fn closed_and_used_up_descriptors() {
     let Some((program, pool, whole)) = program() else {
         return;
     };
-    // The files of the runtime get the numbers of standard input, output and error.
+    // Standard input, output and error are closed, so the files that the runtime opens get the descriptors 0 to 2.
     let output = shell(&program, "./program <&- >&- 2>&-");
     assert!(output.status.success(), "{output:?}");
     let counts = program.counts_of(std::slice::from_ref(&pool), &["work"]);
     assert_eq!(counts, TWO_RUNS);
-    // With one descriptor the pool can be opened but no temporary file; with none nothing can be opened.
+    // If one descriptor is free, the pool can be opened but no temporary file. If none is free, no file can be opened.
     for limit in [3, 4] {
         fs::write(&pool, &whole).unwrap();
         let script = format!("ulimit -n {limit}; exec /lib64/ld-linux-x86-64.so.2 ./program");

@@ -1,4 +1,5 @@
-//! What programs see of the runtime and may rely on, because LLVM's runtime does the same: linkers, functions, messages.
+//! Properties of the runtime on which programs and their builds may rely, because LLVM's runtime has them too: linkers,
+//! functions, messages.
 #![cfg(all(feature = "link", target_os = "linux", target_arch = "x86_64"))]
 #![allow(
     clippy::expect_used,
@@ -159,7 +160,8 @@ fn a_walk_over_records_ends_and_a_dump_is_the_last_write() {
     assert_eq!(program.counts("work"), "0 []");
 }
 
-/// A program that counts three calls in the file of its name, and two in a file that it opens.
+/// A program that calls `work` three times before it sets an open file for its profile, and twice after that. The first
+/// three calls belong to the file of its name, the other two to the open file.
 const OPEN_FILE: &str = r#"
 #include <signal.h>
 #include <stdio.h>

@@ -108,7 +108,7 @@ fn first_record(raw: &[u8], release: u32) -> usize {
     words * 8 + u64::from_le_bytes(raw[16..24].try_into().unwrap()) as usize
 }
 
-/// Sets the words of a raw file's header and records that are addresses to 0: they differ between two programs.
+/// Sets every address in the header and the records of a raw file to 0, because addresses differ between two programs.
 fn without_addresses(mut raw: Vec<u8>, release: u32) -> Vec<u8> {
     let (words, stride, pointers, deltas): (usize, usize, &[usize], &[usize]) = match release {
         13..=17 => (11, 48, &[16, 24, 32], &[8, 9]),
@@ -179,7 +179,8 @@ fn profiles_are_those_of_llvms_runtime() {
         assert!(merged[0] == merged[1], "{what}: merged profiles differ");
         assert_eq!(raws[0].len(), raws[1].len(), "{what}");
         if mode.contains(&"-fprofile-instr-generate") {
-            // Without value data, which are addresses too.
+            // Only profiles of this kind have no value data, which contain addresses and so differ between two
+            // programs.
             let [theirs, ours] =
                 [0, 1].map(|index| without_addresses(raws[index].clone(), llvm.release()));
             assert!(theirs == ours, "{what}: raw profiles differ");
@@ -222,7 +223,7 @@ fn signals_write_the_profile_if_that_is_asked_for() {
         assert_eq!(program.run(name, "term", &asked).status.signal(), Some(15));
         assert_eq!(program.counts("work"), "1 [100, 50]", "{name}");
     }
-    // The program goes on after this signal, and the counts of both writes are added.
+    // After SIGUSR1 the program goes on and writes its profile again at exit. The counts of the two writes are added.
     for name in ["out/a.profraw", "out/%p.profraw", "out/%m.profraw"] {
         assert!(program.run(name, "usr1", &asked).status.success());
         assert_eq!(program.counts("work"), "2 [107, 53]", "{name}");
@@ -300,7 +301,7 @@ fn a_damaged_pool_is_kept() {
             (format!("{size} bytes"), bytes)
         })
         .collect();
-    // The first record points to the counters of no function.
+    // In this damaged pool, the first record has a wrong counter pointer, which points to the counters of no function.
     let pointer = first_record(&whole, program.llvm.release()) + 16;
     let mut bytes = whole.clone();
     bytes[pointer..pointer + 8].fill(0xab);
@@ -316,7 +317,7 @@ fn a_damaged_pool_is_kept() {
         assert!(fs::read(&pool).unwrap() == bytes, "{what}");
         fs::remove_file(&pool).unwrap();
         assert_eq!(program.counts("work"), "1 [100, 50]", "{what}");
-        // Two writes of one process are both kept.
+        // One process writes its profile twice. The counts of both writes are kept.
         fs::write(&pool, &bytes).unwrap();
         program.run(
             "out/%m.profraw",
@@ -404,7 +405,7 @@ fn the_objects_import_functions_only_weakly() {
         fs::write(&path, library(version, None).unwrap()).unwrap();
         let listed = ran(Command::new(&nm).arg("-u").arg(&path));
         let listed = String::from_utf8(listed.stdout).unwrap();
-        // The constructor's object puts these three functions into static programs.
+        // The object file with the constructor refers to three functions of libc, to put them into static programs.
         let of_libc = ["getenv", "setenv", "signal"];
         for line in listed.lines() {
             if let Some(name) = line.trim_start().strip_prefix("U ") {

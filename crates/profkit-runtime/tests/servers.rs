@@ -18,7 +18,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use support::{said, Program, ENDS};
 
-/// The signals that write the profile, as numbers.
+/// The variable that makes the runtime write the profile at signals 15 (SIGTERM) and 10 (SIGUSR1).
 const SIGNALS: (&str, &str) = ("PROFKIT_PROFILE_SIGNALS", "15,10");
 /// Counters that are exact although threads and signal handlers use them at the same time.
 const ATOMIC: &str = "-fprofile-update=atomic";
@@ -29,7 +29,8 @@ fn exec_loses_what_was_not_written_before_and_doubles_nothing() {
         return;
     };
     for name in ["out/a.profraw", "out/%p.profraw", "out/%m.profraw"] {
-        // The program that is started calls `work` once; so does its parent, and the child before the exec loses its call.
+        // With `fork-exec`, the parent calls `work` once, and so does the program that the child executes. The child's
+        // own call is lost, because exec drops its counts.
         program.run(name, "fork-exec", &[]);
         assert_eq!(program.counts("work"), "2 [200, 100]", "{name}");
         program.run(name, "exec", &[]);
@@ -43,8 +44,8 @@ fn exec_loses_what_was_not_written_before_and_doubles_nothing() {
     }
 }
 
-/// Threads count, and fork; one writes the profile again and again. `counted` is called 4 * 1000 times by threads and 40
-/// times by children.
+/// A program whose threads count and fork, while one thread writes the profile again and again. `counted` is called 4 *
+/// 1000 times by threads and 40 times by children.
 const THREADS: &str = r#"
 #include <pthread.h>
 #include <stdlib.h>
@@ -242,7 +243,7 @@ fn signals_while_the_profile_is_written_wait() {
     }
 }
 
-/// Calls functions of libraries that it loads and unloads, and ends as its argument says.
+/// A program that calls functions of libraries, which it loads and unloads. Its argument says how it ends.
 const LOADS: &str = r#"
 #include <dlfcn.h>
 #include <signal.h>
@@ -290,7 +291,7 @@ fn libraries_that_are_loaded_and_unloaded_count_once() {
         program.compile(&source, &format!("{name}.so"), &["-shared", "-fPIC"]);
     }
     let functions = ["in_a", "in_b", "mine"];
-    // An unloaded library begins with new counts: `in_a` has 5 + 5 + 5 + 2 calls.
+    // A library that is loaded again begins with new counts: `in_a` has 5 + 5 + 5 + 2 calls.
     for (end, expected) in [
         ("", "17 [13], 7 [6], 1 []"),
         ("fork", "17 [13], 107 [105], 2 []"),
@@ -350,7 +351,8 @@ fn sanitizers_have_nothing_to_report() {
         };
         let compiler = llvm.clang().to_str().unwrap().to_owned();
         profkit_testkit::or_skip!(profkit_testkit::links_c(&compiler, &[sanitizer]), continue);
-        // The thread sanitizer allows no fork while other threads run: the program of this test does without.
+        // The thread sanitizer allows no fork while other threads run, so with this sanitizer the program does not
+        // fork.
         let source = if sanitizer == "-fsanitize=thread" {
             THREADS
                 .replace("pid_t child = fork();", "pid_t child = -1;")

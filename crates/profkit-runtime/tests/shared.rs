@@ -16,8 +16,8 @@ use support::{ran, said, Program};
 /// The number of calls that each thread of [`VALUES`] makes.
 const CALLS: u32 = 3_000_000;
 
-/// Four threads call functions through pointers, each at a site of its own. Another one writes the profile meanwhile,
-/// again and again.
+/// Four threads call functions through pointers, each at a site of its own. Another thread writes the profile
+/// meanwhile, again and again.
 const VALUES: &str = r#"
 #include <pthread.h>
 #include <unistd.h>
@@ -83,7 +83,8 @@ fn call_targets(program: &Program) -> Vec<Vec<(String, u64)>> {
 #[test]
 fn values_that_threads_record_while_another_writes_are_all_counted_once() {
     let calls = format!("-DCALLS={CALLS}");
-    // The second way takes the nodes of the lists from the system instead of the image.
+    // The nodes of the value lists come from the compiler's pool in the image. In the second case the image has no
+    // pool, so they come from memory that the system provides.
     for nodes in ["-vp-static-alloc=true", "-vp-static-alloc=false"] {
         let options = [
             &*calls,
@@ -142,7 +143,8 @@ fn processes_that_replace_a_pool_do_not_take_it_from_those_that_count_in_it() {
         output.read_exact(&mut vec![0; count]).unwrap();
     };
     requests(100);
-    // The same program, whose processes write their counts when they end, before and after the other one counts.
+    // Other processes of the same program add their counts to a pool when they end (`%m`), before and after the server
+    // counts in its mapped pool (`%m%c`).
     for round in 1..4 {
         for _ in 0..5 {
             let mut other = start("out/%m.profraw");
@@ -156,7 +158,7 @@ fn processes_that_replace_a_pool_do_not_take_it_from_those_that_count_in_it() {
     }
     server.kill().unwrap();
     server.wait().unwrap();
-    // Later processes of both kinds add to the two files.
+    // Later processes of the two kinds (with `%m%c` and with `%m`) add to the two existing files.
     for name in ["out/%m%c.profraw", "out/%m.profraw"] {
         let mut other = start(name);
         other.stdin.take().unwrap().write_all(&[7; 1000]).unwrap();
@@ -189,7 +191,8 @@ int main(void) {
 fn targets_after_many_functions_keep_their_names_in_a_pool() {
     // The records of static functions have no address.
     for kind in ["-DKIND=", "-DKIND=static"] {
-        // With a build id that is long enough, the pool's records are not all read.
+        // With the first option, the build id is long enough to identify the build, so the runtime does not compare all
+        // records of the pool. With the second, it compares all.
         for id in ["-Wl,--build-id=sha1", "-Wl,--build-id=none"] {
             let options = [
                 kind,
@@ -203,7 +206,7 @@ fn targets_after_many_functions_keep_their_names_in_a_pool() {
                 return;
             };
             for runs in 1..4 {
-                // Each process has its functions at other addresses.
+                // Each process is loaded at another address, so its functions have other addresses.
                 let output = program.run("out/%m.profraw", "", &[]);
                 assert_eq!(said(&output), "");
                 assert_eq!(program.files().len(), 1);

@@ -22,7 +22,8 @@ const CALLS: u64 = 20;
 const STEPS: u64 = 196;
 const ODD: u64 = 51;
 
-/// LLVM 22, and the folder of an example with the library for a target, if all tools are installed.
+/// Prepares the folder of an example, with the library for a target. Also returns LLVM 22. `None` if a tool is not
+/// installed.
 fn prepared(
     example: &str,
     compiler: Compiler,
@@ -138,7 +139,7 @@ fn webassembly_from_rust() {
         .arg(format!("{example}/run.mjs"))
         .args(["module.wasm", "rust.profraw"])
         .current_dir(folder));
-    // Where rustc places counters depends on its release; one of them is in the branch for odd numbers.
+    // The release of rustc decides which blocks have counters. But one counter is always in the branch for odd numbers.
     let (calls, blocks) = shown(&llvm, folder, "rust.profraw");
     assert_eq!(calls, CALLS);
     assert!(blocks.contains(&ODD), "{blocks:?}");
@@ -163,7 +164,7 @@ fn the_libraries_need_nothing_else() {
             let mut weak = 0;
             for line in listed.lines() {
                 if let Some((kind, name)) = line.trim_start().split_once(' ') {
-                    // The linker defines these two.
+                    // These two symbols are defined by the linker.
                     let of_linker =
                         ["__indirect_function_table", "__stack_pointer"].contains(&name);
                     assert!(

@@ -65,8 +65,8 @@ struct AllowedDifference {
 
 /// All differences between profkit and LLVM that are intended.
 const ALLOWED: &[AllowedDifference] = &[AllowedDifference {
-    // When LLVM's raw reader goes to the next profile in a file, it replaces its table of names. Pointers to names in
-    // the earlier table are then invalid.
+    // A raw file can contain several profiles. When LLVM's reader goes to the next one, it replaces its table of names,
+    // so pointers to the names of the earlier profiles become invalid.
     applies: |set, what| {
         let concatenated = !set.program.library.is_empty();
         concatenated

@@ -69,7 +69,7 @@ impl PerfWriter {
             events: events.to_vec(),
             records: Vec::new(),
             precise: false,
-            // All branches of programs.
+            // The bits for branches of every kind in user mode.
             branch_type: 1 | 1 << 3,
         }
     }

@@ -1,4 +1,4 @@
-//! The matrix builds what it says.
+//! Tests of the module `matrix`: the sets of raw profiles are built as they are described.
 use profkit_testkit::matrix::{Compiler, Mode, RUNS, Set, Unavailable, all_sets};
 use profkit_testkit::require_or_skip;
 

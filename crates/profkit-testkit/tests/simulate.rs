@@ -1,4 +1,5 @@
-//! Simulated recordings are such that perf and llvm-profgen read them, and count what the simulation counts itself.
+//! Tests of simulated recordings. perf and llvm-profgen must be able to read them, and must count what the simulation
+//! itself counts.
 #![allow(clippy::expect_used, clippy::panic, reason = "tests")]
 use profkit_testkit::simulate::{PerfFile, PerfScript, Program, Simulation, Step, Truth};
 use profkit_testkit::{Llvm, links_c, on_path, or_skip, repo_root, require_or_skip, skip};
@@ -8,10 +9,10 @@ use std::io::Cursor;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Counts by two addresses.
+/// The counts of ranges or branches. The key is the pair of the range's or branch's two addresses.
 type Counts = BTreeMap<(u64, u64), u64>;
 
-/// Compiles one of the walked programs.
+/// Compiles a program through which a simulation will walk.
 fn compiled(llvm: &Llvm, source: &str, arguments: &[&str], output: PathBuf) -> Program {
     let status = Command::new(llvm.clang())
         .args(["-g", "-O2", "-fno-omit-frame-pointer"])
@@ -50,7 +51,7 @@ fn record(
     truth
 }
 
-/// The text that llvm-profgen writes with `--skip-symbolization`: ranges, and branches.
+/// Parses the text that llvm-profgen writes with `--skip-symbolization`. Returns the counts of ranges and of branches.
 fn unsymbolized(text: &str) -> (Counts, Counts) {
     let mut lines = text.lines();
     let mut part = |separator: &str| {
@@ -67,7 +68,8 @@ fn unsymbolized(text: &str) -> (Counts, Counts) {
     (ranges, part("->"))
 }
 
-/// The counts of a single program as llvm-profgen gives them. Stubs are no code for it; foreign sources of branches are 1.
+/// Returns the counts that llvm-profgen must print for a single program. llvm-profgen ignores code in stubs, and writes
+/// 1 as the source of a branch from outside of the program.
 fn expected(truth: &Truth, program: &Program) -> (Counts, Counts) {
     let ranges = truth.ranges.iter();
     let ranges = ranges.filter(|((_, start, _), _)| !program.is_stub(*start));
@@ -211,7 +213,8 @@ fn the_hottest_functions_are_those_walked_most() {
     }
 }
 
-/// Two processes: one forks, starts another program and loads a library; with the kernel and losses.
+/// Returns the programs and steps of a simulation of two processes, one of which forks. A process starts another
+/// program, one loads a library, one ends, and some records are lost.
 fn story(llvm: &Llvm, folder: &Path) -> (Vec<Program>, Vec<Step>) {
     let at = |name: &str| folder.join(name);
     let library = ["-shared", "-fPIC", "-Wl,--build-id=sha1"];
@@ -261,7 +264,7 @@ fn perf_reads_processes_that_fork_and_load_libraries() {
     let simulation = Simulation::new(9).kernel(true).chains(true).depth(16);
     let data = folder.path().join("story.data");
     let truth = record(&simulation, &programs, &steps, &data, true);
-    // The other programs, the library and the kernel are reached.
+    // The walk must have executed code of each program and of the library.
     for program in 0..programs.len() {
         assert!(
             truth.ranges.keys().any(|(of, ..)| *of == program),
@@ -283,7 +286,7 @@ fn perf_reads_processes_that_fork_and_load_libraries() {
         .map(|nr| nr.trim().parse::<u64>().expect("a number"))
         .sum();
     assert_eq!(entries, truth.entries);
-    // perf finds the symbols of all of them, so the mappings are right.
+    // perf finds symbols in all programs and in the library, so the mappings are right.
     let script = run(Command::new("perf")
         .args(["script", "-F", "pid,ip,sym,dso", "-i"])
         .arg(&data));
@@ -313,7 +316,7 @@ fn the_same_seed_gives_the_same_bytes() {
                 .expect("a recording"),
             truth
         );
-        // In pieces or at once.
+        // The recording that was written piece by piece equals the one that was written at once.
         assert!(whole.file() == *file.get_ref());
         file.into_inner()
     };

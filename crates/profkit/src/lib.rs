@@ -184,8 +184,9 @@
 //! # What a merge repaired
 //! A damaged input does not make a merge fail. The [`Report`](merge::Report) counts the inputs in
 //! [`totals`](merge::Report::totals). For everything that was repaired, dropped or remarkable it has an
-//! [`Event`](merge::Event); an input can have several. Programs can examine its file, [`Action`](merge::Action) and [`Reason`](merge::Reason); for
-//! users it has a message and sometimes a hint. The `Display` text of an event is one line.
+//! [`Event`](merge::Event); an input can have several events. Programs can examine the file of an event, its
+//! [`Action`](merge::Action) and its [`Reason`](merge::Reason); for users an event has a message and sometimes a hint.
+//! The `Display` text of an event is one line.
 //!
 //! ```
 //! # #[cfg(not(feature = "merge"))] fn main() {}

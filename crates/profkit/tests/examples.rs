@@ -68,7 +68,7 @@ fn read_and_print() {
 #[test]
 fn merge_in_memory() {
     let text = run("merge_in_memory", &[]);
-    // 3 + 10 · 1 and 40 + 10 · 2.
+    // The counts are 3, 40 and 1, 2. The second input has the weight 10: 3 + 10 · 1 and 40 + 10 · 2.
     assert!(text.contains("# Counter Values:\n13\n60\n"), "{text}");
 }
 
@@ -223,6 +223,6 @@ fn what_changed() {
     let printed = run("what_changed", &[&old, &new]);
     assert!(printed.contains("50.0 % of the total moved\n"), "{printed}");
     assert!(printed.contains("Gone: gone: 25.0 %\n"), "{printed}");
-    // The local function is the same one under both spellings.
+    // The two spellings `a.c:f` and `a.c;f` name the same local function, so it is not reported as changed.
     assert!(!printed.contains("a.c"), "{printed}");
 }

@@ -173,7 +173,7 @@ fn work(
     }
 }
 
-/// One function out of many.
+/// Makes the row that compares how a single function is shown from a profile with many functions.
 fn one_function(folder: &Path, llvm: &Path, profkit: &Path) -> Result<Work> {
     let file: PathBuf = folder.join("large.extbinary");
     if !file.is_file() {

@@ -1,4 +1,4 @@
-//! The works of the benchmark, with the target of each.
+//! The rows of the benchmark (called works). Each compares commands that do the same work, and has a target.
 use super::inputs;
 use super::measure::Measured;
 use anyhow::Result;

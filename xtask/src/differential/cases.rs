@@ -10,7 +10,7 @@ use profkit_testkit::{repo_root, target_folder};
 /// The size in bytes above which a file is left out, so that a run stays short.
 const LARGEST: u64 = 100_000;
 
-/// A file of a command line.
+/// An input file of a command line.
 #[derive(Clone)]
 pub struct Input {
     /// The name of the file in the folder where the tools run.
@@ -20,7 +20,7 @@ pub struct Input {
     pub origin: String,
 }
 
-/// One command line with its files.
+/// One command line with its input files.
 #[derive(Clone)]
 pub struct Case {
     pub command: &'static str,

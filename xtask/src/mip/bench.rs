@@ -40,7 +40,7 @@ struct Variant {
 struct Measured {
     label: &'static str,
     image: Image,
-    /// Seconds of each round.
+    /// The time of each round in seconds.
     times: Vec<f64>,
     /// The size of the raw profile in bytes.
     raw: u64,

@@ -44,7 +44,7 @@ const EXTRAS: [(&str, &[&str]); 23] = [
     ),
     ("", &["-fno-omit-frame-pointer", "-mno-red-zone"]),
     ("", &["-fuse-ld=gold"]),
-    // There is no `-pipe` here, because gcc warns if both options are given.
+    // `-save-temps` is not combined with `-pipe`, because gcc warns if both options are given.
     ("", &["-save-temps=obj"]),
     ("", &["-march=haswell"]),
     ("", &["-static"]),

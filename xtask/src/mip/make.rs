@@ -41,7 +41,7 @@ impl Toolchain {
         Toolchain::mip_with(compiler, profkit, mode, "full")
     }
 
-    /// The same with one of the runtimes: `full` or `small`.
+    /// clang or gcc with a version number, started by `profkit mip cc` with this runtime: `full` or `small`.
     pub fn mip_with(compiler: &str, profkit: &Path, mode: MipMode, runtime: &str) -> Toolchain {
         let plain = Toolchain::plain(compiler);
         let before = format!(
@@ -328,7 +328,7 @@ impl Real {
     }
 }
 
-/// Writes a text of so many MiB beside a tree. Returns its path.
+/// Writes a text of `size` MiB to a file beside the tree. Returns the path of the file.
 fn corpus(tree: &Path, size: u32) -> Result<String> {
     let path = tree.with_extension("corpus");
     std::fs::write(&path, super::corpus(size as usize * (1 << 20)))?;
@@ -376,7 +376,8 @@ fn logged(command: &mut Command) -> Result<String> {
 }
 
 fn make_re2(tree: &Path, tools: &Toolchain, targets: &[&str]) -> Result<String> {
-    // The tables are generated, as Debian does. The sources need C++14, because they use parts that C++17 removed.
+    // As in Debian's build, re2's makefile generates the Unicode tables anew. The sources need C++14, because they use
+    // parts of the language that C++17 removed.
     let cxx = tools.cxx();
     let flags = format!("CXXFLAGS=-O2 -std=c++14 {}", tools.flags());
     let link = format!("LDFLAGS={}", tools.link_flags());
@@ -419,7 +420,7 @@ fn regex_bench(tree: &Path, tools: &Toolchain) -> Result<String> {
     Ok(log)
 }
 
-/// zlib's sources and its program minigzip, without its script for the compiler's features.
+/// Builds minigzip from zlib's sources, without running zlib's configure script.
 fn minigzip(tree: &Path, tools: &Toolchain) -> Result<String> {
     let line = format!(
         "{} -O3 -D_LARGEFILE64_SOURCE=1 -DHAVE_UNISTD_H -DHAVE_HIDDEN {} -I. -o minigzip *.c test/minigzip.c {}",

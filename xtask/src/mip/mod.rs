@@ -89,8 +89,8 @@ fn mip_profile(profkit: &Path, binary: &Path, raws: &[PathBuf], profile: &Path) 
     Ok(())
 }
 
-/// Returns the counts of a profile's functions from the JSON of `mip show`: the numbers of calls. With `covered`, a
-/// function has 1 if it was entered and otherwise 0.
+/// Returns the number of calls of each function of a profile, from the JSON of `mip show`. With `covered`, the number
+/// is 1 if the function was entered, and otherwise 0.
 ///
 /// # Errors
 /// If it fails or its JSON is not as expected.

@@ -54,7 +54,7 @@ pub const LZ4: Package = Package {
     patched: false,
 };
 
-/// Where things are kept.
+/// The folders in which the sources of packages are kept.
 #[derive(Debug)]
 pub struct Sources {
     /// The folder for unpacked sources, below `target`.

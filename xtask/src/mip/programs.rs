@@ -256,7 +256,8 @@ fn count(options: &Options, real: Real, mode: MipMode, exact: bool) -> Result<St
     std::fs::create_dir_all(&raws)?;
     let mut flags = vec!["-fprofile-instr-generate", "-fprofile-update=atomic"];
     if exact {
-        // No recursive call may become a loop either.
+        // Nothing may be inlined, and no recursive call may become a loop, because clang would then count more calls
+        // than MIP.
         flags.extend(["-fno-inline", "-fno-optimize-sibling-calls"]);
     }
     flags.extend(inlined::FLAGS);

@@ -14,7 +14,7 @@ pub type Counted = (&'static str, &'static str, u64, u64);
 /// The Firefox Profiler. Its command loads a profile in a process of its own, which answers later calls.
 pub struct Firefox<'a> {
     script: PathBuf,
-    /// Where the command keeps its sessions, instead of in the user's home.
+    /// The folder in which the command keeps its sessions, instead of the user's home folder.
     home: &'a Path,
 }
 

@@ -24,7 +24,7 @@ const HOSTILE: &str = "</script><img src=x onerror=document.title='broken'>";
 /// The version of axe-core that is fetched.
 const AXE: &str = "axe-core@4.14.1";
 
-/// What the chore does.
+/// What the task does.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Job {
     Check,
@@ -321,7 +321,7 @@ fn visit(
     browser.look(1200, 850, false)
 }
 
-/// An expression with the first cell of each row in the list of functions.
+/// A JavaScript expression whose value is a list: the text of the first cell of each row in the list of functions.
 const ROWS: &str = "[...document.querySelectorAll('main tbody tr:not(.space)')].map((row) => row.cells[0].textContent)";
 
 /// Sorts, searches and follows links by keyboard.
@@ -545,7 +545,7 @@ fn axe(folder: &Path) -> Result<Option<String>> {
                 String::from_utf8_lossy(&output.stdout).trim().to_owned()
             }
             _ => {
-                // This is not an error in CI, because CI cannot install the registry of npm.
+                // This is not an error in CI, because npm's registry may not be reachable from CI.
                 eprintln!(
                     "skipped: axe-core does not look at the pages: npm is not installed, or has no network"
                 );

@@ -20,7 +20,7 @@ const READ: Duration = Duration::from_millis(700);
 /// The time for which the last state is shown before the recording starts again.
 const END: Duration = Duration::from_secs(6);
 
-/// How much of that time comes before the first command.
+/// The part of [`END`] that comes before the first command.
 const FIRST: Duration = Duration::from_secs(2);
 
 /// Runs the commands, and returns the recording of them.

@@ -46,7 +46,7 @@ impl Key {
 pub struct Joined {
     /// For each key: the function records (metadata) that were found, or the reason why none were found.
     pub found: FxHashMap<Key, Result<RawMetadata>>,
-    /// Whether function records from the binary replace the records of profiles that have their own, as with LLVM's
+    /// Whether the function records of a binary are used even for a profile that has records of its own, as with LLVM's
     /// `--correlate`.
     pub replace: bool,
 }

@@ -105,8 +105,8 @@ impl Plan {
         Self::with_paths(inputs, &[], binaries)
     }
 
-    /// Does the same as [`new`](Self::new). For each input that is a file, `paths` contains its path; only the first
-    /// bytes of such a file are read if they show that the file holds a single profile.
+    /// Does the same as [`new`](Self::new), but reads less. `paths` has the path of each input that is a file. If the
+    /// first bytes of such a file show that it holds a single profile, the rest of the file is not read.
     pub fn with_paths(
         inputs: &(impl Inputs + ?Sized),
         paths: &[Option<PathBuf>],
@@ -189,8 +189,8 @@ fn key_of(profile: &RawProfile<'_>) -> Option<KeyOf> {
         .then(|| (Key::of(profile), profile.dialect(), *profile.layout()))
 }
 
-/// Reads the build ids and layouts (the keys by which binaries are found) from the first bytes of a file. `None` if
-/// these bytes do not show that the file holds only one profile.
+/// Reads the first bytes of a file, and returns the build ids and record layouts by which the binaries of its profiles
+/// are found. `None` if these bytes do not show that the file holds only one profile.
 fn keys_of_front(path: &Path) -> Option<Vec<KeyOf>> {
     // A pipe must not be opened here: its contents can be read only once, and the merge needs them.
     let metadata = std::fs::metadata(path)

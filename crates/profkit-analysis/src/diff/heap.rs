@@ -74,8 +74,8 @@ impl Measure {
 /// Whether the line numbers of a context changed between the profiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moved {
-    /// The line numbers did not change; or only one profile has this context, and the other profile has no context with
-    /// the same functions that could be its counterpart.
+    /// The line numbers did not change. This is also the value if only one profile has this context, and the other
+    /// profile has no context with the same functions that could be its counterpart.
     No,
     /// The line numbers changed, but the functions of the call stack are the same.
     Yes,

@@ -12,8 +12,8 @@ use profkit_object::names::with_other_separator;
 use rustc_hash::FxHashMap;
 use std::cmp::Ordering;
 
-/// The properties of instrumentation that either both profiles must have, or neither. Otherwise their counters cannot
-/// be compared.
+/// The properties of instrumentation in which the two profiles must agree: both have the property, or neither has it.
+/// Otherwise their counters cannot be compared.
 const UNLIKE: [InstrKind; 4] = [
     InstrKind::IR,
     InstrKind::CONTEXT_SENSITIVE,
@@ -54,8 +54,8 @@ impl<'p> Side<'p> {
         self.index.function(of.name_ref()).or_else(|| {
             let name = with_other_separator(of.name())?;
             let twin = self.index.function(NameRef::of(&name))?;
-            // If the other profile has a function with the same spelling as `twin`, then `twin` belongs to that
-            // function and not to `of`.
+            // The name of `twin` is the other spelling of `of`. If the other profile has a function with exactly the
+            // name of `twin`, then `twin` is the counterpart of that function, and `of` has no counterpart.
             other
                 .index
                 .function(twin.name_ref())
@@ -177,7 +177,8 @@ pub(super) fn diff(
 
 impl<'p> Comparison<'p> {
     /// Compares the records of a function in the two profiles. Two records with the same hash and the same number of
-    /// counters are compared with each other. All other records of a stage become one row.
+    /// counters are compared with each other. The other records of a stage (with or without context sensitivity) are
+    /// added up, and become one row of the result.
     fn function(&mut self, old: Option<FunctionRef<'p>>, new: Option<FunctionRef<'p>>) {
         let Some(function) = new.or(old) else { return };
         let key = |record: &RecordRef<'p>| (record.func_hash, record.counts.len());

@@ -381,8 +381,9 @@ impl Values {
         sums.moved(self.0.iter().map(|(_, counts)| *counts))
     }
 
-    /// Returns the values to list for a function: the values whose shares in all values of the function changed most.
-    /// The result contains other shares: the share of each value in the values of the same place (value site or line).
+    /// Returns the values to list for a function: the values that changed most, by their share in the sum of all values
+    /// of the function. The shares in the result are different ones: the share of each value in the sum of the values
+    /// at the same place (value site or line).
     fn changes(&self, name: impl Fn(u64) -> Target) -> Vec<TargetChange> {
         let moved = largest(Self::sums(self.0.iter()), self.0.iter().copied());
         let change = |((site, value), counts): (Value, [u64; 2])| {

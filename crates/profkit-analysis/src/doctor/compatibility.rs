@@ -75,7 +75,8 @@ fn table(support: impl Fn(&ReleaseFacts) -> (bool, bool)) -> Vec<Support> {
         .collect()
 }
 
-/// Returns which LLVM releases support a raw profile. Each release reads one raw version, and compilers read none.
+/// Returns which LLVM releases support a raw profile. Each release of llvm-profdata reads one raw version. Compilers do
+/// not read raw profiles.
 pub fn of_raw(version: u32) -> Vec<Support> {
     table(|facts| (facts.reads_raw(version), false))
 }

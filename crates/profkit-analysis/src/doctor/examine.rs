@@ -20,7 +20,8 @@ pub enum Verdict {
     Sound,
     /// The file is damaged.
     Damaged,
-    /// The file is a profile of a version that profkit cannot read, or it lacks the program that it belongs to.
+    /// The file is a profile, but profkit cannot read it: its version is not known, or the program that holds its
+    /// functions is missing.
     Unsupported,
     /// The file is not a profile.
     Foreign,
@@ -47,7 +48,7 @@ pub struct Diagnosis {
     pub what: What,
     /// Whether the file can be used.
     pub verdict: Verdict,
-    /// Whether the structure of the file could be read up to the records.
+    /// Whether everything before the records, such as the header, could be read.
     is_followed: bool,
     /// The number of profiles in a raw file, which may hold several.
     pub profiles: usize,
@@ -181,7 +182,7 @@ pub fn examine(data: &[u8]) -> Diagnosis {
     diagnosis
 }
 
-/// Examines a profile whose structure cannot be read up to the records.
+/// Examines a file that cannot be opened as an instrumentation profile, for example because its header is broken.
 fn unopened(data: &[u8], kind: FileKind, error: Error) -> Diagnosis {
     let what = match kind {
         FileKind::Empty => What::Empty,

@@ -65,7 +65,7 @@ impl Counts {
 pub struct Member {
     /// The name of the file.
     pub name: String,
-    /// The number of functions in the file that can be kept.
+    /// The number of functions that can be read from the file.
     pub functions: u64,
     /// The number of functions that the file states; `None` if the file states no number.
     pub functions_stated: Option<u64>,
@@ -179,7 +179,7 @@ impl Groups {
             if group.first.verdict == Verdict::Damaged {
                 let mut ids = group.first.binary_ids.iter();
                 group.complete = ids.find_map(|id| complete.get(id).cloned());
-                // Only names can be restored, and only from a complete profile.
+                // A complete profile of the same build can supply missing names of functions, but no other lost data.
                 if group.complete.is_some() && group.first.nameless > 0 {
                     group.first.next = vec![Advice::KeepWithComplete];
                 }
@@ -255,8 +255,8 @@ impl Groups {
             return None;
         }
         let extension = extension.to_str()?;
-        // All files with the extension of a profile were examined in folders that the user named. If the user named
-        // single files, other files in their folder may not have been examined.
+        // The pattern matches all files with this extension in the folder. If the user named single files, the folder
+        // may hold further such files that were not examined. Then there is no pattern.
         if !own().all(matches)
             || files_below(Path::new(folder), extension, !is_flat)? != group.files + others
         {
@@ -274,7 +274,7 @@ impl Groups {
 
 /// The number of files with this extension in a folder; if `deep` is true, also in the folders below it. `None` if
 /// there are too many files or folders, if a folder cannot be read, if anything in the folders is a link, or if a file
-/// with the extension is hidden. The reason is that a pattern treats links and hidden files differently.
+/// with the extension is hidden: a pattern may not match the same links and hidden files that are counted here.
 fn files_below(folder: &Path, extension: &str, deep: bool) -> Option<u64> {
     let mut folders = vec![if folder.as_os_str().is_empty() {
         PathBuf::from(".")

@@ -78,8 +78,8 @@ impl Readers {
 fn releases(data: &[u8], kind: ProfileKind) -> Option<RangeInclusive<u8>> {
     let found = encoding(data);
     let version = parse_header(data).map_or(0, |header| header.version);
-    // Before LLVM 22, readers take vtables for something else. LLVM 14 added the section for contexts. It is not known
-    // which releases before 13 read profiles with the other properties.
+    // Readers before LLVM 22 misread vtables. LLVM 14 added the section for contexts. For profiles with any other
+    // special property, it is not known which releases before 13 read them.
     let oldest = |plain| match kind {
         kind if kind.contains(ProfileKind::HAS_VTABLES) => 22,
         kind if kind == ProfileKind::default() => plain,

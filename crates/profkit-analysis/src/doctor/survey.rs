@@ -46,7 +46,7 @@ impl Survey {
                 Err(error) => missing.extend(problems(error)),
             }
         }
-        // A path that existed above may have disappeared since then.
+        // Each of these paths existed when it was checked, but may have disappeared since then.
         let list = InputList::collect(&found, &[], None).unwrap_or_else(|error| {
             missing.extend(problems(error));
             InputList::default()
@@ -178,7 +178,7 @@ impl Survey {
     }
 }
 
-/// The paths that could not be collected, with the reasons.
+/// The paths at which no files could be found, with the reasons.
 fn problems(error: ListError) -> Vec<MissingInput> {
     let (name, error) = match error {
         ListError::Missing(missing) => return missing,

@@ -74,9 +74,9 @@ impl LoadedHeap {
 /// Adds up heap profiles. First the raw dumps are added up by address, and their sum is symbolised. Then the YAML
 /// profiles are added to it, in the order of the inputs.
 ///
-/// An input that cannot be used, or only in part, has an event in [`LoadedHeap::report`]. Indexed profiles are not
-/// inputs of this function: [`HeapProfile::from_indexed`](super::HeapProfile::from_indexed) reads the heap profile of an
-/// indexed profile.
+/// [`LoadedHeap::report`] has an event for each input that could not be used, or could be used only in part. Indexed
+/// profiles are not inputs of this function: [`HeapProfile::from_indexed`](super::HeapProfile::from_indexed) reads the
+/// heap profile of an indexed profile.
 ///
 /// ```
 /// use profkit_analysis::heap::{NoBinaries, load_heap};

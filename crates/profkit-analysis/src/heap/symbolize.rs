@@ -20,7 +20,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// The hint that names clang's flags for all debug info that frames need.
+/// A hint that names the clang flags for the debug info that is needed to symbolise frames.
 const FLAGS_HINT: &str = "compile and link with -gmlt -fdebug-info-for-profiling (or -g), or give the folder of the debug file with --debug-file-directory";
 
 /// The largest number of functions without debug info that are listed per module.
@@ -256,7 +256,8 @@ pub fn symbolize(contexts: &RawContexts, source: &dyn BinarySource) -> Symbolize
         of_module[module].push(id);
     }
     let (mut reports, groups) = answer(contexts, &of_module, source);
-    // For each address: the index of the module group that contains it, and the index of the address in that group.
+    // For each address: the index of the module group (the modules of one binary) that contains it, and the index of
+    // the address in that group.
     let mut places: IndexVec<AddressId, Option<(usize, usize)>> =
         IndexVec::parallel_to(contexts.addresses(), None);
     for (number, (group, _)) in groups.iter().enumerate() {
@@ -266,7 +267,7 @@ pub fn symbolize(contexts: &RawContexts, source: &dyn BinarySource) -> Symbolize
             places[address] = Some((number, place));
         }
     }
-    // Returns the symbolised module group of an address, and the index of the address in this group.
+    // Returns the frames of the module group that contains an address, and the index of the address in this group.
     let answered = |address: AddressId| {
         let (group, place) = places[address]?;
         let (_, frames) = groups.get(group)?;
@@ -415,8 +416,8 @@ fn question(id: ModuleId, module: &Module) -> (Option<ModuleId>, u64, u64) {
     }
 }
 
-/// Symbolises the addresses of all modules. Each binary is read once, however many mappings it has. In a module
-/// group, the frames have the same order as the addresses: one module after the other.
+/// Symbolises the addresses of all modules. Each binary is read once, however many mappings it has. The modules of one
+/// binary are a module group. Its frames have the same order as the addresses: one module after the other.
 fn answer(
     contexts: &RawContexts,
     of_module: &AddressesOf,

@@ -28,7 +28,8 @@ pub struct SectionPlace {
     pub missing: u64,
 }
 
-/// Returns the layouts of all profiles in an open file. `data` is the whole file. Text profiles have no layout.
+/// Returns the layout (the header and the sections) of each profile in an open file. `data` is the whole file. Text
+/// profiles have no layout.
 pub fn layouts(reader: &InstrReader<'_>, data: &[u8]) -> Vec<ProfileLayout> {
     match reader {
         InstrReader::Text(_) => Vec::new(),

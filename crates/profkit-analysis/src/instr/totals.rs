@@ -44,7 +44,7 @@ pub struct Totals {
 /// The shares of all counts for which [`Totals::shares`] is computed, in millionths: 90, 99 and 99.9 percent.
 pub const SHARES: [u32; 3] = [900_000, 990_000, 999_000];
 
-/// How many of the hottest functions together make a share of all counts.
+/// A share of all counts, and how many of the hottest functions together reach it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Share {
     /// The share in millionths.
@@ -54,8 +54,9 @@ pub struct Share {
 }
 
 impl Share {
-    /// The number of functions for each of [`SHARES`], from the counts of all functions and their sum. Functions with equal
-    /// counts are counted together. Returns nothing if the sum is 0, or if it needs more than 64 bits.
+    /// Computes, for each of [`SHARES`], how many of the hottest functions together reach this share of all counts.
+    /// Among functions with equal counts, either all are included or none. Returns nothing if the sum is 0, or if it
+    /// needs more than 64 bits.
     pub(crate) fn of(sum: u128, counts: SummaryBuilder) -> Vec<Self> {
         if sum == 0 || u64::try_from(sum).is_err() {
             return Vec::new();
@@ -124,8 +125,8 @@ impl Totals {
         self.uniformity_records += u64::from(!record.uniformity.is_empty());
     }
 
-    /// How many of the hottest functions together make each of [`SHARES`]. Returns nothing if no function ran, or if the
-    /// sum of all counters needs more than 64 bits.
+    /// Returns, for each of [`SHARES`], how many of the hottest functions together reach this share of all counts.
+    /// Returns nothing if no function ran, or if the sum of all counters needs more than 64 bits.
     pub fn shares(&self) -> Vec<Share> {
         Share::of(self.sum, self.sums.clone())
     }

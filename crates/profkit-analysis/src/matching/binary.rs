@@ -1,4 +1,4 @@
-//! Reads the functions of binaries, and finds those of a profile among them.
+//! Reads the functions of binaries, and finds a profile's functions among them.
 use super::profile::{FunctionOrder, ProfileFunctions, each_function, open_profile, sample_name};
 use super::shares::NewFunction;
 use super::shares::is_any_missing;
@@ -66,7 +66,7 @@ pub enum DebugInfo {
     Absent,
     /// The debug info was not needed: the hashes of the functions are known, or no function of the profile is missing.
     Unread,
-    /// All of it was read.
+    /// All of the debug info was read.
     Read,
     /// The debug info is damaged; the text says how. Functions that were inlined everywhere may therefore look missing.
     Damaged(String),
@@ -97,8 +97,8 @@ pub struct NamedFunctions {
     /// The different hashes of the functions with this name. A hash is `None` if only the symbol of the function is
     /// known.
     pub hashes: Vec<Option<FuncHash>>,
-    /// The position of the first function with this name in the order that the binaries and the profile share; `None`
-    /// if there is no such order.
+    /// The position of the first function with this name. It is counted in an order of functions that the profile has
+    /// too (see [`FunctionOrder`]), so that positions can be compared; `None` if there is no such order.
     pub position: Option<u32>,
 }
 
@@ -121,7 +121,8 @@ pub struct BinaryFunctions {
     functions: FxHashMap<Vec<u8>, NamedFunctions>,
     /// The names of functions that have no symbol and are inlined, according to debug info.
     inlined: FxHashSet<Vec<u8>>,
-    /// The programs and libraries in folders whose functions could not be read: the path and the reason.
+    /// Programs and libraries in folders that were skipped, because their functions could not be read: the path and the
+    /// reason.
     pub skipped: Vec<(String, Error)>,
     /// The files with functions whose hashes are not known, each with the range of its entries in `binaries`. Their
     /// debug info was not read yet.
@@ -404,9 +405,9 @@ impl BinaryFunctions {
     }
 
     /// Finds the functions of the binaries to which a function name in the profile refers. Returns their name in the
-    /// binaries and their hashes; `None` if there are no such functions. The name of a local function in the profile is
-    /// `a.c;f`; in a binary without hashes, it is only the symbol `f`. Releases before LLVM 17 write `a.c:f` into the
-    /// profile, which also refers to `a.c;f`.
+    /// binaries and their hashes; `None` if there are no such functions. A local function has the name `a.c;f` in the
+    /// profile, or `a.c:f` in a profile of a release before LLVM 17. A binary with hashes has it as `a.c;f`, a binary
+    /// without hashes only as the symbol `f`.
     pub(super) fn named(&self, name: &[u8]) -> Option<NewFunction<'_>> {
         let get = |name: &[u8]| self.functions.get_key_value(name);
         let symbol = symbol_of(name);

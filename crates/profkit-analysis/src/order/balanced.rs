@@ -174,7 +174,8 @@ impl Signatures {
                 u32::try_from(kept.len() - 1).unwrap_or(UNUSED)
             };
         }
-        // For few functions, filling the table costs more time than the fast loop saves.
+        // The fast loop needs a table of fixed length. For few functions, filling this table costs more time than the
+        // loop saves.
         let is_large = nodes.len() >= 128 && kept.len() <= ROOM;
         let room = if is_large { ROOM } else { kept.len() };
         let mut signatures = Signatures {

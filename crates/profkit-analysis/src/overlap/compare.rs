@@ -325,8 +325,9 @@ pub struct FunctionDifference {
     pub base_share: Option<f64>,
     /// The function's share of the counts in the second profile; `None` if the second profile lacks the function.
     pub test_share: Option<f64>,
-    /// How alike the counts inside the function are, whatever its share: 1 if all parts have equal shares. `None` if
-    /// these counts cannot be compared.
+    /// How alike the counts inside the function are, whatever the function's share of the total: 1 if each of its
+    /// counters or lines has the same share of the function's counts in both profiles. `None` if these counts cannot be
+    /// compared.
     pub inner: Option<f64>,
     /// The amount by which this function lowers the overlap of the profiles.
     pub loss: f64,
@@ -419,7 +420,8 @@ fn of_instr(base: &InstrProfile, test: &InstrProfile, detail: bool) -> PairOverl
         let row = match &verdict {
             Verdict::Unique(sums) => FunctionDifference::new(name, None, share(sums), 0.0),
             Verdict::Mismatched(sums) => {
-                // The records of a function follow each other. Its counts in the first profile are added up only once.
+                // The counts of this function in the first profile are added up only at its first record: the records
+                // of a function follow each other.
                 if mismatched.0 != Some(tested.name) {
                     let records = in_base.function(tested.name).into_iter();
                     let sums_of = |record: profkit_data::instr::RecordRef<'_>| {

@@ -124,11 +124,13 @@ pub(crate) fn records(
 #[derive(Debug)]
 pub struct InstrIndex<'p> {
     functions: FxHashMap<NameRef, FunctionRef<'p>>,
-    /// The records of functions with more than [`FEW`] records, by name and function hash.
+    /// The records of functions with more than [`FEW`] records, by name and function hash. A search of all records of
+    /// such a function would be slow.
     crowded: HashMap<(NameRef, FuncHash), RecordRef<'p>>,
 }
 
-/// The number of records of a function that are searched one by one.
+/// The largest number of records of a function that are searched one by one. If a function has more records, a hash
+/// table is used.
 const FEW: usize = 32;
 
 impl<'p> InstrIndex<'p> {

@@ -58,7 +58,7 @@ pub enum Destination {
 /// The form of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// The text format, for this LLVM release or for the newest.
+    /// The text format, for this LLVM release; `None` is the newest release.
     Text(Option<Release>),
     /// The indexed format.
     Indexed(Version),

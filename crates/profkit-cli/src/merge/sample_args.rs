@@ -110,8 +110,8 @@ impl SampleArgs {
     }
 }
 
-/// A pass of FS-AFDO whose discriminator bits are kept. The fourth and last pass has no variant. To keep the bits of
-/// all passes, the user leaves out the option.
+/// The last pass of FS-AFDO whose discriminator bits are kept. The fourth pass needs no variant: without the option,
+/// the bits of all four passes are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Pass {
     /// Only the discriminator bits that were set before the first pass of FS-AFDO

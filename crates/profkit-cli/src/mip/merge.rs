@@ -355,8 +355,8 @@ impl Profiles {
         Ok(())
     }
 
-    /// Returns the file for the merged profile with this index. Profiles without an entry in `places` came from the
-    /// inputs.
+    /// Returns the file for the merged profile with this index. If `places` has no entry for the index, no profile of
+    /// this build was there before the merge, and the file is new.
     fn place(&mut self, index: usize, identity: &Identity) -> Result<Place> {
         if let Some(place) = self.places.get(index) {
             // The file name depends on the build id. A profile that was created from a map gets its build id only from

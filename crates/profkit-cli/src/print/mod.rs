@@ -99,7 +99,7 @@ pub fn apply_colour(args: &[OsString]) {
     }
 }
 
-/// Returns the look of text on standard output.
+/// Returns how text on standard output looks: its colours, the width of its lines, and the characters of its bars.
 fn stdout_look() -> Look {
     let stdout = io::stdout();
     let width = terminal_size::terminal_size_of(&stdout).filter(|_| stdout.is_terminal());
@@ -110,7 +110,7 @@ fn stdout_look() -> Look {
     }
 }
 
-/// Returns the look of text on standard error. Messages are never cut.
+/// Returns how text on standard error looks. Messages are never cut to the width of the terminal.
 fn stderr_look() -> Look {
     Look {
         colour: AutoStream::choice(&io::stderr()) != ColorChoice::Never,
@@ -147,7 +147,7 @@ pub enum RowFormat {
 }
 
 impl RowFormat {
-    /// The form without rows.
+    /// The form of an output that has no rows, for a command that was asked for this format.
     pub fn document(self) -> Format {
         match self {
             RowFormat::Text | RowFormat::Csv => Format::Text,

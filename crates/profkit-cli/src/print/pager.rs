@@ -7,8 +7,8 @@ use std::sync::atomic::AtomicBool;
 
 /// The exit code of a shell that does not find the program.
 const NOT_FOUND: i32 = 127;
-/// The number of bytes after which the written text is no longer kept. A pipe holds fewer bytes, so the pager must have
-/// been found and have read some of the text.
+/// The text is kept until this number of bytes is written, in case the shell does not find the pager. A pipe holds
+/// fewer bytes, so after this number the pager must have been found and have read some of the text.
 const MOST_KEPT: usize = 2 << 20;
 
 /// Standard output, or a pager in front of it.

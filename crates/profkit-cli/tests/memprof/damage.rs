@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-/// Merges files of a folder; what was said, with the exit code.
+/// Merges files of a folder. Returns the messages and the exit code.
 fn said(folder: &Path, files: &[&str], binaries: &str) -> String {
     let mut args = vec!["merge"];
     args.extend(files);

@@ -1,4 +1,5 @@
-//! Programs of several files, in Rust, and stripped ones whose debug info a server has.
+//! Heap profiles of programs that consist of several files, of Rust programs, and of stripped programs whose debug info
+//! is on a server.
 use super::{Heap, profkit, run};
 use profkit_testkit::{HEAP_FLAGS, HEAP_LINK_FLAGS, heap_dump, on_path, skip};
 use std::path::Path;
@@ -16,14 +17,14 @@ fn several_files_are_compiled_the_same_with_both_profiles_of_each_version() {
         .current_dir(heap.folder()));
     heap.dump("shelf", "shelf");
     let ir = |source: &Path, profile: &str| {
-        // The name stands in the output.
+        // The output contains the name of the profile. So every profile is copied to the same name.
         let read = |name: &str| heap.folder().join(name);
         std::fs::copy(read(profile), read("used")).unwrap();
         let mut clang = Command::new(heap.llvm.clangxx());
         clang
             .args(["-O2", "-gmlt", "-fdebug-info-for-profiling"])
             .args(["-fmemory-profile-use=used", "-emit-llvm", "-S", "-o", "-"])
-            // The items on the shelf are cold by these, those that are dropped at once are not.
+            // With these thresholds, the items on the shelf are cold, and the items that are dropped at once are not.
             .args([
                 "-mllvm",
                 "-memprof-lifetime-access-density-cold-threshold=30",
@@ -42,7 +43,8 @@ fn several_files_are_compiled_the_same_with_both_profiles_of_each_version() {
             assert_eq!(ours, ir(source, "theirs"), "{version}");
             all += &ours;
         }
-        // Of each file something is used; one allocation is cold in one of its contexts only.
+        // clang uses something of the profile in each file. One allocation is always cold and gets an attribute;
+        // another is cold in only one of its contexts and gets metadata.
         assert_eq!(all.matches("\"memprof\"=\"cold\"").count(), 1, "{all}");
         assert!(all.contains(", !memprof !"), "{all}");
     }
@@ -57,7 +59,7 @@ fn a_rust_program_is_symbolised_whole() {
     let said = run(Command::new(&rustc).arg("-vV"));
     let said = String::from_utf8(said.stdout).unwrap();
     if !said.contains("LLVM version: 22.") {
-        // Another LLVM's pass does not go with the run-time library of clang 22.
+        // The MemProf pass of another LLVM release does not fit the run-time library of clang 22.
         return skip(&format!("rustc has another LLVM than 22:\n{said}"));
     }
     run(Command::new(&rustc)
@@ -89,13 +91,14 @@ fn a_rust_program_is_symbolised_whole() {
     };
     let nested = ";heap_boxes::main".to_owned() + &";heap_boxes::nested".repeat(4) + ";";
     assert_eq!(total(&bytes, &nested), 1000, "{bytes}");
-    // Five times ten numbers of eight bytes, inlined through an iterator.
+    // Five allocations of ten numbers of eight bytes each. The allocating code is inlined through an iterator.
     let short_lived = ";heap_boxes::main;heap_boxes::short_lived;";
     assert_eq!(total(&bytes, short_lived), 400, "{bytes}");
     // A vector that grows to 128 numbers: 16 bytes, then 32 to 512.
     let push = ";heap_boxes::main;alloc::vec::Vec<T,A>::push;";
     assert_eq!(total(&bytes, push), 1008, "{bytes}");
-    // What is left out is named: rustc's entry point has no debug info, and no library was given.
+    // The report names what is left out: rustc's entry point, because it has no debug info, and the libraries, because
+    // they were not given.
     let reported = |binaries: &[&str]| {
         let mut args = vec!["merge", "boxes.memprofraw", "-o", "out"];
         args.extend(binaries.iter().flat_map(|binary| ["--binaries", binary]));
@@ -135,7 +138,7 @@ fn a_rust_program_is_symbolised_whole() {
     let (folder, rest) = id.split_at(2);
     let debug_file = format!("/usr/lib/debug/.build-id/{folder}/{rest}.debug");
     if Path::new(&debug_file).is_file() {
-        // With libc and its debug info all contexts are in the profile, and the entry point is all that lacks.
+        // With libc and its debug info, all contexts are in the profile. Only the entry point is still missing.
         let whole = reported(&["boxes", libc]);
         entry(&whole);
         assert_eq!(whole.len(), 1, "{whole:?}");
@@ -148,7 +151,7 @@ fn a_rust_program_is_symbolised_whole() {
     } else {
         skip("libc6-dbg is not installed: no debug info of libc");
     }
-    // The read loop's loads are counted: the function pass has run too.
+    // The loads in the loop that reads are counted. This shows that the function pass of MemProf has run too.
     let accesses = show(&["--folded", "accesses"]);
     assert!(total(&accesses, &nested) >= 1000, "{accesses}");
 }
@@ -174,7 +177,7 @@ fn a_stripped_program_is_symbolised_by_a_server() {
         .args(["--strip-all", "one", "-o", "bin/one"])
         .current_dir(heap.folder()));
     std::fs::remove_file(heap.folder().join("one")).unwrap();
-    // It has this one file.
+    // A server that has only this file.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let wanted = format!("GET /buildid/{id}/debuginfo ");
@@ -197,7 +200,7 @@ fn a_stripped_program_is_symbolised_by_a_server() {
             let _ = stream.write_all(body);
         }
     });
-    // Without the program; with it, stripped; and with nobody to ask.
+    // Three cases: without the program; with the stripped program; and with the stripped program but without a server.
     for (cache, servers, given) in [
         ("first", url.as_str(), [].as_slice()),
         ("second", &url, &["--binaries", "bin/one"]),
@@ -224,7 +227,7 @@ fn a_stripped_program_is_symbolised_by_a_server() {
     }
 }
 
-/// Running a program that writes no heap dump is an error with its reason.
+/// Running a program that writes no heap dump is an error, and the message gives the reason.
 #[test]
 fn a_program_that_leaves_no_dump_is_reported() {
     let folder = tempfile::tempdir().unwrap();

@@ -251,7 +251,7 @@ fn inputs_are_listed_alike() {
         .unwrap();
 }
 
-/// The program lists the same options as LLVM's, each with a description of our own.
+/// `profkit llvm-profdata` lists the same options as LLVM's tool, each with a description of profkit's own.
 #[test]
 fn help_lists_the_options_that_llvm_lists() {
     let llvm = require_or_skip!(22);
@@ -285,7 +285,7 @@ fn help_lists_the_options_that_llvm_lists() {
     }
 }
 
-/// The options with their values, sorted: what stands before ` - `.
+/// Returns the options in a help text, sorted. An option is the text before ` - `, with its value.
 fn options(help: &[u8]) -> Vec<String> {
     let text = String::from_utf8_lossy(help).into_owned();
     let mut options: Vec<String> = text
@@ -294,7 +294,7 @@ fn options(help: &[u8]) -> Vec<String> {
             line.split_once(" - ")
                 .map(|(left, _)| left.trim().to_owned())
         })
-        // Which of the two lists of options names itself is a whim of LLVM's.
+        // LLVM lists only one of `--help-list` and `--help-list-hidden`, without a rule. So these are left out.
         .filter(|option| option.starts_with('-') && !option.starts_with("--help-list"))
         .collect();
     options.sort();

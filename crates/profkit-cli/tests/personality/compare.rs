@@ -4,7 +4,7 @@ use crate::profiles::{TEXTS, add_fixture, real};
 use profkit_testkit::{Llvm, require_or_skip, short_or_whole};
 use std::fmt::Write as _;
 
-/// Numbers without order, the same in each run.
+/// A generator of pseudo-random numbers. They are the same in each run.
 struct Random(u64);
 
 impl Random {
@@ -12,7 +12,7 @@ impl Random {
         Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
 
-    /// A number below `bound`, or 0.
+    /// Returns a number below `bound`; 0 if `bound` is 0.
     fn below(&mut self, bound: u64) -> u64 {
         let mut next = || {
             let state = self.0.wrapping_mul(6_364_136_223_846_793_005);
@@ -22,13 +22,13 @@ impl Random {
         (next() << 32 | next()) % bound.max(1)
     }
 
-    /// One of these values, which must be at least one.
+    /// Returns one of these values. There must be at least one.
     fn one_of<T: Copy>(&mut self, values: &[T]) -> T {
         values[usize::try_from(self.below(values.len() as u64)).unwrap()]
     }
 }
 
-/// The bytes that LLVM's tool writes for a text profile.
+/// The indexed profile that LLVM's tool writes for a text profile.
 fn indexed(llvm: &Llvm, text: &str) -> Option<Vec<u8>> {
     let pair = Pair::new(llvm).file("text", text);
     let size = "--temporal-profile-trace-reservoir-size=2000";
@@ -36,7 +36,8 @@ fn indexed(llvm: &Llvm, text: &str) -> Option<Vec<u8>> {
     ran.files.get("out").cloned()
 }
 
-/// All texts, compared with each other: damage, other stages, empty files and files that are no profiles.
+/// Compares each text with each other text. Among them are damaged texts, texts of different stages, empty files, and
+/// files that are no profiles.
 #[test]
 fn texts_are_compared_and_ordered_alike() {
     let llvm = require_or_skip!(22);
@@ -88,7 +89,8 @@ fn real_profiles_are_compared_and_ordered_alike() {
     for folder in ["raw", "indexed"] {
         for name in real(folder, "clang-22") {
             add_fixture(&mut pair, &name);
-            // Allowed: of several profiles in one raw file LLVM keeps the names of the last only.
+            // An allowed difference: if a raw file holds several profiles, LLVM keeps only the names of the last
+            // profile.
             if name.contains("host.profraw") {
                 continue;
             }
@@ -101,7 +103,8 @@ fn real_profiles_are_compared_and_ordered_alike() {
     compare_all(&pair, lines.iter().map(String::as_str));
 }
 
-/// A profile with functions of a pool: some are missing, some have another hash, some occur twice.
+/// Returns a profile with functions from a pool of names: some are missing, some have another hash, and some occur
+/// twice.
 fn generated(random: &mut Random, pool: u64, header: &str) -> String {
     let mut text = header.to_owned();
     for function in 0..pool {
@@ -176,7 +179,8 @@ fn generated_profiles_are_compared_alike() {
     }
 }
 
-/// An indexed profile is read without a merge, unless a merge changes it.
+/// An indexed profile is read as it is, without a merge. Exception: if it has a record twice, it is merged, because a
+/// merge would change it.
 #[test]
 fn a_first_profile_that_has_a_record_twice_is_merged() {
     let llvm = require_or_skip!(22);
@@ -224,7 +228,8 @@ fn a_first_profile_that_has_a_record_twice_is_merged() {
     compare_all(&pair, lines.iter().map(String::as_str));
 }
 
-/// Traces of different lengths and weights: some follow each other, some are mixed, some have functions twice.
+/// Returns a profile with traces of different lengths and weights. In some traces the functions are in sequence, in
+/// some they are in random order, and some traces have a function twice.
 fn traces(random: &mut Random, functions: u64, traces: u64) -> String {
     let mut text = format!(":ir\n:temporal_prof_traces\n{traces}\n{traces}\n");
     for _ in 0..traces {

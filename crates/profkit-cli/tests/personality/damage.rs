@@ -1,4 +1,4 @@
-//! Damaged profiles: the same verdict in the same words.
+//! For damaged profiles, both tools must come to the same verdict, with the same messages.
 use crate::harness::{Pair, compare_all, words};
 use profkit_data::instr::indexed::IndexedProfile;
 use profkit_testkit::{Llvm, fixture, require_or_skip};
@@ -37,7 +37,8 @@ fn damaged_profiles_are_refused_alike() {
     compare_all(&pair, lines.iter().map(String::as_str));
 }
 
-/// LLVM's tool takes value data for empty if their TotalSize is 0, and reads the next ones at the same place.
+/// If the field TotalSize of value data is 0, LLVM's tool takes them for empty, and reads the value data of the next
+/// record at the same offset.
 #[test]
 fn value_data_without_a_size_are_read_alike() {
     let llvm = require_or_skip!(22);
@@ -58,7 +59,7 @@ fn value_data_without_a_size_are_read_alike() {
                 .and_then(|bytes| bytes.try_into().ok());
             bytes.map_or(0, u32::from_le_bytes)
         };
-        // TotalSize, then the number of value kinds, then the first kind.
+        // Value data begin with TotalSize, then the number of value kinds, then the first value kind.
         let starts = (0..sound.len()).step_by(8).filter(|&at| {
             matches!(word(at), 24..1000) && matches!(word(at + 4), 1..=3) && word(at + 8) < 3
         });
@@ -85,11 +86,13 @@ fn value_data_without_a_size_are_read_alike() {
 fn what_llvm_reads_first_is_reported_first() {
     let llvm = require_or_skip!(22);
     let mut pair = Pair::new(&llvm);
-    // With --keep-vtable-symbols, LLVM collects the names of functions, of which one has no characters here.
+    // With --keep-vtable-symbols, LLVM collects the names of functions. In this file one of the names is filled with
+    // zeros.
     let mut nameless = fixture("indexed/clang-13-ir-32-plain.profdata");
     nameless[600..720].fill(0);
     pair.add("nameless", nameless);
-    // The file says that it has a heap profile, and the number in its place is not a version.
+    // The file has the flag for a heap profile, but the number at the place of the heap profile's version is not a
+    // version.
     let mut no_heap = fixture("indexed/clang-22-function-entry-plain.profdata");
     no_heap[15] |= 0x40;
     pair.add("no-heap", no_heap);
@@ -99,7 +102,7 @@ fn what_llvm_reads_first_is_reported_first() {
     let mut flags = fixture("sample/llvm-16-nested-ext.sampleprof");
     flags[26..28].fill(0xff);
     pair.add("flags", flags);
-    // The table of offsets states two bytes more than its compressed bytes have.
+    // The section with the function offsets is compressed. It states two more bytes than its compressed data have.
     let mut short = fixture("sample/llvm-14-probes-ext-compressed.sampleprof");
     assert_eq!(short[448], 5);
     short[448] = 7;
@@ -130,15 +133,16 @@ const COMMANDS: [&str; 4] = [
     "merge -j 1 --failure-mode=warn good bad -o out",
 ];
 
-/// One damaged copy of a file.
+/// A sound file and a damaged copy of it.
 struct Damaged {
     label: String,
     sound: Vec<u8>,
     bad: Vec<u8>,
 }
 
-/// Runs commands over damaged files with both tools, on two threads, and collects how `judge` says they differ. Where
-/// LLVM is killed by a signal or its result depends on its memory, there is nothing to compare with.
+/// Runs commands on damaged files with both tools, on two threads, and collects the differences that `judge` reports. A
+/// file is skipped if a signal kills LLVM's tool, or if the result of LLVM's tool depends on the contents of its
+/// memory: then there is nothing to compare with.
 fn sweep(
     llvm: &Llvm,
     damaged: &[Damaged],
@@ -154,7 +158,7 @@ fn sweep(
                     let mut failures = String::new();
                     for (index, Damaged { label, sound, bad }) in damaged.iter().enumerate() {
                         let pair = Pair::new(llvm).file("good", sound).file("bad", bad);
-                        // Each command meets every fourth damage.
+                        // For each damaged file one of the commands is run, in turn.
                         let args = words(COMMANDS[index % COMMANDS.len()]);
                         let args: Vec<&str> = args.iter().map(String::as_str).collect();
                         if let Some(difference) = judge(&pair, &args)
@@ -177,7 +181,8 @@ fn sweep(
     assert!(failures.is_empty(), "{failures}");
 }
 
-/// LLVM's tool checks that the header of its own raw version fits before it looks at the version of the file.
+/// LLVM's tool first checks whether the file is large enough for the header of the tool's own raw version. Only then
+/// does it look at the version of the file.
 #[test]
 fn short_raw_files_have_no_header_whatever_their_version() {
     let llvm = require_or_skip!(22);
@@ -201,7 +206,7 @@ fn short_raw_files_have_no_header_whatever_their_version() {
     compare_all(&pair, lines.iter().map(String::as_str));
 }
 
-/// Numbers without order, the same in each run.
+/// A generator of pseudo-random numbers. They are the same in each run.
 fn random(state: &mut u64) -> usize {
     *state = state
         .wrapping_mul(6_364_136_223_846_793_005)
@@ -215,8 +220,8 @@ fn flip(sound: &[u8], at: usize, bit: usize) -> Vec<u8> {
     bad
 }
 
-/// After the header of a raw file, and in the summary and the records of an indexed one, a flipped bit has the same
-/// result to the letter.
+/// If one bit is flipped after the header of a raw file, or in the summary or a record of an indexed file, both tools
+/// must give exactly the same result.
 #[test]
 fn flipped_bits_have_the_same_result() {
     let llvm = require_or_skip!(22);
@@ -239,7 +244,8 @@ fn flipped_bits_have_the_same_result() {
                 sound: sound.clone(),
             });
         }
-        // Words of bitmaps that hold more than a byte are an allowed difference.
+        // The indexed profile with MC/DC bitmaps is not used: if a word of a bitmap holds more than a byte, the tools
+        // differ, which is allowed.
         let name = name.replace("mcdc-conditions", "cs-ir-layers");
         let sound = fixture(format!("indexed/clang-22-{name}.profdata"));
         let mut places: Vec<usize> = (88..128).collect();
@@ -262,8 +268,8 @@ fn flipped_bits_have_the_same_result() {
     sweep(&llvm, &damaged, |pair, args| pair.compare(args, b"").err());
 }
 
-/// Words of a header that lie: profkit may refuse what LLVM reads on into, and in other words, but what both take has
-/// the same result.
+/// Words of a header are replaced by wrong values. profkit may reject a file that LLVM still reads, and its messages
+/// may differ. If both tools accept the file, they must give the same result.
 #[test]
 fn lying_headers_never_give_another_result() {
     let llvm = require_or_skip!(22);
@@ -299,7 +305,7 @@ fn lying_headers_never_give_another_result() {
     });
 }
 
-/// What is no instrumentation profile at all.
+/// Files that are not instrumentation profiles at all.
 #[test]
 fn other_files_are_refused_alike() {
     let llvm = require_or_skip!(22);

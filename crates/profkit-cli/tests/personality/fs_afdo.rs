@@ -1,4 +1,5 @@
-//! `--fs-discriminator-pass` and `--profile-isfs`: discriminators of FS-AFDO cut to the bits of a pass.
+//! `--fs-discriminator-pass` and `--profile-isfs`: FS-AFDO discriminators are cut to the bits that one pass and the
+//! passes before it set.
 use crate::harness::{Pair, compare_all};
 use crate::sample::convert;
 use profkit_testkit::sample::{SampleOptions, SampleShape, sample_text};
@@ -7,14 +8,15 @@ use std::fmt::Write;
 
 const PASSES: [&str; 5] = ["Base", "Pass1", "Pass2", "Pass3", "PassLast"];
 
-/// Places that fall together in each of the passes: lines, call targets, inlined functions.
+/// Lines, call targets and inlined functions whose locations become equal when their discriminators are cut to the bits
+/// of a pass.
 const PLACES: &str = "foo:1000:10\n 1: 10\n 2.3: 20 bar:15 baz:5\n 2.259: 40 bar:40\n 2.20000: 1\n 2.4000000: 2\n \
      2.3000000003: 3\n 3.1: bar:100\n  1: 50\n  1.257: 50\n 3.257: bar:200\n  1: 200\n  4.300: 7\nmain:5:1\n 1.511: 5\n";
 const CONTEXTS: &str =
     "[main:3.259 @ foo]:100:10\n 1: 10\n 2.3: 5\n 2.259: 6\n[main:3.3 @ foo]:100:10\n 2.259: 6\n";
 const VTABLES: &str = "foo:100:10\n 1: 10\n 2.3: 5\n 2.259: 6\n 2.3: vtables _ZTVa:5 _ZTVb:7\n 2.259: vtables _ZTVa:9 _ZTVc:1\n";
 
-/// A generated profile whose every second place has a discriminator of up to 32 bits.
+/// A generated profile in which every second location has a discriminator of up to 32 bits.
 fn generated(seed: u64) -> String {
     let options = SampleOptions {
         functions: 60,
@@ -28,7 +30,7 @@ fn generated(seed: u64) -> String {
         match line.split_once(": ") {
             Some((place, rest)) if line.starts_with(' ') && index % 2 == 0 => {
                 let place = place.split('.').next().unwrap_or(place);
-                // Few of a pass's bits, so that some are alike.
+                // Only a few bits of each pass are used, so that some discriminators become equal.
                 let discriminator = index.wrapping_mul(2_654_435_761) & 0xc308_2107;
                 writeln!(text, "{place}.{discriminator}: {rest}").unwrap();
             }
@@ -38,7 +40,8 @@ fn generated(seed: u64) -> String {
     text
 }
 
-/// Texts, and what releases make of them in each encoding that LLVM 22 reads.
+/// Returns text profiles, and the same profiles as several LLVM releases write them in each encoding that LLVM 22
+/// reads.
 fn profiles(llvm: &Llvm) -> (Pair, Vec<String>) {
     let mut pair = Pair::new(llvm);
     let mut names = Vec::new();
@@ -58,7 +61,8 @@ fn profiles(llvm: &Llvm) -> (Pair, Vec<String>) {
                 ("bin", &["--binary", "--profile-isfs"]),
                 ("md5", &["--use-md5", "--profile-isfs"]),
             ] {
-                // LLVM 22 does not read the contexts of 13 (an allowed difference).
+                // LLVM 22 does not read the calling contexts that LLVM 13 writes. profkit reads them, which is an
+                // allowed difference.
                 if release == 13 && *name == "contexts" {
                     continue;
                 }
@@ -79,7 +83,8 @@ fn discriminators_are_cut_alike() {
     let (pair, names) = profiles(&llvm);
     let mut lines = Vec::new();
     for (index, name) in names.iter().enumerate() {
-        // Files of one form differ little by release: each release meets one pass, in turn, and text all.
+        // Text profiles are tested with all passes. A profile in another encoding is tested with one pass, a different
+        // one for each release, because the releases write almost the same file.
         let passes = match name.contains('.') {
             true => &PASSES[index % 4..=index % 4],
             false => &PASSES[..],
@@ -93,7 +98,7 @@ fn discriminators_are_cut_alike() {
     compare_all(&pair, lines.iter().map(String::as_str));
 }
 
-/// More options of LLVM's libraries that sample profiles depend on.
+/// Further options that LLVM's libraries define and that change how sample profiles are read.
 #[test]
 fn cutoffs_of_libraries_are_known() {
     let llvm = require_or_skip!(22);
@@ -177,7 +182,7 @@ fn all_commands_cut_discriminators_alike() {
         pair.add(name, convert(&llvm, text, options).unwrap());
     }
     let mut lines = Vec::new();
-    // The result is of FS-AFDO if the last input says so that can.
+    // The result is marked as an FS-AFDO profile if the last input whose encoding can have this mark has it.
     for inputs in [
         "fs places",
         "places fs",

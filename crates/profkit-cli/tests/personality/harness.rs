@@ -1,4 +1,4 @@
-//! Runs one command line with both tools.
+//! Runs one command line with profkit and with LLVM's tool.
 use profkit_testkit::{Llvm, some_or_all};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
-/// Both tools get this as their name.
+/// The name under which both tools are started.
 pub const PROGRAM: &str = "llvm-profdata-22";
 
 /// A folder of input files, from which both tools are run.
@@ -53,8 +53,8 @@ impl Pair {
         self.run(Path::new(env!("CARGO_BIN_EXE_profkit")), args, stdin)
     }
 
-    /// Whether LLVM's tool does the same wherever its memory lies: what it reads beyond its buffers or after freeing
-    /// them changes with it.
+    /// Whether LLVM's tool gives the same result with different contents and addresses of its memory. If it does not,
+    /// it reads memory beyond its buffers, or memory that it has freed.
     pub fn llvm_is_steady(&self, args: &[&str]) -> bool {
         let tunables = [
             "glibc.malloc.perturb=85",
@@ -87,7 +87,7 @@ impl Pair {
             .stderr(Stdio::piped())
             .spawn()
             .expect("the tool starts");
-        // A tool that does not read its input closes the pipe.
+        // The error of a failed write is ignored: a tool that does not read its input closes the pipe.
         let _ = child.stdin.take().expect("a pipe").write_all(stdin);
         let output = child.wait_with_output().expect("the tool ends");
         let here = fs::canonicalize(folder.path()).expect("the folder");
@@ -125,20 +125,22 @@ impl Pair {
         changed
     }
 
-    /// Runs both, and says how they differ.
+    /// Runs both tools. Returns profkit's outcome, or a text about the differences.
     pub fn compare(&self, args: &[&str], stdin: &[u8]) -> Result<Ran, String> {
         let mut theirs = self.llvm(args, stdin);
         let ours = self.profkit(args, stdin);
         if theirs.code != Some(0) {
-            // Allowed: LLVM leaves what it had written of an output, profkit what was there before.
+            // An allowed difference: if a tool fails, LLVM's leaves a partly written output, and profkit leaves the
+            // file that was there before.
             theirs.files.clear();
-            // Allowed: LLVM loses what waits in its buffer when it fails, profkit prints what it had.
+            // An allowed difference: if a tool fails, LLVM's loses the text that is still in its output buffer, and
+            // profkit prints it.
             if ours.stdout.starts_with(&theirs.stdout) {
                 theirs.stdout.clone_from(&ours.stdout);
             }
         }
         if theirs.code.is_none() && ours.code == Some(1) {
-            // Allowed: where LLVM crashes, profkit fails with a message.
+            // An allowed difference: where LLVM's tool crashes, profkit fails with a message.
             assert!(!ours.stderr.is_empty(), "{args:?}");
             return Ok(ours);
         }
@@ -150,10 +152,11 @@ impl Pair {
     }
 }
 
-/// Compares many command lines, or a sample of them, and fails with all that differ.
+/// Compares the tools on many command lines, or on a sample of them. Fails with a list of all differences.
 pub fn compare_all<'a>(pair: &Pair, lines: impl IntoIterator<Item = &'a str>) {
     let mut failures = String::new();
-    // Seven: no list here repeats its kinds of command lines after so many.
+    // The sample has every seventh command line. Seven is used because no list of command lines repeats with this
+    // period.
     let lines = some_or_all(lines, 7);
     let count = lines.len();
     for line in lines {

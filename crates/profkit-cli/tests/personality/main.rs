@@ -1,6 +1,6 @@
-//! The llvm-profdata personality against llvm-profdata 22 itself: same arguments, same files, then the same exit code,
-//! standard output, standard error and output files. What may differ is in docs/formats/llvm-profdata.md; a test names
-//! each such difference where it meets it.
+//! Compares `profkit llvm-profdata` with llvm-profdata 22: with the same arguments and the same files, the exit code,
+//! standard output, standard error and output files must be the same. docs/formats/llvm-profdata.md lists the allowed
+//! differences; where a test meets one of them, a comment names it.
 #![cfg(unix)]
 #![allow(
     clippy::expect_used,

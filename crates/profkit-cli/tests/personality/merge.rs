@@ -120,7 +120,8 @@ fn real_profiles_are_merged_alike() {
     compare_all(&pair, lines.iter().map(String::as_str));
 }
 
-/// The names of virtual tables that value data of a text name are kept as LLVM 22 keeps them, through every form.
+/// A text profile names virtual tables in its value data. With every input and output format, the same names must be
+/// kept as in LLVM 22.
 #[test]
 fn names_of_virtual_tables_in_texts_are_kept_alike() {
     let llvm = require_or_skip!(22);
@@ -137,10 +138,11 @@ fn names_of_virtual_tables_in_texts_are_kept_alike() {
     );
     let text = String::from_utf8(text.stdout).expect("a text");
     assert!(text.contains("_ZTV6Square:30\n"), "{text}");
-    // Other names in another order; a function and a table of one name; an unknown table; two tables at one site.
+    // This text has other names in another order, a function and a virtual table with the same name, an unknown table,
+    // and two tables at one value site.
     let other = ":ir\nf\n1\n1\n5\n2\n0\n1\n1\n_ZTV3Box:4\n2\n2\n3\n_ZTV4Node:2\n_ZTV3Box:1\n** External Symbol **:1\n\
                  1\n_ZTV4Leaf:7\n\n";
-    // The counts are damaged after the names: LLVM's tool keeps the names that it has read.
+    // The damage comes after some names. LLVM's tool keeps the names that it has read before the damage.
     let damaged = text.replacen("_ZTV6Square:30", "_ZTV6Square:x", 1);
     pair.add("damaged.proftext", &damaged);
     pair.add("in.proftext", &text);
@@ -171,7 +173,7 @@ fn names_of_virtual_tables_in_texts_are_kept_alike() {
         lines.push(format!("show -all-functions -show-vtables {name}"));
     }
     compare_all(&pair, lines.iter().map(String::as_str));
-    // Not only alike: the names are there.
+    // The results are not only the same as LLVM's: they must have the names.
     let args = [
         "merge",
         "-keep-vtable-symbols",

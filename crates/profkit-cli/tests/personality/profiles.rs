@@ -2,7 +2,7 @@
 use crate::harness::Pair;
 use profkit_testkit::{fixture, fixtures};
 
-/// Text profiles that together have everything, and everything that is wrong with text.
+/// Text profiles that together contain every feature and every error of the format.
 pub const TEXTS: &[(&str, &str)] = &[
     (
         "fe.proftext",
@@ -81,8 +81,8 @@ pub const TEXTS: &[(&str, &str)] = &[
     ("short", "\u{1}"),
 ];
 
-/// Real profiles, as paths below the fixtures. Those with MemProf are left out: LLVM drops the section when merging,
-/// profkit carries it through.
+/// Returns real profiles, as paths below the fixtures. Profiles with a MemProf section are left out: in a merge, LLVM's
+/// tool drops the section and profkit keeps it.
 pub fn real(folder: &str, needle: &str) -> Vec<String> {
     fixtures()
         .iter()

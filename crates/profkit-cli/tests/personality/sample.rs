@@ -6,7 +6,7 @@ use profkit_testkit::sample::{SampleOptions, SampleShape, sample_text};
 use profkit_testkit::{Llvm, require_or_skip, short_or_whole, some_or_all};
 use std::process::Command;
 
-/// Profiles by hand, each for something that generated ones do not have.
+/// Profiles that were written by hand. Each has something that generated profiles do not have.
 const TEXTS: [(&str, &str); 16] = [
     (
         "lines",
@@ -53,7 +53,7 @@ const TEXTS: [(&str, &str); 16] = [
     ),
 ];
 
-/// The text that a profile was made of.
+/// Returns the text from which the profile with this name was made.
 fn text_of(name: &str) -> &'static str {
     let stem = name.split('.').next().unwrap_or(name);
     let found = TEXTS.iter().find(|(known, _)| *known == stem);
@@ -176,7 +176,7 @@ fn texts_are_merged_alike() {
         .for_each(|line| same_meaning(&llvm, &pair, line));
 }
 
-/// The filters are also compared with hashes: of the filter's own text, for profiles without names.
+/// Filters by name also work for profiles that have only hashes of names: the hash of the filter's text is compared.
 #[test]
 fn filters_find_hashed_names() {
     let llvm = require_or_skip!(22);
@@ -197,7 +197,7 @@ fn filters_find_hashed_names() {
             "merge -sample -text -function=_Z3fooi -no-function=_Z3fooi {input}"
         ));
     }
-    // The last input that can be read decides whether the filters are hashed.
+    // Whether the filters are compared as hashes depends on the last input that can be read.
     pair.add("cut", "_Z3fooi:7:1\n 1: x\n");
     for inputs in [
         "ext md5",
@@ -221,8 +221,8 @@ fn a_second_name_table_replaces_the_first() {
     let llvm = require_or_skip!(22);
     let file = convert(&llvm, "b:7:1\n 1: 6\na:9:2\n 1: 8\n", &["--use-md5"]).unwrap();
     let count = usize::from(file[COUNT_AT]);
-    // The third section, before the samples, and the last one are empty. One of them becomes a name table at the end of
-    // the file.
+    // The third section (the one before the samples) and the last section are empty. The test turns one of them into a
+    // name table, whose contents are at the end of the file.
     let with_table = |section: usize, names: &[u64]| {
         let mut table = vec![u8::try_from(names.len()).unwrap()];
         names
@@ -257,8 +257,8 @@ fn a_second_name_table_replaces_the_first() {
     }
 }
 
-/// Runs both tools, whose lines may stand in another order: of hot functions with equal totals LLVM's is that of a hash
-/// table.
+/// Runs both tools. Their lines may be in a different order, because LLVM lists hot functions with equal totals in the
+/// order of a hash table.
 fn same_lines(pair: &Pair, line: &str) {
     let args: Vec<&str> = line.split(' ').filter(|word| !word.is_empty()).collect();
     let (theirs, ours) = (pair.llvm(&args, b""), pair.profkit(&args, b""));
@@ -276,8 +276,9 @@ fn same_lines(pair: &Pair, line: &str) {
     assert_eq!(sorted(theirs.stdout), sorted(ours.stdout), "{line}");
 }
 
-/// Runs both tools, and LLVM's on what each wrote: the same text, and the same sections but for the sizes of compressed
-/// ones. For what LLVM writes in the order of a hash table (metadata) or through another zlib.
+/// Runs both tools, and reads both outputs with LLVM's tool: the texts must be the same, and so must the sections,
+/// except for the sizes of compressed ones. This is used if the bytes cannot be the same, because LLVM writes metadata
+/// in the order of a hash table, or because another zlib compresses the sections.
 fn same_meaning(llvm: &Llvm, pair: &Pair, line: &str) {
     let args: Vec<&str> = line.split(' ').collect();
     let (theirs, ours) = (pair.llvm(&args, b""), pair.profkit(&args, b""));
@@ -341,7 +342,7 @@ fn profiles_are_shown_alike() {
             "-topn=1 -o out",
             "-all-functions -function=x",
         ] {
-            // Allowed: what is wrong with other functions is not seen by looking one up.
+            // An allowed difference: if one function is looked up, damage in other functions is not seen.
             let damaged = name.ends_with(".split") && text_of(name).starts_with('[');
             if damaged && options == "-function=main" {
                 continue;
@@ -361,7 +362,8 @@ fn profiles_are_shown_alike() {
     compare_all(&pair, lines.iter().map(String::as_str));
 }
 
-/// Generated profiles as each release writes them, merged in every form that both write the same bytes of.
+/// Generated profiles are written by each release, and merged into every encoding for which both tools must write the
+/// same bytes.
 #[test]
 fn profiles_of_every_release_are_merged_alike() {
     let newest = require_or_skip!(22);
@@ -388,7 +390,8 @@ fn profiles_of_every_release_are_merged_alike() {
             .into_iter()
             .enumerate()
             {
-                // LLVM 13's contexts stand where LLVM 22 looks for names: it refuses them, profkit reads them.
+                // LLVM 13 writes calling contexts where LLVM 22 expects names. LLVM 22 rejects these profiles, and
+                // profkit reads them.
                 if release == 13
                     && matches!(shape, SampleShape::Context | SampleShape::ContextProbes)
                     && form.contains(&"--extbinary")
@@ -447,7 +450,8 @@ fn profiles_of_every_release_are_merged_alike() {
     compare_all(&pair, lines.iter().map(String::as_str));
 }
 
-/// How alike two profiles are. Lines of functions of one weight stand in the order of a hash table in LLVM's tool.
+/// Compares the results of `overlap`. LLVM's tool prints functions of equal weight in the order of a hash table, so the
+/// order of the lines may differ.
 #[test]
 fn overlaps_are_told_alike() {
     let llvm = require_or_skip!(22);
@@ -460,7 +464,7 @@ fn overlaps_are_told_alike() {
             }
         }
     }
-    // One function has a weight of its own here.
+    // In this profile, only one function has this weight.
     pair.add("heavy", "main:90:1\n 1: 90\n 2: inline1:9\n  1: 9\n");
     pair.add("zero", "main:0:0\n");
     let mut lines = Vec::new();
@@ -491,7 +495,7 @@ fn overlaps_are_told_alike() {
         ("heavy", "lines"),
     ] {
         lines.push(format!("overlap -sample {one} {two}"));
-        // Faults are the same with any options.
+        // The options do not change the error for a damaged input, so they are tested only with sound inputs.
         if !text_of(one).contains(' ') || !text_of(two).contains(' ') {
             continue;
         }
@@ -509,7 +513,8 @@ fn overlaps_are_told_alike() {
         "overlap -sample lines other -o out",
         "overlap -sample heavy lines -value-cutoff=1 -profile-summary-cutoff-hot=500000",
         "overlap -sample lines other -profile-summary-cutoff-hot=999999",
-        // The kinds are compared before the summaries are asked for a cutoff.
+        // The tool first checks that both profiles are of the same kind, and only then looks for the cutoff in their
+        // summaries.
         "overlap -sample probes lines -profile-summary-cutoff-hot=1000000",
         "overlap -sample lines contexts -profile-summary-cutoff-hot=1000000",
         "overlap -sample lines other -value-cutoff=x",
@@ -518,7 +523,7 @@ fn overlaps_are_told_alike() {
         lines.push(line.to_owned());
     }
     compare_all(&pair, lines.iter().map(String::as_str));
-    // Many functions: sums of many shares.
+    // Profiles with many functions: each result is a sum of many shares.
     let options = |seed| {
         let options = SampleOptions {
             functions: 200,
@@ -537,7 +542,8 @@ fn overlaps_are_told_alike() {
     }
 }
 
-/// Instrumentation profiles that sample profiles correct: functions that were cold, scaled or marked.
+/// Sample profiles correct instrumentation profiles: the counts of functions that were cold are scaled, or the
+/// functions are marked as hot or warm.
 #[test]
 fn instrumentation_profiles_are_supplemented_alike() {
     let llvm = require_or_skip!(22);
@@ -640,14 +646,14 @@ fn texts_are_read_by_llvms_rules() {
     for (name, text) in texts {
         pair.add(name, text);
         lines.push(format!("merge -sample -text {name}"));
-        // The order of metadata of several functions is that of a hash table in LLVM.
+        // LLVM writes the metadata of several functions in the order of a hash table.
         if name != "context" {
             lines.push(format!("merge -sample {name} -o out"));
         }
         lines.push(format!("show -sample {name}"));
         lines.push(format!("overlap -sample {name} number"));
     }
-    // A damaged file whose header is sound, before a text whose first line is damaged.
+    // The first file has a sound header and damage after it. The first line of the second file, a text, is damaged.
     pair.add("sound-header", [&b"foo:10:1\n"[..], b" x\n"].concat());
     pair.add("unknown", "foo:1\n");
     lines.push("overlap -sample sound-header unknown".to_owned());

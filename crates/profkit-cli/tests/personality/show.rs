@@ -59,7 +59,8 @@ fn real_profiles_are_shown_alike() {
         {
             add_fixture(&mut pair, &name);
             lines.push(format!("{ALL} {name}"));
-            // Allowed: of several profiles in one raw file LLVM keeps the names of the last only.
+            // An allowed difference: if a raw file holds several profiles, LLVM keeps only the names of the last
+            // profile.
             if !name.contains("host.profraw") {
                 lines.push(format!(
                     "show --topn=5 --hot-func-list --temporal-profile-traces {name}"

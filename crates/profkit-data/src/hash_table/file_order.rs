@@ -47,7 +47,8 @@ impl<'data> Iterator for FileOrder<'data> {
             self.left = 0;
         }
         // LLVM does not check whether an item is inside the file, and reads the bytes after the end of the file as a
-        // record. These bytes are seldom a valid record. For an invalid record LLVM prints the text below.
+        // record. These bytes are seldom a valid record. LLVM then prints the detail text below, so our error has the
+        // same text.
         let past_file = |error: Error| {
             let error = error.with_kind(ErrorKind::Malformed).within(STRUCTURE);
             error.llvm_detail("profile data is empty")

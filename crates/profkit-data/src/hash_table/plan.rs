@@ -218,7 +218,7 @@ impl TablePlan {
     }
 }
 
-/// The number of buckets that LLVM's generator has after `items` insertions.
+/// The number of buckets that LLVM's generator has after `items` insertions, before it resizes the table for the file.
 fn grown_buckets(items: usize) -> usize {
     let mut buckets = FIRST_BUCKETS;
     while 4 * items >= 3 * buckets {
@@ -227,7 +227,8 @@ fn grown_buckets(items: usize) -> usize {
     buckets
 }
 
-/// The number of buckets that LLVM's generator writes to the file for a table of `items` items.
+/// The number of buckets in the file for a table of `items` items. LLVM's generator resizes the table to this number
+/// before it writes the table.
 fn final_buckets(items: usize) -> usize {
     if items <= 2 {
         return 1;
@@ -309,8 +310,8 @@ fn grow(
     (order, bucket_starts)
 }
 
-/// Resizes a small table once more, to `buckets` buckets, as LLVM's generator does before it writes the table: visits
-/// the old buckets in order and puts each item at the start of its new bucket.
+/// Moves the items of a table to `buckets` buckets, fewer than before, as LLVM's generator does before it writes a
+/// small table: visits the old buckets in order and puts each item at the start of its new bucket.
 fn shrink(order: &[u32], bucket_starts: &[u32], buckets: usize) -> (Vec<u32>, Vec<u32>) {
     let mut chains = vec![Vec::new(); buckets];
     for (bucket, bounds) in bucket_starts.windows(2).enumerate() {

@@ -33,8 +33,8 @@ impl Losses {
     }
 
     /// Returns the counts that are not 0, each with a plural noun for messages. The iterator is empty if and only if
-    /// nothing was left out. The first item has the number of [`flags`](Self::flags); the `Display` text of the losses
-    /// also names them.
+    /// nothing was left out. For the [`flags`](Self::flags), an item has only their number; the `Display` text of the
+    /// losses also names the flags.
     pub fn counts(&self) -> impl Iterator<Item = (u64, &'static str)> {
         [
             (self.flags.count(), "flags of the profile's kind"),

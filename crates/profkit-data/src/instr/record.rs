@@ -82,14 +82,14 @@ impl ValueData {
         self.kinds.get_mut(kind as usize)
     }
 
-    /// Returns the number of each value kind together with its value sites, in ascending order of the numbers. Kinds
+    /// Returns all value kinds in ascending order: LLVM's number for the kind, and the value sites of the kind. Kinds
     /// without value sites are included.
     pub fn kinds(&self) -> impl Iterator<Item = (u32, &KindValues)> {
         (0u32..).zip(&self.kinds)
     }
 
-    /// Returns the number of each value kind together with mutable access to its value sites, in ascending order of the
-    /// numbers.
+    /// Returns all value kinds in ascending order: LLVM's number for the kind, and mutable access to the value sites of
+    /// the kind.
     pub fn kinds_mut(&mut self) -> impl Iterator<Item = (u32, &mut KindValues)> {
         (0u32..).zip(&mut self.kinds)
     }

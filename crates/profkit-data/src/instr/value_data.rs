@@ -7,8 +7,8 @@
 //! | bytes | field |
 //! |---|---|
 //! | 4 | TotalSize: the length of all these bytes, including this field; a multiple of 8 |
-//! | 4 | NumValueKinds: the number of value kinds; the following fields are repeated for each kind |
-//! | 4 | Kind: the number of the value kind |
+//! | 4 | NumValueKinds: how many value kinds follow; the following fields are repeated for each kind |
+//! | 4 | Kind: the value kind (0 indirect call targets, 1 sizes of memory operations, 2 vtables) |
 //! | 4 | NumValueSites: the number of value sites |
 //! | NumValueSites | SiteCountArray: the number of values of each site, one byte per site |
 //! | 0 to 7 | padding to a multiple of 8 |

@@ -334,10 +334,11 @@ impl MemInfoBlock {
                 continue;
             }
             let added = |by: u64| old.saturating_add(by).min(field.max());
-            // Adds a count of `later`, for example the number of allocations on the same CPU as the previous
-            // allocation. `own` is the part of this count that comes from the first block of `later`. As in LLVM, this
-            // part is not added. Instead, 1 is added if `same` is true: the first block of `later` has the same CPU as
-            // this block, or its lifetime overlaps with the lifetime of this block.
+            // Adds a count of `later` that compares each allocation with the previous one, for example the number of
+            // allocations on the same CPU as the previous allocation. `own` is the part of this count that comes from
+            // the first block of `later`. As in LLVM, `own` is not added. Instead, 1 is added if `same` is true: the
+            // first block of `later` has the same CPU as this block, or its lifetime overlaps with the lifetime of this
+            // block.
             let counted = |own: u64, same: bool| added((new - own.min(new)) + u64::from(same));
             let value = match field {
                 F::AllocCount

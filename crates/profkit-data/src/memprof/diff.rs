@@ -249,8 +249,8 @@ mod tests {
         let old = profile(&[(&[(1, 10), (9, 1)], 100), (&[(1, 11), (9, 1)], 110)]);
         let new = profile(&[(&[(1, 12), (9, 1)], 120), (&[(1, 13), (9, 1)], 130)]);
         assert_eq!(shown(&old, &new), "+120? +130? -100? -110?");
-        // One old and one new context are an exact pair. After this pair is made, only one old and one new context
-        // remain, so these two contexts are a pair too.
+        // One old and one new context have equal call stacks, so they are paired first. After that, only one old and
+        // one new context with these functions remain, so these two are a pair too.
         let new = profile(&[(&[(1, 10), (9, 1)], 100), (&[(1, 13), (9, 1)], 130)]);
         assert_eq!(shown(&old, &new), "100->100 110->130 moved");
         let new = profile(&[(&[(1, 13), (9, 1)], 130)]);

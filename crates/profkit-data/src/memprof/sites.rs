@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(sums[0].block.get(Field::AllocCount), 2);
     }
 
-    /// This would take 10^10 steps if the whole call stack were searched for each allocation.
+    /// If the whole call stack were searched for each allocation, this test would take 10^10 steps.
     #[test]
     fn a_long_stack_named_from_many_sites_is_looked_through_once() {
         let (mut profile, stack) = stack(100_000);

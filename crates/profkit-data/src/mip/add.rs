@@ -29,8 +29,8 @@ pub enum Refused {
     },
 }
 
-/// Adds a profile to another one of the same image. Counts and sums of ordinals are added. Of the two values of
-/// [`Function::order_min`], the smaller one is kept.
+/// Adds a profile to another one of the same image. Counts are added, and so are the sums of the ordinals of first
+/// calls ([`Function::order_sum`]). Of the two values of [`Function::order_min`], the smaller one is kept.
 ///
 /// If both profiles have the same functions, the order of the functions is kept. If not, the functions of both profiles
 /// are sorted by the offset of their record. If functions contradict each other, those of `into` are kept. As long as

@@ -3,8 +3,8 @@ use super::{CallEdge, FunctionId, MipProfile, Sample};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// Adds samples as call edges. The map has the weight of each sample. Returns the total weight of the samples whose
-/// callee is not a function of the profile.
+/// Adds return-address samples as call edges. `samples` gives the weight of each sample. Returns the total weight of
+/// the samples whose callee is not a function of the profile.
 pub fn add_samples(profile: &mut MipProfile, samples: &FxHashMap<Sample, u64>) -> u64 {
     if samples.is_empty() {
         return 0;

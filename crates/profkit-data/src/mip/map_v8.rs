@@ -1,4 +1,5 @@
-//! Reads the entries of version 8 maps: layout B for 64-bit and 32-bit targets, and layout A1.
+//! Reads the entries of version 8 maps: those of layout B for 64-bit and 32-bit targets, and those of layout A1, the
+//! first form of layout A.
 use super::entry::MapEntry;
 use super::header::{Layout, MipKind};
 use super::header_v8::HeaderV8;

@@ -22,21 +22,22 @@ pub struct Segment {
     pub offset: usize,
     /// The number of bytes in the range.
     pub len: usize,
-    /// The slot of the range's first record: the index of the record's sum in the array of sums for this kind.
+    /// The slot of the range's first record. For each kind of record there is an array with one sum over all runs per
+    /// record; the slot is the index of the record's sum in this array.
     pub slot: usize,
 }
 
-/// The slots of a function: the indexes of its sums in the arrays of sums.
+/// The slots of a function. A slot is the index of one of its sums in the array of sums over all runs.
 #[derive(Clone, Copy, Debug)]
 pub struct Slots {
-    /// The meaning of the entry record's bytes.
+    /// The kind of the function's entry record, which shows whether and how often the function was entered.
     pub kind: Kind,
     /// The slot of the entry record: the index of its sum in the array of sums for `kind`.
     pub entry: usize,
     /// The slot of the function's first block: the index of its sum in the array of coverage sums. The slots of the
     /// other blocks follow.
     pub blocks: usize,
-    /// The number of blocks whose runs are summed; 0 if block coverage is off.
+    /// The number of blocks that have a sum; 0 if block coverage is off.
     pub block_count: usize,
     /// The offset at which the record of the function ends.
     pub end: u64,

@@ -67,7 +67,7 @@ pub struct ProfileHeader {
 impl MipProfile {
     /// Reads a profile of version 8 (layout B) or 9.
     ///
-    /// The memory is a small multiple of the size of the file.
+    /// The memory that reading takes is at most a small multiple of the size of the file.
     ///
     /// # Errors
     /// An error if the file is not a profile, is truncated or is damaged. If the checksum is wrong, nothing is read.

@@ -63,7 +63,8 @@ pub struct RawPart<'data> {
 }
 
 impl<'data> RawPart<'data> {
-    /// Returns the return-address samples. Empty slots are skipped.
+    /// Returns the return-address samples. The program stores them in a ring with a fixed number of slots; the slots
+    /// that hold no sample are skipped.
     pub fn samples(&self) -> impl Iterator<Item = Sample> + use<'data> {
         self.samples.iter().filter_map(|sample| {
             let [a, b, c, d, rest @ ..] = *sample;

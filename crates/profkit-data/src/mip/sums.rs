@@ -13,15 +13,15 @@ const MOST_PENDING: u8 = u8::MAX;
 pub struct RecordSums {
     /// The number of runs that were added.
     runs: u64,
-    /// For each coverage slot: the number of files, since the last call of [`widen`](Self::widen), in which the slot is
-    /// marked as executed.
+    /// For each coverage byte of the records: the number of files that mark the code as executed, among the files that
+    /// were added since the last call of [`widen`](Self::widen).
     pending: Vec<u8>,
     pending_files: u8,
     coverage: Vec<u64>,
     unary: Vec<UnarySum>,
     calls: Vec<CallsSum>,
-    /// For raw files that are cut short: each offset at which the records of such a file end, with the number of runs
-    /// in the files whose records end there.
+    /// For raw files that are cut short. The key is the offset at which the records of such a file end, and the value
+    /// is the number of runs in all files whose records end there.
     cuts: BTreeMap<u64, u64>,
     samples: FxHashMap<Sample, u64>,
 }
@@ -51,9 +51,9 @@ impl CallsSum {
         order_min: u32::MAX,
     };
 
-    /// Adds a MIP record of version 9, which holds the number of calls minus one. A record with an ordinal was called
-    /// at least once; if such a record has the count of a function that was never called (all bits set), the count has
-    /// wrapped around.
+    /// Adds the record of a function in version 9, where `count` is the number of calls minus one. All bits of `count`
+    /// are set if the function was never called. If such a record nevertheless has an ordinal, the function was called
+    /// and the count has wrapped around.
     #[inline(always)]
     fn add(&mut self, count: u32, ordinal: u32) {
         let ordered = ordinal != u32::MAX;

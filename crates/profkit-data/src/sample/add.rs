@@ -24,8 +24,8 @@ impl AddOutcome {
     }
 
     /// Whether samples with `checksum` must be left out of a function whose checksum is `own`. If `own` is 0, the
-    /// function has no checksum yet and takes over `checksum`. This counts as adopted unless `is_new` states that the
-    /// function was just created.
+    /// function has no checksum yet and takes over `checksum`. This is counted in [`adopted`](Self::adopted), unless
+    /// `is_new` states that the function was just created.
     #[inline]
     pub(super) fn is_mismatch(&mut self, own: &mut u64, is_new: bool, checksum: u64) -> bool {
         if *own == 0 && checksum != 0 {

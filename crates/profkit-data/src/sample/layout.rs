@@ -95,7 +95,8 @@ struct Flattening<'p> {
 }
 
 impl Flattening<'_> {
-    /// Adds one copy of a function, and the copies of functions inlined into it. Entry counts are not added.
+    /// Adds one copy of a function, and the copies of functions inlined into it. Entry counts are not added, because
+    /// they are estimated after all copies were added.
     fn add(&mut self, instance: &Samples) {
         let mut name = instance.name;
         if let Some(known) = &mut self.names {

@@ -16,9 +16,10 @@ pub struct Losses {
     pub attributes: u64,
     /// The number of names whose text was left out. Only the hash of the name was written.
     pub names: u64,
-    /// The number of line numbers above 65535. LLVM rejects a file with such a line number. In the text encoding, only
-    /// line numbers of locations without a discriminator are counted. In the binary encodings, line numbers of lines,
-    /// vtables and callers are counted.
+    /// The number of locations whose line number is above 65535. LLVM rejects a file with such a location. In the text
+    /// encoding, only locations without a discriminator are counted, because with a discriminator LLVM accepts larger
+    /// line numbers. In the binary encodings, the locations of samples, vtables and the frames of calling contexts are
+    /// counted.
     pub large_lines: u64,
     /// The number of names that a text profile cannot hold. Such a name is empty, contains a line break or a zero byte,
     /// or begins with a blank or `#`. A name that occurs several times is counted each time.

@@ -1,9 +1,9 @@
-//! Converts profiles of names to profiles of hashes.
+//! Replaces the names in a sample profile by their hashes.
 use profkit_data::ids::NameRef;
 use profkit_data::sample::{AddOutcome, Frame, SampleName, SampleProfile};
 
-/// The profile with a hash in place of every name. It can be compared with profiles that were read from files of
-/// hashes.
+/// Returns the profile with a hash in place of every name. The result can be compared with a profile from a file that
+/// stores hashes instead of names.
 pub fn hashed(profile: &SampleProfile) -> SampleProfile {
     let mut hashed = SampleProfile::new();
     hashed.kind = profile.kind;

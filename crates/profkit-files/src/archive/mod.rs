@@ -145,8 +145,8 @@ impl StreamState {
 }
 
 impl Stream {
-    /// Lists the members of an archive. The decompressed members are kept as long as they have at most [`MOST_KEPT`]
-    /// bytes together, so that a small archive is decompressed only once.
+    /// Lists the members of an archive. The decompressed members are kept in memory, up to [`MOST_KEPT`] bytes in
+    /// total, so that a small archive is decompressed only once.
     fn open(bytes: Bytes, compression: Compression) -> ArchiveFile {
         let mut state = StreamState::default();
         let mut members = Vec::new();

@@ -83,8 +83,8 @@ fn each_compression_is_told_by_its_magic_and_expanded() {
             Some(PROFILE),
             "{compression}"
         );
-        // Two compressed files, one after the other in one file, decompress to the contents of the first and then of
-        // the second. The tools that compress files do the same.
+        // A file that consists of two compressed files decompresses to the contents of the first and then of the
+        // second. The compression tools handle such a file in the same way.
         let twice = [bytes.clone(), bytes].concat();
         assert_eq!(
             expand(&twice).unwrap().unwrap(),
@@ -123,8 +123,9 @@ fn damage_is_reported_with_the_bytes_before_it() {
                 }
                 other => panic!("{compression} cut to {cut} bytes: {other:?}"),
             }
-            // The bytes before the cut are kept, and they are right. The zstd decoder is an exception: it holds back
-            // its last bytes, and this file has fewer bytes than the decoder holds back.
+            // The bytes before the cut are returned, and they are right. Exception: the zstd decoder returns nothing
+            // here. It holds back the last bytes of its output, and this file has fewer bytes than the decoder holds
+            // back.
             match profkit_data::stored::expand_front(&bytes[..cut]) {
                 Err(StoredError::Damaged {
                     expanded: 0,
@@ -322,7 +323,8 @@ fn an_xz_file_that_states_a_huge_dictionary_is_refused() {
     assert!(error.to_string().contains("mem_limit"), "{error}");
 }
 
-/// The header declares that the name of a member is 8 GiB long. The reader must stop at the largest length of a name.
+/// The header declares that the name of a member is 8 GiB long. The reader must not read more than the maximum length
+/// of a name.
 #[test]
 fn a_compressed_archive_with_an_endless_name_ends() {
     let mut header = tar::Header::new_gnu();

@@ -42,7 +42,8 @@ enum Value {
     Flag(bool),
     Number(u64),
     Text(Vec<u8>),
-    /// The word that was chosen among the words of an option or among the options of a group.
+    /// The word that was chosen: one of the allowed values of an option, or the name of an option in a group of which
+    /// one is chosen.
     Word(&'static str),
 }
 
@@ -114,7 +115,8 @@ impl Parsed {
             })
     }
 
-    /// The word that was chosen for an option; `None` if none was. For a group of options, `name` is the group's title.
+    /// The word that was chosen for an option; `None` if no word was chosen. For a group of options, `name` is the
+    /// group's title.
     pub fn word(&self, name: &str) -> Option<&'static str> {
         match self.last(name) {
             Some(&Value::Word(word)) => Some(word),
@@ -273,8 +275,8 @@ impl Parser<'_> {
         {
             return self.provide(spec, spec.name, value, args);
         }
-        // Options with one-letter names may be written together. If a part of the word is no such option, suggestions
-        // are made for this part.
+        // Options with one-letter names may be written together in one word. If the rest of the word does not begin
+        // with such an option, a suggestion is made for the rest.
         let mut name = name;
         if name.len() > 1 {
             while let Some(spec) = self.grouped(name) {

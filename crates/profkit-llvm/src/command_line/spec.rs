@@ -10,7 +10,7 @@ impl Commands {
     /// The program itself.
     pub const TOP: Self = Commands(1);
 
-    /// The set with one subcommand, which has this number. The first subcommand has the number 1.
+    /// Returns the set that contains only the subcommand with this number. Subcommands are numbered from 1.
     pub const fn number(number: u8) -> Self {
         Commands(1 << number)
     }
@@ -45,8 +45,8 @@ pub struct Tool {
     pub commands: &'static [(Commands, &'static str)],
     /// Returns the allowed numbers of arguments of a subcommand. Options do not count as arguments here.
     pub operands: fn(Commands) -> RangeInclusive<usize>,
-    /// Returns the names of a subcommand's options. They have the order in which LLVM compares them with an unknown
-    /// option to find the nearest one.
+    /// Returns the names of a subcommand's options, in LLVM's search order: LLVM compares an unknown option with each
+    /// name in this order, and suggests the nearest one.
     pub nearest: fn(Commands) -> &'static [&'static str],
 }
 
@@ -112,7 +112,7 @@ pub struct OptionSpec {
     pub value: &'static str,
     /// The description of the option in the help text.
     pub about: &'static str,
-    /// If this option is only another name of an option, the name of that option.
+    /// For an alias: the name of the option that it stands for.
     pub alias_of: Option<&'static str>,
     /// Whether only `--help-hidden` shows this option.
     pub hidden: bool,

@@ -50,7 +50,7 @@ impl<'data> Profile<'data> {
                 let options = IndexedReadOptions::new().newest(newest).llvm_checks(true);
                 let profile = IndexedProfile::parse_with(data, &options)?;
                 // LLVM reads the start of the heap profile and the temporal traces together with the file header. So it
-                // reports errors in them first.
+                // reports errors in them before any error in a record.
                 if let Some(section) = profile.memprof() {
                     section.check_version_as_llvm()?;
                 }
@@ -150,7 +150,8 @@ impl<'data> Profile<'data> {
         }
     }
 
-    /// Returns the version that LLVM's tool prints. For raw files, this is the whole version word.
+    /// Returns the version that LLVM's tool prints. For raw files, this is the whole 64-bit version field, with the
+    /// flags in its upper bits.
     pub fn version(&self) -> u64 {
         match &self.source {
             Source::Indexed(reader) => reader.version_word() & variant::VERSION_MASK,
@@ -158,8 +159,8 @@ impl<'data> Profile<'data> {
         }
     }
 
-    /// Returns the build ids. `None` for a text, and for a raw profile without build ids, because LLVM's tool prints
-    /// nothing about them.
+    /// Returns the build ids. `None` for a text profile, and for a raw profile without build ids, because LLVM's tool
+    /// prints nothing about build ids in these cases.
     ///
     /// # Errors
     /// If the section is damaged.
@@ -187,7 +188,7 @@ impl<'data> Profile<'data> {
     }
 }
 
-/// Returns an error if the file is a raw profile of a different raw version from LLVM 22's. LLVM's tool reads only the
+/// Returns an error if the file is a raw profile whose raw version is not that of LLVM 22. LLVM's tool reads only the
 /// raw version of its own release.
 fn check_raw_version(data: &[u8]) -> Result<(), Error> {
     let dialect = RawDialect::read(data, 0);

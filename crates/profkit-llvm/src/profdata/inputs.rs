@@ -218,7 +218,7 @@ impl Inputs for InputList {
     }
 }
 
-/// The first inputs of a list. The second field is the number of these inputs.
+/// The first inputs of a list. The second field says how many.
 pub struct FirstInputs<'l>(&'l InputList, usize);
 
 impl Inputs for FirstInputs<'_> {

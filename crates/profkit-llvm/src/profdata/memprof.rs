@@ -376,7 +376,7 @@ fn yaml_text(error: &profkit_data::Error) -> String {
 }
 
 /// Makes the MemProf section of an indexed profile, in the version that the options name. If the merged profile already
-/// has such a section (`indexed`), the contents of both are added.
+/// has a MemProf section (`indexed`), the result contains its records and those of `profile`.
 ///
 /// # Errors
 /// If a table of the section is too large for its format.

@@ -344,8 +344,8 @@ pub(super) fn write(
     })
 }
 
-/// Whether any value site contains the same size twice. A single damaged input can cause this. LLVM writes such a
-/// profile and then prints a warning (`InstrProfWriter::validateRecord`).
+/// Whether any value site for sizes of memory operations contains the same size twice. A single damaged input can cause
+/// this. LLVM writes such a profile and then prints a warning (`InstrProfWriter::validateRecord`).
 fn repeats_a_size(profile: &InstrProfile) -> bool {
     let mut seen = Vec::new();
     profile

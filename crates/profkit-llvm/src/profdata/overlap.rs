@@ -135,8 +135,8 @@ fn read_ahead(mut source: Profile<'_>, mut each: impl FnMut(&Record)) {
 }
 
 /// Reads an indexed profile into memory, record by record, and adds up its counts. Returns `None` if the caller must
-/// merge the profile instead. Only a merge gives what LLVM reads if a profile is damaged, has a record twice or is not
-/// indexed. If a profile has many records of one function, a merge finds these records faster.
+/// merge the profile instead. If a profile is not indexed, is damaged, or contains a record twice, only a merge gives
+/// the same result as LLVM's reader. If a function has many records, a merge finds them faster.
 fn read_at_once(source: &mut Profile<'_>, stage: Stage) -> Option<(InstrProfile, CountSums)> {
     /// The largest number of records of a function that are compared one by one.
     const FEW: usize = 64;
@@ -146,7 +146,7 @@ fn read_at_once(source: &mut Profile<'_>, stage: Stage) -> Option<(InstrProfile,
     let kind = source.kind();
     let (mut table, mut sums) = (FunctionTable::new(), CountSums::default());
     let mut record = Record::default();
-    // The function of the last record, with its name and the hashes of its records.
+    // The id and the name of the function of the last record, and the hashes of this function's records so far.
     let mut last: Option<FunctionId> = None;
     let (mut name, mut hashes) = (Vec::new(), Vec::new());
     let mut order = 0;
@@ -272,5 +272,5 @@ fn print(lines: &mut Lines<'_>, entries: &str, overlap: &InstrOverlap) {
     }
 }
 
-/// A function that selects one of the shares: that of the counters, or that of the values of one kind.
+/// A function that returns one number of [`Shares`]: the share of the counters, or the share of the values of one kind.
 type Share<'a> = &'a dyn Fn(&Shares) -> f64;

@@ -15,7 +15,7 @@ pub fn thresholds(parsed: &Parsed) -> Thresholds {
     }
 }
 
-/// Returns LLVM's error for a summary that has no line with the wanted cutoff or a higher one.
+/// Returns LLVM's error for a profile summary whose detailed list has no entry with the wanted cutoff or a higher one.
 pub fn no_cutoff() -> Fault {
     Fault::bare(
         "LLVM ERROR",

@@ -60,8 +60,9 @@ pub fn options(parsed: &Parsed) -> ContextOptions {
     options
 }
 
-/// Returns the largest number of calls that a context by address may have. LLVM's tool uses the smaller one of two
-/// options. The value -1 counts as an option that was not given. Any other negative value means no limit.
+/// Returns the largest number of calls in a calling context before its addresses are symbolised. LLVM's tool uses the
+/// smaller one of two options. The value -1 counts as an option that was not given. Any other negative value means no
+/// limit.
 fn max_calls(parsed: &Parsed) -> usize {
     const UNLIMITED: i32 = -1;
     let limits = [

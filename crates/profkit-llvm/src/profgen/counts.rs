@@ -13,7 +13,7 @@ pub const EXTERNAL: u64 = 1;
 
 /// Counts by address.
 pub enum Counts {
-    /// Counts of samples that fit the code.
+    /// Counts from samples. They were checked against the code of the binary.
     Samples(CheckedCounts),
     /// Counts from an unsymbolized profile. They were not checked against the code.
     Unsymbolized(CheckedCounts),
@@ -42,7 +42,7 @@ impl Counts {
     }
 }
 
-/// The sums of branch stacks. They were not checked against the code yet.
+/// The counts of ranges and branches, summed over branch stacks. They were not checked against the code yet.
 #[derive(Debug, Default)]
 pub struct Stacks {
     ranges: FxHashMap<(u64, u64), u64>,

@@ -1,8 +1,8 @@
 //! Reads recordings and the output of `perf script` by LLVM's rules.
 //!
-//! In the output of `perf script`, the samples of all processes have the same base address. For each sample, this is
-//! the address at which the binary's first segment with code was last mapped before the sample. An address at which the
-//! binary has no instruction becomes [`EXTERNAL`].
+//! In the output of `perf script`, one base address is used for the samples of all processes: the address at which any
+//! process mapped the binary's first segment with code, in the last such mapping before the sample. An address at which
+//! the binary has no instruction becomes [`EXTERNAL`].
 use super::binary::{Binary, share};
 use super::contexts;
 use super::counts::{Counts, EXTERNAL, Stacks};
@@ -170,7 +170,7 @@ fn has_branches(line: &[u8]) -> bool {
     second.starts_with(b"0x") && second.contains(&b'/')
 }
 
-/// The sums of one thread.
+/// What one thread has found in its share of the samples.
 #[derive(Default)]
 struct Part {
     samples: u64,

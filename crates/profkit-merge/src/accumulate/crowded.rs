@@ -25,7 +25,8 @@ pub(super) struct Crowded {
 struct Key {
     function: FunctionId,
     func_hash: FuncHash,
-    /// `None` under rules that add records of one hash to each other whatever their shape is.
+    /// The sizes that records must have in common. `None` under rules that add all records with the same hash to each
+    /// other, even if their sizes differ.
     shape: Option<Shape>,
 }
 

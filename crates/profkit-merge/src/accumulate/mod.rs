@@ -165,8 +165,8 @@ impl<'a> Incoming<'a> {
 }
 
 /// Why a record, or a part of it, cannot be added to the record of the same name and hash that the accumulator already
-/// has. A variant with two numbers of one kind holds first the number in the new record, then the number in the
-/// existing record.
+/// has. If a variant holds two numbers of counters, bytes or sites, the first is that of the new record and the second
+/// that of the existing record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     Counters(usize, usize),

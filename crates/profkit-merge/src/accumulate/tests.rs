@@ -62,8 +62,8 @@ fn accumulate(records: &[(Record, u64)], place: u64) -> Accumulator {
         let order = order * 4 + place;
         let mut incoming = Incoming::of_record(record, order, Weight::ONE, SiteRule::Canonical);
         incoming.stats = RecordStats::once(u32::try_from(place).unwrap());
-        // Records with another number of counters stay separate until the end, so adding them reports no fault yet. A
-        // sum that had to be cut is reported at once.
+        // If a new record has a different number of counters than an existing one, the two stay separate until the end,
+        // so no fault is reported here. Only a sum that had to be cut is reported at once.
         assert!(matches!(acc.add(incoming), None | Some(Fault::Overflow)));
     }
     acc

@@ -156,8 +156,8 @@ pub(crate) trait MergeKind: Sync {
         self.worker()
     }
 
-    /// Adds the state of another worker to `into`. Unless the schedule is [`Schedule::Shared`], the inputs of the other
-    /// worker come after those of `into`.
+    /// Adds the state of the worker `later` to the worker `into`. Unless the schedule is [`Schedule::Shared`], the
+    /// inputs of `later` count as later than those of `into`.
     ///
     /// # Errors
     /// If the inputs cannot be merged with each other.
@@ -252,7 +252,8 @@ impl<'i> OpenedInput<'i> {
 pub(crate) struct ReportPart {
     pub(crate) log: EventLog,
     pub(crate) totals: Totals,
-    /// The inputs of each family. Inputs from which nothing can be read are left out.
+    /// The inputs by family (such as instrumentation or heap profiles). Inputs from which nothing can be read are left
+    /// out.
     pub(crate) families: BTreeMap<Family, Members>,
 }
 

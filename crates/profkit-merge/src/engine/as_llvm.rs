@@ -89,8 +89,9 @@ impl Strategy for AsLlvm {
             return Next::Join;
         }
         worker.add_layout_sums();
-        // If the sums or the faults depend on the order of inputs, the fast path may have given a different result than
-        // LLVM, so the inputs are read again.
+        // The fast path adds raw profiles without parsing them, and only at the end. If the sums or the faults depend
+        // on the order of inputs, its result may differ from LLVM's, so the inputs are read again without the fast
+        // path.
         let fast = part.totals.fast_profiles > 0;
         if fast && !(worker.in_order && part.log.is_empty()) {
             Next::TakeAgain
@@ -122,7 +123,8 @@ impl Strategy for AsLlvm {
             .map(|(number, _)| number)
             .collect();
         if together && !odd.is_empty() {
-            // The first worker holds the sums of all workers, so all workers must read their inputs again.
+            // The sums of all workers were moved into the first worker. So if one worker must read its inputs again,
+            // all workers must.
             (0..workers.len()).collect()
         } else {
             odd

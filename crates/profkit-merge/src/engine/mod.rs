@@ -57,8 +57,8 @@ pub struct MergedProfile {
 
 /// Merges instrumentation profiles.
 ///
-/// Memory: each thread needs one accumulator, one array of sums per layout, and the bytes that [`Inputs::open`]
-/// returns.
+/// Memory: each thread needs one accumulator, one array of counter sums for each program that wrote raw profiles, and
+/// the bytes that [`Inputs::open`] returns.
 ///
 /// ```
 /// use profkit_merge::{MergeOptions, merge_instr};
@@ -168,7 +168,8 @@ pub(crate) struct Context<'c, 'i> {
     pub(crate) driver: &'c Driver<'i>,
     pub(crate) options: &'c MergeOptions,
     pub(crate) strategy: &'c dyn Strategy,
-    /// Whether raw profiles with a known layout are added without being parsed.
+    /// Whether the fast path is used: a raw profile is added without being parsed if the merge has read another profile
+    /// of the same program before.
     pub(crate) fast: bool,
     pub(crate) layouts: Layouts,
     /// For [`MergeOptions::normalize`]: the factor for each input that gives all inputs the same influence. Empty if

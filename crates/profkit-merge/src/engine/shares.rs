@@ -13,8 +13,8 @@ use profkit_files::Inputs;
 const MIN_BYTES: usize = 1 << 20;
 
 /// The largest number of remaining inputs for which the threads start at once. If more inputs are left and the next one
-/// is a raw profile, this profile is read before the threads start. The threads then know its layout, which may be the
-/// layout of the other inputs too.
+/// is a raw profile, this profile is read before the threads start. Other inputs may have the same layout (the records
+/// and names that all raw profiles of one program share); the threads then need not parse them.
 const FEW_INPUTS: usize = 8;
 
 /// Reads the large indexed inputs at the start of the list into `worker`, each with several threads. If many inputs
@@ -54,8 +54,8 @@ pub(super) fn run<'c, 'i>(
             opened.keep_open();
             driver.close(opened, &mut buffer);
             if first_of_many {
-                // Other inputs may come from the same program as this raw profile. The threads that read these inputs
-                // then know the layout from the start.
+                // Other inputs may come from the same program as this raw profile. The threads that read them then know
+                // the layout of this program's profiles from the start, and need not parse them.
                 let outcome = driver.take(kind, worker, part, done, &mut buffer)?;
                 driver.progress(done, outcome);
                 done += 1;

@@ -137,8 +137,8 @@ impl<'data> Source<'data> {
     /// is the number of records of the file that were read before this one.
     pub(crate) fn place(&self, ordinal: u64) -> u64 {
         match self {
-            // An entry of the hash table is longer than 8 bytes, so the offset divided by 8 is different for each name,
-            // even if only a share of the names is read.
+            // An entry of the hash table is longer than 8 bytes, so the offset divided by 8 is different for each name.
+            // This also holds if several threads each read only a part of the names.
             Source::Indexed(reader) => reader.record_offset() >> 3,
             _ => ordinal,
         }

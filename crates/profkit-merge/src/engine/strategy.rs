@@ -55,9 +55,9 @@ pub(crate) trait Strategy: Sync {
         read_any(worker, input, part)
     }
 
-    /// Returns the kind that the worker has after one more raw profile was added by its layout. `before` is the kind of
+    /// Returns the kind that the worker has after the fast path has added one more raw profile. `before` is the kind of
     /// the worker's earlier inputs; `kind` and `word` are the kind and the version word of the raw profile. `None` if
-    /// this raw profile must not be added by its layout.
+    /// the fast path must not add this raw profile.
     fn kind_with(
         &self,
         context: &Context<'_, '_>,
@@ -99,7 +99,8 @@ pub(crate) trait Strategy: Sync {
         Vec::new()
     }
 
-    /// Adds the state of the worker `later` to the worker `into`. The inputs of `later` come after those of `into`.
+    /// Adds the state of the worker `later` to the worker `into`. The inputs of `later` count as later than those of
+    /// `into`.
     ///
     /// # Errors
     /// If the inputs cannot be merged with each other.
@@ -150,8 +151,8 @@ impl Strategy for AsWriters {
         Some(self.writers)
     }
 
-    /// If the fast path added values in a different order than LLVM would have, the inputs are read again without the
-    /// fast path.
+    /// If the fast path (which adds raw profiles without parsing them) added values in a different order than LLVM
+    /// would have, the inputs are read again without it.
     fn taken_all(&self, worker: &mut Worker<'_, '_>, _: &mut ReportPart) -> Next {
         worker.add_layout_sums();
         if worker.in_order {

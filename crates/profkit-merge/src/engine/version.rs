@@ -1,5 +1,5 @@
-//! Finds the indexed version to write: it must imply the hashing scheme of the inputs' function hashes. Also finds
-//! inputs whose hashes do not fit each other.
+//! Finds the indexed version to write. Readers derive the hashing scheme of functions from this version, so it must
+//! imply the scheme of the inputs' function hashes. Also finds inputs whose hashes do not fit each other.
 //!
 //! A compiler that reads a front-end profile decides by the *version* of the indexed file how it must hash functions
 //! (docs/formats, `FrontEndScheme`). A raw file has only a raw version, which several LLVM releases may share. If all
@@ -131,8 +131,8 @@ pub(crate) fn suggest(generations: &Generations) -> Suggestion {
         let (mut fitting, ambiguous) = origin.front_end_version();
         if ambiguous {
             let newest = fitting;
-            // Each compiler in `same` may have made all inputs. If all these compilers use one scheme, the inputs of
-            // this origin have this scheme.
+            // Each release in the range `same` may have made all inputs. If all releases in this range use the same
+            // scheme, the inputs of this origin have this scheme.
             let schemes = same.map(|(first, last)| (origin.scheme(first), origin.scheme(last)));
             if let Some((_, scheme)) = schemes.filter(|(first, last)| first == last) {
                 fitting = newest_of_scheme(newest, scheme);

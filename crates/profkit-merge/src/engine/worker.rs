@@ -26,7 +26,8 @@ pub(crate) struct Group {
     /// Further accumulators. A function name that occurs in one of them occurs in no other accumulator, and not in
     /// `acc`. So these accumulators need not be merged with each other or with `acc`.
     pub(crate) disjoint: Vec<Accumulator>,
-    /// The sums of the counters of raw profiles whose layout is known. They are added to `acc` at the end.
+    /// The counter sums of the fast path, which adds raw profiles of a known program without parsing them. They are
+    /// added to `acc` at the end.
     pub(crate) sums: LayoutSums,
     pub(crate) symbols: SymbolTable,
     pub(crate) binary_ids: BTreeSet<BuildId>,
@@ -57,8 +58,8 @@ impl Group {
         }
     }
 
-    /// Adds the sums of raw profiles with a known layout to the accumulator. Returns whether the result is the same as
-    /// after adding the profiles one by one, in order. Under the tolerant rules the result is always the same; under
+    /// Adds the counter sums of the fast path to the accumulator. Returns whether the result is the same as after
+    /// adding the raw profiles one by one, in order. Under the tolerant rules the result is always the same; under
     /// LLVM's rules it may differ.
     pub(crate) fn add_layout_sums(&mut self, context: &Context<'_, '_>) -> bool {
         let sums = std::mem::take(&mut self.sums);
@@ -98,7 +99,7 @@ impl Group {
             as_in_order &= fault.is_none() || !context.strategy.faults_have_inputs();
         });
         for blob in sums.vtable_names() {
-            // Reading cannot fail: the layout was learned from a profile whose names were read without an error.
+            // Reading the names cannot fail: they come from a profile whose names were already read without an error.
             let mut names = SymbolTable::new();
             let _ = names.read_blob(blob, 0);
             self.symbols.extend(&names);
@@ -150,7 +151,7 @@ impl Group {
 /// writers.
 pub(crate) struct Worker<'c, 'i> {
     pub(crate) context: &'c Context<'c, 'i>,
-    /// Whether raw profiles with a known layout are added without being parsed.
+    /// Whether the fast path is used: a raw profile of a known program is added without being parsed.
     pub(crate) fast: bool,
     pub(crate) groups: Vec<Group>,
     pub(crate) generations: Generations,
@@ -166,7 +167,7 @@ pub(crate) struct Worker<'c, 'i> {
     pub(crate) join_faults: Vec<Event>,
     /// The sampled temporal traces, if this worker imitates one of LLVM's writers.
     pub(crate) reservoirs: Reservoirs,
-    /// Whether adding raw profiles by their layout gave the same result as adding them one by one; see
+    /// Whether adding raw profiles by the fast path gave the same result as adding them one by one; see
     /// [`Group::add_layout_sums`].
     pub(crate) in_order: bool,
     pub(crate) record: Record,
@@ -190,7 +191,7 @@ impl<'c, 'i> Worker<'c, 'i> {
         }
     }
 
-    /// Adds a raw file by its layout, if the file holds a single profile without unusual properties. Returns whether
+    /// Adds a raw file by the fast path, if the file holds a single profile without unusual properties. Returns whether
     /// the file was added.
     pub(crate) fn take_fast(&mut self, opened: &OpenedInput<'_>, part: &mut ReportPart) -> bool {
         let input = opened.index;
@@ -249,19 +250,19 @@ impl<'c, 'i> Worker<'c, 'i> {
         true
     }
 
-    /// Whether the sums of raw profiles with a known layout are independent of the order of inputs. They are
-    /// independent if there is only one layout and this layout has no value profiles.
+    /// Whether the counter sums of the fast path are independent of the order of inputs. They are if all raw profiles
+    /// come from one program and have no value profiles.
     pub(crate) fn sums_may_wait(&self) -> bool {
         self.context.layouts.count() == 1
             && !self.groups.iter().any(|group| group.sums.have_values())
     }
 
-    /// Whether all inputs of this worker were added by their layout.
+    /// Whether all inputs of this worker were added by the fast path.
     pub(crate) fn has_sums_only(&self) -> bool {
         self.groups.iter().all(|group| group.acc.is_empty())
     }
 
-    /// Moves the sums of raw profiles with a known layout from another worker into this worker.
+    /// Moves the counter sums of the fast path from another worker into this worker.
     pub(crate) fn take_sums(&mut self, other: &mut Worker<'_, '_>) {
         for group in &mut other.groups {
             let sums = std::mem::take(&mut group.sums);
@@ -272,7 +273,7 @@ impl<'c, 'i> Worker<'c, 'i> {
         }
     }
 
-    /// Adds all sums of raw profiles with a known layout to the accumulators; see [`Group::add_layout_sums`].
+    /// Adds all counter sums of the fast path to the accumulators; see [`Group::add_layout_sums`].
     pub(crate) fn add_layout_sums(&mut self) {
         for group in &mut self.groups {
             self.in_order &= group.add_layout_sums(self.context);

@@ -54,7 +54,7 @@ impl Layout {
         let (theirs, _) = data.as_chunks::<8>();
         let (mine, _) = mine.as_chunks::<WORDS>();
         let (theirs, _) = theirs.as_chunks::<WORDS>();
-        // The records are compared in blocks, so that the comparison of a different layout ends early.
+        // The records are compared in blocks, so that the comparison ends early if the layouts differ.
         mine.chunks(64)
             .zip(theirs.chunks(64))
             .all(|(mine, theirs)| {

@@ -29,7 +29,7 @@ struct Sums {
     profiles: u64,
     /// The smallest input index among the profiles that were added.
     first_input: usize,
-    /// A number that none of the counter sums exceeds.
+    /// An upper bound: no counter sum is larger than this number.
     bound: u64,
 }
 

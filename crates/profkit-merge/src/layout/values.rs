@@ -137,8 +137,8 @@ impl ValueSums {
     }
 }
 
-/// Returns the name hash for an address of a function or virtual table (as `kind` says) in the profile from which the
-/// layout was learned. `place` is the index of the address among the addresses of its record.
+/// Returns the name hash of the function or virtual table (`kind` says which of the two) at an address in the profile
+/// from which the layout was learned. `place` is the index of the address among the addresses of its record.
 #[inline]
 fn resolve(
     layout: &Layout,

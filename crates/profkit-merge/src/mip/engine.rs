@@ -1,4 +1,5 @@
-//! Merges MIP files with the common driver. Raw files are added up for each target, and profiles for each build.
+//! Merges MIP files with the common driver. Raw files are added up for each target (the profile that they are merged
+//! into), and profiles for each build.
 use crate::Inputs;
 use crate::driver::{
     Cancelled, Driver, MergeKind, OpenedInput, Outcome, ReportPart, RunOptions, Schedule, Threads,
@@ -30,9 +31,9 @@ pub struct MipTarget {
 pub struct MipMergeOptions {
     /// The threads of the merge, the receiver of its progress, and the flag that cancels it.
     pub run: RunOptions,
-    /// Whether a profile among the inputs becomes a result of its own if no target is of its build. All such profiles
-    /// of one build are merged into one result, and so are the raw files of this build. If this is false, a profile that
-    /// belongs to no target is dropped.
+    /// Whether a profile among the inputs becomes a result of its own if there is no target for its build. Then all
+    /// such profiles of one build are merged into one result, and the raw files of this build too. If this is false, a
+    /// profile that belongs to no target is dropped.
     pub take_profiles: bool,
 }
 
@@ -289,8 +290,8 @@ fn is_profile(data: &[u8]) -> bool {
     detect(data) == FileKind::MipProfile
 }
 
-/// Gives the build id of the first raw file to the first profile without a build id. Such a profile was made from a map
-/// alone.
+/// Gives the build id of the first raw file to the first target without a build id. Such a target was made from a MIP
+/// map alone, which contains no build id.
 fn take_build_id(targets: &mut [MipTarget], driver: &Driver<'_>, part: &mut ReportPart) {
     let Some(target) = targets
         .iter_mut()
@@ -603,7 +604,8 @@ fn event_of(input: usize, action: Action, reason: Reason, error: &Error) -> Even
     }
 }
 
-/// Reports the parts of an input that were accepted at first and are rejected now.
+/// Reports the parts of an input that could not be merged with another profile. The input was already counted as kept;
+/// now it is counted as repaired.
 fn report_refused_later(input: usize, refused: &[Refused], part: &mut ReportPart) {
     if !refused.is_empty() {
         part.repaired_after_all();

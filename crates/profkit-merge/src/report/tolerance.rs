@@ -1,4 +1,4 @@
-//! How many inputs a merge may drop before its result is not to be trusted.
+//! Decides whether the result of a merge can be trusted, by the number of inputs that were dropped.
 use super::Totals;
 use std::str::FromStr;
 

@@ -58,9 +58,8 @@ pub(super) trait Strategy: Sync {
         functions > 0
     }
 
-    /// When functions are renamed, discriminators are cut to the bits of the FS-AFDO pass that this method returns, and
-    /// contexts, checksums and vtables are removed. `None` if renaming keeps all discriminators, contexts, checksums
-    /// and vtables.
+    /// Returns the FS-AFDO pass to whose bits discriminators are cut when functions are renamed. Renaming then also
+    /// removes contexts, checksums and vtables. `None` if renaming keeps all of these.
     fn renaming_cuts_to(&self) -> Option<FsPass> {
         None
     }

@@ -13,9 +13,10 @@ use std::io;
 
 /// The smallest number of inputs per thread. If there are few inputs, fewer threads are started.
 const INPUTS_PER_THREAD: usize = 2;
-/// The largest number of inputs that a worker may fail to add to its current sum. If there are more, the worker's
-/// remaining inputs are left to be read in order. Raising this limit makes more and shorter sums, and each sum takes
-/// memory.
+/// A worker adds its inputs to a sum, unless the order of inputs matters for an input; such an input is left out. If a
+/// worker has left out more inputs than this number, it leaves out all of its remaining inputs, too. The inputs that
+/// were left out are read at the end, one by one, in order. Raising this limit makes more and shorter sums, and each
+/// sum takes memory.
 const MOST_ODD: usize = 4;
 
 /// The merge of sample profiles, as the driver runs it.
@@ -68,7 +69,8 @@ struct Odd;
 pub(super) struct SampleWorker {
     pieces: Vec<Piece>,
     sum: Sum,
-    /// The number of this worker's inputs that could not be added to its current sum.
+    /// The number of this worker's inputs that could not be added to a sum, because the order of inputs matters for
+    /// them.
     odd: usize,
 }
 

@@ -40,7 +40,7 @@ impl Tools {
         } else if memchr::memmem::find(&text, b"\n\t.file\t1 ").is_some() {
             // GNU as accepts a folder in the directive `.file` only with DWARF 5, so this option selects DWARF 5. The
             // option is added only if the file has `.file` directives with numbers. In a file without such directives,
-            // the option would make GNU as describe the assembly file itself.
+            // the option would make GNU as generate debug info for the lines of the assembly file itself.
             command.arg("-Wa,--gdwarf-5");
         }
         let status = command

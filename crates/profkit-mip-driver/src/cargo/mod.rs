@@ -255,8 +255,8 @@ impl Call {
     }
 
     /// Executes rustdoc in place of this process. rustdoc compiles each documentation test to a program and links it
-    /// with the instrumented crates. The programs get a runtime that writes no raw files, because each of them has a
-    /// build id and a map of its own.
+    /// with the instrumented crates. These programs get a runtime that writes no raw files: each program has a build id
+    /// of its own, so its raw file could not be used with the map of any other program.
     fn document(&self) -> Error {
         let mut command = Command::new(&self.rustdoc);
         command.args(&self.args);

@@ -43,7 +43,7 @@ impl Options {
         options.flat_map(|(_, value)| value.split(','))
     }
 
-    /// Returns the value of a codegen option. The last one counts, as in rustc.
+    /// Returns the value of a codegen option. If the option is given several times, the last value counts, as in rustc.
     pub fn codegen(&self, name: &str) -> Option<&str> {
         let options = self.0.iter().rev().filter(|(own, _)| own == "-C");
         options

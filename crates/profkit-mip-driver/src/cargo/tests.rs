@@ -68,7 +68,7 @@ fn libraries_with_long_names() {
     assert_eq!(of, expected);
 }
 
-/// Each problem with what rustc wrote is an error that names the file.
+/// If a file that rustc should have written is missing or damaged, the error names this file.
 #[test]
 fn messages() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -18,8 +18,8 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Returns the output files of a crate: the files whose names begin with the name of the outputs and a dot. The text of
-/// each pair is the file's name after that dot.
+/// Returns the output files of a crate: the files whose names begin with the name of the outputs and a dot. Each file
+/// is a pair of the rest of its name (after that dot) and its path.
 fn files(outputs: &Path) -> Result<Vec<(String, PathBuf)>> {
     let folder = outputs.parent().unwrap_or(Path::new("."));
     let prefix = format!("{}.", crate_name(outputs));
@@ -41,7 +41,8 @@ fn crate_name(outputs: &Path) -> String {
     name.to_string_lossy().into_owned()
 }
 
-/// Whether this is the name of a unit's assembly file, without the crate's name and the dot.
+/// Whether this is the name of a unit's assembly file. The crate's name and the dot after it have been removed from
+/// `rest`.
 fn is_assembly(rest: &str) -> bool {
     rest == "s" || rest.ends_with(".rcgu.s")
 }
@@ -69,7 +70,7 @@ fn is_wanted(rest: &str, outputs: &Path) -> bool {
     is_tracked(&outputs.with_file_name(library))
 }
 
-/// The assembly files of a crate. The text of each pair is the file's name without the crate's name and the dot.
+/// The assembly files of a crate. Each file is a pair of its name, without the crate's name and the dot, and its path.
 struct Assembly(Vec<(String, PathBuf)>);
 
 impl Assembly {

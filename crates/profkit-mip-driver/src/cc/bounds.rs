@@ -40,8 +40,8 @@ pub fn words(parsed: &Parsed, has_runtime: bool, script: &Path) -> Vec<OsString>
     }
 }
 
-/// Whether the words of a link contain `--gc-sections` and do not name a linker script. A script of the user may place
-/// the records differently.
+/// Whether a link needs the script of this module: its words contain `--gc-sections` and do not name a linker script. A
+/// linker script of the user may place the records differently.
 fn drops_sections(parsed: &Parsed) -> bool {
     let mut drops = false;
     for word in linker_words(parsed) {

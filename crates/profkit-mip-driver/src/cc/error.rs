@@ -91,7 +91,7 @@ pub enum Error {
     Library {
         /// The path of the library.
         name: String,
-        /// What is wrong with it.
+        /// What is wrong with the library.
         problem: String,
     },
     /// A library with instrumented objects cannot be written.

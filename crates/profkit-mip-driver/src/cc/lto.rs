@@ -223,8 +223,8 @@ pub fn link(job: &mut Job<'_>, words: &[OsString]) -> Result<Option<u8>> {
     if files.is_empty() && links.replaced > 0 {
         return Err(no_assembly("the linker"));
     }
-    // The assembly contains the debug information already. An option `-g` would make the assembler describe the
-    // assembly file instead.
+    // The assembly contains the debug information already. With an option `-g`, the assembler would generate debug
+    // information for the lines of the assembly file instead.
     let mut parsed = job.parsed.clone();
     parsed.items.retain(|item| {
         !matches!(item, Item::Option { words, .. } if words.iter().any(|word| word.as_bytes().starts_with(b"-g")))
@@ -261,7 +261,8 @@ fn assembly_files(folder: &Path) -> Result<Vec<PathBuf>> {
         let Some(number) = name.strip_prefix("asm") else {
             continue;
         };
-        // With ThinLTO alone, the linker also writes an empty file for the code of the whole program.
+        // If all bitcode is ThinLTO bitcode, the linker also writes an empty file, because there is no code for regular
+        // LTO.
         if entry.metadata().is_ok_and(|metadata| metadata.len() > 0) {
             found.push((number.parse().unwrap_or(0), entry.path()));
         }

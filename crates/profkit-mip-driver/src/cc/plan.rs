@@ -45,7 +45,8 @@ pub struct Plan {
     pub folders: Vec<PathBuf>,
 }
 
-/// The paths and words of one call that a plan needs but cannot find out itself.
+/// The paths and words that a plan needs for one call, and that the planner cannot find out itself because it is a pure
+/// function.
 #[derive(Clone, Copy, Debug)]
 pub struct Places<'a> {
     /// The folder for temporary files, which exist only during the call.

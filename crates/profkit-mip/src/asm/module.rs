@@ -18,9 +18,9 @@ pub struct Module<'a> {
     pub end: Option<usize>,
 }
 
-/// Returns the directives that can end the body of the directive `name`. `None` if `name` has no body, or if the
-/// assembler reads the body once, where it stands. The assembler stores the body of `.macro` or `.rept` and reads it
-/// any number of times.
+/// Returns the directives that can end the body of the directive `name`, if the assembler stores the body and reads it
+/// any number of times, as for `.macro` and `.rept`. `None` for other directives: they have no body, or the assembler
+/// reads the body once, where it stands.
 fn opens_template(name: &[u8]) -> Option<&'static [&'static [u8]]> {
     match name {
         b".macro" => Some(&[b".endm", b".endmacro"]),

@@ -95,7 +95,8 @@ fn items<'a>(
     fixed: &mut Option<&'static str>,
 ) -> Result<Vec<Item<'a>>, &'static str> {
     let mut items: Vec<Item<'a>> = Vec::new();
-    // The function's own label starts no range, because a jump to it is a recursive call.
+    // The statements of the main code begin after the function's own label, because a jump to this label is a recursive
+    // call. The statements of a part begin with the label of the part.
     let ranges = std::iter::once((function.label + 1, function.end, function.section)).chain(
         function
             .parts

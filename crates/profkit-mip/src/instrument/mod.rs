@@ -173,7 +173,8 @@ fn untouched(text: &[u8], skipped: Vec<Skipped>) -> Instrumented<'_> {
     }
 }
 
-/// Returns the bytes of `tail` for the offset `at`. A line break comes first if `at` is not at the start of a line.
+/// Returns `tail` as it can be inserted into `text` at the offset `at`. If `at` is not at the start of a line, a line
+/// break precedes it.
 fn tail_at(text: &[u8], at: usize, tail: &str) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(tail.len() + 1);
     if at > 0 && text.get(at - 1) != Some(&b'\n') {

@@ -215,7 +215,8 @@ fn a_large_probe_describes_the_stack_where_the_frame_is_found_by_it() {
             changes == 6
         })
         .collect();
-    // After the first branch; .L1; the pop; the return; .L2; .L3; .L4.
+    // The blocks begin, in this order, after the first branch, at .L1, at the pop, at the return, at .L2, at .L3 and at
+    // .L4.
     assert_eq!(
         described,
         [true, false, false, true, false, true, false],

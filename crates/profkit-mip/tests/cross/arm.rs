@@ -1,4 +1,4 @@
-//! 32-bit Arm, in both instruction sets.
+//! Tests the instrumentation of 32-bit Arm, in both instruction sets.
 use super::check::{FIXED, STORE, check_all};
 use super::generated::check_generated;
 use super::machine::{ARM, THUMB, Tools};

@@ -1,4 +1,4 @@
-//! One program in one mode: what its records say beside what qemu saw.
+//! Checks one program in one mode: compares the records of a run with the instructions that qemu logged.
 use super::machine::{Build, Machine, Tools, source};
 use object::{Object as _, ObjectSection as _};
 use profkit_abi::mip::{map_entry, mode, record, ring, section};
@@ -18,7 +18,7 @@ struct Entry {
     blocks: Vec<u64>,
 }
 
-/// The map of a linked program: entries, and the start of the records.
+/// Returns the entries of a linked program's map, and the address at which the records start.
 fn map(program: &object::File<'_>) -> (Vec<Entry>, u64) {
     let data = program
         .section_by_name(section::MAP)
@@ -56,12 +56,13 @@ fn map(program: &object::File<'_>) -> (Vec<Entry>, u64) {
     (entries, start.unwrap())
 }
 
-/// What ran, by qemu's log: how often each address, and when first.
+/// Reads qemu's log. For each address that was executed, returns how often, and the line of the log with the first
+/// execution.
 fn executed(log: &Path) -> HashMap<u64, (u32, usize)> {
     let text = std::fs::read_to_string(log).unwrap();
     let mut executed: HashMap<u64, (u32, usize)> = HashMap::new();
     for (time, line) in text.lines().enumerate() {
-        // `Trace 0: HOST [FLAGS/ADDRESS/…] symbol`
+        // A line of the log has the form `Trace 0: HOST [FLAGS/ADDRESS/…] symbol`.
         let Some(address) = line.split('/').nth(1) else {
             continue;
         };
@@ -71,10 +72,11 @@ fn executed(log: &Path) -> HashMap<u64, (u32, usize)> {
     executed
 }
 
-/// Why functions may have no probe, or no block probes.
+/// The accepted reasons why a function got no probe, or no block probes.
 const EXPECTED_SKIPS: &[&str] = &[];
 
-/// Builds, runs and checks one program in one mode. Returns how many functions and blocks had probes.
+/// Builds, runs and checks one program in one mode. Returns the number of functions with a probe and the number of
+/// blocks with a probe.
 pub fn check(build: &Build<'_>, options: &Options) -> (usize, usize) {
     let assembly = build.assembly();
     let texts: Vec<&[u8]> = assembly.iter().map(Vec::as_slice).collect();
@@ -115,7 +117,8 @@ pub fn check(build: &Build<'_>, options: &Options) -> (usize, usize) {
         String::from_utf8_lossy(&expected)
     );
     let (entries, start) = map(&file);
-    // Parts of functions have entries too; what the linker drops has none.
+    // Parts of functions have map entries too, so there may be more entries than functions. Functions that the linker
+    // drops have no entry.
     let drops = build.link.contains(&"-Wl,--gc-sections");
     assert!(!entries.is_empty() && (drops || entries.len() >= functions));
     let records = std::fs::read(&records_file).unwrap();
@@ -206,7 +209,8 @@ pub fn check(build: &Build<'_>, options: &Options) -> (usize, usize) {
     )
 }
 
-/// Each sample names a function, and a place after a call.
+/// Checks that each sample in the ring names a function of the map, and a return address that follows a call
+/// instruction.
 fn check_ring(
     ring_bytes: &[u8],
     slots: u32,
@@ -223,7 +227,7 @@ fn check_ring(
         let callee = start + u64::from(word(ring::RECORD_OFFSET));
         assert!(entries.iter().any(|entry| entry.record == callee));
         let back = start.wrapping_add_signed(i64::from(word(ring::RETURN_OFFSET) as i32));
-        // A callback returns into a library.
+        // If the function is a callback, the return address may be in a library. It is not checked.
         if !(text.address()..text.address() + text.size()).contains(&back) {
             continue;
         }
@@ -249,11 +253,12 @@ pub const CALLS: Mode = Mode::Calls {
     return_addresses: None,
 };
 
-/// Tools, source, options of compiling and of linking, mode, blocks.
+/// A build: the tools, the source file, the options of the compiler and of the linker, the mode, and whether blocks are
+/// recorded.
 type Case<'c> = (Tools, &'c str, &'c [&'c str], &'c [&'c str], Mode, bool);
 
-/// Checks a list of builds, or a sample of it, and returns how many functions and blocks had probes if it was the whole list.
-/// Builds that need what is missing here are skipped.
+/// Checks a list of builds, or only a sample of it. Builds for which something is not installed are skipped. Returns
+/// the numbers of functions and blocks with probes if the whole list was checked, otherwise `None`.
 pub fn check_all(machine: &Machine, builds: &[Case<'_>]) -> Option<(usize, usize)> {
     let mut sum = (0, 0);
     let mut all = profkit_testkit::is_slow();
@@ -284,5 +289,5 @@ pub fn check_all(machine: &Machine, builds: &[Case<'_>]) -> Option<(usize, usize
     all.then_some(sum)
 }
 
-/// Programs at fixed addresses, so that qemu's log and the map have the same ones.
+/// Links the program at a fixed address, so that the addresses in qemu's log are those of the map.
 pub const FIXED: &[&str] = &["-no-pie"];

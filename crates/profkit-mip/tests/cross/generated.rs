@@ -4,7 +4,7 @@ use super::machine::{Build, Machine, Tools};
 use profkit_mip::instrument::{Mode, Target};
 use profkit_testkit::program::{Program, Size};
 
-/// Random programs in all modes: as many as there are seeds.
+/// Checks a random program for each seed. The modes, tools and optimisation levels take turns.
 pub fn check_generated(machine: &Machine, seeds: std::ops::Range<u64>, modes: &[(Mode, bool)]) {
     for seed in seeds {
         let folder = tempfile::tempdir().unwrap();
@@ -17,7 +17,7 @@ pub fn check_generated(machine: &Machine, seeds: std::ops::Range<u64>, modes: &[
         );
         let is_wide = |(_, text): &(String, String)| text.contains("__int128");
         if machine.target == Target::ArmElf && program.sources().iter().any(is_wide) {
-            // Not a type of 32-bit targets.
+            // 32-bit targets do not have the type `__int128`.
             continue;
         }
         let sources = program.write_to(folder.path()).unwrap();

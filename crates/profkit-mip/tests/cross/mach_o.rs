@@ -1,4 +1,4 @@
-//! Mach-O for x86-64 and arm64.
+//! Tests the instrumentation for Mach-O, on x86-64 and arm64.
 use super::check::{CALLS, STORE, UNARY, options};
 use super::machine::{find, source, succeed};
 use object::{Object as _, ObjectSection as _};
@@ -7,7 +7,8 @@ use profkit_mip::instrument::{Mode, Options, instrument};
 use std::collections::HashMap;
 use std::process::Command;
 
-/// Mach-O objects can be made here, but not run: what is in them is read.
+/// Compiles, instruments and assembles a source file for Mach-O. Returns the object file and its disassembly. Mach-O
+/// programs cannot be run here, so only the object is examined.
 fn mach_o(
     triple: &str,
     flags: &[&str],
@@ -62,7 +63,7 @@ fn mach_o(
     ))
 }
 
-/// The first instructions of each function in a listing, operands parted by one space.
+/// Returns, for each function in a disassembly, its first instructions. Operands are separated by one space.
 fn listing(code: &str) -> HashMap<&str, Vec<String>> {
     let mut functions: HashMap<&str, Vec<String>> = HashMap::new();
     let mut current = "";
@@ -77,7 +78,7 @@ fn listing(code: &str) -> HashMap<&str, Vec<String>> {
     functions
 }
 
-/// What the entry probe of function number `index` looks like when disassembled.
+/// Returns the disassembly of the entry probe of the function with this index.
 fn entry_probe(is_arm64: bool, mode: Mode, index: usize) -> Vec<String> {
     let record = format!("l_profkit_mip_r{index}");
     let lines: &[&str] = match (is_arm64, mode) {
@@ -94,7 +95,8 @@ fn entry_probe(is_arm64: bool, mode: Mode, index: usize) -> Vec<String> {
             "add w17, w17, #0x1",
             "str w17, [x16, R@PAGEOFF]",
         ],
-        // The immediate after the address is in the relocation's type, which the disassembler does not take back.
+        // `R-1` because of the immediate byte after the address: the relocation's type accounts for this byte, but the
+        // disassembler does not.
         (false, STORE) => &["movb $0x0, R-1(%rip)"],
         (false, UNARY) => &["shrb R(%rip)"],
         (false, _) => &["incl R(%rip)"],
@@ -105,7 +107,8 @@ fn entry_probe(is_arm64: bool, mode: Mode, index: usize) -> Vec<String> {
         .collect()
 }
 
-/// Checks an object: probes, and map entries whose addresses are relocations against the function and its record.
+/// Checks the probes of an object, and its map entries. The addresses in a map entry must be relocations that refer to
+/// the function and to its record.
 fn check_mach_o(triple: &str, flags: &[&str], mode: Mode, blocks: bool) {
     let options = options(mode, blocks);
     let Some((bytes, code)) = mach_o(triple, flags, "macho.c", &options) else {
@@ -152,7 +155,8 @@ fn check_mach_o(triple: &str, flags: &[&str], mode: Mode, blocks: bool) {
             );
             assert_eq!(target(map_entry::FUNCTION_ADDRESS), name);
             let probe = entry_probe(is_arm64, mode, index);
-            // On x86-64 it stands after the set-up of the frame, unless it looks for the return address itself.
+            // On x86-64, the probe comes after the frame setup. Exception: in a mode that samples return addresses, it
+            // comes first, because it finds the return address by the stack pointer.
             let by_stack = matches!(
                 mode,
                 Mode::Calls {
@@ -162,7 +166,7 @@ fn check_mach_o(triple: &str, flags: &[&str], mode: Mode, blocks: bool) {
             let frame = ["pushq %rbp", "movq %rsp, %rbp"];
             let after = usize::from(!is_arm64 && !by_stack && functions[name][..2] == frame) * 2;
             assert_eq!(functions[name][after..][..probe.len()], probe, "{name}");
-            // Every block has its own store, in any order of code.
+            // Every block has a store of its own. The blocks may be in any order.
             for block in 0..block_count {
                 if !is_arm64 {
                     let offset = match options.entry_size() + block - 1 {

@@ -1,13 +1,13 @@
-//! Machines that programs are made for, and the tools that make and run them.
+//! The machines for which programs are compiled, and the tools that build and run these programs.
 use profkit_mip::instrument::Target;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A machine that programs are made for and run on.
+/// A machine for which programs are compiled, and which qemu emulates.
 pub struct Machine {
     pub target: Target,
-    /// clang's options that choose it.
+    /// The options of clang that choose this machine.
     pub clang: &'static [&'static str],
     pub gcc: &'static str,
     pub gcc_options: &'static [&'static str],
@@ -39,7 +39,7 @@ pub const THUMB: Machine = Machine {
     ..ARM
 };
 
-/// Who compiles, assembles and links.
+/// The compiler, assembler and linker of a build.
 #[derive(Clone, Copy)]
 pub enum Tools {
     /// clang and lld.
@@ -49,9 +49,10 @@ pub enum Tools {
 }
 
 impl Machine {
-    /// Whether everything works that building and running a program of these sources needs: headers and libraries too.
+    /// Checks that everything is installed for building and running a program of these sources, including headers and
+    /// libraries. The error says what is missing.
     pub fn works(&self, tools: Tools, sources: &[PathBuf]) -> Result<(), String> {
-        // The linker of all clangs, and what runs the programs.
+        // All releases of clang use this linker. qemu runs the programs.
         for tool in ["ld.lld-22", self.qemu] {
             if find(tool).is_none() {
                 return Err(format!("{tool} is not installed"));
@@ -95,7 +96,7 @@ impl Machine {
         let mut command = Command::new(self.qemu);
         command.args(["-L", self.libraries]);
         if let Some((log, text)) = log {
-            // One translated block per instruction, each logged with its address.
+            // qemu translates each instruction as a block of its own, and logs the address of each block that it runs.
             command
                 .args(["-singlestep", "-d", "exec,nochain", "-D"])
                 .arg(log);
@@ -144,12 +145,12 @@ pub fn succeed(command: &mut Command) -> Vec<u8> {
         String::from_utf8_lossy(&output.stdout),
         String::from_utf8_lossy(&output.stderr)
     );
-    // Linkers and assemblers have nothing to say of what we add.
+    // The inserted code must not cause any message of an assembler or linker.
     assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{command:?}");
     output.stdout
 }
 
-/// One way of building a program.
+/// A program, and the way in which it is built.
 pub struct Build<'b> {
     pub machine: &'b Machine,
     pub tools: Tools,
@@ -162,7 +163,7 @@ pub struct Build<'b> {
 }
 
 impl Build<'_> {
-    /// The assembly of each source.
+    /// Returns the assembly that the compiler makes of each source file.
     pub fn assembly(&self) -> Vec<Vec<u8>> {
         let compile = |source: &PathBuf| {
             let mut command = self.machine.compiler(self.tools, source);
@@ -179,7 +180,7 @@ impl Build<'_> {
 
     pub fn link(&self, assembly: &[&[u8]], name: &str) -> PathBuf {
         let program = self.folder.join(name);
-        // A program of one C++ file is linked as such.
+        // The first source file decides whether the program is linked as C or as C++.
         let mut link = self.machine.compiler(self.tools, &self.sources[0]);
         if matches!(self.tools, Tools::Clang(_)) {
             link.arg("-fuse-ld=lld-22");

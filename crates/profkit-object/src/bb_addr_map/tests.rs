@@ -103,7 +103,8 @@ fn damaged_maps_of_blocks() {
 fn maps_that_compilers_write() {
     let folder = tempfile::tempdir().expect("a folder");
     let listed = folder.path().join("list");
-    // This list separates one block from `main`, and gives the frequencies of two edges.
+    // This list for `-fbasic-block-sections=list=` puts one block of `main` into a section of its own, and gives the
+    // frequencies of two edges.
     std::fs::write(&listed, "v1\nf main\ng 0:10,1:9\nc 0 1\n").expect("a list");
     let listed = format!("-fbasic-block-sections=list={}", listed.display());
     let analysis = "-mllvm -pgo-analysis-map=func-entry-count,bb-freq,br-prob";
@@ -156,8 +157,8 @@ fn maps_that_compilers_write() {
             ids.sort_unstable();
             ids.dedup();
             assert_eq!(ids.len(), function.blocks.len(), "ids are unique");
-            // The first piece is where the symbol of the function is. The last block of a function does not continue
-            // into another block.
+            // The first address range of a function begins at its symbol. The last block of a function does not
+            // continue into another block.
             let symbols = code_symbols(&image);
             let symbol = symbols.iter().find(|it| it.address == function.address);
             let symbol = symbol.expect("a symbol");

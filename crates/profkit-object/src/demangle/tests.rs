@@ -148,7 +148,7 @@ fn damaged_symbols_are_no_panic() {
 
 #[test]
 fn texts_and_depth_have_limits() {
-    // Each part has the part before it twice.
+    // In this symbol, each part refers twice to the part before it, so the text doubles with each part.
     let mut doubling = "_Z1f1aI1bE".to_owned();
     for part in 0..60 {
         let number = match part {
@@ -248,7 +248,8 @@ fn one_pass_gives_the_texts_of_llvms_tool() {
     let theirs = String::from_utf8(output.stdout).expect("UTF-8");
     assert_eq!(theirs.lines().count(), ours.len());
     for ((symbol, ours), theirs) in ours.iter().zip(theirs.lines()) {
-        // LLVM's tool takes the arguments of a type to which an object is converted for those of the conversion.
+        // `llvm-cxxfilt` does not demangle some conversion operators, and prints their symbols unchanged: it takes the
+        // template arguments of the type for those of the operator.
         if theirs != *symbol {
             assert_eq!(alike(ours), alike(theirs), "{symbol}");
         }

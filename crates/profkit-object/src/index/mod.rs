@@ -172,7 +172,7 @@ impl BinaryIndex {
                 }
             } else if kind.is_file() || (kind.is_symlink() && path.is_file()) {
                 // A symbolic link to a folder is not followed. If its target is in a folder that is searched, the
-                // target is found there. If not, the user did not ask for it.
+                // target is found there. If the target is elsewhere, the user did not ask for it.
                 files.push(path);
             }
         }

@@ -17,8 +17,9 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 /// The number of bytes that the names and paths of a compile unit may have together, whatever the size of the unit. For
-/// each byte of the unit's entries, line tables and string sections, [`TEXT_PER_BYTE`] further bytes are allowed.
-/// Compilers write a name once. With a larger limit, malicious units that share strings need more memory.
+/// each byte of the unit's entries, line tables and string sections, [`TEXT_PER_BYTE`] further bytes are allowed. Real
+/// units need less, because a compiler writes each name once. In a malicious unit, many entries may share one long
+/// string.
 const TEXT_OF_UNIT: usize = 1 << 16;
 const TEXT_PER_BYTE: usize = 4;
 

@@ -192,7 +192,8 @@ impl<'a> Functions<'a> {
     }
 }
 
-/// A range of a function: first address, address after the range, function, and the place in the order of the entries.
+/// A range of a function: first address, address after the range, index of the function, and position of the range in
+/// the order of the debug info's entries.
 type InOrder = (u64, u64, u32, u32);
 
 /// Converts the ranges of all functions to ranges in which each address has the innermost function. `ranges` must be in

@@ -260,15 +260,16 @@ impl Locations {
         (0..count).map(FrameId)
     }
 
-    /// Returns the number of the name of a frame's function; `None` if the function has no name. Equal names have equal
-    /// numbers. All numbers are less than [`Locations::name_count`].
+    /// Returns a number that stands for the name of a frame's function; `None` if the function has no name. Equal names
+    /// have equal numbers. All numbers are less than [`Locations::name_count`].
     pub fn name_number(&self, frame: FrameId) -> Option<usize> {
         let stored = self.frames.get(frame.index())?;
         let number = stored.function as usize;
         (number < self.strings.len()).then_some(number)
     }
 
-    /// The number of different texts in the table.
+    /// The number of different strings in the table: function names and file paths. Every [`Locations::name_number`] is
+    /// less than this.
     pub fn name_count(&self) -> usize {
         self.strings.len()
     }

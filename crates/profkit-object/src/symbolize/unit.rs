@@ -23,7 +23,8 @@ pub(super) struct Context<'c, 'a> {
 }
 
 impl<'a> Context<'_, 'a> {
-    /// Computes the source locations of the addresses of a job. The result has the order of the job's addresses.
+    /// Computes the source locations of the addresses of a job, which is a compile unit with the requested addresses in
+    /// it. The result has the order of the job's addresses.
     pub(super) fn symbolize(&self, job: &Job, addresses: &[u64]) -> Part {
         let mut part = Part::default();
         let unit = match self.index.unit(job.unit) {
@@ -220,7 +221,8 @@ impl<'a> Context<'_, 'a> {
         let mut ranges = functions.ranges().peekable();
         let mut rows = lines.cursor();
         let mut symbol = SymbolAt::new(self.symbols);
-        // The function, row and names that the previous address had, and its frame.
+        // What the previous address had: its function, row, symbol name and symbol file, and the innermost frame made
+        // from them.
         let mut last = None;
         for &address in asked {
             while ranges.next_if(|&(_, high, _)| high <= address).is_some() {}

@@ -7,9 +7,9 @@ use fxprof_processed_profile::{
 use serde_json::Value;
 
 impl Stacks {
-    /// The stacks as a profile of the Firefox Profiler: a thread per unit, one sample per stack. The weight of a sample
-    /// is the stack's number in this unit. The time of a sample is only its position in the list. The viewer rounds
-    /// numbers above 2^53.
+    /// The stacks as a profile of the Firefox Profiler. The profile has a thread for each kind of number that the
+    /// stacks have (such as calls or bytes), and in each thread one sample for each stack. The weight of a sample is
+    /// that number. The time of a sample is only its position in the list. The viewer rounds numbers above 2^53.
     ///
     /// # Errors
     /// If the profile cannot be written as JSON, which would be a fault of profkit.

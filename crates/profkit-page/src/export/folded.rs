@@ -3,8 +3,9 @@ use super::Stacks;
 use std::io::{self, Write};
 
 impl Stacks {
-    /// Writes a line per stack: the function names separated by `;`, outermost first, then a space and the number that
-    /// viewers show first. Stacks without this number are left out.
+    /// Writes a line per stack: the function names separated by `;`, outermost first, then a space and a number. A
+    /// stack may have several numbers (such as allocations and bytes); the one that viewers show first is written.
+    /// Stacks for which this number is 0 are left out.
     ///
     /// # Errors
     /// If the writer fails.

@@ -1,4 +1,5 @@
-//! Files of speedscope (<https://www.speedscope.app>): its JSON schema "file format", one sampled profile per unit.
+//! Files of speedscope (<https://www.speedscope.app>) in its JSON schema "file format". A file has one sampled profile
+//! for each kind of number that the stacks have, such as calls or bytes.
 use super::Stacks;
 use serde_json::{Value, json};
 

@@ -57,9 +57,9 @@ impl SourceFolder {
         })
     }
 
-    /// Finds the file that debug info calls `path`, and returns its number. The first call for a file reads it. `None`
-    /// if the folder does not have the file, or if the file cannot be read; [`problems`](Self::problems) has the reason
-    /// why it cannot be read.
+    /// Finds the file that debug info calls `path`, and returns its index for [`file`](Self::file). The first call for
+    /// a file reads it. `None` if the folder does not have the file, or if the file cannot be read;
+    /// [`problems`](Self::problems) has the reason why it cannot be read.
     pub fn find(&mut self, path: &[u8]) -> Option<usize> {
         if let Some(&found) = self.found.get(path) {
             return found;
@@ -69,7 +69,7 @@ impl SourceFolder {
         found
     }
 
-    /// A file by its number.
+    /// Returns the file with this index.
     pub fn file(&self, number: usize) -> Option<&SourceFile> {
         self.files.get(number)
     }

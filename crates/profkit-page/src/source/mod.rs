@@ -45,7 +45,7 @@ const UNCOUNTED: u32 = 60;
 pub(super) struct Source {
     /// The title of the numbers beside the lines.
     pub title: &'static str,
-    /// A note that explains these numbers.
+    /// A note that explains the numbers beside the lines.
     pub note: &'static str,
     /// Lines of source files. A [`Part`] refers to some of them.
     pub lines: Vec<String>,
@@ -338,7 +338,8 @@ impl<'d, 'f> Writer<'d, 'f> {
         }
     }
 
-    /// Returns the part of a function that has a single count. The count is shown beside the function's declaration.
+    /// Returns the lines of a function of which only the entry count is known. The page shows this count beside the
+    /// function's declaration.
     fn entered(&mut self, declaration: Declaration<'d>, count: u64) -> Vec<Part<'d>> {
         let counts = BTreeMap::from([(declaration.line, count)]);
         let last = self

@@ -26,20 +26,21 @@ pub struct CountLosses {
     /// The number of gaps in branch stacks. There is a gap if a branch arrives in one binary and the next branch leaves
     /// from another.
     pub gaps: u64,
-    /// The number of samples of events that record only some branches. Nothing is known about the code between their
-    /// branches.
+    /// The number of samples of events whose branch stacks contain only some of the taken branches. For such samples,
+    /// the code between two branches of the stack is unknown.
     pub without_ranges: u64,
     /// The number of counted samples of events that are not precise. Their addresses may be some instructions after the
     /// instruction that caused the event.
     pub imprecise: u64,
-    /// The number of lines of texts that could not be read.
+    /// The number of lines in text inputs that could not be read.
     pub damaged_lines: u64,
     /// The numbers of records, samples and bytes that are missing in the recordings.
     pub recording: Losses,
 }
 
 impl CountLosses {
-    /// Returns the numbers with their names in files of addresses. The losses of recordings are not among them.
+    /// Returns each number with the name that it has in an address file. The losses of recordings are not among the
+    /// numbers.
     pub fn numbers(&self) -> [(&'static str, u64); 13] {
         let mut copy = CountLosses {
             recording: Losses::default(),

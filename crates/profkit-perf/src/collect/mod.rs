@@ -36,12 +36,13 @@ impl Place {
     /// The mark for a place that is not in the binary. The place is in another binary, or no file was mapped there.
     pub const ELSEWHERE: Place = Place(u64::MAX);
 
-    /// Makes a place in the binary. The meaning of the number depends on the binary ([`BinaryKey::numbering`]).
+    /// Makes a place in the binary from its offset or address. [`BinaryKey::numbering`] states which of them is used
+    /// for the binary.
     pub fn at(place: u64) -> Place {
         Place(place)
     }
 
-    /// Returns the number of the place; `None` if the place is not in the binary.
+    /// Returns the offset or address of the place; `None` if the place is not in the binary.
     pub fn get(self) -> Option<u64> {
         (self != Place::ELSEWHERE).then_some(self.0)
     }
@@ -191,22 +192,22 @@ impl SumTable {
     }
 }
 
-/// The meaning of the numbers of places in a binary.
+/// The way in which the places in a binary are stated: as offsets, as addresses, or as distances from a symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Numbering {
-    /// The numbers are offsets in the file of the binary.
+    /// A place is stated as an offset in the file of the binary.
     FileOffset,
-    /// The numbers are virtual addresses as the linker assigned them.
+    /// A place is stated as a virtual address as the linker assigned it.
     Address,
-    /// The numbers are distances from the address of the first segment with code, rounded down to whole pages.
-    /// llvm-profgen writes such numbers.
+    /// A place is stated as the distance from the address of the first segment with code, rounded down to whole pages.
+    /// llvm-profgen uses this form.
     FromBase,
-    /// The numbers are distances from the kernel's symbol `_text`, so they do not depend on where the kernel was
-    /// loaded. For places before the symbol, the distance wraps around.
+    /// A place is stated as the distance from the kernel's symbol `_text`, which does not depend on where the kernel
+    /// was loaded. For places before the symbol, the distance wraps around.
     FromText,
-    /// The numbers are distances from the kernel's symbol `_stext`.
+    /// A place is stated as the distance from the kernel's symbol `_stext`.
     FromStext,
-    /// Distances from the start of a kernel module, where its section `.text` begins.
+    /// A place is stated as the distance from the start of a kernel module, where its section `.text` begins.
     FromModule,
 }
 
@@ -220,7 +221,7 @@ pub struct BinaryKey {
     pub build_id: Option<BuildId>,
     /// Whether the binary is the kernel or a module of the kernel.
     pub kernel: bool,
-    /// The meaning of the numbers of places in the binary.
+    /// The way in which the places in the binary are stated, for example as file offsets.
     pub numbering: Numbering,
 }
 
@@ -274,8 +275,8 @@ pub struct BinaryCounts {
     pub key: BinaryKey,
     /// The sums of all samples without a calling context.
     pub sums: Sums,
-    /// The sums by calling context. The key is the context as text of the input, with the outermost function first.
-    /// Only texts of llvm-profgen have contexts. These sums are not included in [`sums`](Self::sums).
+    /// The sums by calling context. The key is the context as it is written in the input, with the outermost function
+    /// first. Only texts of llvm-profgen have contexts. These sums are not included in [`sums`](Self::sums).
     pub contexts: BTreeMap<Vec<u8>, Sums>,
 }
 
@@ -303,7 +304,7 @@ pub(crate) struct BinaryTable {
 pub(crate) struct CountTable {
     binaries: Vec<BinaryTable>,
     numbers: FxHashMap<Identity, usize>,
-    /// The samples themselves. Their places contain the indexes of `binaries`.
+    /// The samples themselves. Each place in them contains the index of its binary in `binaries`.
     pub stacks: StackTable,
     pub losses: CountLosses,
 }
@@ -333,8 +334,9 @@ impl CountTable {
             reason = "each number is that of a binary that was pushed"
         )]
         let binary = &mut self.binaries[index];
-        // The smallest path and the shortest build id are kept. So the result does not depend on the order in which the
-        // keys of a binary occur.
+        // Several keys with the same identity can have different paths and build ids of different lengths. The path
+        // that sorts first and the shortest build id are kept, so that the result does not depend on the order of the
+        // keys.
         if key.path < binary.key.path {
             binary.key.path.clone_from(&key.path);
         }
@@ -409,8 +411,8 @@ impl Counts {
     }
 
     /// Adds up the counts of several inputs, which are read one after the other: counts that were added are dropped
-    /// before the next input is read. `context_memory` is the memory in bytes for the different whole samples of all
-    /// inputs ([`CollectOptions::context_memory`]).
+    /// before the next input is read. `context_memory` is the limit in bytes for the memory of the distinct whole
+    /// samples of all inputs ([`CollectOptions::context_memory`]).
     ///
     /// # Errors
     /// The first error of an input.

@@ -2,7 +2,7 @@
 //! mappings.
 use crate::process::{BinaryId, Processes, Window};
 
-/// The number of windows that are remembered. More would only help for recordings of many processes.
+/// The number of windows that the cache keeps. A larger cache would be faster only for recordings of many processes.
 const SLOTS: usize = 256;
 
 /// A cache of [`Window`]s. An address is looked up in the mappings only if no cached window covers it.

@@ -20,12 +20,13 @@ pub struct CollectOptions {
     /// Whether samples with a call chain and a branch stack are also kept whole. Profiles with calling contexts are
     /// made from them. Equal samples are kept once, with their number.
     pub stacks: bool,
-    /// The memory in bytes for the different whole samples ([`CONTEXT_MEMORY`](super::CONTEXT_MEMORY) is a good number).
-    /// If they need more, all are shortened ([`Stacks::halvings`](super::Stacks::halvings)). `None` sets no limit.
+    /// The limit in bytes for the memory of the distinct whole samples ([`CONTEXT_MEMORY`](super::CONTEXT_MEMORY) is a
+    /// good value). If they need more, all are shortened ([`Stacks::halvings`](super::Stacks::halvings)). `None` sets
+    /// no limit.
     pub context_memory: Option<u64>,
-    /// Whether samples are weighted by their period. A sample then counts as often as the smallest period of its event
-    /// fits into the sample's period, rounded to the nearest number. Periods differ if the kernel adapts them to a
-    /// number of samples per second.
+    /// Whether samples are weighted by their period. The weight of a sample is then its period divided by the smallest
+    /// period of its event, rounded to the nearest number. Periods differ if the kernel adapts them to a number of
+    /// samples per second.
     pub by_period: bool,
 }
 

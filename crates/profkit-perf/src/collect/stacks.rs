@@ -7,10 +7,11 @@ use rustc_hash::FxHashMap;
 use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The memory in bytes for different samples with calling contexts that suits most machines.
+/// A limit for the memory of the distinct samples with calling contexts, in bytes. It suits most machines.
 pub const CONTEXT_MEMORY: u64 = 2_000_000_000;
-/// The memory in bytes that a different sample needs until its contexts are known, without its call chain and its
-/// branch stack. The three numbers include the copy of the sample by address that profkit-profgen makes.
+/// The memory in bytes that a distinct sample needs until its contexts are known, not counting its call chain and its
+/// branch stack. This number and the next two include the copy of each sample, sorted by address, that profkit-profgen
+/// makes.
 const PER_SAMPLE: u64 = 240;
 /// The memory in bytes for a frame of a call chain.
 const PER_FRAME: u64 = 20;
@@ -46,8 +47,8 @@ pub struct StackSample {
 /// The distinct samples with a call chain and a branch stack. Equal inputs give the same order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stacks {
-    /// The places. Each is the index of a binary in [`Counts::binaries`](super::Counts::binaries), and a place in that
-    /// binary.
+    /// The places in all samples. Each consists of the index of a binary in
+    /// [`Counts::binaries`](super::Counts::binaries) and a place in that binary.
     places: Vec<(usize, u64)>,
     /// The samples.
     pub samples: Vec<StackSample>,
@@ -64,8 +65,8 @@ impl Stacks {
         self.samples.is_empty()
     }
 
-    /// Returns the places. Each is the index of a binary in [`Counts::binaries`](super::Counts::binaries), and a place
-    /// in that binary.
+    /// Returns the places in all samples. Each consists of the index of a binary in
+    /// [`Counts::binaries`](super::Counts::binaries) and a place in that binary.
     pub fn places(&self) -> &[(usize, u64)] {
         &self.places
     }
@@ -112,7 +113,8 @@ impl StackTable {
         }
     }
 
-    /// Adds a sample that was halved `halvings` times, at most as often as the samples of this table.
+    /// Adds a sample that was already halved `halvings` times. `halvings` must not be larger than the number of
+    /// halvings of this table.
     fn insert(
         &mut self,
         mut chain: Vec<StackPlace>,
@@ -146,8 +148,9 @@ impl StackTable {
 
     /// Halves all samples until they need no more than the limit. Samples with one frame and one branch stay.
     ///
-    /// A part of the samples never needs more memory than all of them. So the number of halvings depends neither on the
-    /// order in which samples come, nor on the number of tables from which they are joined.
+    /// A subset of the samples never needs more memory than all samples, so no subset is halved more often than all
+    /// samples must be. The number of halvings therefore depends neither on the order of the samples nor on the number
+    /// of tables that are joined.
     fn shorten(&mut self) {
         while self.has_long && self.limit.is_some_and(|limit| self.memory > limit) {
             self.halve(self.halvings + 1);
@@ -162,7 +165,7 @@ impl StackTable {
         let before = std::mem::replace(&mut self.halvings, halvings);
         let samples = std::mem::take(&mut self.samples);
         (self.memory, self.has_long) = (0, false);
-        // The limit is looked at when all samples are back.
+        // The limit is switched off until all samples are back in the table. The caller then checks it again.
         let limit = self.limit.take();
         for ((chain, branches), count) in samples {
             self.insert(chain.into(), branches.into(), before, count);
@@ -268,7 +271,7 @@ impl StackTable {
     /// Converts the table to finished samples. `binary` converts the index of a binary in this table to the final
     /// index. It returns `None` for a binary that is left out.
     pub fn finish(self, binary: impl Fn(u32) -> Option<usize>) -> Stacks {
-        // Places of parts that were dropped are left out.
+        // Places that occurred only in dropped parts of samples are left out.
         let mut is_used = vec![self.halvings == 0; self.places.len()];
         if self.halvings > 0 {
             for (chain, branches) in self.samples.keys() {
@@ -327,12 +330,13 @@ pub(crate) struct SharedStacks {
 }
 
 impl SharedStacks {
-    /// The memory that the samples of all threads may need before they are moved, as a share of the limit, and at most
-    /// for each thread. Small parts are moved more often, and samples that occur often are then moved more often, too.
+    /// The samples of a thread are moved when they need more memory than this fraction (1/8) of the limit divided by
+    /// the number of threads, or more than `MOST` bytes. With a smaller limit for a thread, its samples are moved more
+    /// often, and a sample that occurs often is then moved again and again.
     const SHARE: u64 = 8;
     const MOST: u64 = 64 << 20;
 
-    /// No samples yet. `limit` is for the samples of all threads together.
+    /// Makes an empty object without samples. `limit` is for the samples of all threads together.
     pub fn new(limit: Option<u64>) -> Self {
         let threads = rayon::current_num_threads() as u64;
         let share = limit.unwrap_or(u64::MAX) / Self::SHARE / threads.max(1);
@@ -354,14 +358,15 @@ impl SharedStacks {
         }
     }
 
-    /// Moves the samples of a thread to the shared table. Later samples of the thread are halved as those of the table.
+    /// Moves the samples of a thread to the shared table. Later samples of the thread are halved as often as those of
+    /// the shared table.
     pub fn move_all(&self, samples: &mut StackTable) {
         let mut table = self.lock();
         table.join(std::mem::take(samples), Some);
         samples.halvings = table.halvings;
     }
 
-    /// Takes the samples out.
+    /// Returns the shared table and leaves an empty table in its place.
     pub fn take(&self) -> StackTable {
         std::mem::take(&mut *self.lock())
     }
@@ -442,7 +447,7 @@ mod tests {
             assert!((1..=last).contains(&stacks.halvings), "{divisor}");
             last = stacks.halvings;
             assert_eq!(total(&stacks), total(&whole), "no sample is lost");
-            // The same table, made from samples that were short from the start.
+            // The expected table is made from samples that have the shortened length from the start.
             let mut expected = StackTable::default();
             let mut shortened = 0;
             for (chain, branches, count) in &samples {
@@ -473,7 +478,7 @@ mod tests {
             assert_eq!(shared(&samples, Some(limit), 7), expected, "{limit}");
             samples.reverse();
             assert_eq!(shared(&samples, Some(limit), 2), expected, "{limit}");
-            // Sums of finished samples.
+            // The samples are split into three parts. The finished samples of each part are added to one table.
             let mut sum = StackTable::within(Some(limit));
             for part in samples.chunks(1000) {
                 sum.add_finished(&shared(part, Some(limit), 1), |_| Some(0));

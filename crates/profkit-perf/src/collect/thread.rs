@@ -6,10 +6,11 @@ use crate::process::{Binary, BinaryId};
 /// A binary and an offset in it.
 pub(crate) type InBinary = (BinaryId, u64);
 
-/// The sums of one thread for all binaries. The index of a binary's sums is the binary's number.
+/// The sums of one thread for all binaries.
 #[derive(Debug, Default)]
 pub(crate) struct ThreadSums {
-    /// The sums of each binary; `None` for a binary without counts. An input can name very many binaries.
+    /// The sums of each binary, by its [`BinaryId`]; `None` for a binary without counts. An input can name very many
+    /// binaries, so a table is made only when a binary gets its first count.
     binaries: Vec<Option<Box<SumTable>>>,
     /// Whole samples that are not yet in `all_stacks`. Empty unless they were requested.
     stacks: StackTable,

@@ -38,7 +38,7 @@ pub struct Attr {
     /// The kind of the event: 0 hardware, 1 software, 2 tracepoint, 3 hardware cache, 4 raw. The meaning of other
     /// numbers depends on the machine.
     pub kind: u32,
-    /// The number of the event among those of its kind.
+    /// The event among the events of its kind: for example, 0 means cycles if the kind is hardware.
     pub config: u64,
     /// The number of events between two samples. If [`by_frequency`](Self::by_frequency) is true, this is the number of
     /// samples per second instead.
@@ -197,7 +197,7 @@ impl Attr {
             1 => &SOFTWARE,
             _ => &[],
         };
-        // On machines with several kinds of processor cores, the upper half is the number of the kind of core.
+        // On machines with several kinds of processor cores, the upper half of `config` states the kind of core.
         let index = usize::try_from(self.config & 0xffff_ffff).unwrap_or(usize::MAX);
         match names.get(index) {
             Some(name) => (*name).to_owned(),

@@ -56,7 +56,7 @@ pub fn same_module(a: &[u8], b: &[u8]) -> bool {
 }
 
 impl Binary {
-    /// The meaning of the numbers of places in the binary.
+    /// Returns the way in which the places in the binary are stated, for example as file offsets.
     pub fn numbering(&self) -> Numbering {
         match self.path.strip_prefix(KERNEL_NAME) {
             Some(b"_stext") => Numbering::FromStext,
@@ -67,10 +67,10 @@ impl Binary {
     }
 }
 
-/// Returns the number that is added to the distance from a mapping's start to get a place. For a file it is the
-/// mapping's offset in the file. For the kernel, `page_offset` is the address at which one of the kernel's symbols was
-/// loaded, and places are distances from this symbol. They do not depend on where the kernel was loaded. If
-/// `page_offset` is 0, the symbol is assumed to be at the start of the mapping.
+/// Returns the place of the first byte of a mapping. For a file, this is the mapping's offset in the file. For the
+/// kernel, it is the distance of the mapping from one of the kernel's symbols, which does not depend on where the
+/// kernel was loaded. `page_offset` is then the address at which that symbol was loaded. If `page_offset` is 0, the
+/// symbol is assumed to be at the start of the mapping.
 pub(crate) fn offset_of_mapping(path: &[u8], start: u64, page_offset: u64) -> u64 {
     match (path.starts_with(KERNEL_NAME), page_offset) {
         (false, _) => page_offset,
@@ -295,8 +295,8 @@ impl Processes {
         let (mut pid, mut time) = (pid, time.unwrap_or(u64::MAX));
         for _ in 0..limits::FORK_DEPTH {
             let generations = self.processes.get(&pid)?;
-            // For programs that ran before the recording began, the records may have later times than the first
-            // samples. The first generation is used then.
+            // A program that ran before the recording began may have only records with later times than its first
+            // samples. For these samples, the first program that the process ran is used.
             let generation = latest(generations, time, |generation| generation.from)?;
             if let Some(mapped) = generation.space.at(address, time) {
                 return Some(Located {
@@ -328,8 +328,8 @@ impl Processes {
             };
             let (around, found) = generation.space.around(address, at);
             window.narrow_addresses(around);
-            // The mappings inherited from an ancestor are those at the time of the fork. They do not depend on the time
-            // of the sample.
+            // The mappings that a process inherited from an ancestor are those that the ancestor had at the time of the
+            // fork, at any time of the sample.
             if depth == 0 {
                 window.narrow_times(times_of(generations, at, |generation| generation.from));
                 if let Some((_, times)) = found {

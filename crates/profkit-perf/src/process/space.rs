@@ -101,8 +101,9 @@ impl Space {
         cost
     }
 
-    /// Returns the largest range around an address that lies in one piece or in no piece. If the address has a mapping,
-    /// also returns the mapping at the time, with the first and the last time at which it is found.
+    /// Returns the largest range of addresses around `address` that lies in one piece, or between two pieces. If the
+    /// address lies in a piece, also returns the mapping that [`at`](Self::at) finds, with the first and the last time
+    /// at which `at` finds this mapping.
     pub fn around(&self, address: u64, time: u64) -> Around<'_> {
         let before = self.pieces.range(..=address).next_back();
         if let Some((&start, piece)) = before

@@ -28,7 +28,7 @@ impl<'data> Chunk<'data> {
         matches!(self.bytes, Cow::Owned(_))
     }
 
-    /// Returns the bytes of the file in which the records are. `None` if the records were compressed.
+    /// Returns the part of the file that the chunk consists of. `None` if the records were compressed.
     pub(crate) fn in_file(&self) -> Option<&'data [u8]> {
         match self.bytes {
             Cow::Borrowed(bytes) => Some(bytes),
@@ -58,7 +58,8 @@ pub struct Chunks<'data> {
     pieces: Vec<&'data [u8]>,
     unpack: Option<Unpack<'data>>,
     losses: Losses,
-    /// The number of records of each kind that are in no chunk. They contain compressed records, or data follows them.
+    /// For each kind, the number of records that are not returned in a chunk, because they contain compressed records
+    /// or are followed by data.
     passed: BTreeMap<RecordKind, u64>,
 }
 
@@ -76,8 +77,8 @@ impl<'data> Chunks<'data> {
         }
     }
 
-    /// Returns the number of records of each kind that are in no chunk. They contain compressed records, or data
-    /// follows them.
+    /// Returns, for each kind, the number of records that are not returned in a chunk, because they contain compressed
+    /// records or are followed by data.
     pub fn passed(&self) -> &BTreeMap<RecordKind, u64> {
         &self.passed
     }

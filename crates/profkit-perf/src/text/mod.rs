@@ -58,7 +58,7 @@ pub struct TextOptions {
     /// Whether samples with a call chain and a branch stack are also kept whole
     /// ([`CollectOptions::stacks`](crate::collect::CollectOptions::stacks)).
     pub stacks: bool,
-    /// The memory in bytes for the different whole samples
+    /// The limit in bytes for the memory of the distinct whole samples
     /// ([`CollectOptions::context_memory`](crate::collect::CollectOptions::context_memory)).
     pub context_memory: Option<u64>,
 }

@@ -58,8 +58,8 @@ struct Piece {
     start: u64,
     end: u64,
     decoded: OnceLock<Decoded>,
-    /// The index of a later piece; no piece between this piece and that piece has an instruction in `leaving`. 0 if
-    /// nothing is known about the pieces after this piece.
+    /// The index of a later piece. All pieces between this one and that one have an empty list `leaving`, so control
+    /// can run through them. 0 if nothing is known about the pieces after this piece.
     next: AtomicUsize,
 }
 

@@ -99,7 +99,7 @@ fn profile(mut trie: Trie) -> SampleProfile {
     profile
 }
 
-/// Drops contexts that are not hot, or adds them up.
+/// Drops contexts that are not hot, or merges them into contexts with fewer callers.
 fn trim(profile: &mut SampleProfile, summary: &Summary, options: &ContextOptions) {
     let threshold = options.thresholds.hot(summary).unwrap_or(0);
     let is_preinlined = options.preinline.is_some();
@@ -108,7 +108,8 @@ fn trim(profile: &mut SampleProfile, summary: &Summary, options: &ContextOptions
         return;
     }
     if is_preinlined && !merge {
-        // The contexts that are left were chosen for inlining, so only functions without callers are dropped.
+        // Contexts with callers are kept, because they were chosen for inlining. Only functions without callers are
+        // dropped.
         profile
             .retain(|function| !function.callers.is_empty() || function.samples.total >= threshold);
         return;

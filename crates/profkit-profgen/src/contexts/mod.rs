@@ -57,7 +57,7 @@ pub struct ContextFigures {
     /// The number of ranges that contain a jump before their last instruction, or end before they begin. The older
     /// branches of the sample have no context.
     pub impossible: u64,
-    /// The number of calls whose address is not the one in the call chain.
+    /// The number of calls whose address differs from the address of the call in the call chain.
     pub mismatched_calls: u64,
     /// The number of branches from outside of the binary for which the call chain has no frame outside of the binary.
     pub mismatched_outside: u64,
@@ -89,10 +89,10 @@ pub struct LineFrame {
 /// branch from outside of the binary.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Context {
-    /// The addresses of the calls, for programs with probes. The function in which the samples are is not included.
+    /// The addresses of the calls, for programs with probes. The function that contains the samples is not included.
     Calls(Box<[u64]>),
-    /// The frames, for programs without probes. They include inlined functions, and the function in which the samples
-    /// are.
+    /// The frames, for programs without probes. They include inlined functions, and the function that contains the
+    /// samples.
     Lines(Box<[LineFrame]>),
 }
 
@@ -165,8 +165,8 @@ pub struct ContextOptions {
     pub totals_of_lines: bool,
     /// The limits that decide which counts are hot and which are cold.
     pub thresholds: Thresholds,
-    /// How contexts are chosen for inlining. The other contexts are added to their functions without callers. `None`
-    /// keeps all contexts.
+    /// How contexts are chosen for inlining. The samples of each other context are added to the context of its function
+    /// that has no callers. `None` keeps all contexts.
     pub preinline: Option<PreinlineOptions>,
     /// Whether contexts that are not hot are dropped.
     pub trim_cold: bool,

@@ -1,5 +1,5 @@
-//! Decides which contexts a compiler shall inline. The samples of all other contexts are added to their function
-//! without callers.
+//! Decides which contexts a compiler shall inline. The samples of each other context are added to the context of its
+//! function that has no callers.
 use super::PreinlineOptions;
 use super::inline_order::{callers_first, weight};
 use super::queue::Queue;
@@ -101,7 +101,7 @@ impl Preinliner<'_> {
         let options = self.options;
         let own = self.size(base);
         let mut size = own;
-        // LLVM computes this number with 32 bits.
+        // LLVM computes this limit in a 32-bit integer, so only its low 32 bits are kept.
         let limit = u64::from(options.growth_limit).wrapping_mul(own) & u64::from(u32::MAX);
         let limit = limit
             .min(options.limit_max.into())
@@ -181,8 +181,8 @@ impl Preinliner<'_> {
         candidate.size < threshold.into()
     }
 
-    /// Adds all contexts of a function that are not inlined to its context without callers. Returns this context;
-    /// `None` if the function has no context left.
+    /// Adds all contexts of a function that are not inlined to the function's context without callers. Returns the
+    /// context without callers; `None` if the function has no context left.
     fn base(&mut self, function: NameId) -> Option<NodeId> {
         let mut base = self.trie.find(ROOT, Location::default(), function);
         for first in self.contexts.get(&function).cloned().unwrap_or_default() {

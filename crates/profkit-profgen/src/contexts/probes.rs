@@ -28,8 +28,9 @@ struct Builder<'b, 'files> {
     names: FxHashMap<u64, NameId>,
     /// A cache: the frames of lists of calls. It holds at most [`REMEMBERED`] lists.
     frames: FxHashMap<Vec<u64>, Vec<Call>>,
-    /// A cache for the current calls: the context of each copy of a function. The key also has the function that
-    /// contains the code. `None` if no context was found.
+    /// A cache for the current list of calls. For each copy of a function, it has the context; `None` if no context was
+    /// found. The key also contains the function that contains the code, because it decides which missing frames are
+    /// added.
     nodes: FxHashMap<(CopyId, Option<FunctionId>), Option<NodeId>>,
     cut: u64,
 }
@@ -120,8 +121,8 @@ impl Builder<'_, '_> {
         Some(frames)
     }
 
-    /// Returns the context of a probe that the current calls led to. All probes of one copy of a function have the same
-    /// context.
+    /// Returns the context of a probe that was reached by these calls. All probes of one copy of a function have the
+    /// same context.
     fn node(&mut self, trie: &mut Trie, calls: &[u64], probe: &Probe) -> Option<NodeId> {
         let function = self.program.range_at(probe.address);
         let key = (probe.copy, function.map(|range| range.function));
@@ -188,7 +189,7 @@ impl Builder<'_, '_> {
                 }
             }
         }
-        // The contexts that have samples, each with its copy of the function.
+        // The contexts that have samples. With each context comes the copy of the function to which its probes belong.
         let mut sampled: BTreeSet<(CopyId, NodeId)> = BTreeSet::new();
         for (number, count) in counts {
             let Some(probe) = self.map.probes.get(number) else {

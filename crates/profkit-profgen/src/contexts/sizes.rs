@@ -7,7 +7,8 @@ use crate::program::{FunctionId, Program};
 use profkit_data::sample::Location;
 use rustc_hash::FxHashSet;
 
-/// The bit of an encoded discriminator that is set if it also holds a DWARF discriminator.
+/// The bit of an encoded discriminator that is set if the discriminator contains a probe and also a DWARF
+/// discriminator.
 const HAS_OWN: u32 = 1 << 28;
 
 /// The sizes, in a tree that leads from functions to their callers.

@@ -46,8 +46,8 @@ pub fn read_contexts(program: &Program<'_>, counts: &[&BinaryCounts]) -> Option<
 impl Context {
     /// Reads the text of a context without its brackets. The text has one of two forms: the places of calls, as in
     /// `0x10 @ 0x20`, or source lines, as in `main:1 @ foo:3.2 @ bar`. `address` turns a place into an address. `None`
-    /// if the text has another form, or more than [`SAMPLE_CONTEXT_DEPTH`] frames. A frame takes some hundreds of
-    /// bytes.
+    /// if the text has another form, or more than [`SAMPLE_CONTEXT_DEPTH`] frames. The number of frames is limited
+    /// because a frame takes some hundreds of bytes.
     pub fn parse(
         text: &[u8],
         by_probes: bool,

@@ -82,8 +82,8 @@ pub fn unwind_samples(
         has_foreign |= state.trie.has_foreign_callers();
         state.trie.collect(&mut |chain, leaf| {
             let (frames, was_inlined) = expanded(program, &stacks, chain, options);
-            // After recursion is removed, two contexts can be equal although only one of them has an inlined function.
-            // The first one decides.
+            // Removing recursion can make two contexts equal, although the innermost function is inlined in only one of
+            // them. The context that comes first then sets `was_inlined` for both.
             let sum = sums.entry(frames).or_insert_with(|| ContextCounts {
                 was_inlined,
                 ..ContextCounts::default()
@@ -443,7 +443,8 @@ struct State<'s, 'files> {
     trie: FrameTree,
     /// The innermost frame.
     leaf: FrameId,
-    /// The instruction that was reached so far, going back; everything that ran after it is undone.
+    /// The instruction that was reached so far while going back in time. Everything that ran after this instruction has
+    /// been undone.
     at: Address,
     /// Whether the frames are no longer known. Then the remaining branches have no context.
     lost: bool,

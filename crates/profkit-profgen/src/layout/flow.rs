@@ -37,7 +37,7 @@ pub struct FlowLosses {
     pub into_middle: u64,
     /// The number of ranges of code between two branches, in functions with known blocks.
     pub ranges: u64,
-    /// The number of `ranges` that do not follow the blocks.
+    /// The number of `ranges` in which some block before the last one does not fall through to the next block.
     pub broken_ranges: u64,
 }
 

@@ -60,11 +60,11 @@ pub struct Layout<'code> {
     pub losses: FlowLosses,
 }
 
-/// The largest share, in percent, of branches into the middle of blocks. With more, the program is not the recorded one.
-/// Processors record a few such branches even for the right program.
+/// The limit for branches into the middle of blocks, in percent of the branches that touch known blocks. If there are
+/// more, the program is not the recorded one. Processors record a few such branches even for the right program.
 const MOST_INTO_MIDDLE: u64 = 30;
-/// The largest share, in percent, of ranges that do not follow the blocks. With more, the program is not the recorded
-/// one. Processors record a few such ranges even for the right program.
+/// The limit for ranges that do not follow the blocks, in percent of all ranges. If there are more, the program is not
+/// the recorded one. Processors record a few such ranges even for the right program.
 const MOST_BROKEN: u64 = 10;
 /// The number that decides whether a program is the recorded one: at least one in this many of the branches must touch
 /// known blocks.

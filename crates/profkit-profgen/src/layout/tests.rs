@@ -19,12 +19,12 @@ fn jumps(list: &[(usize, usize, u64)]) -> Vec<Jump> {
 #[test]
 fn scores_by_distance() {
     let two = blocks(&[100, 100]);
-    // Next to each other: ten per time.
+    // The two blocks are next to each other, so each jump scores 10.
     assert_eq!(score(&two, &jumps(&[(0, 1, 3)]), &[0, 1]), 30.0);
-    // Backward over 200 bytes of 680.
+    // A backward jump over 200 bytes. At 680 bytes, the score would be 0.
     let back = score(&two, &jumps(&[(1, 0, 1)]), &[0, 1]);
     assert!((back - (1.0 - 200.0 / 680.0)).abs() < 1e-9);
-    // Forward over 100 bytes of 1024.
+    // A forward jump over 100 bytes. At 1024 bytes, the score would be 0.
     let three = blocks(&[100, 100, 100]);
     let forward = score(&three, &jumps(&[(0, 2, 1)]), &[0, 1, 2]);
     assert!((forward - (1.0 - 100.0 / 1024.0)).abs() < 1e-9);
@@ -35,14 +35,15 @@ fn scores_by_distance() {
 
 #[test]
 fn the_likely_way_is_straight() {
-    // 0 goes to 2 nearly always, and 1 comes back to 3.
+    // Block 0 jumps to block 2 nearly always. Otherwise it jumps to block 1, which goes on to block 3, as block 2 does.
     let flow = jumps(&[(0, 1, 5), (0, 2, 95), (1, 3, 5), (2, 3, 95)]);
     assert_eq!(order_blocks(&blocks(&[20; 4]), &flow), [0, 2, 3, 1]);
 }
 
 #[test]
 fn a_loop_is_rotated_so_that_its_likely_edges_fall_through() {
-    // 0 -> 1; 1 is the head of a loop with the body 2, 3; it leaves from 1 to 4.
+    // Block 0 enters a loop. Block 1 is the head of the loop, and blocks 2 and 3 are its body. Control leaves the loop
+    // from block 1 to block 4.
     let flow = jumps(&[(0, 1, 1), (1, 2, 100), (2, 3, 100), (3, 1, 100), (1, 4, 1)]);
     let sizes = blocks(&[20; 5]);
     let order = order_blocks(&sizes, &flow);

@@ -183,7 +183,7 @@ pub(crate) fn line_at(samples: &mut Samples, location: Location) -> &mut u64 {
     &mut samples.body[at].samples
 }
 
-/// Raises the count of each line with calls to the sum of its calls, if that is larger.
+/// Raises the count of each line with calls to the sum of its calls, if the sum is larger.
 pub(crate) fn raise_lines_to_targets(samples: &mut Samples) {
     let mut sums: BTreeMap<Location, u64> = BTreeMap::new();
     for target in &samples.targets {

@@ -40,10 +40,10 @@ struct Facts {
     /// names. Otherwise it is the caller of the outermost function without a name; `None` if the outermost function of
     /// the stack has no name.
     own: Option<FrameId>,
-    /// The number of the name of the outermost function.
+    /// The index of the name of the outermost function in `locations`.
     root: usize,
     depth: usize,
-    /// Whether the names on its stack are in the profile.
+    /// Whether the names on the frame's stack have been added to the profile.
     named: bool,
 }
 
@@ -55,7 +55,7 @@ struct Call {
     count: u64,
 }
 
-/// What belongs to an outermost function.
+/// The frames and calls that belong to one outermost function.
 struct Group {
     /// The index of the function in the profile.
     function: usize,
@@ -71,12 +71,12 @@ pub(super) struct Trees<'l> {
     /// By frame.
     facts: Vec<Facts>,
     counts: Vec<Counts>,
-    /// The ids that names have in the profile. The indices are the numbers that the names have in `locations`.
+    /// For each name in `locations`, its id in the profile; `None` if the profile does not have the name yet.
     names: Vec<Option<NameId>>,
-    /// By the numbers of names.
+    /// For each name in `locations`, the index of the group of the outermost function with this name.
     groups_by_name: Vec<Option<usize>>,
     groups: Vec<Group>,
-    /// Numbers of samples at the entries of functions. The first number is the index of the function in the profile.
+    /// Pairs of the index of a function in the profile and a number of samples at the function's entry.
     heads: Vec<(usize, u64)>,
 }
 

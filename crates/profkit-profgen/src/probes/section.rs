@@ -526,12 +526,12 @@ mod tests {
         let errors = [
             // The index 2^32.
             of(&[0x80, 0x80, 0x80, 0x80, 0x10, 0]),
-            // A distance with a 65th bit, and one in eleven bytes.
+            // A distance that needs 65 bits, and a distance that is stored in eleven bytes.
             of(&distance(&[2])),
             of(&distance(&[0x80, 0])),
         ];
         insta::assert_snapshot!(errors.join("\n"));
-        // The largest and the smallest distance are sound.
+        // The largest and the smallest possible distance are accepted.
         for last in [0, 0x7f] {
             let mut probes = 7u64.to_le_bytes().to_vec();
             probes.extend([1, 0]);

@@ -1,4 +1,4 @@
-//! What the tests share that compare with llvm-profgen.
+//! Functions that several tests of this crate share.
 #![allow(dead_code, reason = "each test uses a part of it")]
 use profkit_data::sample::{SampleProfile, text};
 use profkit_perf::Recording;
@@ -9,7 +9,7 @@ use profkit_testkit::{Llvm, repo_root};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The counts of a binary: those of its name, or of no named binary.
+/// Returns the counts that have the name of a binary's file, or that name no binary.
 pub fn counts_of<'c>(binary: &Path, counts: &'c Counts) -> &'c BinaryCounts {
     let name = binary.file_name().expect("a name").as_encoded_bytes();
     let found = counts.binaries.iter().find(|binary| {
@@ -26,7 +26,7 @@ pub fn text_of(profile: &SampleProfile) -> String {
     String::from_utf8(bytes).expect("text")
 }
 
-/// The one profile of a run as text.
+/// Returns the text of the profile of a run that made only one profile.
 pub fn text_of_all(outcome: &Outcome, profiles: Profiles) -> String {
     let named = outcome.name_profiles(profiles, Encoding::Text);
     let [only] = &*named else {
@@ -35,12 +35,13 @@ pub fn text_of_all(outcome: &Outcome, profiles: Profiles) -> String {
     text_of(&only.profile)
 }
 
-/// What llvm-profgen-22 writes; `None`, with a printed reason, if it is not installed.
+/// Returns the text of the profile that llvm-profgen-22 writes. If it is not installed, prints this and returns `None`.
 pub fn theirs(binary: &Path, input: &[&str]) -> Option<String> {
     theirs_of("llvm-profgen-22", binary, input)
 }
 
-/// What an llvm-profgen writes; `None`, with a printed reason, if it is not installed.
+/// Returns the text of the profile that a tool writes that has the options of llvm-profgen. If the tool is not
+/// installed, prints this and returns `None`.
 pub fn theirs_of(tool: &str, binary: &Path, input: &[&str]) -> Option<String> {
     let folder = tempfile::tempdir().expect("a folder");
     let out = folder.path().join("out");
@@ -122,7 +123,8 @@ pub fn recorded_with_text(
     (writer.file(), script.into_inner())
 }
 
-/// The recordings of real hardware of the program `test.binary`, with the program and the counts.
+/// Returns the recordings of the program `test.binary` on real hardware. Each comes with the path of the program and
+/// the counts of the recording.
 pub fn real_recordings() -> Vec<(PathBuf, PathBuf, Counts)> {
     let paths = profkit_testkit::perf_recordings().into_iter();
     let of_test = paths.filter(|path| path.ends_with("test.lbr"));

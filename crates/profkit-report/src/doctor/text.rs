@@ -259,8 +259,8 @@ fn heading(diagnosis: &Diagnosis) -> &'static str {
 }
 
 /// Prints the commands to run next. `first` is the name of the first file. `all` is the text that names all files in a
-/// command. `list` is put before a command that names all files. It is empty, or a command with a pipe that lists the
-/// files.
+/// command. `list` is the text before a command that names all files: empty, or a command that writes the names of the
+/// files to a pipe.
 fn next(
     out: &mut Console<impl Write>,
     diagnosis: &Diagnosis,

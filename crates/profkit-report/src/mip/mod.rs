@@ -1,5 +1,5 @@
-//! MIP profiles. The first screen says what the file is, how much of the program ran, and which functions ran most.
-//! Another output has all functions.
+//! MIP profiles. This file makes the first screen, which says what the file is, how much of the program ran, and which
+//! functions ran most. The module `functions` prints a profile function by function.
 mod functions;
 
 pub use functions::{MipFunctions, place};

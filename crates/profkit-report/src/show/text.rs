@@ -512,7 +512,7 @@ pub(crate) fn hot_and_cold(
     Table::of_facts(rows).print(out)
 }
 
-/// The titles of the sum, the largest and the first number of a function.
+/// The titles of three columns of a table of functions: the sum, the largest and the first count of a function.
 pub(crate) type Titles = [&'static str; 3];
 
 const INSTR_TITLES: Titles = ["sum", "largest", "first"];

@@ -87,8 +87,9 @@ unsafe fn next(header: *const u8, kind: u32, after: *const u8) -> *const u8 {
 #[cfg(any(profkit_rt_small, profkit_rt_api))]
 #[inline(always)]
 unsafe fn loaded(header: *const u8, segment: *const u8) -> &'static [u8] {
-    // SAFETY: the caller promises that the headers are valid, so that there is a loaded segment. If it begins with the
-    // start of the file, it is that of the ELF header, and the bytes of the file are in memory up to its end.
+    // SAFETY: the caller promises that the headers are valid, so that there is a loaded segment. If the first loaded
+    // segment begins at the start of the file, it begins with the ELF header, and the bytes of the file up to the end
+    // of this segment are in memory.
     unsafe {
         let load = next(header, PT_LOAD, core::ptr::null());
         let offset = get::<usize>(segment, at::OFFSET);

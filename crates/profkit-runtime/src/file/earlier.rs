@@ -1,4 +1,5 @@
-//! The earlier profile in a pool: its counts and values are added to those of this process.
+//! The earlier profile in a pool (a file to which several processes add their counts): its counts and values are added
+//! to those of this process.
 use super::replace::{contents, read_whole};
 use super::State;
 use crate::layout::{LAYOUT, RAW};
@@ -60,10 +61,11 @@ impl State {
         Ok(Some(before))
     }
 
-    /// Reads the profile in a file of `size` bytes. New memory is expensive, so the new memory `before` is only as
-    /// large as the part of the profile from the counters on. The records are first read into it piece by piece and
-    /// compared. Then that part is read into it, and stays there. If the file has the build id of this image, the first
-    /// piece is enough. Returns `None` if the file is no profile of this image.
+    /// Reads the profile in a file of `size` bytes. New memory is expensive, so `before` gets only as much as the part
+    /// of the profile from the counters on needs. First the function records are read into this memory, piece by piece,
+    /// and each piece is compared with the records of this image. If the file has the build id of this image, usually
+    /// only the first piece is read. Then the part from the counters on is read into the memory, and stays there.
+    /// Returns `None` if the file is no profile of this image.
     fn read_old(
         &mut self,
         file: i32,

@@ -329,7 +329,7 @@ pub(super) fn contents(file: i32) -> system::Result<Area> {
 /// Reads `size` bytes from the file's position on to the address `start`. Returns false if the file has fewer bytes.
 ///
 /// # Safety
-/// The caller must ensure that so many bytes are writable there.
+/// The caller must ensure that `size` bytes are writable at `start`.
 pub(super) unsafe fn read_whole(file: i32, start: usize, size: usize) -> system::Result<bool> {
     let mut at = 0;
     while at < size {

@@ -42,7 +42,7 @@ pub enum Error {
     Compiler(String),
     /// The compiler writes a raw version for which there is no runtime. The variant holds the name of the compiler.
     Version(String),
-    /// It is unknown which release of LLVM rustc contains. The variant holds the output of rustc.
+    /// The release of LLVM that rustc contains is unknown. The variant holds the output of rustc.
     Rustc(String),
     /// There is no runtime for this target. The variant holds the target's name.
     Target(String),
@@ -60,7 +60,8 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the cause is the request of the caller. If false, the cause is on this machine.
+    /// Whether the caller asked for something that does not exist, such as an unknown compiler. If false, the cause is
+    /// on this machine, such as a full disk.
     #[must_use]
     pub fn is_usage(&self) -> bool {
         matches!(

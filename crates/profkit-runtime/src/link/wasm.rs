@@ -104,7 +104,7 @@ fn symbols(rest: &mut Rest<'_>) -> Option<std::vec::Vec<usize>> {
             if is_undefined {
                 places.push(place);
             } else {
-                // Skips the segment, the offset in it, and the size.
+                // Skips three fields of the symbol: the index of its segment, its offset in the segment, and its size.
                 for _ in 0..3 {
                     rest.number()?;
                 }

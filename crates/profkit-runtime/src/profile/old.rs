@@ -20,7 +20,7 @@ pub struct OldHeader {
     pub ids_size: usize,
     /// The word `CountersDelta` of the profile.
     delta: usize,
-    /// This word in a profile of this process.
+    /// The value of `CountersDelta` that a profile of this process would have.
     expected_delta: usize,
     /// Whether the profile has value data.
     with_values: bool,
@@ -91,8 +91,8 @@ impl Sections {
         }
     }
 
-    /// Checks that the records of another profile are those of this image. `first` and `count` are the index of the
-    /// first record and the number of records at the address `at`.
+    /// Checks that records of another profile are those of this image. The other profile's `count` records begin at the
+    /// address `at`; they are compared with the records of this image from the index `first` on.
     ///
     /// # Safety
     /// The caller must ensure that the sections and the other records are readable.
@@ -106,7 +106,7 @@ impl Sections {
         let (delta, expected_delta) = (header.delta, header.expected_delta);
         for index in 0..count {
             let (new, old) = (self.record(first + index), at + index * LAYOUT.stride);
-            // SAFETY: both are addresses of records.
+            // SAFETY: `new` and `old` are addresses of records.
             unsafe {
                 if read::<u64>(new + NAME_REF) != read::<u64>(old + NAME_REF)
                     || read::<u64>(new + FUNC_HASH) != read::<u64>(old + FUNC_HASH)
@@ -126,8 +126,8 @@ impl Sections {
     }
 
     /// Completes the `shift` of another profile of the same build, of which only the records before the index `first`
-    /// were checked: adds the addresses of the other functions of this process. Returns false if none of the checked
-    /// records has the address of a function.
+    /// were checked: adds the addresses of this process's functions from `first` on. Returns false if none of the
+    /// checked records has the address of a function.
     ///
     /// # Safety
     /// The caller must ensure that the sections are readable.
@@ -182,7 +182,7 @@ impl Sections {
     /// # Safety
     /// The caller must ensure what [`Self::write`] requires, and that the sections are writable.
     pub unsafe fn add_counts(&self, old: &Old) {
-        // SAFETY: both profiles have as many counters and bytes of bitmaps.
+        // SAFETY: the two profiles have the same number of counters and of bitmap bytes.
         unsafe {
             self.add(self.counts(), old.counts, self.counts());
             let mut values = old.values;

@@ -44,7 +44,7 @@ impl Shift {
 
     /// Records the address of one function in this process. The distance to the older process must be known.
     pub fn note_new(&mut self, new: usize) {
-        // Both are addresses of this machine, so no bits are lost.
+        // The distance is that of two addresses of this machine, so no bits are lost.
         #[allow(clippy::cast_possible_truncation)]
         let distance = self.distance as usize;
         if new != 0 {
@@ -292,7 +292,7 @@ impl Site {
             let place = written(false);
             each_node(record, site, |node| {
                 match node.unwritten(place) {
-                    // The nodes after this one are newer too.
+                    // This node is newer than the beginning of the write, and so are all nodes after it.
                     None => return false,
                     Some([value, count]) if old.1 != 0 => self.add(value, count),
                     // Without older values the list is copied as it is, because it contains each value only once.

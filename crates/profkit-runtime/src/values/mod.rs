@@ -170,8 +170,8 @@ impl Node {
         } else {
             at + CHUNK_SIZE
         };
-        // SAFETY: this memory has an entry for each node, either in that for the pool or in that after a chunk, and is
-        // never freed.
+        // SAFETY: there is an entry for each node, either in the memory for the compiler's pool or in the memory after
+        // a chunk. Neither memory is ever freed.
         unsafe { &*(address as *const Written) }
     }
 

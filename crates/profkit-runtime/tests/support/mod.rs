@@ -58,14 +58,14 @@ int main(int count, char **words) {
 }
 "#;
 
-/// A program that is linked with the runtime, and a folder for its files: `out` for profiles.
+/// A program that is linked with the runtime, in a folder with its files. The folder `out` in it is for profiles.
 pub struct Program {
     folder: tempfile::TempDir,
     pub llvm: Llvm,
 }
 
 impl Program {
-    /// Compiles a C program with these options. `None` after a message if there is no clang.
+    /// Compiles a C program with these options. If there is no clang, prints a message and returns `None`.
     pub fn new(source: &str, options: &[&str]) -> Option<Self> {
         let Some(llvm) = Llvm::find(22).or_else(|| Llvm::installed().pop()) else {
             profkit_testkit::skip("no clang is installed");
@@ -97,7 +97,7 @@ impl Program {
         self.folder.path().join(name)
     }
 
-    /// The command that runs the program with a name for its profile.
+    /// Returns the command that runs the program and makes it write its profile to the file `name`.
     pub fn command(&self, name: &str, argument: &str) -> Command {
         let mut command = Command::new(self.path("program"));
         command
@@ -131,14 +131,16 @@ impl Program {
         }
     }
 
-    /// How often a function was called, and its blocks were executed, in all files together. The files are removed.
+    /// Returns how often a function was called, and how often each of its blocks was executed, summed over all files.
+    /// Removes the files.
     pub fn counts(&self, function: &str) -> String {
         let counts = self.counts_of(&self.files(), &[function]);
         self.clear();
         counts
     }
 
-    /// The same for some functions and files, which are kept.
+    /// Returns the same as [`counts`](Self::counts), but for several functions and for the given files, which are not
+    /// removed.
     pub fn counts_of(&self, files: &[PathBuf], functions: &[&str]) -> String {
         let merged = self.path("merged.profdata");
         ran(Command::new(self.llvm.profdata())

@@ -41,7 +41,7 @@ pub struct SampleForm {
     pub composite: Option<Composite>,
 }
 
-/// The properties of composite sections that are unknown or that may vary.
+/// The properties of composite sections that the descriptions leave open, or that may differ between files.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Composite {
     /// Whether the head samples precede the total samples.
@@ -191,7 +191,7 @@ impl Names {
         self.put(out, function.name);
         uleb(out, 1 + u64::from(form.unknown_blocks));
         if form.unknown_blocks {
-            // A block consists of its type, its size and as many bytes.
+            // A block consists of its type, its size in bytes and its content.
             uleb(out, 127);
             uleb(out, 3);
             out.extend([0xff, 0xff, 0xff]);
@@ -387,7 +387,8 @@ pub fn sampled_functions() -> Vec<Sampled> {
     ]
 }
 
-/// Returns the forms of the fixtures with their names. Tests use them for `sampled_functions` too.
+/// Returns the forms in which the fixtures are written, each with its name. Tests also write `sampled_functions` in
+/// these forms.
 pub fn sample_forms() -> Vec<(&'static str, SampleForm)> {
     let eytzinger = SampleForm {
         eytzinger: true,

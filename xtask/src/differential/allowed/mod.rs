@@ -261,7 +261,7 @@ fn causes_crash(tools: &Tools, case: &Case, input: &Input) -> Result<bool> {
             return Ok(true);
         }
     }
-    // Overlap takes two inputs.
+    // The command `overlap` takes two inputs, so the input is given twice.
     let mut twice = case.clone();
     twice.inputs = vec![input.clone(), input.clone()];
     "in-again".clone_into(&mut twice.inputs[1].name);

@@ -31,9 +31,10 @@ pub struct IndexedReadOptions {
     /// because the release rejects files of newer versions.
     pub newest: u32,
     /// Whether functions are read as LLVM 22 reads them. The functions are then read one after the other, without the
-    /// table of buckets ([`HashTable::file_order`]). If one record of a name is damaged, no record of the name is
-    /// returned. Value data whose TotalSize is 0 are read as empty. A reader of one share of the records still uses the
-    /// table of buckets. The option has no effect if [`salvage`](Self::salvage) is set.
+    /// table of buckets ([`HashTable::file_order`]). Exception: a reader of only a part of the functions
+    /// ([`IndexedProfile::records_of_share`]) still uses the table of buckets. If one record of a name is damaged, no
+    /// record of the name is returned. Value data whose TotalSize is 0 are read as empty. The option has no effect if
+    /// [`salvage`](Self::salvage) is set.
     pub llvm_checks: bool,
 }
 
@@ -361,7 +362,8 @@ impl<'data> IndexedProfile<'data> {
             .map_err(|error| error.within(Structure::IndexedProfile))
     }
 
-    /// Returns the names of vtables (from version 12). The file has them only if the merge that wrote it kept them.
+    /// Returns the names of vtables (from version 12). The file has these names only if the merge that wrote it was
+    /// asked to keep them.
     ///
     /// # Errors
     /// The errors of [`SymbolTable::read_blob`].
@@ -482,18 +484,18 @@ pub struct IndexedReader<'data> {
     at_end: bool,
     names_read: u64,
     errors: u64,
-    /// For a version 14 file whose records store each bitmap byte in a word of 8 bytes, as before version 14: the
-    /// number of functions with such records, and the name and offset of the first one. `None` if there is no such
+    /// The number of functions of a version 14 file whose records store each bitmap byte in a word of 8 bytes, which is
+    /// the form before version 14; and the name and offset of the first such function. `None` if there is no such
     /// function.
     widened: Option<(u64, String, u64)>,
-    /// The errors that report the losses of a damaged file and were not returned yet. They are returned after the last
-    /// function; `None` before that.
+    /// The errors that report what a damaged file has lost. They are made after the last function was read; `None`
+    /// before that. Each error is removed when it is returned.
     at_last: Option<std::vec::IntoIter<Error>>,
     symbols: OnceLock<SymbolTable>,
 }
 
-/// The way in which the items of the function table are found: bucket by bucket, in the order of the file as LLVM reads
-/// them, or by a walk if the table of buckets is damaged.
+/// The way in which the functions of the function table are found: bucket by bucket; one after the other in the order
+/// of the file, as LLVM reads them; or by a walk over the functions if the table of buckets is damaged.
 #[derive(Debug)]
 enum Names<'data> {
     Table(Entries<'data>),
@@ -529,9 +531,9 @@ impl<'data> IndexedReader<'data> {
     }
 
     /// Returns the offset in the file of the function table item from which the last record came. The offset increases
-    /// from name to name in reading order. This is also true for a reader of one share of the records
-    /// ([`IndexedProfile::records_of_share`]), so a caller can put the records of all shares into the order of the
-    /// whole file.
+    /// from name to name in reading order. This is also true for a reader of only a part of the functions
+    /// ([`IndexedProfile::records_of_share`]), so a caller that reads all parts can put the records into the order of
+    /// the whole file.
     pub fn record_offset(&self) -> u64 {
         self.current.as_ref().map_or(0, NameRecords::offset)
     }

@@ -29,9 +29,10 @@ pub struct NameRecords<'data> {
 /// The form in which function records store the bytes of bitmaps and uniformity bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ByteForm {
-    /// A word of 8 bytes holds one byte (versions 11 to 13).
+    /// Each byte takes a word of 8 bytes (versions 11 to 13).
     Words,
-    /// The bytes follow each other, and zero bytes follow up to a multiple of 8 (version 14).
+    /// The bytes follow each other without gaps. Zero bytes after the last one fill the space up to a multiple of 8
+    /// (version 14).
     Packed,
 }
 
@@ -101,7 +102,8 @@ impl<'data> NameRecords<'data> {
         self.read_parts(record)
     }
 
-    /// Decodes the next record, of any form.
+    /// Decodes the next record part by part. This works for records of any form, but is slower than
+    /// [`read_plain`](Self::read_plain).
     fn read_parts(&mut self, record: &mut Record) -> Result<bool> {
         let mut data = self.data;
         let read = self
@@ -154,9 +156,10 @@ impl<'data> NameRecords<'data> {
         true
     }
 
-    /// The function hash and the counters, if the data are one record that has nothing else.
+    /// Returns the function hash and the counters if the data of the function consist of a single record with nothing
+    /// but counters; otherwise `None`.
     fn plain(&self) -> Option<(FuncHash, &'data [[u8; 8]])> {
-        // The lengths of the bitmap and of the uniformity bits.
+        // The number of words that state the lengths of the bitmap and of the uniformity bits in this version.
         let lengths = match self.version {
             ..VALUES_SINCE => return None,
             VALUES_SINCE..BITMAPS_SINCE => 0,
@@ -276,7 +279,8 @@ fn read_record(
     Ok(())
 }
 
-/// Reads a length that counts words of 8 bytes. Fails with the text `message` if fewer words follow.
+/// Reads a length that counts words of 8 bytes. Fails with the text `message` if the data after the length have fewer
+/// words.
 fn read_len(data: &mut Cursor<'_>, message: &'static str) -> Result<u64> {
     let offset = data.offset();
     let len = data.u64().map_err(too_short)?;
@@ -300,7 +304,7 @@ const LONG_BITMAP: &str = "the bitmap runs past the data of its function";
 const LONG_UNIFORMITY: &str = "the uniformity bits run past the data of their function";
 
 /// Reads a list of bytes: first their number, then the bytes, which are stored in the given form. Fails with the text
-/// `message` if fewer bytes follow.
+/// `message` if the data end before the last of these bytes.
 fn read_bytes(
     data: &mut Cursor<'_>,
     form: ByteForm,
@@ -328,7 +332,8 @@ fn uniformity_len(data: &mut Cursor<'_>, counts: u64) -> Result<u64> {
     Ok(len)
 }
 
-/// Reads `len` bytes, which are stored in the given form. Fails with the text `message` if fewer bytes follow.
+/// Reads `len` bytes, which are stored in the given form. Fails with the text `message` if the data end before the last
+/// of these bytes.
 fn read_byte_data(
     data: &mut Cursor<'_>,
     form: ByteForm,
@@ -533,8 +538,9 @@ mod tests {
         let (mut plain, mut others) = (0, 0);
         for (version, as_llvm) in (VALUES_SINCE..=14).flat_map(|v| [(v, false), (v, true)]) {
             let words = plain_data(version);
-            // The forms of the data: unchanged; without the last word; with one more word; and with each word replaced
-            // by each of some small and large numbers.
+            // The variants of the data to test: the unchanged data; the data without the last word; the data with one
+            // more word; and the data with one word replaced by a small or large number, for every word and several
+            // numbers.
             let mut forms = vec![words.clone(), words[..words.len() - 1].to_vec()];
             forms.push([words.as_slice(), &[NO_VALUES]].concat());
             for (at, value) in

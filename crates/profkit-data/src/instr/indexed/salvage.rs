@@ -59,7 +59,8 @@ impl Damage {
                     "{names} functions were read without the table of buckets, and none seems to be lost"
                 ))),
                 _ if self.index_unread => losses.push(error.clone()),
-                // The damage was already reported while the functions were read.
+                // The damage of the table of buckets needs no error of its own, because errors were already reported
+                // while the functions were read.
                 _ => {}
             }
         }

@@ -9,7 +9,8 @@ use profkit_abi::value_kind;
 #[derive(Clone, Debug, Default)]
 pub struct AddressMap {
     functions: SortedAddresses,
-    /// For each vtable its first address, the address after its end, and the hash of its name. The list is sorted.
+    /// One element for each vtable: its first address, the address after its end, and the hash of its name. The list is
+    /// sorted.
     vtables: Vec<(u64, u64, NameRef)>,
 }
 

@@ -494,8 +494,8 @@ impl RawHeader {
     }
 
     /// Whether each build id is padded to a multiple of 8 bytes, as it is from version 8 on. In versions 6 and 7 a
-    /// build id has no padding: in files of LLVM 13, the data after a build id of 20 bytes begin at an odd multiple
-    /// of 4.
+    /// build id has no padding. Files of LLVM 13 show this: after a build id of 20 bytes, the next data begin at an odd
+    /// multiple of 4.
     pub fn pads_binary_ids(&self) -> bool {
         self.dialect.version >= 8
     }
@@ -525,9 +525,10 @@ impl RawHeader {
     }
 }
 
-/// Finds out which of the two forms a version 5 header has, and returns its number of words. In the form of LLVM 9,
-/// word 7 is ValueKindLast, which is 1. In the form of LLVM 10 to 12, word 9 is ValueKindLast, and word 7 is the
-/// address of the counters, which is 0 only if there are no counters.
+/// Finds out which of the two forms a version 5 header has, and returns its number of words. In the form of LLVM 9, the
+/// word at index 7 is ValueKindLast, which is 1. In the form of LLVM 10 to 12, ValueKindLast is at index 9, and the
+/// word at index 7 is the address of the counters. This address is 0 only if there are no counters, so a small number
+/// at index 7 means the form of LLVM 9.
 fn v5_words(data: &[u8], offset: u64, endian: Endian) -> Result<usize> {
     let word = |index: usize| {
         let bytes = data.get(8 * index..)?.first_chunk::<8>()?;

@@ -523,9 +523,9 @@ impl<'data> RawProfile<'data> {
     }
 }
 
-/// The maximum number of data records to examine. If absolute pointers are interpreted as relative ones, or relative
-/// ones as absolute, the computed position of a record's counters is wrong by the length of all records before it. So
-/// after a few records the counters overlap or are outside the section.
+/// The maximum number of data records to examine. If absolute pointers are taken for relative ones, or the reverse, the
+/// computed position of a record's counters is wrong by the length of all data records before it. So already after a
+/// few records the counters overlap or are outside the section.
 const RECORDS_TO_JUDGE_BY: usize = 1 << 10;
 
 /// The part of a section to which a data record refers, for example the counters of the record. The part consists of
@@ -533,8 +533,8 @@ const RECORDS_TO_JUDGE_BY: usize = 1 << 10;
 struct Range<'a, 'data> {
     section: &'a RawSection<'data>,
     offset: i64,
-    /// The offset as LLVM's readers compute it: with 64 bits, so that it does not wrap around in files of 32-bit
-    /// programs.
+    /// The offset as LLVM's readers compute it. They compute with 64 bits even in files of 32-bit programs, so this
+    /// offset does not wrap around at 32 bits.
     llvm_offset: i64,
     count: u32,
     element: usize,

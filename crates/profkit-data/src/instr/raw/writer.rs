@@ -454,7 +454,8 @@ fn set_deltas(header: &mut RawHeader, image: &RawImage, addresses: &Addresses, r
         pointer(dialect, addresses.counters)
     };
     if dialect.version >= 9 {
-        // If there is no bitmap, compiler-rt computes BitmapDelta from a null pointer.
+        // If there is no bitmap, compiler-rt takes 0 (a null pointer) as the address of the bitmaps when it computes
+        // BitmapDelta.
         let bitmap = if header.num_bitmap_bytes > 0 {
             addresses.bitmap
         } else {

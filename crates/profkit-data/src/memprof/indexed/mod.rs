@@ -43,8 +43,8 @@ const ALONE: u64 = 8;
 /// Reads a MemProf section that was copied out of its file. Returns the profile and the version of the section.
 ///
 /// # Errors
-/// The errors of [`IndexedMemProf::parse`] and [`IndexedMemProf::to_profile`]. The offset in an error is 8 more than
-/// the offset from the start of the section.
+/// The errors of [`IndexedMemProf::parse`] and [`IndexedMemProf::to_profile`]. Their offsets count as if the section
+/// began at offset 8 of a file.
 pub fn read_section(section: &MemProfSection) -> Result<(MemProfile, u32)> {
     let mut bytes = vec![0; 8];
     bytes.extend(crate::memprof_section::relocate(section, ALONE)?);

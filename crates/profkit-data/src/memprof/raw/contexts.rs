@@ -133,7 +133,7 @@ pub struct ContextRef<'a> {
     pub addresses: &'a [AddressId],
     /// The memory statistics of the context.
     pub block: &'a MemInfoBlock,
-    /// The access histogram: the number of accesses to each part of the allocated blocks.
+    /// The access histogram: the number of accesses to each eight bytes of the allocations.
     pub histogram: &'a [u64],
 }
 

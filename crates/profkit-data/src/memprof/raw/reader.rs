@@ -110,7 +110,7 @@ pub struct Segment {
     pub build_id: BuildId,
 }
 
-/// The header, without the bytes of the dump.
+/// Shows the offset and the header of the dump, but not its bytes.
 impl fmt::Debug for RawDump<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RawDump")

@@ -7,8 +7,7 @@ use crate::ids::NameRef;
 use crate::index_vec::IndexVec;
 use crate::{Error, ErrorKind, Result};
 
-/// Returns the text by which an error describes the expected index, if the index that was found is not in a table of
-/// `len` entries.
+/// Returns the text that an error states as the expected value if an index is outside a table of `len` entries.
 pub(in crate::sample) fn index_below(len: usize) -> String {
     match len {
         0 => "no index, because the table is empty".to_owned(),

@@ -69,7 +69,8 @@ impl Contexts {
         self.ends.len()
     }
 
-    /// Returns the frames of the calling context with this index, at least one; `None` if there is no such context.
+    /// Returns the frames of the calling context with this index; `None` if there is no such context. A context has at
+    /// least one frame.
     pub fn get(&self, number: u64) -> Option<&[(u32, Location)]> {
         let number = usize::try_from(number).ok()?;
         let &end = self.ends.get(number)?;

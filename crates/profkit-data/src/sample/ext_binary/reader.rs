@@ -365,8 +365,8 @@ impl<'data> ExtBinaryProfile<'data> {
     }
 
     /// Whether the file has the form of LLVM 10 to 13: calling contexts are text in the name table, and the metadata of
-    /// inlined functions are missing. A file of LLVM 14 or later has a section of contexts or sections of flat
-    /// functions.
+    /// inlined functions are missing. Files of LLVM 14 or later differ: each has a section of contexts, or sections
+    /// with the flag for functions without inlined functions (`FLAT`).
     fn is_llvm_13(&self) -> bool {
         !self
             .sections
@@ -444,8 +444,8 @@ impl<'data> ExtBinaryProfile<'data> {
         let most = self.options.symbols.unwrap_or(u64::MAX);
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         match self.bytes(section) {
-            // LLVM 22 does not know symbol lists of hashes. With `llvm_checks`, the hashes are therefore read as names,
-            // below.
+            // LLVM 22 does not know symbol lists of hashes. With `llvm_checks`, the hashes are therefore read as names
+            // by the code that follows.
             Ok((bytes, base)) if section.has(flag::MD5_SYMBOLS) && !self.options.llvm_checks => {
                 let cursor = Cursor::new(&bytes, base, Endian::Little);
                 let mut left = most;

@@ -41,8 +41,8 @@ impl GcovProfile {
     /// Reads a profile. If the file is damaged after the names, the functions before the damage are kept, and
     /// [`damage`](Self::damage) has the error.
     ///
-    /// The memory is at most a constant multiple of the file's size. Inlined functions may nest up to
-    /// [`limits::SAMPLE_INLINE_DEPTH`].
+    /// The memory that reading takes is at most a constant multiple of the file's size. Inlined functions may nest up
+    /// to [`limits::SAMPLE_INLINE_DEPTH`].
     ///
     /// # Errors
     /// An error if the header or the names cannot be read.

@@ -487,7 +487,7 @@ pub(super) fn section_length(version: GcovVersion, bytes: usize) -> Result<u32> 
     })
 }
 
-/// Finds the number of largest counts that together reach a given sum.
+/// Finds how many of the largest counts are needed so that their sum reaches a given number.
 struct Largest<'c> {
     /// The counts of all lines in descending order.
     counts: &'c [u64],

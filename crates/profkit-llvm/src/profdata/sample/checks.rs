@@ -87,7 +87,7 @@ pub fn kind_after(data: &[u8], before: ProfileKind) -> ProfileKind {
     }
 }
 
-/// The facts that earlier sections of the file have stated.
+/// What the walk has learned from the earlier sections of the file.
 #[derive(Clone, Copy, Default)]
 struct State {
     names: u64,

@@ -139,9 +139,9 @@ fn apply_damaged_kinds(
         ProfileKind::FS_DISCRIMINATORS,
         ProfileKind::PRE_INLINED,
     ] {
-        // The layout option decides whether the result has contexts. Without this option, intact functions decide it,
-        // if there are any. A damaged input must not change this decision: LLVM's tool could not read its own output if
-        // functions without contexts were marked as having contexts.
+        // The option `--convert-sample-profile-layout` decides whether the result has contexts. Without this option,
+        // the functions of intact inputs decide it, if there are any. A damaged input must not change this decision:
+        // LLVM's tool could not read its own output if functions without contexts were marked as having contexts.
         let is_decided =
             flag == ProfileKind::CONTEXT_SENSITIVE && (options.layout.is_some() || has_functions);
         match (all.contains(flag), sound.contains(flag)) {

@@ -243,8 +243,8 @@ fn size(word: &str, rest: &str) -> Option<u32> {
     }
 }
 
-/// Returns the largest distance in bytes that a statement can have from its last operand, and whether the statement can
-/// be replaced by a longer one. `None` if the statement has no limited reach.
+/// Returns how far, in bytes, a statement may be from the label in its last operand, and whether the statement can be
+/// replaced by a longer one that reaches further. `None` if the statement has no limited reach.
 fn reach_of(word: &str, rest: &str) -> Option<(u32, bool)> {
     match word {
         "tbz" | "tbnz" => Some((TEST_REACH, true)),

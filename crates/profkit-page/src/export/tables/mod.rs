@@ -67,7 +67,7 @@ impl fmt::Display for TableKind {
     }
 }
 
-/// The error that profiles of a kind do not have a table.
+/// The error if a profile of some kind has no such table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoTable {
     /// The table that was asked for.
@@ -136,7 +136,7 @@ pub enum ColumnData {
 /// A column of texts that occur in many rows. Each text is stored once.
 #[derive(Clone, Debug, Default)]
 pub struct SharedTexts {
-    /// For each row, the number of its text, from 1; 0 if the row has no text.
+    /// For each row, the index of its text, counted from 1; 0 if the row has no text.
     pub numbers: Vec<u32>,
     texts: Interner,
 }

@@ -130,7 +130,7 @@ fn expected(image: &RawImage) -> Vec<Record> {
                 .map(|&count| if bytes { u64::from(count != 0) } else { count })
                 .collect(),
             bitmap: record.bitmap.clone(),
-            // The uniform counters of the generated records are their counters.
+            // In the generated records, each uniform counter is equal to its counter, so all blocks are uniform.
             uniformity: if bytes || record.uniform_counts.is_empty() {
                 Vec::new()
             } else {

@@ -25,4 +25,5 @@ pub mod memprof;
 pub mod mip_sections;
 pub mod names;
 pub mod readable;
+pub mod servers;
 pub mod symbolize;

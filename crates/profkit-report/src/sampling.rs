@@ -86,7 +86,7 @@ pub fn refusal(outcome: &Outcome) -> Option<Refusal> {
         ),
         Problem::NotOfBinaries => (
             format!(
-                "no sample is in the given binaries: found {}, expected {}",
+                "no sample is in the given binaries: the samples are in {}; the given binaries are {}",
                 list(&outcome.seen),
                 wanted(&outcome.binaries)
             ),

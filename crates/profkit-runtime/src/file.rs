@@ -74,8 +74,7 @@ struct State {
     descriptor_pool: bool,
     /// Space for the name of a temporary file or a folder.
     other: Name,
-    /// The name of the pool (the file to which several processes add their counts), if this process writes a file of
-    /// its own instead.
+    /// The name of the pool, to which several processes add, if this process writes a file of its own instead.
     pool: Name,
     /// The address of the memory for the sums, if the counts were copied to the stack; 0 in all other cases.
     room: usize,
@@ -419,9 +418,8 @@ impl State {
         if mapped && copy != 0 {
             system::unmap(copy, size);
         }
-        // If the file would become too large or a pipe has no reader, the system also sends a signal that would end the
-        // program. The signal is blocked and pending; it is removed, so that a failure of the profile does not end the
-        // program.
+        // For both errors (the file too large, a pipe without reader) the system also sends a signal. It is blocked and
+        // pending here, and is removed, so that a failure of the profile does not end the program.
         if result == error::FILE_TOO_LARGE {
             system::forget_signal(system::SIGXFSZ);
         } else if result == error::BROKEN_PIPE {

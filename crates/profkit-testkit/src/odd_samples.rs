@@ -1,6 +1,6 @@
 //! Generates sample profiles with all unusual things that the text form allows: names with blanks and colons,
 //! discriminators, many targets, vtables, lines out of order and repeated, huge counts. For ordinary profiles use
-//! [`sample_text`](crate::sample_text).
+//! `sample_text`.
 use crate::Rng;
 use std::fmt::Write as _;
 

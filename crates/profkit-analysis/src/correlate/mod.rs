@@ -2,10 +2,9 @@
 //! the binaries.
 mod joined;
 mod plan;
-mod servers;
 
 pub use joined::{Joined, Key, profiles_in};
 pub use plan::{Assignment, Binaries, Match, Plan};
-pub use servers::{
+pub use profkit_object::servers::{
     Artifact, BinaryServers, DownloadProgress, ServersError, servers_from_environment,
 };

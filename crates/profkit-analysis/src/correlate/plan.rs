@@ -1,6 +1,5 @@
 //! Finds out which binary belongs to which raw profile.
 use super::joined::{Joined, Key, profiles_in};
-use super::servers::{Artifact, BinaryServers};
 use profkit_data::detect::{FileKind, detect};
 use profkit_data::ids::BuildId;
 use profkit_data::instr::raw::{
@@ -14,6 +13,7 @@ use profkit_object::correlate::dwarf::{self, DwarfOptions};
 use profkit_object::correlate::{Correlated, CorrelationWarnings, CounterSection, machine};
 use profkit_object::debug_files::{DebugFolders, DebugLink, dsym_files};
 use profkit_object::index::{BinaryIndex, Contents, IndexCache, IndexError, IndexedBinary};
+use profkit_object::servers::{Artifact, BinaryServers};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use std::io::Read;

@@ -84,7 +84,7 @@ pub enum Advice {
     RunAgain,
     /// Merge the raw profiles again, because nothing of the indexed profile can be used.
     MergeAgain,
-    /// Give the binary to the merge, because the binary holds the functions of the profile.
+    /// Give the binary to the merge, because the profile has only counters: their functions are described in the binary.
     Correlate,
     /// Merge the file. The merge keeps the sound parts, and reports the damaged ones.
     KeepSound,

@@ -58,27 +58,19 @@ impl When {
     }
 }
 
-/// The output options of this process.
-#[derive(Clone, Copy, Debug)]
-struct Session {
-    /// Whether long texts go through a pager.
-    pages: bool,
-}
+/// Whether long texts of this process go through a pager. Not set before the command line is parsed: no text does then.
+static PAGES: OnceLock<bool> = OnceLock::new();
 
-static SESSION: OnceLock<Session> = OnceLock::new();
-
-fn session() -> Session {
-    SESSION.get().copied().unwrap_or(Session { pages: false })
+fn uses_pager() -> bool {
+    PAGES.get().copied().unwrap_or(false)
 }
 
 impl OutputArgs {
     /// Applies the options to all outputs of this process.
     pub fn apply(self) {
         self.color.set();
-        // The result can be ignored: the command line is parsed only once, so `SESSION` is not set yet.
-        let _ = SESSION.set(Session {
-            pages: !self.no_pager,
-        });
+        // The result can be ignored: the command line is parsed only once, so `PAGES` is not set yet.
+        let _ = PAGES.set(!self.no_pager);
     }
 }
 

@@ -1,5 +1,5 @@
 //! Standard output, which goes through a pager if it is a terminal and the text has more lines than the terminal.
-use super::{Session, session};
+use super::uses_pager;
 use std::io::{self, IsTerminal, StdoutLock, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::Arc;
@@ -40,11 +40,10 @@ impl Pager {
     /// Makes the writer for standard output. A pager is started only when the text does not fit on the terminal.
     pub fn new() -> Self {
         let stdout = io::stdout().lock();
-        let Session { pages, .. } = session();
         let dumb = std::env::var_os("TERM").is_none_or(|terminal| terminal == "dumb");
         let size = terminal_size::terminal_size_of(&stdout).filter(|_| stdout.is_terminal());
         let state = match size {
-            Some((_, height)) if pages && !dumb => State::Short {
+            Some((_, height)) if uses_pager() && !dumb => State::Short {
                 text: Vec::new(),
                 rows: usize::from(height.0).saturating_sub(1),
             },

@@ -19,6 +19,7 @@ mod http;
 
 use crate::binary::BinaryFile;
 use crate::build_id::build_id;
+use crate::servers::Artifact;
 use profkit_data::ids::BuildId;
 use profkit_data::{Error, ErrorKind, Result};
 use rustc_hash::FxHashMap;
@@ -34,15 +35,6 @@ const MISS_LASTS: Duration = Duration::from_secs(600);
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(90);
 /// The default of the time that all downloads together may take.
 const DEFAULT_BUDGET: Duration = Duration::from_secs(600);
-
-/// The kind of file to download from a server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Artifact {
-    /// The file with the debug info and the other sections that are not loaded when the program runs.
-    DebugInfo,
-    /// The file is the program or library itself.
-    Executable,
-}
 
 impl Artifact {
     fn name(self) -> &'static str {

@@ -196,7 +196,7 @@ pub(crate) fn raise_lines_to_targets(samples: &mut Samples) {
 }
 
 /// Sets the total of a function to the sum of its lines, and likewise for the functions inlined into it. Functions are
-/// nested at most as deep as [`SAMPLE_INLINE_DEPTH`].
+/// nested at most as deep as [`SAMPLE_INLINE_DEPTH`](profkit_data::limits::SAMPLE_INLINE_DEPTH).
 pub(crate) fn total_of_lines(samples: &mut Samples) -> u64 {
     let own = samples
         .body

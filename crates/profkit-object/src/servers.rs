@@ -8,14 +8,14 @@ use std::time::Duration;
 /// The kind of file that a server is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Artifact {
-    /// The file with debug info.
+    /// The file with the debug info and the other sections that are not loaded when the program runs.
     DebugInfo,
-    /// The program or library itself.
+    /// The file is the program or library itself.
     Executable,
 }
 
-/// Servers that return a binary by its build id. With the cargo feature `debuginfod`, the client of
-/// `profkit_object::debuginfod` implements this trait.
+/// Servers that return a binary by its build id. With the cargo feature `debuginfod`, `debuginfod::Client`
+/// implements this trait.
 pub trait BinaryServers: fmt::Debug + Send + Sync {
     /// Downloads the file with this build id, and returns its path on this machine.
     ///
@@ -25,14 +25,9 @@ pub trait BinaryServers: fmt::Debug + Send + Sync {
 }
 
 #[cfg(feature = "debuginfod")]
-impl BinaryServers for profkit_object::debuginfod::Client {
+impl BinaryServers for crate::debuginfod::Client {
     fn find(&self, id: &BuildId, artifact: Artifact) -> Result<PathBuf> {
-        use profkit_object::debuginfod::Artifact as Asked;
-        let asked = match artifact {
-            Artifact::DebugInfo => Asked::DebugInfo,
-            Artifact::Executable => Asked::Executable,
-        };
-        profkit_object::debuginfod::Client::find(self, id, asked)
+        crate::debuginfod::Client::find(self, id, artifact)
     }
 }
 
@@ -73,7 +68,7 @@ pub fn servers_from_environment(
     budget: Option<Duration>,
     progress: Option<DownloadProgress>,
 ) -> std::result::Result<Box<dyn BinaryServers>, ServersError> {
-    use profkit_object::debuginfod::Client;
+    use crate::debuginfod::Client;
     let client = Client::from_environment(|name| std::env::var_os(name));
     let mut client = client.map_err(ServersError::Variable)?;
     if let Some(budget) = budget {

@@ -24,8 +24,9 @@ pub mod source {
     /// The source text of the module [`mip`](crate::mip). When the MIP run-time library is compiled for a target, this
     /// module alone takes the place of this crate, because the library needs no other module.
     pub const MIP: &str = include_str!("mip.rs");
-    /// The source text of the module [`raw`](crate::raw), for the run-time library of raw profiles.
+    /// The source text of the module [`raw`](crate::raw). The run-time library that writes raw profiles is compiled with it.
     pub const RAW: &str = include_str!("raw.rs");
-    /// The source text of the module [`variant`](crate::variant), for the run-time library of raw profiles.
+    /// The source text of the module [`variant`](crate::variant). The run-time library that writes raw profiles is
+    /// compiled with it.
     pub const VARIANT: &str = include_str!("variant.rs");
 }

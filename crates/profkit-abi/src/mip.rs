@@ -113,23 +113,23 @@ pub mod record {
 /// possible to read a map without its binary. It also makes the linker include the run-time library in the program,
 /// because it refers to the hook.
 pub mod map_entry {
-    /// The offset of the field with the entry's size in bytes (32 bits). The size includes the padding of the entry.
+    /// The offset of a 32-bit field: the entry's size in bytes. The size includes the padding of the entry.
     pub const ENTRY_SIZE: usize = 0;
-    /// The offset of the mode flags (16 bits).
+    /// The offset of a 16-bit field: the mode flags.
     pub const MODE: usize = 4;
-    /// The offset of a reserved field (16 bits). The value of the field is 0.
+    /// The offset of a reserved 16-bit field, which is 0.
     pub const RESERVED: usize = 6;
-    /// The offset of the record's address, as the linker assigned it (64 bits).
+    /// The offset of a 64-bit field: the record's address, as the linker assigned it.
     pub const RECORD_ADDRESS: usize = 8;
-    /// The offset of the function's address, as the linker assigned it (64 bits).
+    /// The offset of a 64-bit field: the function's address, as the linker assigned it.
     pub const FUNCTION_ADDRESS: usize = 16;
-    /// The offset of the field with the function's size in bytes (32 bits).
+    /// The offset of a 32-bit field: the function's size in bytes.
     pub const FUNCTION_SIZE: usize = 24;
-    /// The offset of the control-flow signature (32 bits).
+    /// The offset of a 32-bit field: the control-flow signature.
     pub const SIGNATURE: usize = 28;
-    /// The offset of the field with the number of blocks, not counting the entry block (32 bits).
+    /// The offset of a 32-bit field: the number of blocks, not counting the entry block.
     pub const BLOCK_COUNT: usize = 32;
-    /// The offset of the field with the name's length in bytes (32 bits).
+    /// The offset of a 32-bit field: the name's length in bytes.
     pub const NAME_LENGTH: usize = 36;
     /// The size of the fixed fields in bytes. The list of block offsets begins after them.
     pub const FIXED_SIZE: usize = 40;
@@ -146,24 +146,24 @@ pub mod map_entry {
 ///
 /// [`BUILD_ID_ALIGN`]: raw_header::BUILD_ID_ALIGN
 pub mod raw_header {
-    /// The offset of the magic number [`MAGIC`](super::MAGIC) (32 bits).
+    /// The offset of a 32-bit field: the magic number [`MAGIC`](super::MAGIC).
     pub const MAGIC: usize = 0;
-    /// The offset of the version number [`VERSION`](super::VERSION) (16 bits).
+    /// The offset of a 16-bit field: the version number [`VERSION`](super::VERSION).
     pub const VERSION: usize = 4;
-    /// The offset of the [`file_type`](super::file_type) (16 bits).
+    /// The offset of a 16-bit field: the [`file_type`](super::file_type).
     pub const FILE_TYPE: usize = 6;
-    /// The offset of the combined mode flags (bitwise OR) of all functions of the image (32 bits).
+    /// The offset of a 32-bit field: the combined mode flags (bitwise OR) of all functions of the image.
     pub const MODES: usize = 8;
-    /// The offset of the field with the length of the build id in bytes, without padding (32 bits). The length is 0 if
-    /// the image has no build id.
+    /// The offset of a 32-bit field: the length of the build id in bytes, without padding. The length is 0 if the image
+    /// has no build id.
     pub const BUILD_ID_LENGTH: usize = 12;
-    /// The offset of the field with the size of the return-address samples in bytes (32 bits). The size is a multiple
-    /// of [`SAMPLE_SIZE`](super::ring::SAMPLE_SIZE).
+    /// The offset of a 32-bit field: the total size of the return-address samples, in bytes. It is a multiple of
+    /// [`SAMPLE_SIZE`](super::ring::SAMPLE_SIZE).
     pub const SAMPLES_SIZE: usize = 16;
     /// The offset of the 32-bit field with the number of runs whose records are summed up in this part. The number is
     /// 1, except in a merge pool, which is a file to which several processes add their records.
     pub const RUNS: usize = 20;
-    /// The offset of the field with the size of the records in bytes (64 bits).
+    /// The offset of a 64-bit field: the size of the records in bytes.
     pub const RECORDS_SIZE: usize = 24;
     /// The size of the header of a part in bytes.
     pub const SIZE: usize = 32;
@@ -287,17 +287,17 @@ pub mod v8 {
     /// The offsets of the header fields that all layouts of version 8 share. Maps, raw files and the raw section in
     /// memory begin with a header.
     pub mod header {
-        /// The offset of the magic number [`MAGIC`](crate::mip::MAGIC) (32 bits).
+        /// The offset of a 32-bit field: the magic number [`MAGIC`](crate::mip::MAGIC).
         pub const MAGIC: usize = 0;
-        /// The offset of the version number, which is 8 (16 bits).
+        /// The offset of a 16-bit field: the version number, which is 8.
         pub const VERSION: usize = 4;
-        /// The offset of the file type (16 bits): a [`file_type`](crate::mip::file_type) in layout B, a
+        /// The offset of a 16-bit field: the file type: a [`file_type`](crate::mip::file_type) in layout B, a
         /// [`file_type_a`](super::file_type_a) in layout A.
         pub const FILE_TYPE: usize = 6;
-        /// The offset of the mode flags, bits 0 to 4 of [`mode`](crate::mip::mode) (32 bits).
+        /// The offset of a 32-bit field: the mode flags, bits 0 to 4 of [`mode`](crate::mip::mode).
         pub const MODES: usize = 8;
-        /// The offset of the module hash (32 bits): the low 32 bits of the MD5 of the name under which the image was
-        /// linked. A raw file and its map have the same module hash.
+        /// The offset of a 32-bit field: the module hash: the low 32 bits of the MD5 of the name under which the image
+        /// was linked. A raw file and its map have the same module hash.
         pub const MODULE_HASH: usize = 12;
         /// The size in bytes of the shared fields. The other fields of each layout follow them.
         pub const COMMON_SIZE: usize = 16;
@@ -309,9 +309,9 @@ pub mod v8 {
         /// It has 64 bits for 64-bit targets. For 32-bit targets it has 32 bits, and four zero bytes follow. In raw
         /// files and profiles the distance is 0.
         pub const RAW_SECTION_OFFSET: usize = 16;
-        /// The offset of a reserved field (32 bits). The value of the field is 0.
+        /// The offset of a reserved 32-bit field, which is 0.
         pub const RESERVED: usize = 24;
-        /// The offset of the field with the size of the header, [`SIZE`] (32 bits).
+        /// The offset of a 32-bit field: the size of the header, [`SIZE`].
         pub const OFFSET_TO_DATA: usize = 28;
         /// The size of the header in bytes, which is also the value of its last field.
         pub const SIZE: usize = 32;
@@ -322,7 +322,7 @@ pub mod v8 {
         /// The offset of a field of 32 bits. In layout A1 the field is 0. In layout A2 the field is the distance from
         /// the map to the start of the records.
         pub const RAW_SECTION_OFFSET: usize = 16;
-        /// The offset of the field with the size of the header, [`SIZE`] (32 bits).
+        /// The offset of a 32-bit field: the size of the header, [`SIZE`].
         pub const OFFSET_TO_DATA: usize = 20;
         /// The size of the header in bytes, which is also the value of its last field.
         pub const SIZE: usize = 24;
@@ -343,17 +343,17 @@ pub mod v8 {
     /// The offsets of the fields in a map entry of layout B for 64-bit targets. The name has no terminator. Entries are
     /// aligned, but the padding of the last entry may be missing at the end of the file.
     pub mod map_entry_b64 {
-        /// The offset of the field with the record's address, relative to the address of this entry (64 bits, signed).
+        /// The offset of a signed 64-bit field: the record's address minus the address of this entry.
         pub const RECORD: usize = 0;
-        /// The offset of the field with the function's address, relative to the address of this entry (64 bits,
-        /// signed).
+        /// The offset of a signed 64-bit field: the function's address minus the address of this entry.
         pub const FUNCTION: usize = 8;
-        /// The offset of the field with the function's size in bytes (32 bits).
+        /// The offset of a 32-bit field: the function's size in bytes.
         pub const FUNCTION_SIZE: usize = 16;
-        /// The offset of the control-flow signature (32 bits).
+        /// The offset of a 32-bit field: the control-flow signature.
         pub const SIGNATURE: usize = 20;
-        /// The offset of the field with the number of blocks, not counting the entry block (32 bits). After this field
-        /// come the offset of each of these blocks (32 bits), the length of the name (32 bits) and the name.
+        /// The offset of a 32-bit field: the number of blocks, not counting the entry block. After this field come
+        /// three things: the offset of each of these blocks, in 32 bits each; the length of the name, in 32 bits; the
+        /// name.
         pub const BLOCK_COUNT: usize = 24;
         /// The size in bytes of the fixed fields. The list of block offsets follows them.
         pub const FIXED_SIZE: usize = 28;
@@ -363,17 +363,17 @@ pub mod v8 {
 
     /// The offsets of the fields in a map entry of layout B for 32-bit targets. Layout A2 has the same fields.
     pub mod map_entry_b32 {
-        /// The offset of the field with the record's address, relative to the address of this entry (32 bits, signed).
+        /// The offset of a signed 32-bit field: the record's address minus the address of this entry.
         pub const RECORD: usize = 0;
-        /// The offset of the field with the function's address, relative to the address of this entry (32 bits,
-        /// signed).
+        /// The offset of a signed 32-bit field: the function's address minus the address of this entry.
         pub const FUNCTION: usize = 4;
-        /// The offset of the field with the function's size in bytes (32 bits).
+        /// The offset of a 32-bit field: the function's size in bytes.
         pub const FUNCTION_SIZE: usize = 8;
-        /// The offset of the control-flow signature (32 bits).
+        /// The offset of a 32-bit field: the control-flow signature.
         pub const SIGNATURE: usize = 12;
-        /// The offset of the field with the number of blocks, not counting the entry block (32 bits). After this field
-        /// come the offset of each of these blocks (32 bits), the length of the name (32 bits) and the name.
+        /// The offset of a 32-bit field: the number of blocks, not counting the entry block. After this field come
+        /// three things: the offset of each of these blocks, in 32 bits each; the length of the name, in 32 bits; the
+        /// name.
         pub const BLOCK_COUNT: usize = 16;
         /// The size in bytes of the fixed fields. The list of block offsets follows them.
         pub const FIXED_SIZE: usize = 20;
@@ -383,20 +383,19 @@ pub mod v8 {
 
     /// The offsets of the fields in a map entry of layout A1.
     pub mod map_entry_a1 {
-        /// The offset of the field with the start of the records, relative to the address of this entry (32 bits,
-        /// signed).
+        /// The offset of a signed 32-bit field: the address of the first record minus the address of this entry.
         pub const RAW_SECTION_START: usize = 0;
-        /// The offset of the field with the record's address, relative to the address of this entry (32 bits, signed).
+        /// The offset of a signed 32-bit field: the record's address minus the address of this entry.
         pub const RECORD: usize = 4;
-        /// The offset of the field with the function's address, relative to the address of this entry (32 bits,
-        /// signed).
+        /// The offset of a signed 32-bit field: the function's address minus the address of this entry.
         pub const FUNCTION: usize = 8;
-        /// The offset of the field with the function's size in bytes (32 bits).
+        /// The offset of a 32-bit field: the function's size in bytes.
         pub const FUNCTION_SIZE: usize = 12;
-        /// The offset of the control-flow signature (32 bits).
+        /// The offset of a 32-bit field: the control-flow signature.
         pub const SIGNATURE: usize = 16;
-        /// The offset of the field with the number of blocks, not counting the entry block (32 bits). After this field
-        /// come the offset of each of these blocks (32 bits), the length of the name (32 bits) and the name.
+        /// The offset of a 32-bit field: the number of blocks, not counting the entry block. After this field come
+        /// three things: the offset of each of these blocks, in 32 bits each; the length of the name, in 32 bits; the
+        /// name.
         pub const BLOCK_COUNT: usize = 20;
         /// The size in bytes of the fixed fields. The list of block offsets follows them.
         pub const FIXED_SIZE: usize = 24;

@@ -138,7 +138,7 @@ fn a_rust_program_is_symbolised_whole() {
     let (folder, rest) = id.split_at(2);
     let debug_file = format!("/usr/lib/debug/.build-id/{folder}/{rest}.debug");
     if Path::new(&debug_file).is_file() {
-        // With libc and its debug info, all contexts are in the profile. Only the entry point is still missing.
+        // With libc and its debug info, no context loses a frame, except for the frame of the program's entry point.
         let whole = reported(&["boxes", libc]);
         entry(&whole);
         assert_eq!(whole.len(), 1, "{whole:?}");

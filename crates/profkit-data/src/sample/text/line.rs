@@ -72,7 +72,7 @@ fn not_a_count(column: usize) -> Fault {
 
 #[cold]
 fn not_a_number(column: usize, what: &'static str) -> Fault {
-    fault(column, what, "decimal digits")
+    fault(column, what, "a number from 0 to 18446744073709551615")
 }
 
 /// Parses the head line of a function as LLVM does. The name may be empty. In a line with only one colon, both parts
@@ -232,7 +232,7 @@ fn metadata_fields(text: &[u8], depth: usize) -> Result<Line<'_>, Fault> {
                 fault(
                     depth + 12,
                     "attributes are not a decimal number below 2^32",
-                    "decimal digits",
+                    "a number from 0 to 4294967295",
                 )
             });
     }
@@ -290,7 +290,7 @@ fn location_fault(text: &[u8], depth: usize) -> Fault {
         Some(line) if text.get(digits) == Some(&b'.') && u32::try_from(line).is_ok() => fault(
             depth + digits + 1,
             "a discriminator is not a decimal number below 2^32",
-            "decimal digits",
+            "LINE.DISCRIMINATOR with a discriminator from 0 to 4294967295",
         ),
         Some(_) => fault(
             depth,

@@ -178,7 +178,7 @@ impl DiffArgs {
     /// profile has. If there are no such names, reports a share that is too large for `--fail-over`.
     fn finish(&self, missing: &[String], moved: Option<f64>, unit: &str) -> exit::Result {
         if let Some((first, more)) = missing.split_first() {
-            let none = |name| format!("neither profile has a function {name}");
+            let none = |name| format!("neither profile has a function `{name}`");
             let failure = more
                 .iter()
                 .map(none)

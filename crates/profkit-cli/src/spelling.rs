@@ -174,7 +174,7 @@ pub fn failure(error: &clap::Error, args: &[OsString]) -> Failure {
             }
             if name.parse::<f64>().is_ok() && argument.starts_with('-') {
                 let option = option_before(args, &argument).unwrap_or_default();
-                let what = format!("{option}{argument}: a number cannot be below 0 here");
+                let what = format!("{option}{argument}: a negative number is not possible here");
                 return Failure::usage(what).with_hint(help);
             }
             let failure = if argument.starts_with('-') {
@@ -241,7 +241,7 @@ pub fn failure(error: &clap::Error, args: &[OsString]) -> Failure {
         ErrorKind::ValueValidation => {
             let failure = Failure::usage(format_args!("{argument}: {}", problem(error, &value)));
             if argument.starts_with("--threads") {
-                return failure.with_hint("without -j, there is one thread per core");
+                return failure.with_hint("without --threads (-j), there is one thread per core");
             }
             if argument.ends_with("<BYTES>") && value.parse::<u64>().is_err() && !value.is_empty() {
                 let option = argument.trim_end_matches(" <BYTES>");
@@ -260,8 +260,7 @@ pub fn failure(error: &clap::Error, args: &[OsString]) -> Failure {
             // was given.
             let option = missing.split(' ').next().unwrap_or_default();
             if option.starts_with("--") && !form.contains(option) {
-                let what =
-                    format!("with the given options, profkit {command} also needs {missing}");
+                let what = format!("another of the given options needs {missing} too");
                 return Failure::usage(what).with_hint(help);
             }
             Failure::usage(format_args!("profkit {command} needs {missing}")).with_hint(form)

@@ -76,7 +76,9 @@ impl ForeignFile {
             ForeignFile::CoreDump => "a core dump",
             ForeignFile::ProfileList => "a list of profiles",
             ForeignFile::GitLfsPointer => "a git-LFS pointer",
-            ForeignFile::ChangedLineEndings => "a profile whose line endings were converted",
+            ForeignFile::ChangedLineEndings => {
+                "a profile that was damaged by a conversion of line endings"
+            }
             ForeignFile::Utf16 => "text in UTF-16",
             ForeignFile::Utf8Mark => "text with a byte order mark",
         }
@@ -104,7 +106,10 @@ impl ForeignFile {
             ForeignFile::ContextualProfile => {
                 "llvm-ctxprof-util of LLVM 20 and later reads contextual profiles"
             }
-            ForeignFile::Lcov | ForeignFile::Json | ForeignFile::Xml => REPORT,
+            ForeignFile::Lcov => {
+                "give the profile that the report was made from: a report cannot become a profile again"
+            }
+            ForeignFile::Json | ForeignFile::Xml => REPORT,
             ForeignFile::BoltData | ForeignFile::BoltYaml => {
                 "llvm-bolt and merge-fdata read profiles of BOLT"
             }

@@ -194,8 +194,8 @@ fn widened_bytes_are_read_and_reported() {
     let [error] = errors.as_slice() else {
         panic!("{errors:?}")
     };
-    insta::assert_snapshot!(error, @"function eight_bytes of indexed profile, at offset 0x20a: 2 functions, of which this is the first, store each byte of a bitmap in a word, as version 13 does; the bitmaps were read in that way: expected bytes without padding, as in version 14");
-    insta::assert_snapshot!(error.hint().unwrap(), @"the counts are right if the file is undamaged; merge its raw profiles again to be sure");
+    insta::assert_snapshot!(error, @"function eight_bytes of indexed profile, at offset 0x20a: the bitmaps of 2 functions, of which this is the first, have 8 bytes in place of each byte, as in version 13, and were read in that way: expected bitmaps without padding, because the file states version 14");
+    insta::assert_snapshot!(error.hint().unwrap(), @"the bitmaps are right if the file is undamaged; merge its raw profiles again to be sure");
     let salvaged = IndexedProfile::parse_with(&file, &IndexedReadOptions::new().salvage(true));
     let (again, errors) = drain(&mut salvaged.unwrap().records());
     assert_eq!((again, errors.len()), (records, 1));

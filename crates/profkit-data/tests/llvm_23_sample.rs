@@ -385,7 +385,7 @@ fn each_damage_has_its_message() {
             writeln!(said, "    {fault}").unwrap();
         }
     }
-    insta::assert_snapshot!(said, @r"
+    insta::assert_snapshot!(said, @"
     sizes too small: 0 functions
         NameTableSection, at offset 0xb8: the name table has another size than its header states: found 56 bytes, expected 8 bytes for each of 1 nested, 3 flat and 2 inlined names
         function that begins at 0x0 of LBRProfileSection, at offset 0x108: the index of a name is beyond the name table: found 0, expected no index, because the table is empty
@@ -412,7 +412,7 @@ fn each_damage_has_its_message() {
         function that begins at 0x0 of LBRProfileSection, at offset 0x108: the index of a name is beyond the name table: found 0, expected no index, because the table is empty
         FuncOffsetTableSection, at offset 0xf3: the table of offsets belongs to a name table in Eytzinger order: found a name table that is damaged or has another order
     a composite section in version 104: 0 functions
-        section table, at offset 0xef: the version of the file does not allow the composite section, whose samples were left out: found version 104, expected version 105
+        section table, at offset 0xef: the samples of the composite section were left out, because the version of the file does not allow this section: found version 104, expected version 105
     an unknown section with samples: 0 functions
         section table, at offset 0xef: a section has samples of an unknown form; they were left out: found section kind 34, expected 32 or 33
     version 106: 0 functions

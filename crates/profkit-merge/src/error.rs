@@ -166,9 +166,10 @@ impl fmt::Display for MergeError {
 }
 
 pub(crate) fn nothing_left(f: &mut fmt::Formatter<'_>, report: &Report) -> fmt::Result {
-    let files = report.totals.files;
-    let s = if files == 1 { "" } else { "s" };
-    write!(f, "no input could be used: found {files} input{s}")
+    match report.totals.files {
+        1 => f.write_str("the only input could not be used"),
+        files => write!(f, "none of the {files} inputs could be used"),
+    }
 }
 
 impl std::error::Error for MergeError {}

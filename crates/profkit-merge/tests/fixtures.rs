@@ -365,7 +365,7 @@ fn what_is_no_profile_is_named_with_what_to_do() {
         ("junk", vec![0xfe; 64]),
     ]);
     let error = files.merge(&MergeOptions::new()).unwrap_err();
-    insta::assert_snapshot!(error, @"no input could be used: found 3 inputs");
+    insta::assert_snapshot!(error, @"none of the 3 inputs could be used");
     let MergeError::NothingLeft(report) = error else {
         panic!()
     };

@@ -42,7 +42,8 @@ struct Lean {
 }
 
 impl Lean {
-    /// Returns the number of bytes of the part at the beginning of `text`, and whether the part is a token.
+    /// Finds what `text`, which begins with `first`, begins with: a blank, a comment or a token. Returns its length in
+    /// bytes, and whether it is a token.
     fn length(&self, text: &str, first: char) -> (usize, bool) {
         let until = |end: &str, from: usize| {
             let found = text.get(from..).and_then(|rest| rest.find(end));

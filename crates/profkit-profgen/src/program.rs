@@ -155,7 +155,7 @@ impl<'files> Program<'files> {
         if program.code.is_empty() {
             return Err(Error::new(
                 ErrorKind::Malformed,
-                "the binary has no code that symbols or debug info describe",
+                "the file has symbols or debug info, but not the code that they describe",
             )
             .with_hint("give the program itself, not its debug file"));
         }
@@ -646,8 +646,9 @@ fn code<'files>(
         let bytes = section.data().map_err(|error| {
             Error::new(
                 ErrorKind::Malformed,
-                format!("a section with code: {error}"),
+                format!("a section with code cannot be read: {error}"),
             )
+            .with_hint("the file is damaged or cut: build or fetch it again")
         })?;
         if !bytes.is_empty() {
             sections.push((section.address(), bytes));

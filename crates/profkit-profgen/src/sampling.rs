@@ -261,7 +261,10 @@ fn with_contexts(
         .map(|(index, _)| index)
         .collect();
     let mut contexts = contexts::unwind(program, all, &indices, &how);
-    let read = contexts::read_contexts(program, found).ok_or_else(|| {
+    let read = contexts::read_contexts(program, found).map_err(|context| {
+        /// The number of bytes of the context that the error shows.
+        const SHOWN: usize = 60;
+        let shown = String::from_utf8_lossy(context.get(..SHOWN).unwrap_or(context));
         let (form, hint) = if program.has_probes() {
             (
                 "`[0xADDRESS @ 0xADDRESS]`, because the binary has pseudo probes",
@@ -270,13 +273,14 @@ fn with_contexts(
         } else {
             (
                 "`[FUNCTION:LINE @ FUNCTION]`, because the binary has no pseudo probes",
-                "contexts are addresses if the profile was made for a binary with pseudo probes: give that binary",
+                "contexts such as `[0x12ab @ 0x34cd]` are those of a binary with pseudo probes: give that binary instead",
             )
         };
         Error::new(
             ErrorKind::Malformed,
-            "the contexts of the unsymbolized profile cannot be read",
+            "a context of the unsymbolized profile cannot be read",
         )
+        .found(format_args!("`[{shown}]`"))
         .expected(form)
         .with_hint(hint)
     })?;

@@ -49,7 +49,7 @@ pub fn recording_damage(losses: &Losses) -> Vec<String> {
     }
     if let Some(offset) = losses.first_skipped {
         list.push(format!(
-            "skipped {} from offset {offset:#x} on; reading went on at the next record that is not damaged",
+            "the record at offset {offset:#x} is damaged: {} were skipped, and the records after them were read",
             plural(losses.skipped_bytes, "byte"),
         ));
     }

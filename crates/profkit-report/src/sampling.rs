@@ -270,7 +270,7 @@ pub fn lines(outcome: &Outcome) -> Vec<String> {
         let Some(found_by) = binary.found_by else {
             lines.push(match &binary.counted_for {
                 Some(other) => format!(
-                    "{name}: its samples are counted for {other}, which is the same build or has the same name"
+                    "{name}: its samples are counted for {other}, which has the same build id or, if the recording has no build ids, the same name"
                 ),
                 None => format!("{name}: none of the samples is in this binary"),
             });

@@ -111,8 +111,9 @@ impl Diagnosis {
         if self.verdict != Verdict::Foreign {
             self.verdict = Verdict::Damaged;
         }
-        self.damage
-            .push_first(error.with_hint("copy the file again, or give the uncompressed original"));
+        self.damage.push_first(error.with_hint(
+            "the compressed file or archive is cut off: copy it again, or give the original files",
+        ));
     }
 
     /// The facts of an instrumentation profile, if the file is one.

@@ -281,13 +281,13 @@ impl BinaryFunctions {
             (Some(wanted), Some((family, profile))) => (wanted, family, profile),
         };
         if family != wanted {
-            let text = "profiles of different kinds cannot be matched";
-            return Err(Error::new(ErrorKind::Unsupported, text)
-                .found(family.profile())
-                .expected(wanted.profile())
-                .with_hint(
-                    "give two profiles of the same kind, or one profile and the program that it is for",
-                ));
+            let (this, other) = (family.profile(), wanted.profile());
+            let text = format!(
+                "this profile and the other one are of different kinds: {this} and {other}"
+            );
+            return Err(Error::new(ErrorKind::Unsupported, text).with_hint(
+                "give two profiles of the same kind, or one profile and the program that it is for",
+            ));
         }
         self.add_profile(profkit_data::path_text(path), profile?);
         Ok(())

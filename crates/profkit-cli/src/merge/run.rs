@@ -221,9 +221,9 @@ impl<'a> Run<'a> {
             ));
         }
         if totals.functions == 0 && totals.functions_filtered > 0 && report.heap.is_none() {
-            let all = plural(totals.functions_filtered, "function");
+            let all = grouped(totals.functions_filtered);
             return Err(Failure::input(nothing(&format!(
-                "--function and --no-function filter out all functions: found {all}"
+                "--function and --no-function filter out every function of the inputs ({all})"
             )))
             .with_hint("the filters are matched against mangled names, as profkit show --mangled prints them"));
         }

@@ -168,7 +168,7 @@ impl MergeJob for MipJob {
         let details = report.mip.as_ref();
         if details.is_none_or(|details| details.raw_parts + details.profiles == 0) {
             let failure = Failure::input(format_args!(
-                "nothing was written, because no input could be used: found {}",
+                "nothing was written, because none of the inputs could be used ({})",
                 plural(report.totals.files, "file")
             ));
             return Err(NoResult {
@@ -257,7 +257,7 @@ impl Profiles {
         }
         if profiles.targets.is_empty() && profiles.folder.is_none() && args.binary.is_empty() {
             profiles.notes.push(
-                "the profile that -p names does not exist yet: to create it, name its program with --binary BINARY, or add a profile of the program to the inputs".to_owned(),
+                "the profile that -p names does not exist yet: to create it, give the profiled program with --binary BINARY, or add an existing profile of that program (.mip) to the inputs".to_owned(),
             );
         }
         Ok(profiles)

@@ -178,7 +178,7 @@ fn finish(args: &ShowArgs, input: &Input, faults: &Faults, missing: &[&str]) -> 
         });
     }
     for name in missing {
-        let line = format!("{}: there is no function {name}", input.name());
+        let line = format!("{}: there is no function `{name}`", input.name());
         failure = Some(match failure {
             Some(failure) => failure.and(line),
             None => Failure::input(line)

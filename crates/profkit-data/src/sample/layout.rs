@@ -53,6 +53,16 @@ pub fn head_estimate(samples: &Samples, contexts: bool) -> u64 {
 /// profile with calling contexts, all contexts of a function are added up. Returns the number of overflows and checksum
 /// mismatches.
 pub fn flatten(profile: &mut SampleProfile) -> AddOutcome {
+    flatten_with(profile, false)
+}
+
+/// Does the same as [`flatten`] with the losses of LLVM's tool: of a function that occurs several times, only the vtables
+/// of the first copy stay (`flattenNestedProfile` adds the lines of later copies and leaves out their vtables).
+pub fn flatten_as_llvm(profile: &mut SampleProfile) -> AddOutcome {
+    flatten_with(profile, true)
+}
+
+fn flatten_with(profile: &mut SampleProfile, first_vtables_only: bool) -> AddOutcome {
     let mut outcome = AddOutcome::default();
     let contexts = profile.kind.contains(ProfileKind::CONTEXT_SENSITIVE);
     let has_hashes = profile.kind.contains(ProfileKind::MD5_NAMES);
@@ -60,6 +70,7 @@ pub fn flatten(profile: &mut SampleProfile) -> AddOutcome {
     let mut flat = Flattening {
         additions: profile.additions(),
         outcome: &mut outcome,
+        first_vtables_only,
         names: has_hashes.then(FxHashMap::default),
     };
     for Function { samples, .. } in functions {
@@ -88,6 +99,8 @@ pub fn flatten(profile: &mut SampleProfile) -> AddOutcome {
 struct Flattening<'p> {
     additions: Additions<'p>,
     outcome: &'p mut AddOutcome,
+    /// Whether the vtables of all copies of a function but the first are left out.
+    first_vtables_only: bool,
     /// The name of each function by the hash of the name; `None` if the profile has no hashes in place of names. A
     /// function that occurs both with its name and with its hash is one function, and keeps the form that occurred
     /// first.
@@ -104,6 +117,7 @@ impl Flattening<'_> {
             name = *known.entry(guid).or_insert(name);
         }
         let outcome = &mut *self.outcome;
+        let first_vtables_only = self.first_vtables_only;
         self.additions.function(&[], name, |adding, is_new| {
             if is_new {
                 let flat = adding.samples();
@@ -116,7 +130,7 @@ impl Flattening<'_> {
             for target in &instance.targets {
                 adding.add_target(target.location, target.name, target.count, 1, outcome);
             }
-            if is_new {
+            if is_new || !first_vtables_only {
                 for target in &instance.vtables {
                     adding.add_vtable(target.location, target.name, target.count, 1, outcome);
                 }

@@ -300,8 +300,9 @@ impl ReportPart {
             Outcome::Dropped | Outcome::Empty => (Action::Dropped, Outcome::Dropped),
         };
         let event = Event::new(index, action, Reason::Truncated, problem);
-        self.log
-            .push_first(event.hint("copy the file again, or give the uncompressed original"));
+        self.log.push_first(event.hint(
+            "the compressed file or archive is cut off: copy it again, or give the original files",
+        ));
         outcome
     }
 

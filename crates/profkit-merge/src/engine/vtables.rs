@@ -60,8 +60,8 @@ pub(crate) struct VtableNames {
 }
 
 impl VtableNames {
-    /// Adds the names of an input in the order in which LLVM's reader returns them. The reader also keeps them in a set
-    /// of strings.
+    /// Adds the names of an input in the order in which LLVM's reader returns them. The reader keeps them in a
+    /// set of strings, so this is the order of that set.
     pub(crate) fn extend(&mut self, names: &[Vec<u8>]) {
         let mut input = VtableNames::default();
         names.iter().for_each(|name| input.insert(name));

@@ -243,7 +243,7 @@ fn a_block_without_a_stack_is_told_and_the_others_are_kept() {
     assert_eq!(
         told,
         [
-            "1 kept, the dump at 0x0 of raw MemProf profile: the stack of a block is not in the dump: found stack id 12345"
+            "1 kept, the dump at 0x0 of raw MemProf profile: a block names a stack that is not in the dump: found stack id 12345"
         ]
     );
 }

@@ -313,7 +313,7 @@ fn take_build_id(targets: &mut [MipTarget], driver: &Driver<'_>, part: &mut Repo
         }
         target.profile.identity = Identity::BuildId(id);
         let message = format!(
-            "its {} was given to {}, which had none because it was created from a map",
+            "its {} is now also that of {}, which had none because it was created from a map",
             target.profile.identity, target.name
         );
         let (action, reason) = (Action::Kept, Reason::BuildIdTaken);

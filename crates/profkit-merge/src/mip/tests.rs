@@ -487,7 +487,7 @@ fn a_profile_without_build_id_takes_the_first() {
     insta::assert_snapshot!(events(&report), @r"
     0.mipraw: dropped: the file is neither a MIP raw file nor a MIP profile: found text
       hint: a raw file is the file that an instrumented program writes when it ends; its name is default.mipraw if no other name was set
-    1.mipraw: kept: its build id abababababababababababababababababababab was given to out.mip, which had none because it was created from a map
+    1.mipraw: kept: its build id abababababababababababababababababababab is now also that of out.mip, which had none because it was created from a map
     2.mipraw: dropped (raw file, at offset 0x0): no profile has the build id of this raw file: found build id 07, expected build id abababababababababababababababababababab
       hint: give the profile of the build that wrote the raw file, or the binary with --binary
     ");

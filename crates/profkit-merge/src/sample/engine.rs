@@ -11,7 +11,7 @@ use crate::report::Report;
 use profkit_data::detect::Family;
 use profkit_data::sample::{
     self, AddOutcome, ColdContexts, ProfileKind, SampleLayout, SampleName, SampleProfile, flatten,
-    nest, trim_cold, unify_hashes,
+    flatten_as_llvm, nest, trim_cold, unify_hashes,
 };
 use profkit_files::Inputs;
 use std::fmt;
@@ -202,11 +202,12 @@ fn finish(profile: &mut SampleProfile, options: &SampleMergeOptions, report: &mu
         let threshold = cold.thresholds.cold(&sample::summarize(profile));
         outcome.absorb(trim_cold(profile, cold, threshold.unwrap_or(0)));
     }
-    if options.policy == Policy::Llvm && options.layout == Some(SampleLayout::Flat) {
-        // In LLVM's flat layout, functions are found by the hash of their name.
-        unify_hashes(profile, &mut outcome);
-    }
     match options.layout {
+        Some(SampleLayout::Flat) if options.policy == Policy::Llvm => {
+            // In LLVM's flat layout, functions are found by the hash of their name.
+            unify_hashes(profile, &mut outcome);
+            outcome.absorb(flatten_as_llvm(profile));
+        }
         Some(SampleLayout::Flat) => outcome.absorb(flatten(profile)),
         Some(SampleLayout::Nest) => outcome.absorb(nest(profile, options.keep_bases)),
         None => {}

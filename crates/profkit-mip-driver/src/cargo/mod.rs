@@ -195,8 +195,9 @@ pub struct Call {
 }
 
 impl Call {
-    /// Returns the call for which cargo or rustc started this process; `None` if something else started it. `args` are
-    /// the arguments of the process, beginning with the program's name.
+    /// Returns what this process must do if cargo started it in place of rustc or rustdoc, or rustc started it in place
+    /// of the linker; `None` if something else started it. `args` are the arguments of the process, beginning with the
+    /// program's name.
     pub fn of_process(args: &[OsString]) -> Option<Self> {
         let (program, args) = args.split_first()?;
         let mut settings = split(std::env::var_os(SETTINGS)?).into_iter();

@@ -73,8 +73,8 @@ pub enum Error {
     Unsupported(Unsupported),
     /// A crate cannot be instrumented. The variant holds the reason.
     Crate(Unsupported),
-    /// Neither `XDG_CACHE_HOME` nor `HOME` is set, so there is no folder for the links by which cargo starts this
-    /// program.
+    /// Neither `XDG_CACHE_HOME` nor `HOME` is set, so there is no folder for the symbolic links through which cargo
+    /// starts this program.
     NoCache,
     /// rustc wrote no assembly file for an object.
     NoAssembly {
@@ -153,7 +153,7 @@ impl Error {
             Error::Runtime(error) => error.hint(),
             Error::WriteLibrary(error) => error.hint(),
             Error::UnknownCompiler { .. } => Some(
-                "name clang or gcc as the compiler; to choose a linker, give the compiler -fuse-ld=lld (with cargo: -Clink-arg=-fuse-ld=lld)"
+                "name clang or gcc as the compiler; if this is a linker, let the compiler choose it: -fuse-ld=lld (with cargo: -Clink-arg=-fuse-ld=lld)"
                     .to_owned(),
             ),
             Error::NoCache => Some("set XDG_CACHE_HOME to a folder that can be written".to_owned()),
@@ -210,7 +210,7 @@ impl fmt::Display for Error {
             ),
             Error::Unsupported(unsupported) | Error::Crate(unsupported) => unsupported.fmt(f),
             Error::NoCache => f.write_str(
-                "neither XDG_CACHE_HOME nor HOME is set, so there is no folder for the links by which cargo starts profkit",
+                "neither XDG_CACHE_HOME nor HOME is set, so there is no folder for the symbolic links through which cargo starts profkit",
             ),
             Error::NoAssembly { object } => {
                 write!(f, "rustc wrote no assembly of {object}, so it cannot be instrumented")

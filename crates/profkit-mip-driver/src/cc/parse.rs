@@ -474,7 +474,7 @@ pub fn parse(words: &[OsString], family: Family) -> Result<Request, Unsupported>
     {
         return Err(Unsupported::new(
             format!(
-                "{option}: when clang stops at assembly, it names the split debug file after the source file, not after the object file"
+                "{option} is not possible: profkit lets clang stop at assembly, and clang then names the split debug file after the source file, not after the object file"
             ),
             "keep the debug information in the object file (without -gsplit-dwarf), or use gcc",
         ));
@@ -512,7 +512,7 @@ pub fn parse(words: &[OsString], family: Family) -> Result<Request, Unsupported>
     {
         return Err(Unsupported::new(
             format!(
-                "with {option}, clang derives the name of a file from the name of the object, which is temporary when clang compiles and links in one call"
+                "{option} is not possible when clang compiles and links in one call: clang would name the file that the option writes after a temporary object file"
             ),
             "compile with -c, then link",
         ));

@@ -347,12 +347,12 @@ fn refusals() {
         (
             Family::Clang,
             "-g -gsplit-dwarf -c a.c",
-            "-gsplit-dwarf: when clang stops at assembly, it names the split debug file after the source file, not after the object file",
+            "-gsplit-dwarf is not possible: profkit lets clang stop at assembly, and clang then names the split debug file after the source file, not after the object file",
         ),
         (
             Family::Clang,
             "--coverage a.c -o p",
-            "with --coverage, clang derives the name of a file from the name of the object, which is temporary when clang compiles and links in one call",
+            "--coverage is not possible when clang compiles and links in one call: clang would name the file that the option writes after a temporary object file",
         ),
     ] {
         assert_eq!(planned(of, line), format!("refused: {message}"));

@@ -527,7 +527,7 @@ impl Walk<'_> {
     fn nothing_found(&self) -> Error {
         let error = Error::new(
             ErrorKind::CannotCorrelate,
-            "the debug info describes no counters",
+            "the debug info describes no usable counters",
         )
         .llvm_detail("could not find any profile data metadata in correlated file");
         match (self.missing.as_slice(), self.warnings.list.first()) {
@@ -538,7 +538,7 @@ impl Walk<'_> {
                 ))
                 .with_hint("keep the .dwo files where the build put them, or pack them with llvm-dwp into PROGRAM.dwp"),
             ([], Some(warning)) => error.found(format_args!(
-                "broken descriptions ({}), the first: {warning}",
+                "only broken descriptions ({}), of which the first is: {warning}",
                 self.warnings.count()
             )),
             ([], None) => error.with_hint(

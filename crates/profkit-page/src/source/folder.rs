@@ -94,7 +94,10 @@ impl SourceFolder {
                 }
             };
             if !file.starts_with(&self.root) {
-                self.problem(&end, "a symbolic link leads out of the folder");
+                self.problem(
+                    &end,
+                    "a symbolic link in its path leads out of the folder with the sources",
+                );
                 return None;
             }
             if file.is_dir() {
@@ -245,9 +248,9 @@ mod tests {
             assert_eq!(first_line(&mut source, path), None, "{path}");
         }
         insta::assert_snapshot!(source.problems().join("\n"), @r"
-        out.c: a symbolic link leads out of the folder
-        up/secret.c: a symbolic link leads out of the folder
-        null.c: a symbolic link leads out of the folder
+        out.c: a symbolic link in its path leads out of the folder with the sources
+        up/secret.c: a symbolic link in its path leads out of the folder with the sources
+        null.c: a symbolic link in its path leads out of the folder with the sources
         ");
     }
 

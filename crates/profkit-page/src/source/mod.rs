@@ -213,7 +213,7 @@ impl Page {
             } else {
                 format!(" ({} more such files)", grouped(rest.len()))
             };
-            self.left_out.push(format!("the source in {first}{more}"));
+            self.left_out.push(format!("the source file {first}{more}"));
         }
         self.source = Some(Source { title, note, lines });
     }

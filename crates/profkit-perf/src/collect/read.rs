@@ -53,10 +53,9 @@ pub fn read_releasing(
         let names: Vec<&str> = events.iter().map(|event| &*event.name).collect();
         return Err(Error::new(
             ErrorKind::Unsupported,
-            "the recording has no event of this name",
+            format!("the recording has no event `{unknown}`"),
         )
         .found(names.join(", "))
-        .expected(unknown)
         .with_hint("name one of the events that were found"));
     }
     Ok(collect(&recording, options))

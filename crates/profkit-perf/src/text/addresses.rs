@@ -164,7 +164,7 @@ pub fn read(text: &[u8]) -> Result<Counts> {
     if decimal(version) != Some(VERSION) {
         return Err(Error::new(
             ErrorKind::UnsupportedVersion,
-            "the file of addresses has an unknown version",
+            "the version of these counts by address is not known",
         )
         .at(MAGIC.len() as u64)
         .found(String::from_utf8_lossy(version))

@@ -11,9 +11,15 @@ use std::io::{self, Write};
 /// The number that llvm-profgen writes for an address outside of the binary.
 const ELSEWHERE: u64 = 1;
 
-/// Reads the contexts of a text. A context is given by source lines or by the addresses of calls; `None` if a context
-/// has neither form. Ranges and branches are not checked against the code.
-pub fn read_contexts(program: &Program<'_>, counts: &[&BinaryCounts]) -> Option<Contexts> {
+/// Reads the contexts of unsymbolized profiles: addresses of calls if the binary has pseudo probes, source lines if it
+/// has none. Ranges and branches are not checked against the code.
+///
+/// # Errors
+/// The text of a context that does not have this form.
+pub fn read_contexts<'c>(
+    program: &Program<'_>,
+    counts: &[&'c BinaryCounts],
+) -> Result<Contexts, &'c [u8]> {
     let mut contexts = Contexts {
         by_probes: program.has_probes(),
         ..Contexts::default()
@@ -21,7 +27,8 @@ pub fn read_contexts(program: &Program<'_>, counts: &[&BinaryCounts]) -> Option<
     for counts in counts {
         let address = |place| program.address(counts.key.numbering, place);
         for (text, sums) in &counts.contexts {
-            let context = Context::parse(text, contexts.by_probes, address)?;
+            let context = Context::parse(text, contexts.by_probes, address);
+            let context = context.ok_or(text.as_slice())?;
             let into = contexts.counts.entry(context).or_default();
             for range in &sums.ranges {
                 if let (Some(start), Some(end)) = (address(range.start), address(range.end))
@@ -40,7 +47,7 @@ pub fn read_contexts(program: &Program<'_>, counts: &[&BinaryCounts]) -> Option<
             }
         }
     }
-    Some(contexts)
+    Ok(contexts)
 }
 
 impl Context {

@@ -111,7 +111,7 @@ fn check(flow: &Flow) -> Result<()> {
     let other = |what: String, expected: String| {
         Err(Error::new(ErrorKind::CannotCorrelate, what)
             .expected(expected)
-            .with_hint("give the program that was recorded, and record again after a new build"))
+            .with_hint("give the very program that was recorded; after a new build, record again"))
     };
     let too_many = |part: u64, whole: u64, most: u64| {
         u128::from(part) * 100 > u128::from(most) * u128::from(whole)
@@ -131,10 +131,10 @@ fn check(flow: &Flow) -> Result<()> {
     if known < losses.branches / FEWEST_MAPPED || known == 0 {
         return other(
             format!(
-                "the recording does not fit the program: {} % of the branches begin and end outside of the functions with known blocks",
+                "the recording does not fit the program: {} % of the branches begin and end outside of the functions whose blocks the program describes",
                 percent(losses.outside)
             ),
-            "branches in functions with known blocks".to_owned(),
+            "branches in the functions of its section .llvm_bb_addr_map".to_owned(),
         );
     }
     Ok(())

@@ -417,7 +417,7 @@ impl Reader<'_, '_> {
             if shift == 63 && bits != 0 && bits != 0x7f {
                 return Err(Error::new(
                     ErrorKind::Malformed,
-                    "the distance of a probe is larger than 64 bits",
+                    "the distance between the addresses of two probes does not fit in 64 bits",
                 )
                 .at(at));
             }

@@ -18,8 +18,8 @@ pub(super) fn shortened(outcome: &Outcome) -> Loss {
         outcome.losses.samples,
         SAMPLE,
         [
-            "is shortened, because the different samples need more memory than --context-memory",
-            "are shortened, because the different samples need more memory than --context-memory",
+            "is shortened, because all distinct samples together need more memory than --context-memory allows",
+            "are shortened, because all distinct samples together need more memory than --context-memory allows",
         ],
     )
 }
@@ -84,7 +84,10 @@ pub(super) fn losses_of_counting(losses: &CountLosses) -> [Loss; 8] {
             losses.damaged_lines,
             0,
             ["line", "lines"],
-            ["of the text cannot be read"; 2],
+            [
+                "of the input cannot be read, and was left out",
+                "of the input cannot be read, and were left out",
+            ],
         ),
     ]
 }
@@ -116,8 +119,8 @@ pub(super) fn losses_of_binary(figures: &Figures) -> [Loss; 6] {
         range(
             figures.impossible,
             [
-                "contains a jump, or ends before it begins",
-                "contain a jump, or end before they begin",
+                "runs across an unconditional jump, or ends before it begins",
+                "run across an unconditional jump, or end before they begin",
             ],
         ),
         Loss::new(
@@ -173,24 +176,24 @@ pub(super) fn losses_of_contexts(figures: &ContextFigures) -> [Loss; 7] {
         branch(
             figures.impossible,
             [
-                "has no context: a later range of its sample contains a jump, or ends before it begins",
-                "have no context: a later range of their sample contains a jump, or ends before it begins",
+                "has no context: a more recent range of its sample runs across an unconditional jump, or ends before it begins",
+                "have no context: a more recent range of their sample runs across an unconditional jump, or ends before it begins",
             ],
         ),
         branch(
             figures.unpaired,
             [
-                "leaves the binary and no later branch of the sample comes back, or comes back and no earlier branch has \
-                 left: the older branches of the sample have no context",
-                "leave the binary and no later branch of the sample comes back, or come back and no earlier branch has \
-                 left: the older branches of the sample have no context",
+                "leaves the binary without a return in the same sample, or returns without having left: the older \
+                 branches of the sample have no context",
+                "leave the binary without a return in the same sample, or return without having left: the older \
+                 branches of the sample have no context",
             ],
         ),
         branch(
             figures.mismatched_calls,
             [
-                "is a call, but the call chain has this call at another place",
-                "are calls, but the call chains have these calls at other places",
+                "is a call that does not match the call chain of its sample: the chain has another address there",
+                "are calls that do not match the call chains of their samples: the chains have other addresses there",
             ],
         ),
         Loss::new(

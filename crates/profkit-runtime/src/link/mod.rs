@@ -110,7 +110,7 @@ impl fmt::Display for Error {
             ),
             Error::Version(name) => write!(
                 f,
-                "{name}: there is no profile runtime for this compiler: expected LLVM 13 to 23, or raw version 7 to 11"
+                "{name}: there is no profile runtime for this version: expected LLVM 13 to 23, or raw version 7 to 11"
             ),
             Error::Rustc(text) => write!(f, "rustc does not say which LLVM release it has: found {text}"),
             Error::Target(target) => write!(

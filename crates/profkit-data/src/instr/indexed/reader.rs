@@ -584,10 +584,10 @@ impl<'data> IndexedReader<'data> {
         if let Some((count, name, offset)) = self.widened.take() {
             let problem = match count {
                 1 => {
-                    "the bitmaps store each byte in a word, as version 13 does, and were read in that way".to_owned()
+                    "the bitmaps have 8 bytes in place of each byte, as in version 13, and were read in that way".to_owned()
                 }
                 _ => format!(
-                    "{count} functions, of which this is the first, store each byte of a bitmap in a word, as version 13 does; the bitmaps were read in that way"
+                    "the bitmaps of {count} functions, of which this is the first, have 8 bytes in place of each byte, as in version 13, and were read in that way"
                 ),
             };
             return Some(
@@ -595,8 +595,8 @@ impl<'data> IndexedReader<'data> {
                 .at(offset)
                 .within(Structure::Function(name))
                 .within(Structure::IndexedProfile)
-                .expected("bytes without padding, as in version 14")
-                .with_hint("the counts are right if the file is undamaged; merge its raw profiles again to be sure"),
+                .expected("bitmaps without padding, because the file states version 14")
+                .with_hint("the bitmaps are right if the file is undamaged; merge its raw profiles again to be sure"),
             );
         }
         let damage = self.profile.damage.as_ref()?;

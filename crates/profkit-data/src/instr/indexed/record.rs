@@ -210,10 +210,11 @@ impl<'data> NameRecords<'data> {
         }
         let len = self.data.remaining();
         if len == 0 {
-            return Err(
-                Error::new(ErrorKind::Malformed, "the entry of the function is empty")
-                    .at(self.data.offset()),
-            );
+            return Err(Error::new(
+                ErrorKind::Malformed,
+                "the hash table holds no data for the function",
+            )
+            .at(self.data.offset()));
         }
         if !len.is_multiple_of(8) {
             return Err(Error::new(

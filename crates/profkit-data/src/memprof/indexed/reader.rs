@@ -95,7 +95,7 @@ impl<'data> IndexedMemProf<'data> {
             .at(start)
             .found(first)
             .expected("a version from 1 to 4, or an offset of at least 24, because a section of version 0 begins with an offset instead of a version")
-            .with_hint("LLVM 23 or later wrote the profile: convert it with llvm-profdata of that LLVM, or give the raw profiles"));
+            .with_hint("LLVM 23 or later wrote the profile: write it again as version 4 with that llvm-profdata (merge --memprof-version=4), or give the raw profiles"));
         };
         let mut word = || cursor.u64();
         let (records, stacks, summary, data_access, schema, payload);

@@ -94,7 +94,7 @@ impl Clashes {
         .with_hint("each block was added with the stack from its own dump; if the dumps are of several processes, save the dumps of each process in a separate file");
         Some(match self.count {
             1 => error.found(format_args!("stack id {id}")),
-            _ => error.found(format_args!("stack id {id} first")),
+            _ => error.found(format_args!("stack id {id} and others")),
         })
     }
 }
@@ -221,7 +221,7 @@ impl RawContexts {
                 damage.get_or_insert_with(|| {
                     Error::new(
                         ErrorKind::Malformed,
-                        "the stack of a block is not in the dump",
+                        "a block names a stack that is not in the dump",
                     )
                     .within(Structure::DumpAt(dump.offset()))
                     .within(Structure::RawMemProf)

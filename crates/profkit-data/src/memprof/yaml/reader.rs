@@ -44,7 +44,7 @@ fn function(events: &mut Events<'_>, profile: &mut MemProfile, what: &'static st
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     if digits(text) {
         return Err(
-            malformed(scalar.place, format!("{what} is a decimal number"))
+            malformed(scalar.place, format!("{what} must not be a decimal number"))
                 .found(shown(text))
                 .expected("a hash with the prefix 0x, or the name of a function"),
         );

@@ -192,7 +192,7 @@ impl<'data> ExtBinaryProfile<'data> {
             let error = if early {
                 Error::new(
                     ErrorKind::UnsupportedVersion,
-                    "the version of the file does not allow the composite section, whose samples were left out",
+                    "the samples of the composite section were left out, because the version of the file does not allow this section",
                 )
                 .found(format_args!("version {}", self.version))
                 .expected(format_args!("version {VERSION_COMPOSITE}"))

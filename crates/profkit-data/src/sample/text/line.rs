@@ -122,7 +122,7 @@ pub(super) fn parse(line: &[u8], depth: usize) -> Result<Line<'_>, Fault> {
         return Err(fault(
             column,
             "there is more than one blank after the colon",
-            "a count or a name",
+            "one blank, then a count or a name",
         ));
     }
     after_location(location, rest, column)

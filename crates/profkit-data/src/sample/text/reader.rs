@@ -128,12 +128,20 @@ struct Reader<'p> {
     report: ReadReport,
 }
 
+/// Returns what an error shows of a line: the text from the column of the fault on. A column is a byte offset.
+fn found_at(line: &[u8], column: usize) -> String {
+    match line.get(column..) {
+        None | Some([]) => "the end of the line".to_owned(),
+        Some(rest) => quote(rest),
+    }
+}
+
 impl Reader<'_> {
     fn line(&mut self, text: &[u8], depth: usize, number: u64) -> Result<()> {
         let located = |fault: Fault| {
             let error = Error::new(ErrorKind::Malformed, fault.message)
                 .at_line(number, fault.column as u64 + 1)
-                .found(quote(text))
+                .found(found_at(text, fault.column))
                 .expected(fault.expected);
             match fault.llvm {
                 Some(words) => error.llvm_detail(words),
@@ -359,7 +367,7 @@ impl Reader<'_> {
         let fault = |fault: ContextFault| {
             Error::new(ErrorKind::Malformed, fault.message)
                 .at_line(number, fault.column as u64 + 1)
-                .found(quote(line))
+                .found(found_at(line, fault.column))
                 .expected(fault.expected)
         };
         self.kind |= ProfileKind::CONTEXT_SENSITIVE;

@@ -128,11 +128,16 @@ struct Reader<'p> {
     report: ReadReport,
 }
 
-/// Returns what an error shows of a line: the text from the column of the fault on. A column is a byte offset.
+/// Returns what an error shows of a line: the text from the column of the fault on, and the whole line. A column is a
+/// byte offset.
 fn found_at(line: &[u8], column: usize) -> String {
-    match line.get(column..) {
-        None | Some([]) => "the end of the line".to_owned(),
-        Some(rest) => quote(rest),
+    let (before, rest) = line.split_at_checked(column).unwrap_or((line, &[]));
+    if before.trim_ascii().is_empty() {
+        quote(rest)
+    } else if rest.is_empty() {
+        format!("the end of {}", quote(line))
+    } else {
+        format!("{} in {}", quote(rest), quote(line))
     }
 }
 

@@ -341,7 +341,7 @@ fn stripped_programs_are_found_through_their_debug_files_or_refused() {
     binaries found for 0 of 1 programs; 1 inputs need a binary, 0 do not
     warning: [TMP]/RAW: dropped ([TMP]/store/stripped): the binary has no debug info
     hint: the binary was stripped, or built without -g: give its debug file with --binaries, or the folder of debug files with --debug-file-directory
-    error: no input could be used: found 1 input
+    error: the only input could not be used
     ");
 }
 
@@ -437,7 +437,7 @@ fn wrong_missing_and_contradicting_binaries_are_told() {
     binaries found for 0 of 1 programs; 1 inputs need a binary, 0 do not
     warning: raw: dropped (1234): two binaries state the same build id, but describe different functions: found app and twin
     hint: leave out the binary that did not write the profile; ids that are set by hand (--build-id=0x…) must differ
-    error: no input could be used: found 1 input
+    error: the only input could not be used
     -- stripped
     1234: raw
         no binary: stripped: the binary has no section __llvm_covdata
@@ -445,7 +445,7 @@ fn wrong_missing_and_contradicting_binaries_are_told() {
     binaries found for 0 of 1 programs; 1 inputs need a binary, 0 do not
     warning: raw: dropped (stripped): the binary has no section __llvm_covdata
     hint: the binary was stripped, or built without -mllvm -profile-correlate=binary: give the file that the linker wrote, before strip
-    error: no input could be used: found 1 input
+    error: the only input could not be used
     -- another id
     1234: raw
         no binary: none of the binaries has the profile's build id: found abcd in other, expected 1234
@@ -453,7 +453,7 @@ fn wrong_missing_and_contradicting_binaries_are_told() {
     binaries found for 0 of 1 programs; 1 inputs need a binary, 0 do not
     warning: raw: dropped: none of the binaries has the profile's build id: found abcd in other, expected 1234
     hint: give the binary that wrote the profile, or a folder that contains it; a rebuilt binary has another build id
-    error: no input could be used: found 1 input
+    error: the only input could not be used
     -- another build under the same id
     1234: raw
         no binary: wrong: the counter section of the binary does not have the size of the profile's counters: found 8 bytes of counters, expected 48 bytes
@@ -461,7 +461,7 @@ fn wrong_missing_and_contradicting_binaries_are_told() {
     binaries found for 0 of 1 programs; 1 inputs need a binary, 0 do not
     warning: raw: dropped (wrong): the counter section of the binary does not have the size of the profile's counters: found 8 bytes of counters, expected 48 bytes
     hint: the binary is of another build, even if its build id is right: give the binary that ran
-    error: no input could be used: found 1 input
+    error: the only input could not be used
     -- no id, two binaries
     no build id: raw
         no binary: the profile states no build id, so it is not known which binary wrote it: found 2 binaries: app, liblibrary.so
@@ -469,7 +469,7 @@ fn wrong_missing_and_contradicting_binaries_are_told() {
     binaries found for 0 of 1 programs; 1 inputs need a binary, 0 do not
     warning: raw: dropped: the profile states no build id, so it is not known which binary wrote it: found 2 binaries: app, liblibrary.so
     hint: merge it alone, with --binaries and the binary that wrote it; profiles of programs that are linked with --build-id do not need this
-    error: no input could be used: found 1 input
+    error: the only input could not be used
     -- cut profile
     1234: raw
         app (2 functions, binary)

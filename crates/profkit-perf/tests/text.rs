@@ -260,7 +260,7 @@ fn damaged_texts_have_errors_with_places() {
     text with samples, at offset 0xf: the text ends within a section
     text with samples, at offset 0x0: a line cannot be read: found `[main`, expected a context in brackets
     text with samples, at offset 0x9: a context does not have two sections: expected a section of ranges and a section of branches
-    text with samples, at offset 0x14: the file of addresses has an unknown version: found 2, expected 1
+    text with samples, at offset 0x14: the version of these counts by address is not known: found 2, expected 1
     text with samples, at offset 0x16: a line cannot be read: found `losses what 1`, expected a name that this version writes
     text with samples, at offset 0x16: a line cannot be read: found `ranges 1`, expected a binary
     text with samples, at offset 0x16: a line cannot be read: found `binary file-offsets 0g /a`, expected `binary NUMBERING BUILD-ID PATH`

@@ -196,5 +196,5 @@ fn programs_that_cannot_be_laid_out() {
     // A recording of another build, which has other code at these addresses.
     compile(&llvm, &["-O0"], &at("other"));
     let counts = recorded(&at("other"), 1);
-    insta::assert_snapshot!(error_of(&of(&counts, &at("other"))), @"the recording does not fit the program: branches into the middle of basic blocks: 239 of 40352; runs of code between two branches that do not follow the blocks: 7435 of 22630: expected at most 30 % and 10 %; give the program that was recorded, and record again after a new build");
+    insta::assert_snapshot!(error_of(&of(&counts, &at("other"))), @"the recording does not fit the program: branches into the middle of basic blocks: 239 of 40352; runs of code between two branches that do not follow the blocks: 7435 of 22630: expected at most 30 % and 10 %; give the very program that was recorded; after a new build, record again");
 }

@@ -6,7 +6,7 @@ use crate::stream::Stream;
 use crate::sys::{self, error, Open};
 use core::arch::global_asm;
 use core::ptr::addr_of_mut;
-use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU32, Ordering};
 
 // This runtime is only for programs, because two images of a process would write the same file. A shared library has no
 // symbol `_start`. So the linker reports an error if this runtime is linked into a shared library.
@@ -24,8 +24,9 @@ const TEXT_MAX: usize = 4352;
 const BEFORE: &[u8] = b"profkit: MIP profile \0";
 const NAME_AT: usize = BEFORE.len() - 1;
 
-/// Whether a dump is running. Only one dump at a time may use the text.
-static BUSY: AtomicBool = AtomicBool::new(false);
+/// The id of the process in which a dump is running; 0 if none is. Only one dump at a time may use the text. A forked
+/// child may find the id of its parent here: that dump ran in a thread that does not exist in the child.
+static RUNNING: AtomicU32 = AtomicU32::new(0);
 /// The id of the process that the name belongs to.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 static mut TEXT: Text = Text {
@@ -110,16 +111,21 @@ pub extern "C" fn initialize() {
 /// Waits until no other dump is running, then writes the raw file. Returns 0, or −1 after printing an error to stderr.
 pub fn dump() -> i32 {
     let process = sys::process();
-    // SAFETY: only the first dump of a forked child, and the thread that has set BUSY, use the text.
+    let mut running = 0;
+    while let Err(other) =
+        RUNNING.compare_exchange(running, process, Ordering::Acquire, Ordering::Relaxed)
+    {
+        running = other;
+        if other == process {
+            running = 0;
+            sys::pause();
+        }
+    }
+    // SAFETY: only the thread that has set RUNNING from another value to the id of this process uses the text.
     let text = unsafe { &mut *addr_of_mut!(TEXT) };
     if PROCESS.swap(process, Ordering::Relaxed) != process {
-        // A forked child writes a file of its own. If a dump was running during the fork, it ran in a thread of the
-        // parent, which does not exist in the child.
+        // A forked child writes a file of its own.
         text.number(b'.', process);
-        BUSY.store(false, Ordering::Relaxed);
-    }
-    while BUSY.swap(true, Ordering::Acquire) {
-        sys::pause();
     }
     let number = write(text);
     if number != 0 {
@@ -137,7 +143,7 @@ pub fn dump() -> i32 {
             }
         }
     }
-    BUSY.store(false, Ordering::Release);
+    RUNNING.store(0, Ordering::Release);
     -i32::from(number != 0)
 }
 
@@ -155,7 +161,7 @@ fn write(text: &mut Text) -> i32 {
         Ok(file) => file,
         Err(number) => return number,
     };
-    // SAFETY: the thread that has set BUSY uses the stream.
+    // SAFETY: only the thread that has set RUNNING calls this function, so no other one uses the stream.
     let stream = unsafe { &mut *hidden(addr_of_mut!(STREAM)) };
     stream.start();
     stream.sink = File(file);

@@ -352,8 +352,8 @@ fn read_byte_data(
         // The length is stored in the word before the bytes, so the error is located at this word.
         return Err(Error::new(ErrorKind::Malformed, message)
             .at(offset.saturating_sub(8))
-            .found(len)
-            .expected(format_args!("at most {most}")));
+            .found(Bytes(len))
+            .expected(format_args!("at most {}", Bytes(most))));
     };
     let stored = data.take_u64(stored)?;
     match form {

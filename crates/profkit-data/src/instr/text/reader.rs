@@ -455,7 +455,9 @@ impl<'data> TextReader<'data> {
         self.lexer
             .error(ErrorKind::Truncated, "the text ends inside a record", 0)
             .expected(expected)
-            .with_hint("the file is cut off, but the records before its end are complete")
+            .with_hint(
+                "the file is cut off in its last record; all records before that one are complete",
+            )
     }
 
     /// Moves to the start of the next record after an error, if it can be found. A record starts after a blank line.

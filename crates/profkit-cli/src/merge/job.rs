@@ -58,7 +58,8 @@ pub enum Destination {
 /// The form of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// The text format, for this LLVM release; `None` is the newest release.
+    /// The text format. If the field is an LLVM release, only what this release can read is written; `None` stands for
+    /// the newest release.
     Text(Option<Release>),
     /// The indexed format.
     Indexed(Version),

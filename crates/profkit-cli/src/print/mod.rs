@@ -58,7 +58,8 @@ impl When {
     }
 }
 
-/// Whether long texts of this process go through a pager. Not set before the command line is parsed: no text does then.
+/// Whether long texts of this process go through a pager. The value is set when the command line is parsed; until then
+/// no text goes through a pager.
 static PAGES: OnceLock<bool> = OnceLock::new();
 
 fn uses_pager() -> bool {
@@ -139,7 +140,8 @@ pub enum RowFormat {
 }
 
 impl RowFormat {
-    /// The form of an output that has no rows, for a command that was asked for this format.
+    /// The form of a document without rows, if the user asked for this format: the formats with rows become text or
+    /// JSON.
     pub fn document(self) -> Format {
         match self {
             RowFormat::Text | RowFormat::Csv => Format::Text,
@@ -147,7 +149,7 @@ impl RowFormat {
         }
     }
 
-    /// The form of the rows; `None` for formats that have no rows.
+    /// The form of the rows in this format; `None` if the format has no rows.
     pub fn rows(self) -> Option<RowForm> {
         match self {
             RowFormat::Text | RowFormat::Json => None,
